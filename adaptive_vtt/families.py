@@ -6,7 +6,7 @@ A family's fields say which of its targets is meant; they are journaled, and col
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, get_args
 
 from .errors import InputError
@@ -101,13 +101,12 @@ class Family(_Named):
 
     def columns(self) -> dict[str, Any]:
         """All of ``COLUMNS``, None where the family has no such field."""
-        own = asdict(self)
-        return {name: own.get(name) for name in COLUMNS}
+        return {name: getattr(self, name, None) for name in COLUMNS}
 
     def as_dict(self) -> dict[str, Any]:
         """The columns that are not None, for JSON."""
-        known = {name: value for name, value in self.columns().items() if value is not None}
-        return known | {"also": list(self.also)} if self.also else known
+        told = {**self.columns(), "also": [*self.also] or None}
+        return {name: value for name, value in told.items() if value is not None}
 
     def _said(self, text: str, **more: str) -> str:
         told = self.columns()
@@ -208,10 +207,8 @@ class OfSeverity(Family):
     def listed(cls, space: Population, name: str) -> "Iterator[tuple[OfSeverity, Fields]]":
         variants = dict.fromkeys((v.relation.name, v.severity) for v in space.variants)
         for relation, severity in variants:
-            yield (
-                cls(relation, severity, space.oracle.error),
-                {"relation": [relation], "severity": [severity]},
-            )
+            about: Fields = {"relation": [relation], "severity": [severity]}
+            yield cls(relation, severity, space.oracle.error), about
 
 
 @dataclass(frozen=True)
@@ -337,8 +334,7 @@ def in_short(target: TargetId, variants: Sequence[tuple[str, int]]) -> str:
 def told_apart(target: TargetId, variants: Sequence[tuple[str, int]]) -> str:
     """What tells a target from others, where there is little room: its rate only where that is
     another than nearly all have."""
-    sided = isinstance(target, OfConcept | OfRelationConcept)
-    if sided and target.rate != ERROR:
+    if target.rate != ERROR and isinstance(target, OfConcept | OfRelationConcept):
         return target.name
     return in_short(target, variants).removesuffix(f" {target.rate}").removesuffix(":")
 

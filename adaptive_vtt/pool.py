@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .datasets.base import HeldTruths
-from .errors import InputError, unknown
+from .errors import InputError, check_known, unknown
 from .oracles import Told
 from .space import QuestionSpace
 from .types import Ask, Floats, Indices, Sample, Truths
@@ -69,14 +69,11 @@ class Pool(QuestionSpace):
         """
         texts, groups = ([each] if isinstance(each, str) else [*each] for each in (text, group))
         for column in [*texts, *groups, *filter(None, [id])]:
-            if column not in df:
-                raise unknown("column", column, [*map(str, df)], "pool")
-        rows = df[texts].astype(str).to_numpy().tolist()
-        if len(texts) > 1:
-            rows = [[f"{c}: {v}" for c, v in zip(texts, row, strict=True)] for row in rows]
-        words = ["\n".join(row) for row in rows] if texts else None
+            check_known("column", column, [*map(str, df)], "pool")
+        rows, many = df[texts].astype(str).to_dict("records"), len(texts) > 1
+        words = ["\n".join(f"{c}: {v}" if many else v for c, v in row.items()) for row in rows]
         ids, table = df[id].astype(str).tolist() if id else None, df[groups] if groups else None
-        return cls(len(df), groups=table, ids=ids, texts=words, **more)
+        return cls(len(df), groups=table, ids=ids, texts=words if texts else None, **more)
 
     def __repr__(self) -> str:
         columns = self.dataset.metadata_columns

@@ -142,10 +142,8 @@ class QuestionSpace:
     def _refuse_lost_masks(self, relations: Iterable[RelationDefaults]) -> None:
         """Raises InputError for relations after which nobody knows where masks lie, where masks
         are judged."""
-        if not self.oracle.judges_masks:
-            return
         for relation in relations:
-            if relation.masks_lost:
+            if relation.masks_lost and self.oracle.judges_masks:
                 raise InputError(
                     f"relation {relation.name!r}: {type(self.oracle.original).__name__} compares "
                     f"masks, which cannot be moved along with the image: {relation.masks_lost}"

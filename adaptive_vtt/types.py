@@ -277,26 +277,6 @@ SIDES = MappingProxyType({"miss rate": 1, "false-alarm rate": 0})
 
 ERROR = "error"
 """What the mean loss of any other target is called."""
-MISCLASSIFICATION, LABEL_ERROR = "misclassification rate", "label error"
-"""What it is called where each image has one class, and where it has any labels."""
-
-
-def error_of(concepts_are: ConceptsAre, rates: Mapping[str, int]) -> str:
-    """What the mean loss over all concepts is called; ``rates``: those of a single one."""
-    if concepts_are == "classes":
-        return MISCLASSIFICATION
-    if concepts_are == "labels":
-        return LABEL_ERROR
-    return next(iter(rates)) if len(rates) == 1 else ERROR
-
-
-@dataclass(frozen=True)
-class Constant:
-    """An ``answer`` that never depends on the image, the best of its kind about a target's
-    questions, and the exact ``rate`` of what it loses."""
-
-    answer: str
-    rate: float
 
 
 @dataclass(frozen=True)

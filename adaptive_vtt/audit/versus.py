@@ -32,7 +32,6 @@ from ..errors import InputError, JournalError, check_known
 from ..journal import Journal, SQLiteJournal, read_journal
 from ..journal.facts import Facts, is_begun, read_facts
 from ..journal.files import holder
-from ..journal.halves import HalfStore, KnownAnswers, key_of
 from ..models import Recorded
 from ..models.base import ModelSource, ModelUnderTest, adapted_model
 from ..models.checking import name_of
@@ -49,6 +48,7 @@ from ..types import Answer, CallMode, Floats, Indices, Unanswered
 from ..utils.figures import Bar, figure, is_exact, table_html
 from . import Audit
 from .everything import all_losses, means, unanswered
+from .halves import HalfStore, KnownAnswers, key_of
 from .progress import Hooks
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def earlier_answers(
 
 
 def key_of_call(space: QuestionSpace, answers: CallMode, call: int) -> str:
-    """What the prompt of a call is told by; see ``journal.halves``."""
+    """What the prompt of a call is told by; see ``audit.halves``."""
     image = space.numbering.image_of(call) if answers == "one" else call
     sample, variant = space.numbering.image_parts(image)
     mine = space.asked[space.asked_by[call % len(space.concepts)]]

@@ -2,13 +2,11 @@
 
 from ..population import Population
 from .certifier import Bet, Certifier
-from .derived import Bounds
 from .sequences import Sequences
 from .targets import Target, named_targets
 
 __all__ = [
     "Bet",
-    "Bounds",
     "Certifier",
     "Population",
     "Sequences",

@@ -7,8 +7,9 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
+from ..journal.facts import Constant
 from ..population import Population
-from ..types import Constant, Indices, JsonObject
+from ..types import Indices, JsonObject
 from .targets import Target, count
 
 

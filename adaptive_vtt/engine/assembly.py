@@ -231,8 +231,8 @@ def _suits(space: QuestionSpace, facts: Facts | None) -> bool:
 
 
 def _judged_by_label(space: QuestionSpace) -> bool:
-    one = space.oracle.models == 1  # of two, nets would foretell the answers, not the difference
-    return one and space.oracle.concepts_are in ("labels", "classes")
+    # Of two models, nets would foretell the answers, not the difference.
+    return space.oracle.models == 1 and space.oracle.concepts_are in ("labels", "classes")
 
 
 def _pixels(space: QuestionSpace) -> int:

@@ -19,7 +19,6 @@ from ..types import (
     Bets,
     CallMode,
     ConceptsAre,
-    Constant,
     EndedBy,
     Guarantee,
     JsonObject,
@@ -258,6 +257,15 @@ class SliceFacts(Fact):
     def lift(self) -> float:
         """How many times the rate of all its rate was, when it was found."""
         return self.rate / self.base
+
+
+@checked(frozen=True)
+class Constant:
+    """An ``answer`` that never depends on the image, the best of its kind about a target's
+    questions, and the exact ``rate`` of what it loses."""
+
+    answer: str
+    rate: float
 
 
 class CertificateFacts(Fact):

@@ -9,6 +9,7 @@ import numpy as np
 from ..datasets.base import CompleteDataset, Dataset
 from ..relations.base import RelationDefaults
 from ..types import (
+    ERROR,
     SIDES,
     Case,
     ConceptsAre,
@@ -22,12 +23,19 @@ from ..types import (
     SourceAnswer,
     Value,
     Version,
-    error_of,
 )
 from ..utils.options import Option
 from .judge_models import JudgeModel, Query
 
 UnansweredLoss = Annotated[float, Option("loss of a question without answer", ge=0, le=1)]
+MISCLASSIFICATION, LABEL_ERROR = "misclassification rate", "label error"
+"""What it is called where each image has one class, and where it has any labels."""
+
+
+def error_of(concepts_are: ConceptsAre, rates: Mapping[str, int]) -> str:
+    """What the mean loss over all concepts is called; ``rates``: those of a single one."""
+    only = next(iter(rates)) if len(rates) == 1 else ERROR
+    return {"classes": MISCLASSIFICATION, "labels": LABEL_ERROR}.get(concepts_are, only)
 
 
 @dataclass(frozen=True)

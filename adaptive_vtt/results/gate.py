@@ -23,11 +23,10 @@ from ..certify.verify import verify
 from ..errors import InputError, unknown
 from ..families import FAMILIES, TargetId, family_of
 from ..journal import Journal, check_head
-from ..journal.facts import CertificateFacts, read_facts
+from ..journal.facts import CertificateFacts, Constant, read_facts
 from ..space import QuestionSpace
 from ..stopping import Combinable
 from ..stopping import State as Standing
-from ..types import Constant
 from ..utils.figures import beside, is_exact, outward, percent
 from .cautions import is_mute, silence
 from .difference import brief, names_of, point_span, told

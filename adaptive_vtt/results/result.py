@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import pandas as pd
 
-from ..certify import Bounds
 from ..certify.decisions import Compared, compared
-from ..certify.derived import Rates, figures
 from ..certify.further import COLUMNS
 from ..certify.tracks import members_of
 from ..certify.verify import Interval, recompute, versus_decision
@@ -22,6 +20,7 @@ from ..families import OfConcept, OfRelation, Overall, TargetId
 from ..journal import Journal
 from ..journal.facts import CertificateFacts, Facts, ProtocolFacts, SpaceFacts, read_facts
 from ..journal.rows import EXCLUDED, CallRow, DrawRow, SourceRow
+from ..oracles.base import error_of
 from ..oracles.findings import (
     Findings,
     JudgeFindings,
@@ -30,12 +29,13 @@ from ..oracles.findings import (
     found_by_judge,
     unconfirmed_of,
 )
-from ..types import JsonObject, error_of
+from ..types import JsonObject
 from ..utils.figures import USD, Bar, figure, money, on_page, table_html
 from ..utils.files import write_text
 from . import census
 from .beliefs import PLOTS, Told, plotted
 from .cautions import cautions, is_mute
+from .derived import Bounds, Rates, figures
 from .opening import sentence
 from .outcomes import FAILED as FAILED
 from .outcomes import METRICS as METRICS
@@ -369,7 +369,7 @@ def summarise(journal: Journal, intervals: list[JsonObject] | None = None) -> Re
 
 
 def derive(space: SpaceFacts, rates: Rates) -> pd.DataFrame:
-    """``certify.derived.figures`` as a table: quantity, estimate, lower, upper, note; no row where
+    """``results.derived.figures`` as a table: quantity, estimate, lower, upper, note; no row where
     nothing follows."""
     columns = ["quantity", "estimate", "lower", "upper", "note"]
     found = [(f.name, f.bounds, f.note) for f in figures(space, rates)]

@@ -133,9 +133,7 @@ class Bar:
         if math.isnan(self.estimate):
             return "not asked yet"
         sign = "+" if self.signed else ""
-        share = (
-            f"{round(100 * self.estimate, 1) + 0.0:{sign}.1f} {'points' if self.signed else '%'}"
-        )
+        share = f"{100 * self.estimate:{sign}z.1f} {'points' if self.signed else '%'}"
         if math.isnan(self.lower):
             return share
         if is_exact(self.lower, self.upper):

@@ -7,9 +7,9 @@ means over its twelve sets; a run is of one, and a model with several has their 
 
 from collections.abc import Iterator, Sequence
 
-from adaptive_vtt.certify.derived import baseline
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.relations.medmnistc import CATEGORIES
+from adaptive_vtt.results.derived import baseline
 from adaptive_vtt.types import IDENTITY
 
 from .layout import Cell, Table, mean, tables_of

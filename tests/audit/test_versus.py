@@ -10,13 +10,13 @@ import pytest
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.audit.everything import all_answers, all_losses, means
+from adaptive_vtt.audit.halves import HalfStore
 from adaptive_vtt.audit.versus import Versus
 from adaptive_vtt.certify import named_targets
 from adaptive_vtt.certify.decisions import Comparison
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.errors import InputError, JournalError, ModelError
 from adaptive_vtt.journal import read_journal
-from adaptive_vtt.journal.halves import HalfStore
 from adaptive_vtt.models.base import ModelDefaults
 from adaptive_vtt.models.local.recorded import answers_table
 from adaptive_vtt.models.pair import pair

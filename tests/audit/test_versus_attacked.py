@@ -13,11 +13,11 @@ import pytest
 
 import adaptive_vtt as avtt
 from adaptive_vtt import QuestionSpace
+from adaptive_vtt.audit.halves import HalfStore
 from adaptive_vtt.audit.versus import Versus
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.errors import InputError, JournalError, ModelError
 from adaptive_vtt.journal import read_journal
-from adaptive_vtt.journal.halves import HalfStore
 from adaptive_vtt.models import HttpJson, Prices, Retries
 from adaptive_vtt.results.report import write_report
 from adaptive_vtt.testing import tiny_dataset

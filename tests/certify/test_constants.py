@@ -12,11 +12,12 @@ from adaptive_vtt.certify.constants import constants
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.datasets.table import WordedDataset
 from adaptive_vtt.journal import MemoryJournal
+from adaptive_vtt.journal.facts import Constant
 from adaptive_vtt.models import PythonModel
 from adaptive_vtt.oracles import Consistency, Correctness, MultipleChoice, TopClass
 from adaptive_vtt.results.gate import gate
 from adaptive_vtt.results.result import summarise
-from adaptive_vtt.types import Ask, Constant
+from adaptive_vtt.types import Ask
 
 SITES = pd.DataFrame({"site": ["a", "a", "a", "a", "b", "b"]})
 CLASSES = pd.DataFrame({"nut": [1, 1, 1, 0, 0, 0], "bolt": [0, 0, 0, 1, 1, 1]})

@@ -4,11 +4,11 @@ all classes), and what is merely believed beside that.
 
 from collections import Counter
 
-from ...certify.derived import Figure, Kind, figures
 from ...families import shared
 from ...journal.facts import CertificateFacts
 from ...types import JsonObject
 from ...utils.figures import shorten
+from ..derived import Figure, Kind, figures
 from .evidence import Evidence, Standing, ordered
 from .section import Section, aim, exact, span
 

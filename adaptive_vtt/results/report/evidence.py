@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ...certify.derived import Bounds
 from ...certify.further import Range
 from ...certify.tracks import Track
 from ...families import OfConcept, TargetId, in_short
-from ...types import LABEL_ERROR, SIDES, Constant, Floats, JsonObject
+from ...journal.facts import Constant
+from ...oracles.base import LABEL_ERROR
+from ...types import SIDES, Floats, JsonObject
 from ..beliefs import Beliefs
+from ..derived import Bounds
 from ..way_on import forecast
 from .content import Content, Failure, failures
 

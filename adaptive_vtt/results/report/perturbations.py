@@ -1,7 +1,7 @@
 """Per perturbation and concept: what is certified, and what follows, as a census has it exactly.
 
 Accuracy, recall and specificity are 1 less a certified rate. Accuracy over several classes, macro
-figures and Cohen's kappa under a relation are those of ``certify.derived``, of the rates under that
+figures and Cohen's kappa under a relation are those of ``results.derived``, of the rates under that
 relation alone: every relation is asked of the same images, so classes have the same shares.
 """
 
@@ -12,9 +12,10 @@ from typing import NamedTuple
 import pandas as pd
 from markupsafe import Markup
 
-from ...certify.derived import ALL, Bounds, Figure, figures
 from ...families import OfConcept, OfRelation, OfRelationConcept, OfSeverity, TargetId, shared
-from ...types import ERROR, LABEL_ERROR, MISCLASSIFICATION
+from ...oracles.base import LABEL_ERROR, MISCLASSIFICATION
+from ...types import ERROR
+from ..derived import ALL, Bounds, Figure, figures
 from .evidence import Evidence, Standing
 from .plots import MAX_ROWS, table
 from .section import Section, beside, span

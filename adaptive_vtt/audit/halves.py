@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import AvttError, JournalError, one_line
+from ..journal.answer_json import from_json, to_json
 from ..types import Answer, Prompt, Unanswered
-from .answer_json import from_json, to_json
 
 Said = Answer | Unanswered
 _TABLE = (

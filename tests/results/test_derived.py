@@ -19,8 +19,7 @@ from sklearn.metrics import (
 )
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.certify import Bounds, named_targets
-from adaptive_vtt.certify.derived import alexnet
+from adaptive_vtt.certify import named_targets
 from adaptive_vtt.certify.targets import size
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.errors import InputError
@@ -36,11 +35,13 @@ from adaptive_vtt.families import (
 from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.journal.facts import SpaceFacts
 from adaptive_vtt.oracles import Consistency, MaskDrop, Oracle, Ordinal, TopClass
+from adaptive_vtt.oracles.base import MISCLASSIFICATION
+from adaptive_vtt.results.derived import Bounds, alexnet
 from adaptive_vtt.results.report import render
 from adaptive_vtt.results.report.evidence import Evidence
 from adaptive_vtt.results.result import derive, outcomes
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
-from adaptive_vtt.types import ERROR, MISCLASSIFICATION, SIDES
+from adaptive_vtt.types import ERROR, SIDES
 
 CLASSES = ("a", "b", "c")
 Floats = npt.NDArray[np.float64]
@@ -302,7 +303,7 @@ def test_intervals_hold_the_figures_of_all_true_rates(
 @settings(max_examples=50, deadline=None)
 @given(st.integers(2, 5), st.integers(0, 2**32 - 1))
 def test_kappa_is_exact_over_the_corners_of_a_box(classes: int, seed: int) -> None:
-    from adaptive_vtt.certify.derived import kappa
+    from adaptive_vtt.results.derived import kappa
 
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1, 100, classes).astype(float)
