@@ -5,7 +5,7 @@ does not know are passed over.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -259,7 +259,7 @@ class SliceFacts(Fact):
         return self.rate / self.base
 
 
-@checked(frozen=True)
+@dataclass(frozen=True)
 class Constant:
     """An ``answer`` that never depends on the image, the best of its kind about a target's
     questions, and the exact ``rate`` of what it loses."""
