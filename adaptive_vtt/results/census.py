@@ -67,6 +67,13 @@ def tables(
         concepts = [name.partition(DROP)[0] for name in space.concepts]
         perturbations = _of_masks(counted, scored, _variants(space))
         classes = _of_masks(counted, scored, _variants(space, concepts))
+    elif facts.space.concepts_are == "classes" and not _asked_whole(facts.space):
+        rows = _variants(facts.space, facts.space.concepts)
+        classes = _errors(counted, rows).assign(recall=lambda table: 1 - table["error"])
+        recall = classes["recall"].groupby(level=WHERE, sort=False).mean()
+        perturbations = _errors(counted, _variants(facts.space)).assign(
+            accuracy=lambda table: 1 - table["error"], **{"balanced accuracy": recall}
+        )
     elif facts.space.concepts_are == "classes":
         classes, matrices = _of_labels(facts.space, counted), _matrices(facts.space, counted)
         perturbations = _of_classes(facts.space, counted, classes, matrices)
@@ -145,6 +152,12 @@ def _of_labels(space: SpaceFacts, counted: pd.DataFrame) -> pd.DataFrame:
         auc=pd.Series(areas, dtype=float).reindex(rows),
         note=np.where((present == 0) & (absent > 0), "no image has it", ""),
     )
+
+
+def _asked_whole(space: SpaceFacts) -> bool:
+    """Return whether every image is asked about all classes, so that any two can be confused."""
+    counts = np.array(space.cell_counts)
+    return bool((counts.sum(axis=1) == counts[:, 1].sum()).all())
 
 
 def _means(by_class: pd.DataFrame) -> pd.DataFrame:
