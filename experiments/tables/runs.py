@@ -18,11 +18,12 @@ from adaptive_vtt.families import COLUMNS
 from adaptive_vtt.journal import Journal, read_journal
 from adaptive_vtt.journal.facts import Facts, read_facts
 from adaptive_vtt.journal.files import JOURNAL
+from adaptive_vtt.oracles.base import LABEL_ERROR, MISCLASSIFICATION
 from adaptive_vtt.types import ERROR
 
 from .layout import Cell
 
-ERRORS = (ERROR, "error rate")
+ERRORS = (ERROR, "error rate", LABEL_ERROR, MISCLASSIFICATION)
 """Rates whose complement is an accuracy."""
 FIGURES = {
     "accuracy": "accuracy",

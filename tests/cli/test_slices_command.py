@@ -130,7 +130,7 @@ def test_resume_looks_only_where_alpha_was_set_aside(folder, capsys):
 
 def test_a_gate_may_name_a_slice(folder, capsys):
     rule = "slice:lamp red, present >= 10 %"
-    assert told(["gate", str(folder / "found"), "--rule", rule], capsys).startswith("pass")
+    assert told(["gate", str(folder / "found"), "--rule", rule], capsys).startswith("gate: pass; ")
 
 
 def test_exploring_looks_for_nothing(folder, capsys):
