@@ -4,7 +4,7 @@ import http.client
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -49,7 +49,11 @@ def test_a_head_that_drips_in_is_not_waited_for(view: View) -> None:
         connection.settimeout(0.1)
         began, said = time.monotonic(), b"?"
         while said and time.monotonic() - began < 8:
-            with suppress(TimeoutError, ConnectionError):
+            try:
                 connection.sendall(b"a")
                 said = connection.recv(1)
+            except TimeoutError:
+                continue
+            except ConnectionError:  # ended, too: with bytes that nobody read
+                said = b""
         assert said == b""
