@@ -1,8 +1,7 @@
 """What an answer that never depends on the image would lose, from the labels alone."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
-from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +16,11 @@ def constants(space: Population, targets: Sequence[Target]) -> list[Constant | N
     """Return each target's best constant answer: always the commonest class, always Yes or No, or
     always the same letter. None where a target is about one side of concepts alone, or where
     answers are neither."""
-    find = {"classes": _class, "labels": _label, "choices": _letters(space)}
-    best = find.get(space.oracle.concepts_are)
+    kind = space.oracle.concepts_are
+    if kind == "choices":
+        right = _right_letters(space)
+        return [_letter(space, target, right) for target in targets]
+    best = {"classes": _class, "labels": _label}.get(kind)
     return [None if best is None else best(space, target) for target in targets]
 
 
@@ -36,29 +38,22 @@ def _label(space: Population, target: Target) -> Constant | None:
     return _best(("No", "Yes"), np.array(right))
 
 
-def _letters(space: Population) -> Callable[[Population, Target], Constant | None]:
-    """Return what counts a target's right letters, reading each sample's at the first call."""
+def _right_letters(space: Population) -> npt.NDArray[np.str_]:
+    """S x C: the right letter of each question, "" where there is none."""
+    found = np.full((len(space.dataset), len(space.concepts)), "", "U1")
+    columns = {concept: column for column, concept in enumerate(space.concepts)}
+    for row in range(len(found)):
+        for concept, letters in space.dataset.answers(row).items():
+            found[row, columns[concept]] = letters[0]
+    return found
 
-    @cache
-    def right() -> npt.NDArray[np.str_]:
-        """S x C: the right letter of each question, "" where there is none."""
-        found = np.full((len(space.dataset), len(space.concepts)), "", "U1")
-        for row in range(len(found)):
-            for concept, letters in space.dataset.answers(row).items():
-                found[row, space.concepts.index(concept)] = letters[0]
-        return found
 
-    def best(space: Population, target: Target) -> Constant | None:
-        times = target.concepts * space.applicable[target.variants].sum(axis=0)
-        if target.rows is not None:
-            mine = target.rows[space.dataset.profile_row(np.arange(len(space.dataset)))]
-        else:
-            mine = np.ones(len(space.dataset), bool)
-        letters = sorted({*np.unique(right())} - {""})
-        counts = [((right()[mine] == letter) * times).sum() for letter in letters]
-        return _best(letters, np.array(counts))
-
-    return best
+def _letter(space: Population, target: Target, right: npt.NDArray[np.str_]) -> Constant | None:
+    times = target.concepts * space.applicable[target.variants].sum(axis=0)
+    if target.rows is not None:
+        right = right[target.rows[space.dataset.profile_row(np.arange(len(right)))]]
+    letters = sorted({*np.unique(right).tolist()} - {""})
+    return _best(letters, np.array([((right == letter) * times).sum() for letter in letters]))
 
 
 def _best(answers: Sequence[str], right: Indices) -> Constant | None:

@@ -300,6 +300,10 @@ class CertificateFacts(Fact):
         """How many of the targets there were when the audit began: all but the slices."""
         return len(self.sizes) - len(self.slices)
 
+    def constant(self, place: int) -> Constant | None:
+        """The best constant answer of the target at ``place``; slices have none."""
+        return self.constants[place] if place < len(self.constants) else None
+
     @property
     def since(self) -> tuple[int, ...]:
         """The draw that each target's bets start with."""

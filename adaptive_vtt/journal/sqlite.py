@@ -259,7 +259,8 @@ class SQLiteJournal:
             self._db.execute("BEGIN")  # every read sees the moment of the first one
         self._made = self._has_tables()
         self._place = identity(self.path)
-        self._chain = self._end_of_chain()
+        last = self._read("SELECT link, seal FROM chain ORDER BY link DESC LIMIT 1")
+        self._chain = Chain(str(last[0]["seal"]), int(last[0]["link"]) + 1) if last else Chain()
 
     def _has_tables(self) -> bool:
         """Whether its tables were made."""
@@ -405,10 +406,6 @@ class SQLiteJournal:
     @property
     def head(self) -> str:
         return self._chain.head
-
-    def _end_of_chain(self) -> Chain:
-        last = self._read("SELECT link, seal FROM chain ORDER BY link DESC LIMIT 1")
-        return Chain(str(last[0]["seal"]), int(last[0]["link"]) + 1) if last else Chain()
 
     def check_storage(self) -> None:
         faults = self._read("PRAGMA integrity_check(1)") + self._read("PRAGMA foreign_key_check")

@@ -17,6 +17,7 @@ from ..models.unanswered import MUTE, remedy
 from ..types import SIDES
 from ..utils.figures import percent
 from ..utils.web import sentences
+from .outcomes import unanswered
 
 if TYPE_CHECKING:
     from ..journal.facts import Facts, WayFacts
@@ -208,18 +209,15 @@ def says_blind(calls: Sequence["CallRow"]) -> str:
 
 def silence(calls: Sequence["CallRow"]) -> str:
     """Return how many questions went unanswered, and mostly why, as a sentence; "" for few."""
-    rows = [row for call in calls for row in call.answers if row.loss is not None]
-    reasons = [row.unanswered for row in rows if row.unanswered and not row.excluded]
-    if not reasons or len(reasons) < SILENT * len(rows):
+    asked, reasons = unanswered(calls)
+    silent = reasons.total()
+    if not silent or silent < SILENT * asked:
         return ""
-    often, times = Counter(reasons).most_common(1)[0]
-    share = f"{len(reasons):,} of {len(rows):,} questions ({100 * len(reasons) / len(rows):.1f} %)"
-    many = len(reasons) > MUTE * len(rows)
-    tells = (
-        "the rates tell of that, and nothing is certified"
-        if many
-        else "no rate tells what the model sees there"
-    )
+    often, times = reasons.most_common(1)[0]
+    share = f"{silent:,} of {asked:,} questions ({100 * silent / asked:.1f} %)"
+    tells = "no rate tells what the model sees there"
+    if silent > MUTE * asked:
+        tells = "the rates tell of that, and nothing is certified"
     return (
         f"{share} went unanswered, most often ({times:,} times) with {often[:QUOTED]!r}: {tells}; "
         f"to mend it, {remedy(often)}"
@@ -228,9 +226,8 @@ def silence(calls: Sequence["CallRow"]) -> str:
 
 def is_mute(calls: Sequence["CallRow"]) -> bool:
     """Return whether so much went unanswered that nothing is certified."""
-    rows = [row for call in calls for row in call.answers if row.loss is not None]
-    silent = sum(row.unanswered is not None and not row.excluded for row in rows)
-    return silent > MUTE * len(rows)
+    asked, reasons = unanswered(calls)
+    return reasons.total() > MUTE * asked
 
 
 def _said(row: "AnswerRow") -> float | str | None:
@@ -293,15 +290,19 @@ def _names(targets: pd.DataFrame, column: str, but: str | None = None) -> str:
     return some([repr(name) for name in names], NAMED)
 
 
+def no_better(lower: float, constant: float) -> bool:
+    """Return whether a model certainly loses as much as a constant answer that errs at all."""
+    return 0 < constant <= lower
+
+
 def _no_better(targets: pd.DataFrame) -> str:
     """The targets of which a constant answer certainly loses no more, in words; "" for none."""
     if "constant" not in targets:
         return ""
-    blind = targets[(targets["constant"] > 0) & (targets["lower"] >= targets["constant"])]
-    rows = blind[["target", "constant_answer", "constant"]].itertuples(index=False)
-    return some(
-        [f"{name!r} (always {said!r}: {percent(rate)})" for name, said, rate in rows], NAMED
-    )
+    rows = targets[["lower", "constant", "target", "constant_answer"]].values.tolist()
+    blind = [row for row in rows if no_better(*row[:2])]
+    words = [f"{name!r} (always {answer!r}: {percent(rate)})" for _, rate, name, answer in blind]
+    return some(words, NAMED)
 
 
 def _excluded(targets: pd.DataFrame) -> str:

@@ -28,7 +28,7 @@ from ..space import QuestionSpace
 from ..stopping import Combinable
 from ..stopping import State as Standing
 from ..utils.figures import beside, is_exact, outward, percent
-from .cautions import is_mute, silence
+from .cautions import is_mute, no_better, silence
 from .difference import brief, names_of, point_span, told
 from .result import Result, summarise
 
@@ -116,7 +116,7 @@ class Ruling:
     @property
     def no_better(self) -> bool:
         """Whether the model certainly errs as often as a constant answer, or more."""
-        return self.constant is not None and 0 < self.constant.rate <= self.lower
+        return self.constant is not None and no_better(self.lower, self.constant.rate)
 
     @property
     def told(self) -> str:
@@ -136,7 +136,7 @@ class Ruling:
     def __str__(self) -> str:
         target = f"difference in {self.target}:" if self.rule.versus else self.target
         said = f"{self.state}: {self.rule.text}: {target} {self.told} ({self.span})"
-        if self.constant is not None and not self.rule.versus:
+        if self.constant is not None:
             said += f"; always {self.constant.answer!r}: {percent(self.constant.rate)}"
         return f"{said}; {self.note}" if self.note else said
 
@@ -427,8 +427,7 @@ def _ruling(
     note = ""
     if state != "open" and row["invalidated"]:
         state, note = "open", "the model's answers contradict each other: nothing is certified"
-    constant = dict(enumerate(certificate.constants)).get(k)
-    target = str(row["target"])
+    target, constant = str(row["target"]), certificate.constant(k)
     return Ruling(rule, target, estimate, lower, upper, state, note, constant=constant)
 
 

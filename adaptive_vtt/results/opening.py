@@ -1,6 +1,5 @@
 """The first numbers that are told: how often a model errs on images as they are, and on all."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -11,6 +10,7 @@ from ..journal.facts import Facts
 from ..journal.rows import CallRow
 from ..types import IDENTITY
 from ..utils.figures import POINT, Bar, beside, outward, percent, span
+from .outcomes import unanswered
 
 AS_THEY_ARE, WITH_CHANGES = "on your images as they are", "with the proposed changes among them"
 
@@ -77,18 +77,17 @@ def sentence(
         parts.append(f"{WITH_CHANGES}: {_words(rows[places.whole])}")
     if plain.get("constant_answer"):
         parts.append(f"always {plain['constant_answer']!r} would have {percent(plain['constant'])}")
-    parts += filter(None, [unanswered(calls)])
+    parts += filter(None, [silent_share(calls)])
     return "; ".join(parts)
 
 
-def unanswered(calls: Sequence[CallRow]) -> str:
+def silent_share(calls: Sequence[CallRow]) -> str:
     """Return which share of the questions went unanswered and mostly why; "" where none did."""
-    rows = [row for call in calls for row in call.answers if row.loss is not None]
-    reasons = Counter(row.unanswered for row in rows if row.unanswered and not row.excluded)
+    asked, reasons = unanswered(calls)
     if not reasons:
         return ""
-    often = " ".join(str(reasons.most_common(1)[0][0]).split())
-    share = percent(reasons.total() / len(rows))
+    often = " ".join(reasons.most_common(1)[0][0].split())
+    share = percent(reasons.total() / asked)
     return f"{share} of the questions went unanswered (most often: {often[:QUOTED]})"
 
 

@@ -1,6 +1,7 @@
 """What a journal says of each question: judged ones as a table, and confusion counts."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -29,6 +30,13 @@ def sample_word(space: SpaceFacts, pictures: Mapping[int, object]) -> str:
     """What a sample is called: "item" where nothing tells of images, as none was changed and no
     picture was kept (of a pool, or of recorded answers about texts or rows), else "image"."""
     return "image" if pictures or space.relations != [IDENTITY] else "item"
+
+
+def unanswered(calls: Sequence[CallRow]) -> tuple[int, Counter[str]]:
+    """Return how many questions were asked, and how often each reason left one without an answer;
+    questions that do not count give none."""
+    rows = [row for call in calls for row in call.answers if row.loss is not None]
+    return len(rows), Counter(r.unanswered for r in rows if r.unanswered and not r.excluded)
 
 
 def outcomes(journal: Journal) -> pd.DataFrame:

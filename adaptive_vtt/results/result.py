@@ -436,7 +436,7 @@ def _constant(table: pd.DataFrame, certificate: CertificateFacts) -> pd.DataFram
     """With each target's best constant answer and its rate, where there are any."""
     if not any(certificate.constants):
         return table
-    found = [*certificate.constants, *[None] * (len(table) - len(certificate.constants))]
+    found = [certificate.constant(place) for place in range(len(table))]
     return table.assign(
         constant=[float("nan") if one is None else one.rate for one in found],
         constant_answer=pd.Series([one and one.answer for one in found], dtype=object),

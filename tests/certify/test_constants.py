@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt import Audit, QuestionSpace, Versus
 from adaptive_vtt.certify import named_targets
 from adaptive_vtt.certify.constants import constants
 from adaptive_vtt.datasets import from_table
@@ -83,6 +83,16 @@ def test_a_model_that_is_no_better_is_told_so_everywhere(blind: MemoryJournal) -
     assert passed.state == "pass"
     assert passed.markdown().startswith("## Gate: pass, but no better than a constant answer\n")
     assert "always 'nut': 33.3 %" in str(passed.rulings[0])
+
+
+def test_a_difference_of_two_models_stands_beside_no_constant_answer() -> None:
+    """The pair's losses lie about one half, whatever one answer would lose."""
+    models = [PythonModel(lambda images: np.tile([0.1, 0.9], (len(images), 1))) for _ in "ab"]
+    options: dict[str, Any] = {"targets": ["overall"], "margin": 0.1, "budget": 6, "seed": 0}
+    with Versus(space_of(TopClass()), *models, surrogate=False, **options) as versus:
+        result = versus.run().result
+    assert "constant" not in result.targets
+    assert not [warning for warning in result.warnings if "constant answer" in warning]
 
 
 def test_the_commonest_right_letter_of_questions_with_options() -> None:

@@ -45,7 +45,8 @@ class Holding:
             InputError: The model cannot be made, or has several calls in flight by itself.
         """
         try:
-            made = pickle.loads(self._make)()  # noqa: S301 -- sent by the audit
+            # Bytes that the audit itself pickled: unpickled here, an import that fails is named.
+            made = pickle.loads(self._make)()  # noqa: S301
             self._model = model = adapted_model(model_of(made))
         except AvttError:
             raise

@@ -276,7 +276,7 @@ def _standing(
         variance_ratio=stated.get("variance_ratio"),
         effective=stated.get("effective_draws"),
         more_calls=forecast([stated]),
-        constant=dict(enumerate(certificate.constants)).get(place),
+        constant=certificate.constant(place),
     )
 
 

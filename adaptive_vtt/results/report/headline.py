@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from ...certify.further import longest
 from ...journal.facts import CertificateFacts
 from ...utils.figures import POINT
-from ..opening import READABLE, WIDE, WITH_CHANGES, opening, unanswered
+from ..opening import READABLE, WIDE, WITH_CHANGES, opening, silent_share
 from ..outcomes import FAILED, wilson
 from ..way_on import advised, census_as_they_are, in_money, more_calls, rounded_up
 from .beside_journal import BASELINE_NAMES
@@ -180,7 +180,7 @@ def _shown(standing: Standing) -> tuple[str, str]:
 def _parts(evidence: Evidence, certificate: CertificateFacts, standing: Standing) -> list[str]:
     """What stands beneath a rate: what a constant answer would have, what is missing, how sure."""
     promised = _promised(certificate, len(evidence.standings))
-    return [*_constant(standing), *filter(None, [unanswered(evidence.calls)]), *promised]
+    return [*_constant(standing), *filter(None, [silent_share(evidence.calls)]), *promised]
 
 
 def _hardly_known(standing: Standing) -> bool:
@@ -210,7 +210,7 @@ def _opening_verdict(evidence: Evidence, certificate: CertificateFacts) -> Verdi
     if whole is not None:
         more, below = _shown(whole)
         after += f", {more} {WITH_CHANGES}"
-        rest += f" and {below.removeprefix(LIKELY)}"
+        rest += f" and {below.removeprefix(LIKELY if rest.startswith(LIKELY) else '')}"
     return Verdict(before, figure, after, ", ".join([rest, *parts]))
 
 
