@@ -23,7 +23,7 @@ BUDGETS = {
     "oracles": 2926,
     "people": 772,
     "relations": 3296,
-    "results": 7222,
+    "results": 7221,
     "strategies": 665,
     "surrogates": 1685,
     "testing": 777,

@@ -129,9 +129,6 @@ OPEN = 4
 """Open targets that are named, at most."""
 
 
-LIKELY = "most likely "
-
-
 def verdict(evidence: Evidence) -> Verdict:
     """How much goes wrong: certified where anything is, else among what was asked."""
     certificate, found = evidence.certificate, evidence.standings
@@ -174,7 +171,7 @@ def _shown(standing: Standing) -> tuple[str, str]:
         return _estimate(standing), "exact"
     if width <= READABLE:
         return _estimate(standing), within
-    return within, f"{LIKELY}{_estimate(standing)}"
+    return within, f"most likely {_estimate(standing)}"
 
 
 def _parts(evidence: Evidence, certificate: CertificateFacts, standing: Standing) -> list[str]:
@@ -210,7 +207,7 @@ def _opening_verdict(evidence: Evidence, certificate: CertificateFacts) -> Verdi
     if whole is not None:
         more, below = _shown(whole)
         after += f", {more} {WITH_CHANGES}"
-        rest += f" and {below.removeprefix(LIKELY if rest.startswith(LIKELY) else '')}"
+        rest += f"; with changes {below}"
     return Verdict(before, figure, after, ", ".join([rest, *parts]))
 
 
