@@ -3,7 +3,7 @@
 import json
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from ..audit import Audit
 from ..config import Spec
@@ -12,70 +12,39 @@ from ..results.report.beside_journal import BASELINE_NAMES, BASELINES, Baseline
 from ..results.report.plotly_library import check_way
 from ..utils.files import write_text
 from .after import Before
-from .options import Json, Open, Out, Plotly, arg, names, opt
+from .options import names
 from .plan import estimate
 from .printing import plain_console
 from .progress import Live
 from .run_folder import begin, named, rewrite, run_and_report
 from .signals import Interrupted, interruptible
-from .spec_changes import Set, field, one_too_many, read
+from .spec_changes import one_too_many, read
 
 ENDS, CERTIFIES, ASKS = "When to end", "What to certify", "How to ask"
 """Headings of the options in ``avtt audit --help``."""
 
 
-def audit(  # noqa: PLR0913, PLR0917 - a command's options
-    spec: Annotated[
-        Path | None,
-        arg("What to audit: images, model, questions. 'avtt init DIR' writes one.", "SPEC.toml"),
-    ] = None,
-    demo: Annotated[bool, opt("Audit the bundled model on bundled images instead.")] = False,
-    budget: Annotated[int | None, field("audit.budget", "CALLS", ENDS)] = None,
-    max_cost: Annotated[float | None, field("audit.max_cost", "MONEY", ENDS)] = None,
-    half_width: Annotated[float | None, field("certify.half_width", "SHARE", ENDS)] = None,
-    gate: Annotated[list[str] | None, field("stop.gate", "RULE", ENDS)] = None,
-    targets: Annotated[str | None, field("certify.targets", "NAME,NAME", CERTIFIES)] = None,
-    explore: Annotated[
-        bool,
-        opt(
-            "Certify nothing: look for what is uncertain, as the paper does.",
-            rich_help_panel=CERTIFIES,
-        ),
-    ] = False,
-    require_certified: Annotated[
-        bool,
-        opt(
-            "Exit with 3 where a target is open or invalidated in the end, for scripts.",
-            rich_help_panel=CERTIFIES,
-        ),
-    ] = False,
-    strategy: Annotated[str | None, field("audit.strategy", "NAME", ASKS)] = None,
-    after: Annotated[
-        list[Path] | None,
-        opt(
-            "Run folder of an audit of an earlier version of the model: what failed there "
-            "tells where to look, with draws of its own. Again for three or more other models, a "
-            "cohort.",
-            "DIR",
-            rich_help_panel=ASKS,
-        ),
-    ] = None,
-    seed: Annotated[int | None, field("audit.seed", "NUMBER", ASKS)] = None,
-    sample: Annotated[
-        bool,
-        opt(
-            "Draw questions even where asking everything takes less time than that.",
-            rich_help_panel=ASKS,
-        ),
-    ] = False,
-    sets: Set = None,
-    dry_run: Annotated[
-        bool, opt("Estimate calls and cost as 'avtt plan' does; ask nothing.")
-    ] = False,
-    out: Out = Path("runs/audit"),
-    plotly: Plotly = "inline",
-    open_it: Open = False,
-    as_json: Json = False,
+def audit(  # noqa: PLR0913 - a command's options
+    spec: Path | None = None,
+    *,
+    demo: bool = False,
+    budget: int | None = None,
+    max_cost: float | None = None,
+    half_width: float | None = None,
+    gate: list[str] | None = None,
+    targets: str | None = None,
+    explore: bool = False,
+    require_certified: bool = False,
+    strategy: str | None = None,
+    after: list[Path] | None = None,
+    seed: int | None = None,
+    sample: bool = False,
+    set_: list[str] | None = None,
+    dry_run: bool = False,
+    out: Path = Path("runs/audit"),
+    plotly: str = "inline",
+    open_: bool = False,
+    json_: bool = False,
 ) -> None:
     """Run an audit and write a report.
 
@@ -88,6 +57,31 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
     other field of SPEC.toml is set by --set.
 
     Example: avtt audit SPEC.toml --half-width 0.05 --budget 500 --out runs/first
+
+    Args:
+        spec (SPEC.toml): What to audit: images, model, questions. 'avtt init DIR' writes one.
+        demo: Audit the bundled model on bundled images instead.
+        dry_run: Estimate calls and cost as 'avtt plan' does; ask nothing.
+
+    When to end:
+        budget (CALLS): {audit.budget}
+        max_cost (MONEY): {audit.max_cost}
+        half_width (SHARE): {certify.half_width}
+        gate (RULE): {stop.gate}
+
+    What to certify:
+        targets (NAME,NAME): {certify.targets}
+        explore: Certify nothing: look for what is uncertain, as the paper does.
+        require_certified: Exit with 3 where a target is open or invalidated in the end, for
+            scripts.
+
+    How to ask:
+        strategy (NAME): {audit.strategy}
+        after (DIR): Run folder of an audit of an earlier version of the model: what failed there
+            tells where to look, with draws of its own. Again for three or more other models, a
+            cohort.
+        seed (NUMBER): {audit.seed}
+        sample: Draw questions even where asking everything takes less time than that.
     """
     flags = {
         "audit.budget": budget,
@@ -106,25 +100,25 @@ def audit(  # noqa: PLR0913, PLR0917 - a command's options
             raise one_too_many("--after")
         before = Before.of(after) if after else None
         prior = {} if before is None else before.changes
-        chosen, base = read(spec, demo, {**flags, **prior}, sets, explore=explore)
+        chosen, base = read(spec, demo, {**flags, **prior}, set_, explore=explore)
         if before is not None:
             chosen = before.seeded(chosen, seed)
         if dry_run:
-            return estimate(chosen, base, as_json)
+            return estimate(chosen, base, json_)
         check_way(plotly)
-        words = named(spec, sets, names(targets))
+        words = named(spec, set_, names(targets))
         begun = begin(chosen, base, out, words, sample=sample or demo)
         result = run_and_report(
             begun,
             out,
-            as_json,
+            json_,
             require_certified,
-            open_it=open_it,
+            open_it=open_,
             plotly=plotly,
             ending=None if before is None else partial(before.tell, begun),
         )
         reached = chosen.certify.half_width is not None and bool(result.targets["certified"].all())
-        if demo and not as_json and reached and result.calls:
+        if demo and not json_ and reached and result.calls:
             compare_with_random(chosen, base, out, plotly)
 
 

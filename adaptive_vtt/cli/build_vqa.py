@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import inf
 from pathlib import Path
-from typing import Annotated
 
 import pandas as pd
 import typer
@@ -27,7 +26,7 @@ from ..utils.figures import money
 from ..utils.files import whole_folder, write_text
 from ..utils.tables import csv_text
 from ..utils.web import text_of
-from .options import arg, names, opt, pairs
+from .options import names, pairs
 from .progress import counting
 
 QUESTIONS, SOURCES, SPEC = "questions.tsv", "sources.csv", "SPEC.toml"
@@ -35,38 +34,18 @@ SOURCE = ("index", "sample", "kind", "about", "task", "answer", "question")
 
 
 def build_vqa(
-    data: Annotated[
-        Path,
-        arg(
-            "A folder of images with masks, boxes or classes, a table of labels, or a "
-            "SPEC.toml, for its \\[dataset].",
-            "DATA",
-        ),
-    ],
-    out: Annotated[Path, opt("Folder to write into; new, or empty.")],
-    kinds: Annotated[
-        str | None, opt("Kinds of questions, with commas. Default: all that can be made.")
-    ] = None,
-    concepts: Annotated[str | None, opt("Labels to ask about, with commas. Default: all.")] = None,
-    role: Annotated[
-        list[str] | None,
-        opt("What a label names, such as instrument. Default: by its words.", "LABEL=ROLE"),
-    ] = None,
-    word: Annotated[
-        list[str] | None, opt("What a label is called in questions.", "LABEL=TEXT")
-    ] = None,
-    per_class: Annotated[
-        int, opt("Most questions per kind, label and right answer, drawn at random.")
-    ] = 20,
-    scene: Annotated[str, opt("EndoBench's scene, such as Colonoscopy.")] = "",
-    seed: Annotated[int, opt("Same seed, same questions.")] = 0,
-    paraphrase: Annotated[
-        Path | None,
-        opt("A file with a \\[model] of words, which is asked for more wordings.", "SPEC.toml"),
-    ] = None,
-    max_cost: Annotated[
-        float | None, opt("With --paraphrase: the most that these wordings may cost.")
-    ] = None,
+    data: Path,
+    *,
+    out: Path,
+    kinds: str | None = None,
+    concepts: str | None = None,
+    role: list[str] | None = None,
+    word: list[str] | None = None,
+    per_class: int = 20,
+    scene: str = "",
+    seed: int = 0,
+    paraphrase: Path | None = None,
+    max_cost: float | None = None,
 ) -> None:
     """Make multiple-choice questions, as EndoBench's, from labels, masks or boxes.
 
@@ -74,6 +53,20 @@ def build_vqa(
     question that the labels cannot answer for sure is not made.
 
     Example: avtt build-vqa Kvasir-SEG --out questions --scene Colonoscopy
+
+    Args:
+        data (DATA): A folder of images with masks, boxes or classes, a table of labels, or a
+            SPEC.toml, for its [dataset].
+        out: Folder to write into; new, or empty.
+        kinds: Kinds of questions, with commas. Default: all that can be made.
+        concepts: Labels to ask about, with commas. Default: all.
+        role (LABEL=ROLE): What a label names, such as instrument. Default: by its words.
+        word (LABEL=TEXT): What a label is called in questions.
+        per_class: Most questions per kind, label and right answer, drawn at random.
+        scene: EndoBench's scene, such as Colonoscopy.
+        seed: Same seed, same questions.
+        paraphrase (SPEC.toml): A file with a [model] of words, which is asked for more wordings.
+        max_cost: With --paraphrase: the most that these wordings may cost.
     """
     if scene and named(scene) not in SCENES:
         raise unknown("scene", scene, SCENES, "--scene")

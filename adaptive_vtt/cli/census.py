@@ -1,29 +1,26 @@
 """``avtt census``: an audit that asks every question, for exact rates."""
 
 from pathlib import Path
-from typing import Annotated
 
 from ..errors import InputError
 from ..results.report.plotly_library import check_way
-from .options import Json, Open, Out, Plotly, arg, opt
 from .run_folder import begin, everything, named, run_and_report
 from .signals import interruptible
-from .spec_changes import Set, field, read
+from .spec_changes import read
 
 
 def census(
-    spec: Annotated[
-        Path | None, arg("What to ask about. 'avtt init DIR' writes one.", "SPEC.toml")
-    ] = None,
-    demo: Annotated[bool, opt("Ask the bundled model about bundled images instead.")] = False,
-    budget: Annotated[int | None, field("audit.budget", "CALLS")] = None,
-    max_cost: Annotated[float | None, field("audit.max_cost", "MONEY")] = None,
-    processes: Annotated[int | None, field("audit.processes", "NUMBER")] = None,
-    sets: Set = None,
-    out: Out = Path("runs/census"),
-    plotly: Plotly = "inline",
-    open_it: Open = False,
-    as_json: Json = False,
+    spec: Path | None = None,
+    *,
+    demo: bool = False,
+    budget: int | None = None,
+    max_cost: float | None = None,
+    processes: int | None = None,
+    set_: list[str] | None = None,
+    out: Path = Path("runs/census"),
+    plotly: str = "inline",
+    open_: bool = False,
+    json_: bool = False,
 ) -> None:
     """Evaluate every question: exact rates, for models that are cheap to call.
 
@@ -34,6 +31,13 @@ def census(
     tables/ has the rates, and figures per perturbation and class, as CSV.
 
     Example: avtt census SPEC.toml --out runs/whole
+
+    Args:
+        spec (SPEC.toml): What to ask about. 'avtt init DIR' writes one.
+        demo: Ask the bundled model about bundled images instead.
+        budget (CALLS): {audit.budget}
+        max_cost (MONEY): {audit.max_cost}
+        processes (NUMBER): {audit.processes}
     """
     flags = {
         "audit.budget": budget,
@@ -42,9 +46,9 @@ def census(
     }
     begun = False
     with interruptible(out, begun=lambda: begun):
-        chosen, base = read(spec, demo, flags, sets)
+        chosen, base = read(spec, demo, flags, set_)
         check_way(plotly)
-        audit = begin(everything(chosen, budget), base, out, named(spec, sets, None))
+        audit = begin(everything(chosen, budget), base, out, named(spec, set_, None))
         begun = True
         limits = audit.limits.budget, audit.limits.max_cost
         if audit.model.costs_money and limits == (None, None):
@@ -54,4 +58,4 @@ def census(
                 "census: expected a limit for a model of which every call may cost money, got "
                 "none; give --max-cost or --budget"
             )
-        run_and_report(audit, out, as_json, open_it=open_it, plotly=plotly)
+        run_and_report(audit, out, json_, open_it=open_, plotly=plotly)

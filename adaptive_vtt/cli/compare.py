@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import pandas as pd
 import typer
@@ -37,12 +37,12 @@ from ..types import JsonObject
 from ..utils.files import hash_file, write_text
 from ..utils.other_code import file_of
 from ..utils.tables import csv_text
-from .options import Json, arg, names, opt
+from .options import names
 from .printing import plain_console, table_of
 from .progress import counting
 from .run_folder import same_command, tell
 from .signals import interrupted_as
-from .spec_changes import Set, field, read, value_of
+from .spec_changes import read, value_of
 
 ANSWERS = "answers.csv"
 OPTION = re.compile(r":(?=[A-Za-z_]\w*=)")
@@ -52,44 +52,19 @@ WIDE = 92
 
 
 def compare(
-    spec: Annotated[
-        Path | None, arg("What to audit; its model must cost nothing.", "SPEC.toml")
-    ] = None,
-    demo: Annotated[bool, opt("Compare on the bundled model.")] = False,
-    strategies: Annotated[
-        str | None,
-        opt(
-            "Names, separated by commas, each with its options behind colons; 'baselines' stands "
-            "for all there are. Default: random, and the one that an audit would take. Where "
-            "something is certified, uniform (draws by chance without predictions) stands beside "
-            "them.",
-            "NAMES",
-        ),
-    ] = None,
-    repeats: Annotated[
-        int,
-        opt("Audits per strategy, with the seeds 0, 1, 2 ...; 4 or more give a range of ratios."),
-    ] = 4,
-    half_width: Annotated[float | None, field("certify.half_width", "SHARE")] = None,
-    targets: Annotated[str | None, field("certify.targets", "NAMES")] = None,
-    budget: Annotated[int | None, field("audit.budget", "CALLS")] = None,
-    exhaust: Annotated[
-        bool,
-        opt("Ask the model everything once, to compare estimates with the truth."),
-    ] = False,
-    executor: Annotated[
-        str,
-        opt(
-            "Where the audits run: in processes, or as tasks of a Ray cluster (ray, or its "
-            "address, ray://HOST:PORT).",
-            "NAME",
-        ),
-    ] = "processes",
-    out: Annotated[Path, opt("Folder to write compare.html, .json, .csv and .tex into.")] = Path(
-        "runs/compare"
-    ),
-    sets: Set = None,
-    as_json: Json = False,
+    spec: Path | None = None,
+    *,
+    demo: bool = False,
+    strategies: str | None = None,
+    repeats: int = 4,
+    half_width: float | None = None,
+    targets: str | None = None,
+    budget: int | None = None,
+    exhaust: bool = False,
+    executor: str = "processes",
+    out: Path = Path("runs/compare"),
+    set_: list[str] | None = None,
+    json_: bool = False,
 ) -> None:
     """Compare strategies on the same questions.
 
@@ -101,13 +76,29 @@ def compare(
     exploration or candidates: certify,certify:curiosity=0.3
 
     Example: avtt compare SPEC.toml --strategies random,neyman --half-width 0.05 --repeats 5
+
+    Args:
+        spec (SPEC.toml): What to audit; its model must cost nothing.
+        demo: Compare on the bundled model.
+        strategies (NAMES): Names, separated by commas, each with its options behind colons;
+            'baselines' stands for all there are. Default: random, and the one that an audit would
+            take. Where something is certified, uniform (draws by chance without predictions) stands
+            beside them.
+        repeats: Audits per strategy, with the seeds 0, 1, 2 ...; 4 or more give a range of ratios.
+        half_width (SHARE): {certify.half_width}
+        targets (NAMES): {certify.targets}
+        budget (CALLS): {audit.budget}
+        exhaust: Ask the model everything once, to compare estimates with the truth.
+        executor (NAME): Where the audits run: in processes, or as tasks of a Ray cluster (ray, or
+            its address, ray://HOST:PORT).
+        out: Folder to write compare.html, .json, .csv and .tex into.
     """
     flags = {
         "audit.budget": budget,
         "certify.half_width": half_width,
         "certify.targets": names(targets),
     }
-    chosen, base = read(spec, demo, flags, sets)
+    chosen, base = read(spec, demo, flags, set_)
     goal = chosen.certify.half_width
     compared = names(strategies)
     if compared is None:
@@ -133,14 +124,14 @@ def compare(
     kept = KeptRuns(out)
     space = build_space(chosen, base)  # a spec that cannot be used ends here, not in a worker
     kept.expect(**_made_of(chosen, base, space, exhaust), **_code_of(rows, base))
-    if kept.outdated and not as_json:
+    if kept.outdated and not json_:
         told = ", ".join(f"{name} ({count})" for name, count in kept.outdated.items())
         typer.echo(f"audits outdated, as a strategy or the budget changed: {told}", err=True)
-    this = _Comparison(chosen, base, space, rows, repeats, executor, out, as_json, kept)
+    this = _Comparison(chosen, base, space, rows, repeats, executor, out, json_, kept)
     with interrupted_as(this.way_on):
         found = _compared(this, goal, exhaust)
         paths = found.save(out)
-    if as_json:
+    if json_:
         short = {name: value for name, value in found.to_dict().items() if name != "runs"}
         typer.echo(json.dumps(short, indent=1, allow_nan=False))
         return

@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -29,7 +28,7 @@ from ..results.export.questions import export_questions
 from ..space import QuestionSpace
 from ..types import IDENTITY, JsonObject
 from ..utils.random_streams import generator
-from .options import Json, RunCode, arg, names, opt
+from .options import names
 from .progress import counting
 from .signals import interrupted_as
 
@@ -45,87 +44,28 @@ COMPARED = (
 """The same of a comparison."""
 
 
-def export(  # noqa: C901, PLR0913, PLR0915, PLR0917 - a command's options
-    source: Annotated[
-        Path | None,
-        arg(
-            "Folder that an audit wrote (its --out); with --corrupted or --mix also a SPEC.toml, "
-            "of whose model nothing is asked.",
-            "DIR",
-        ),
-    ] = None,
-    failures: Annotated[Path | None, opt("Folder to write into; new, or empty.", "OUT")] = None,
-    disagreements: Annotated[
-        Path | None,
-        opt(
-            "Of a comparison ('avtt versus'): the folder for the images at which one model lost "
-            "more than the other; new, or empty.",
-            "OUT",
-        ),
-    ] = None,
-    tsv: Annotated[
-        Path | None,
-        opt("Of multiple choice: a table of questions with images, as EndoBench's.", "FILE.tsv"),
-    ] = None,
-    corrupted: Annotated[
-        Path | None,
-        opt("Folder for all images under all relations, as MedMNIST-C's .npz archives.", "OUT"),
-    ] = None,
-    mix: Annotated[
-        Path | None,
-        opt(
-            "Folder for a training set: every image as it is, and once under a relation. Of an "
-            "audit, relations in proportion to their certified error rates; of a SPEC.toml, in "
-            "equal shares.",
-            "OUT",
-        ),
-    ] = None,
-    seed: Annotated[int, opt("With --mix: same seed, same mix.", "NUMBER")] = 0,
-    data: Annotated[
-        Path | None,
-        opt(
-            "With --corrupted, in place of DIR: images and labels that 'avtt init' recognises.",
-            "PATH",
-        ),
-    ] = None,
-    relations: Annotated[
-        str | None,
-        opt(
-            "With --data: relations and families, separated by commas, such as "
-            "medmnistc/bloodmnist.",
-            "NAMES",
-        ),
-    ] = None,
-    least_loss: Annotated[float, opt("The least loss that counts as a failure, 0 to 1.")] = 0.5,
-    everything: Annotated[
-        bool, opt("With --tsv: all questions that were asked.", flags="--all")
-    ] = False,
-    image_format: Annotated[
-        str, opt("With --tsv: jpeg, as EndoBench has it, or png, which keeps all.")
-    ] = "jpeg",
-    questions: Annotated[
-        Path | None,
-        opt(
-            "A SPEC.toml: every picture its audit may ask about, with a table to fill in with a "
-            "model's answers; nothing is asked.",
-            "SPEC.toml",
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None, opt("With --questions: folder to write into; new, or empty.")
-    ] = None,
-    sources: Annotated[
-        bool,
-        opt("With --questions: only the images as they are, for captions in \\[space]."),
-    ] = False,
-    hidden: Annotated[bool, opt("With --sources: their versions with a box hidden, too.")] = False,
-    coco: Annotated[
-        bool,
-        opt("With --failures or --disagreements: also as COCO's JSON, coco.json."),
-    ] = False,
-    fiftyone: Annotated[bool, opt("With these: also for FiftyOne, fiftyone.json.")] = False,
-    run_code: RunCode = False,
-    as_json: Json = False,
+def export(  # noqa: C901, PLR0913, PLR0915 - a command's options
+    source: Path | None = None,
+    *,
+    failures: Path | None = None,
+    disagreements: Path | None = None,
+    tsv: Path | None = None,
+    corrupted: Path | None = None,
+    mix: Path | None = None,
+    seed: int = 0,
+    data: Path | None = None,
+    relations: str | None = None,
+    least_loss: float = 0.5,
+    all_: bool = False,
+    image_format: str = "jpeg",
+    questions: Path | None = None,
+    out: Path | None = None,
+    sources: bool = False,
+    hidden: bool = False,
+    coco: bool = False,
+    fiftyone: bool = False,
+    run_code: bool = False,
+    json_: bool = False,
 ) -> None:
     """Export the failures as a dataset: images, labels and masks.
 
@@ -140,10 +80,37 @@ def export(  # noqa: C901, PLR0913, PLR0915, PLR0917 - a command's options
     With --questions, write the pictures of a SPEC.toml's questions.
 
     Example: avtt export runs/first --failures failures
+
+    Args:
+        source (DIR): Folder that an audit wrote (its --out); with --corrupted or --mix also a
+            SPEC.toml, of whose model nothing is asked.
+        failures (OUT): Folder to write into; new, or empty.
+        disagreements (OUT): Of a comparison ('avtt versus'): the folder for the images at which one
+            model lost more than the other; new, or empty.
+        tsv (FILE.tsv): Of multiple choice: a table of questions with images, as EndoBench's.
+        corrupted (OUT): Folder for all images under all relations, as MedMNIST-C's .npz archives.
+        mix (OUT): Folder for a training set: every image as it is, and once under a relation. Of an
+            audit, relations in proportion to their certified error rates; of a SPEC.toml, in equal
+            shares.
+        seed (NUMBER): With --mix: same seed, same mix.
+        data (PATH): With --corrupted, in place of DIR: images and labels that 'avtt init'
+            recognises.
+        relations (NAMES): With --data: relations and families, separated by commas, such as
+            medmnistc/bloodmnist.
+        least_loss: The least loss that counts as a failure, 0 to 1.
+        all_: With --tsv: all questions that were asked.
+        image_format: With --tsv: jpeg, as EndoBench has it, or png, which keeps all.
+        questions (SPEC.toml): A SPEC.toml: every picture its audit may ask about, with a table to
+            fill in with a model's answers; nothing is asked.
+        out: With --questions: folder to write into; new, or empty.
+        sources: With --questions: only the images as they are, for captions in [space].
+        hidden: With --sources: their versions with a box hidden, too.
+        coco: With --failures or --disagreements: also as COCO's JSON, coco.json.
+        fiftyone: With these: also for FiftyOne, fiftyone.json.
     """
     of_run = (source, failures, disagreements, tsv, corrupted, data, relations)
     if questions is not None and out is not None and of_run.count(None) == len(of_run):
-        _pictures(questions, out, sources, hidden, as_json)
+        _pictures(questions, out, sources, hidden, json_)
         return
     if questions is not None or out is not None or sources or hidden:
         raise InputError(
@@ -152,7 +119,7 @@ def export(  # noqa: C901, PLR0913, PLR0915, PLR0917 - a command's options
         )
     if mix is not None:
         alone = of_run.count(None) == len(of_run) - 1
-        _mix(source if alone else None, mix, seed, run_code, as_json)
+        _mix(source if alone else None, mix, seed, run_code, json_)
         return
     of_audit = [failures, tsv, corrupted]
     if disagreements is not None and any(each is not None for each in of_audit):
@@ -162,13 +129,13 @@ def export(  # noqa: C901, PLR0913, PLR0915, PLR0917 - a command's options
             "export: expected --failures OUT, --disagreements OUT, --tsv FILE.tsv, --corrupted "
             "OUT, --mix OUT or --questions SPEC.toml, got none of them"
         )
-    if everything and tsv is None:
+    if all_ and tsv is None:
         raise InputError("--all: expected --tsv FILE.tsv beside it; --failures has failures alone")
     formats = _formats(coco, fiftyone, failures or disagreements)
     check_known("image format", image_format, FORMATS, "--image-format")
     if disagreements is not None:
         found = _disagreements(source, disagreements, formats, run_code)
-        typer.echo(json.dumps(found.as_dict()) if as_json else _differ(found, disagreements))
+        typer.echo(json.dumps(found.as_dict()) if json_ else _differ(found, disagreements))
         return
     told: JsonObject = {}
     lines = []
@@ -180,7 +147,7 @@ def export(  # noqa: C901, PLR0913, PLR0915, PLR0917 - a command's options
                 space,
                 tsv,
                 least_loss=least_loss,
-                everything=everything,
+                everything=all_,
                 image_format=image_format,
             )
             told["questions"] = count
@@ -192,7 +159,7 @@ def export(  # noqa: C901, PLR0913, PLR0915, PLR0917 - a command's options
             told |= written.as_dict()
             lines.append(_sentence(written, failures))
         if corrupted is not None:
-            archives = _corrupted(journal, space, corrupted, as_json)
+            archives = _corrupted(journal, space, corrupted, json_)
             told["archives"] = archives
             images, one = sum(archives.values()), next(iter(archives))
             lines.append(
@@ -202,7 +169,7 @@ def export(  # noqa: C901, PLR0913, PLR0915, PLR0917 - a command's options
         warnings = _warnings(journal)
     told |= {"warnings": warnings} if warnings else {}
     lines += [f"warning: {warning}" for warning in warnings]
-    typer.echo(json.dumps(told) if as_json else "\n".join(lines))
+    typer.echo(json.dumps(told) if json_ else "\n".join(lines))
 
 
 def _warnings(journal: Journal | None) -> list[str]:

@@ -6,7 +6,6 @@ import shlex
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -18,7 +17,6 @@ from ..results.gate import gate as decide
 from ..results.result import Result, summarise
 from ..results.way_on import may_cost, past_gate, raised, rounded_down, spec_named, way
 from ..utils.files import write_text
-from .options import Head, Json, RunDir, opt
 from .printing import folded
 
 MIN_NARROWER, MAX_NARROWER = 1.25, 4
@@ -26,17 +24,14 @@ MIN_NARROWER, MAX_NARROWER = 1.25, 4
 
 
 def gate(
-    directory: RunDir,
-    rule: Annotated[
-        list[str], opt("TARGET <= NUMBER; again for more. Targets: 'avtt gate DIR --list'.")
-    ] = [],  # noqa: B006 - typer copies it
-    junit: Annotated[Path | None, opt("Write JUnit XML here, for a CI.")] = None,
-    summary: Annotated[
-        Path | None, opt("Write a Markdown summary here, for a pull request.")
-    ] = None,
-    listed: Annotated[bool, opt("Print the targets that rules can name.", flags="--list")] = False,
-    head: Head = None,
-    as_json: Json = False,
+    directory: Path,
+    *,
+    rule: list[str] | None = None,
+    junit: Path | None = None,
+    summary: Path | None = None,
+    list_: bool = False,
+    head: str | None = None,
+    json_: bool = False,
 ) -> None:
     """Decide rules about certified rates: 0 pass, 1 fail, 4 open.
 
@@ -48,9 +43,15 @@ def gate(
     damaged or edited is refused with 2, as is one with another head than --head.
 
     Example: avtt gate runs/first --rule 'overall <= 0.1' --junit gate.xml
+
+    Args:
+        rule: TARGET <= NUMBER; again for more. Targets: 'avtt gate DIR --list'.
+        junit: Write JUnit XML here, for a CI.
+        summary: Write a Markdown summary here, for a pull request.
+        list_: Print the targets that rules can name.
     """
     with closing(read_journal(directory / JOURNAL)) as journal:
-        if listed:
+        if list_:
             certificate = read_facts(journal.facts()).certificate
             names = [] if certificate is None else [t.handle for t in certificate.ids]
             compared = certificate is not None and certificate.versus is not None
@@ -63,7 +64,7 @@ def gate(
         write_text(junit, found.junit())
     if summary is not None:
         write_text(summary, found.markdown())
-    if as_json:
+    if json_:
         told = {
             "state": found.state,
             "rulings": [asdict(r) for r in found.rulings],

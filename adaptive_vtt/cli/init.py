@@ -12,7 +12,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin
 
 import numpy as np
 import pandas as pd
@@ -39,7 +39,6 @@ from ..utils.image_codec import png
 from ..utils.random_streams import generator
 from ..utils.tables import csv_text
 from ..utils.web import text_of
-from .options import arg, opt
 from .printing import plain_console
 
 SAMPLES = 60
@@ -50,23 +49,12 @@ SHOWN = ("examples", "defaults")
 
 
 def init(
-    directory: Annotated[Path, arg("Folder to write into.", "DIR")],
-    data: Annotated[
-        Path | None, opt("Your images: a folder, or a table of labels. Default: those in DIR.")
-    ] = None,
-    model: Annotated[
-        Path | None,
-        opt(
-            "Your model's file, to be wrapped: .onnx, .pt or .pth (torch), .joblib or .pkl "
-            "(scikit-learn)."
-        ),
-    ] = None,
-    like: Annotated[
-        str | None, opt("A spec to start from instead: see 'avtt list specs'.", "NAME")
-    ] = None,
-    full: Annotated[
-        bool, opt("Every field that there is, described, with defaults.", flags="--full")
-    ] = False,
+    directory: Path,
+    *,
+    data: Path | None = None,
+    model: Path | None = None,
+    like: str | None = None,
+    full: bool = False,
 ) -> None:
     """Write a SPEC.toml and a model.py to start from.
 
@@ -75,6 +63,14 @@ def init(
     EndoBench's table and Hugging Face's folders are recognised.
 
     Example: avtt init my-audit && avtt audit my-audit/SPEC.toml
+
+    Args:
+        directory (DIR): Folder to write into.
+        data: Your images: a folder, or a table of labels. Default: those in DIR.
+        model: Your model's file, to be wrapped: .onnx, .pt or .pth (torch), .joblib or .pkl
+            (scikit-learn).
+        like (NAME): A spec to start from instead: see 'avtt list specs'.
+        full: Every field that there is, described, with defaults.
     """
     if like is not None:
         if data is not None or model is not None or full:

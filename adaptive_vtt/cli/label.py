@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import pandas as pd
 import typer
@@ -32,66 +32,27 @@ from ..results.report.section import figure
 from ..space import QuestionSpace
 from ..utils.files import whole_folder, write_text
 from .build_vqa import QUESTIONS, SPEC, spec_text
-from .options import Json, arg, opt
 from .printing import plain_console, table_of
 from .run_folder import rewrite, tell
 from .run_folder import write as write_result
 
 
 def label(  # noqa: C901, PLR0912 - a command's options
-    directory: Annotated[
-        Path,
-        arg(
-            "Folder that an audit or build-vqa wrote, a TSV of questions, or a CSV of items.", "DIR"
-        ),
-    ],
-    reader: Annotated[str | None, opt("Who labels: writes a page for this person.", "NAME")] = None,
-    realism: Annotated[
-        bool,
-        opt("Of any audit: pairs of source and follow-up. Realistic? Same diagnosis?"),
-    ] = False,
-    questions: Annotated[
-        bool,
-        opt("People answer what the model was asked, in that order."),
-    ] = False,
-    sample: Annotated[
-        int | None,
-        opt(
-            "Also everything in so many follow-ups drawn at random (default: 0); so many "
-            "pairs (--realism; default: 60); the first so many questions (default: all); of a CSV "
-            "of items, the next so many (default: 20)."
-        ),
-    ] = None,
-    everything: Annotated[
-        bool, opt("Also everything in all follow-ups; all pairs.", flags="--all")
-    ] = False,
-    take: Annotated[
-        list[Path] | None,
-        opt("Add the answers that such a page saved; again for the files of others.", "FILE"),
-    ] = None,
-    summary: Annotated[bool, opt("Print what the answers of all readers come to.")] = False,
-    out: Annotated[
-        Path | None,
-        opt(
-            "Of questions: write those that were accepted here, a new folder. Of a CSV of items: "
-            "the run folder."
-        ),
-    ] = None,
-    id: Annotated[
-        str | None, opt("Of a CSV of items: the column of their names.", "COLUMN")
-    ] = None,
-    text: Annotated[
-        list[str] | None,
-        opt("Of it: a column that says what an item is; again for more.", "COLUMN"),
-    ] = None,
-    group: Annotated[
-        list[str] | None, opt("Of it: a column of groups to certify; again for more.", "COLUMN")
-    ] = None,
-    half_width: Annotated[
-        float | None,
-        opt("Of it: how far intervals may reach to either side (default: 0.1).", "SHARE"),
-    ] = None,
-    as_json: Json = False,
+    directory: Path,
+    *,
+    reader: str | None = None,
+    realism: bool = False,
+    questions: bool = False,
+    sample: int | None = None,
+    all_: bool = False,
+    take: list[Path] | None = None,
+    summary: bool = False,
+    out: Path | None = None,
+    id_: str | None = None,
+    text: list[str] | None = None,
+    group: list[str] | None = None,
+    half_width: float | None = None,
+    json_: bool = False,
 ) -> None:
     """Label, judge or answer as a person what an audit found, made or asked.
 
@@ -103,8 +64,27 @@ def label(  # noqa: C901, PLR0912 - a command's options
     filled in and given back by --take, until every interval is narrow enough.
 
     Example: avtt label runs/first --realism --reader ann
+
+    Args:
+        directory (DIR): Folder that an audit or build-vqa wrote, a TSV of questions, or a CSV of
+            items.
+        reader (NAME): Who labels: writes a page for this person.
+        realism: Of any audit: pairs of source and follow-up. Realistic? Same diagnosis?
+        questions: People answer what the model was asked, in that order.
+        sample: Also everything in so many follow-ups drawn at random (default: 0); so many pairs
+            (--realism; default: 60); the first so many questions (default: all); of a CSV of items,
+            the next so many (default: 20).
+        all_: Also everything in all follow-ups; all pairs.
+        take (FILE): Add the answers that such a page saved; again for the files of others.
+        summary: Print what the answers of all readers come to.
+        out: Of questions: write those that were accepted here, a new folder. Of a CSV of items: the
+            run folder.
+        id_ (COLUMN): Of a CSV of items: the column of their names.
+        text (COLUMN): Of it: a column that says what an item is; again for more.
+        group (COLUMN): Of it: a column of groups to certify; again for more.
+        half_width (SHARE): Of it: how far intervals may reach to either side (default: 0.1).
     """
-    columns = {"id": id, "text": text or None, "group": group or None, "half_width": half_width}
+    columns = {"id_": id_, "text": text or None, "group": group or None, "half_width": half_width}
     if directory.suffix == ".csv":
         return _label_items(
             directory, out, columns, take or [], COUNT if sample is None else sample
@@ -124,14 +104,14 @@ def label(  # noqa: C901, PLR0912 - a command's options
             "expected one of --reader NAME, --take FILE, --summary and, of questions, --out "
             f"FOLDER, got {' and '.join(given) or 'none'}"
         )
-    if (realism and questions) or (everything and (questions or sample is not None)):
+    if (realism and questions) or (all_ and (questions or sample is not None)):
         raise InputError("expected one of --realism and --questions, and one of --all and --sample")
-    if (everything or sample is not None) and reader is None:
+    if (all_ or sample is not None) and reader is None:
         raise InputError("--sample and --all: expected --reader NAME with them")
-    if as_json and not summary:
+    if json_ and not summary:
         raise InputError("--json: expected --summary with it")
     table = _questions_at(directory)
-    if table is not None and (realism or questions or everything):
+    if table is not None and (realism or questions or all_):
         raise InputError("--realism, --questions and --all: expected an audit's folder")
     if table is None and out is not None:
         raise InputError(f"--out: expected a folder of build-vqa or a TSV, got {directory}")
@@ -141,7 +121,7 @@ def label(  # noqa: C901, PLR0912 - a command's options
         else:
             journal = stack.enter_context(closing(read_journal(directory / JOURNAL)))
             task, facts = (
-                _of_audit(journal, realism, questions, sample, everything),
+                _of_audit(journal, realism, questions, sample, all_),
                 journal.facts(),
             )
             home, audit = directory, [facts["space"], facts["settings"]]
@@ -156,7 +136,7 @@ def label(  # noqa: C901, PLR0912 - a command's options
             _write_accepted(folder, task, table, out)
         else:
             answers = _answers(folder, task)
-            _print(task.summarise(answers), answers, directory, as_json)
+            _print(task.summarise(answers), answers, directory, json_)
 
 
 def _label_items(

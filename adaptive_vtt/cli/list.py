@@ -4,14 +4,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from importlib import import_module
-from typing import Annotated
 
 import typer
 
 from ..errors import InputError, check_known
 from ..strategies import COMPARED
 from ..utils.registry import Entry, Registry
-from .options import Json, arg
 from .printing import folded
 
 SPECS = "specs"
@@ -27,35 +25,39 @@ KINDS = {
 
 
 def list_parts(
-    kind: Annotated[str | None, arg(f"{', '.join(KINDS)}. Default: names these.", "KIND")] = None,
-    family: Annotated[
-        str | None, arg("Of relations: those of this family, with severities.", "FAMILY")
-    ] = None,
-    as_json: Json = False,
+    kind: str | None = None,
+    family: str | None = None,
+    *,
+    json_: bool = False,
 ) -> None:
     """List available strategies, relations, models and other parts.
 
     'avtt init DIR --like NAME' begins with one of the specs.
 
     Example: avtt list strategies
+
+    Args:
+        kind (KIND): relations, datasets, models, oracles, strategies, surrogates, specs. Default:
+            names these.
+        family (FAMILY): Of relations: those of this family, with severities.
     """
     if kind is None:
-        _print(KINDS, as_json)
+        _print(KINDS, json_)
         return
     if family is not None:
         if kind != "relations":
             raise InputError(f"FAMILY: expected it after 'relations' alone, got it after {kind!r}")
-        _list_family(family, as_json)
+        _list_family(family, json_)
         return
     if kind == SPECS:
         from .init import about, bundled  # all else is quicker without
 
-        _print({name: about(text) for name, text in bundled().items()}, as_json)
+        _print({name: about(text) for name, text in bundled().items()}, json_)
         return
     check_known("kind", kind, KINDS)
     found: Registry = import_module(f"adaptive_vtt.{kind}").REGISTRY
     entries = [*found.entries(), *_compared(kind)]
-    if as_json:
+    if json_:
         typer.echo(json.dumps([asdict(entry) for entry in entries], indent=1))
         return
     wide = max(len(entry.name) for entry in entries)

@@ -6,13 +6,14 @@ A command's file, and with it what it needs, is imported when it is called.
 import sys
 from importlib import import_module
 from itertools import pairwise
-from typing import Annotated, Any, NoReturn, get_type_hints
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperCommand
 
 from .. import __version__
 from ..errors import AvttError, one_line
+from .options import command_of
 from .signals import interrupted_as
 
 GROUPS = {
@@ -85,16 +86,7 @@ def command(name: str) -> Any:
     """The command of that name, or the group of them."""
     word = name.replace("-", "_")
     module = import_module(f".{word}", __package__)
-    if hasattr(module, "app"):
-        return typer.main.get_command(module.app)
-    alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
-    called = module.list_parts if name == "list" else getattr(module, word)
-    for parameter, kind in get_type_hints(called, include_extras=True).items():
-        for option in getattr(kind, "__metadata__", ()):
-            if kind.__origin__ is bool and option.default is ...:  # else typer adds --no-...
-                option.default = f"--{parameter.replace('_', '-')}"
-    alone.command(name)(called)
-    return typer.main.get_command(alone)
+    return command_of(name, getattr(module, "list_parts" if name == "list" else word))
 
 
 class _Later(TyperCommand):

@@ -1,63 +1,82 @@
-"""Options and arguments that several commands take."""
+"""A command is a function: its signature holds the options, its docstring their help.
 
-from pathlib import Path
-from typing import Annotated, Any
+Parameters before the ``*`` are arguments, those after it options of their name (``json_`` is
+``--json``). ``Args:`` describes them, with what stands for a value in parentheses; any other
+heading is a heading of ``--help``, too.
+"""
+
+import re
+from collections.abc import Callable
+from inspect import Parameter, cleandoc, signature
+from textwrap import dedent
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
 from ..errors import InputError
 
+SHARED = """
+directory (DIR): Folder that an audit wrote (its --out).
+head (HASH): The journal's head as you kept it elsewhere: 32 hexadecimal digits.
+json_: Print the result as JSON, and nothing else.
+open_: Open the report in the browser once it is written.
+out: Folder to write journal.db, result.json and report.html into.
+plotly (inline|folder|cdn): plotly.js of the report's figures: packed inside it, beside it in its
+    folder, or loaded from Plotly's address.
+run_code: Run datasets, relations and oracles of the spec that are code.
+set_ (SECTION.FIELD=VALUE): Any field of SPEC.toml, its value as there, such as certify.discover=3
+    or certify.self_taught=false; again for more.
+"""
+"""Help of options that several commands have, unless their docstrings describe them."""
+HEADING = re.compile(r"^(Args|[A-Z][\w ]+):\n(?= )", re.M)
+ENTRY = re.compile(r"^(\w+)(?: \((.+?)\))?: *(.+(?:\n +.+)*)", re.M)
+FIELD = re.compile(r"\{([\w.]+)\}")
+"""In a help text, stands for the description of that field of SPEC.toml."""
 
-def opt(about: str, metavar: str | None = None, flags: str = "", **more: Any) -> Any:
-    """An option as its help describes it; ``flags``: where the parameter's name will not do."""
-    return typer.Option(*flags.split(), help=about, metavar=metavar, **more)
+
+def command_of(name: str, function: Callable[..., None]) -> Any:
+    """Return the command that calls ``function``, with the options of its signature."""
+    about, *sections = HEADING.split(cleandoc(function.__doc__ or ""))
+    helps = {entry[1]: (None, *entry.groups()[1:]) for entry in ENTRY.finditer(SHARED)}
+    for heading, body in zip(sections[::2], sections[1::2], strict=True):
+        panel = None if heading == "Args" else heading
+        helps |= {e[1]: (panel, *e.groups()[1:]) for e in ENTRY.finditer(dedent(body))}
+    kinds = get_type_hints(function)
+    for parameter in signature(function).parameters.values():
+        panel, metavar, text = helps[parameter.name]
+        words = FIELD.sub(_description, " ".join(text.split()))
+        more = {"help": words.replace("[", "\\["), "metavar": metavar, "rich_help_panel": panel}
+        if parameter.kind is Parameter.KEYWORD_ONLY:
+            flag = f"--{parameter.name.strip('_').replace('_', '-')}"
+            flag += f"/--no-{flag[2:]}" * (parameter.default is True)
+            kinds[parameter.name] = Annotated[kinds[parameter.name], typer.Option(flag, **more)]
+        else:
+            kinds[parameter.name] = Annotated[kinds[parameter.name], typer.Argument(**more)]
+    function.__annotations__ = kinds
+    alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
+    alone.command(name, help=about.strip())(function)
+    return typer.main.get_command(alone)
 
 
-def arg(about: str, metavar: str) -> Any:
-    """An argument."""
-    return typer.Argument(help=about, metavar=metavar)
+def _description(field: re.Match[str]) -> str:
+    from ..config import description  # slow, and few commands need it
 
-
-Json = Annotated[bool, opt("Print the result as JSON, and nothing else.", flags="--json")]
-Out = Annotated[
-    Path, opt("Folder to write journal.db, result.json and report.html into.", flags="--out")
-]
-RunDir = Annotated[Path, arg("Folder that an audit wrote (its --out).", "DIR")]
-
-Head = Annotated[
-    str | None, opt("The journal's head as you kept it elsewhere: 32 hexadecimal digits.", "HASH")
-]
-
-Open = Annotated[bool, opt("Open the report in the browser once it is written.", flags="--open")]
-
-Port = Annotated[int, opt("Where the page listens; 0 takes a free one.")]
-OpenPage = Annotated[bool, opt("Open the page in the browser.", flags="--open/--no-open")]
-Plotly = Annotated[
-    str,
-    opt(
-        "plotly.js of the report's figures: packed inside it, beside it in its folder, or "
-        "loaded from Plotly's address.",
-        "inline|folder|cdn",
-    ),
-]
-
-RunCode = Annotated[bool, opt("Run datasets, relations and oracles of the spec that are code.")]
-"""Of commands that build a run folder's space again, which otherwise run nothing of it."""
+    return description(field[1])
 
 
 def names(text: str | None) -> list[str] | None:
-    """The names in a list separated by commas; None where the option was not given."""
+    """Return the names in a list separated by commas; None where the option was not given."""
     return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
 def pairs(texts: list[str] | None, option: str, form: str) -> dict[str, str]:
-    """What was given as NAME=VALUE, once per name; raises InputError for anything else."""
-    found: dict[str, str] = {}
+    """Return what was given as NAME=VALUE, once per name. Raise InputError for anything else."""
+    values: dict[str, str] = {}
     for text in texts or ():
         name, sign, value = (part.strip() for part in text.partition("="))
         if not (name and sign and value):
             raise InputError(f"{option}: expected {form}, got {text!r}")
-        if name in found:
+        if name in values:
             raise InputError(f"{option}: {name!r} is given twice")
-        found[name] = value
-    return found
+        values[name] = value
+    return values

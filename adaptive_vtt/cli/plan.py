@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated
 
 import typer
 from rich.table import Table
@@ -36,10 +35,10 @@ from ..space import QuestionSpace
 from ..stopping import CENTS, SURELY_HARD, check_half_width
 from ..strategies import named
 from ..utils.figures import USD, money, points
-from .options import Json, arg, names, opt
+from .options import names
 from .printing import plain_console, table_of
 from .probe import probe as ask_twice
-from .spec_changes import Set, read
+from .spec_changes import read
 
 WIDTHS = "0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2, 0.3, 0.4"
 """Half-widths of the table, where none are named."""
@@ -54,22 +53,14 @@ NO_PROXIES = {*CERTIFY_APART, "surrogate"}
 
 
 def plan(
-    spec: Annotated[Path, arg("What would be audited.", "SPEC.toml")],
-    half_width: Annotated[str, opt("Half-widths of the table, separated by commas.", "LIST")] = (
-        WIDTHS
-    ),
-    targets: Annotated[
-        str | None, opt("What is certified; commas. Default: the spec's.", "LIST")
-    ] = None,
-    pilot: Annotated[
-        Path | None, opt("Folder of an earlier audit of these targets to go by.", "DIR")
-    ] = None,
-    probe: Annotated[
-        bool,
-        opt("Instead of estimating, make two calls that tell whether a chat model looks."),
-    ] = False,
-    sets: Set = None,
-    as_json: Json = False,
+    spec: Path,
+    *,
+    half_width: str = WIDTHS,
+    targets: str | None = None,
+    pilot: Path | None = None,
+    probe: bool = False,
+    set_: list[str] | None = None,
+    json_: bool = False,
 ) -> None:
     """Estimate calls and cost without calling the model.
 
@@ -81,12 +72,19 @@ def plan(
     black: exit code 0 where it looked, 4 where it did not, 2 without an answer.
 
     Example: avtt plan SPEC.toml --targets overall,relations
+
+    Args:
+        spec (SPEC.toml): What would be audited.
+        half_width (LIST): Half-widths of the table, separated by commas.
+        targets (LIST): What is certified; commas. Default: the spec's.
+        pilot (DIR): Folder of an earlier audit of these targets to go by.
+        probe: Instead of estimating, make two calls that tell whether a chat model looks.
     """
     widths = _widths(half_width)
-    chosen, base = read(spec, False, {"certify.targets": names(targets)}, sets)
+    chosen, base = read(spec, False, {"certify.targets": names(targets)}, set_)
     if probe:
         raise typer.Exit(ask_twice(chosen, base))
-    estimate(chosen, base, as_json, widths, None if pilot is None else _pilot(pilot))
+    estimate(chosen, base, json_, widths, None if pilot is None else _pilot(pilot))
 
 
 def _widths(text: str) -> list[float]:

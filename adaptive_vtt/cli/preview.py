@@ -1,7 +1,6 @@
 """``avtt preview``: relations drawn on one image."""
 
 from pathlib import Path
-from typing import Annotated
 
 import numpy as np
 import typer
@@ -16,33 +15,35 @@ from ..utils.files import write_bytes
 from ..utils.image_files import read_image
 from ..utils.mask_values import read_mask
 from ..utils.random_streams import generator
-from .options import arg, names, opt
+from .options import names
 from .sheets import Cell, Row, Sheet
-from .spec_changes import Set, read, settings
+from .spec_changes import read, settings
 
 
 def preview(
-    image: Annotated[Path, arg("File of any image.", "IMAGE")],
-    out: Annotated[Path, opt("Where to write the sheet (.png or .html).")] = Path("preview.png"),
-    relations: Annotated[
-        str | None,
-        opt("Names and families, separated by commas (default: those of --spec, or graded ones)."),
-    ] = None,
-    spec: Annotated[
-        Path | None, opt("Take relations and their options from its [space].", "SPEC.toml")
-    ] = None,
-    sets: Set = None,
-    mask: Annotated[
-        Path | None,
-        opt("Image of the size of IMAGE, white on black; relations leave the white alone.", "MASK"),
-    ] = None,
-    seed: Annotated[int, opt("Same seed, same sheet.")] = 0,
+    image: Path,
+    *,
+    out: Path = Path("preview.png"),
+    relations: str | None = None,
+    spec: Path | None = None,
+    set_: list[str] | None = None,
+    mask: Path | None = None,
+    seed: int = 0,
 ) -> None:
     """Write a sheet of relations at every severity, of one image.
 
     Example: avtt preview photo.jpg --relations medtest --set space.medtest.clipped=true
+
+    Args:
+        image (IMAGE): File of any image.
+        out: Where to write the sheet (.png or .html).
+        relations: Names and families, separated by commas (default: those of --spec, or graded
+            ones).
+        spec (SPEC.toml): Take relations and their options from its [space].
+        mask (MASK): Image of the size of IMAGE, white on black; relations leave the white alone.
+        seed: Same seed, same sheet.
     """
-    write_preview(image, out, _chosen(names(relations), spec, sets), mask, seed)
+    write_preview(image, out, _chosen(names(relations), spec, set_), mask, seed)
     typer.echo(f"wrote {out}")
 
 

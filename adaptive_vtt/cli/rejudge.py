@@ -3,7 +3,6 @@
 import json
 from itertools import starmap
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -11,7 +10,6 @@ from ..audit import read_result
 from ..config.going_on import rejudge_folder
 from ..results.result import Result
 from ..utils.figures import percent, span
-from .options import Json, Open, RunDir, opt
 from .printing import plain_console, table_of
 from .run_folder import open_report
 from .spec_changes import settings
@@ -21,43 +19,15 @@ SHOWN = 12
 
 
 def rejudge(
-    directory: RunDir,
-    out: Annotated[Path, opt("New folder for journal.db, result.json and report.html.")],
-    oracle: Annotated[
-        str | None,
-        opt(
-            "What makes an answer wrong: a name ('avtt list oracles') or file.py:name. "
-            "Default: the audit's, with other options.",
-            "NAME",
-        ),
-    ] = None,
-    sets: Annotated[
-        list[str] | None,
-        opt(
-            "A field of [oracle] in SPEC.toml, such as oracle.threshold=0.7; "
-            "oracle.judge=false takes the judge out; again for more.",
-            "oracle.FIELD=VALUE",
-            flags="--set",
-        ),
-    ] = None,
-    template: Annotated[
-        str | None,
-        opt(
-            "Template by which a reply to several questions is split among them. Default: the "
-            "audit's.",
-            "NAME",
-        ),
-    ] = None,
-    reading: Annotated[
-        str | None,
-        opt(
-            "Function that reads kept replies: given a reply and a concept, it returns True or "
-            "False, P(yes), words, or None for no answer. Default: our own rules.",
-            "FILE.PY:NAME",
-        ),
-    ] = None,
-    open_it: Open = False,
-    as_json: Json = False,
+    directory: Path,
+    *,
+    out: Path,
+    oracle: str | None = None,
+    set_: list[str] | None = None,
+    template: str | None = None,
+    reading: str | None = None,
+    open_: bool = False,
+    json_: bool = False,
 ) -> None:
     """Judge an audit's answers by another oracle; ask nothing.
 
@@ -68,13 +38,24 @@ def rejudge(
     the model is not.
 
     Example: avtt rejudge runs/first --set oracle.threshold=0.7 --out runs/strict
+
+    Args:
+        out: New folder for journal.db, result.json and report.html.
+        oracle (NAME): What makes an answer wrong: a name ('avtt list oracles') or file.py:name.
+            Default: the audit's, with other options.
+        set_ (oracle.FIELD=VALUE): A field of [oracle] in SPEC.toml, such as oracle.threshold=0.7;
+            oracle.judge=false takes the judge out; again for more.
+        template (NAME): Template by which a reply to several questions is split among them.
+            Default: the audit's.
+        reading (FILE.PY:NAME): Function that reads kept replies: given a reply and a concept, it
+            returns True or False, P(yes), words, or None for no answer. Default: our own rules.
     """
-    result = rejudge_folder(directory, oracle, settings(sets), out, template=template, rule=reading)
-    if as_json:
+    result = rejudge_folder(directory, oracle, settings(set_), out, template=template, rule=reading)
+    if json_:
         typer.echo(json.dumps(result.to_dict(), indent=1, allow_nan=False))
     else:
         _show(read_result(directory), result, out)
-    if open_it:
+    if open_:
         open_report(out / "report.html")
 
 

@@ -1,67 +1,31 @@
 """``avtt resume``: going on with an audit, under other limits if that is wanted."""
 
 import shlex
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Any
 
 import typer
 
 from ..config.going_on import new_limits, stays_ended
 from ..config.going_on import resume as go_on
 from ..utils.files import Table
-from .options import Json, Open, RunDir, opt
 from .run_folder import report_again, run_and_report
 from .signals import interruptible
 from .spec_changes import settings
 
 
 def resume(
-    directory: RunDir,
-    budget: Annotated[
-        int | None, opt("Calls of the model, at most, with those made.", "CALLS")
-    ] = None,
-    max_cost: Annotated[float | None, opt("Money, at most, with what was spent.", "MONEY")] = None,
-    model: Annotated[
-        str | None,
-        opt(
-            "Of a run that avtt.audit began in Python: its model, 'file.py:name' or "
-            "'package.module:name'.",
-            "FILE:NAME",
-        ),
-    ] = None,
-    half_width: Annotated[
-        float | None,
-        opt(
-            "Certify every target to plus or minus this share; 0.05 is 5 percentage points. "
-            "An audit that its gate ended goes on past it.",
-            "SHARE",
-        ),
-    ] = None,
-    posthoc: Annotated[
-        list[str],
-        opt(
-            "Certify this target, too, with draws to come; named as rules of a gate name it.",
-            "TARGET",
-        ),
-    ] = [],  # noqa: B006 - typer copies it
-    sets: Annotated[
-        list[str] | None,
-        opt(
-            "Another limit: stop.questions=, stop.seconds= or certify.discover= (slices, "
-            "looked for at once); again for more.",
-            "SECTION.FIELD=VALUE",
-            flags="--set",
-        ),
-    ] = None,
-    give_up_batch: Annotated[
-        list[str],
-        opt(
-            "Wait no more for this batch, which the provider has lost: it counts at its worst "
-            "price, and its calls are sent again.",
-            "ID",
-        ),
-    ] = [],  # noqa: B006 - typer copies it
-    open_it: Open = False,
-    as_json: Json = False,
+    directory: Path,
+    *,
+    budget: int | None = None,
+    max_cost: float | None = None,
+    model: str | None = None,
+    half_width: float | None = None,
+    posthoc: list[str] | None = None,
+    set_: list[str] | None = None,
+    give_up_batch: list[str] | None = None,
+    open_: bool = False,
+    json_: bool = False,
 ) -> None:
     """Resume an audit.
 
@@ -77,19 +41,33 @@ def resume(
     Python keeps its data's path and options; --model names the model.
 
     Example: avtt resume runs/first --budget 500
+
+    Args:
+        budget (CALLS): Calls of the model, at most, with those made.
+        max_cost (MONEY): Money, at most, with what was spent.
+        model (FILE:NAME): Of a run that avtt.audit began in Python: its model, 'file.py:name' or
+            'package.module:name'.
+        half_width (SHARE): Certify every target to plus or minus this share; 0.05 is 5 percentage
+            points. An audit that its gate ended goes on past it.
+        posthoc (TARGET): Certify this target, too, with draws to come; named as rules of a gate
+            name it.
+        set_ (SECTION.FIELD=VALUE): Another limit: stop.questions=, stop.seconds= or
+            certify.discover= (slices, looked for at once); again for more.
+        give_up_batch (ID): Wait no more for this batch, which the provider has lost: it counts at
+            its worst price, and its calls are sent again.
     """
     flags = {"budget": budget, "max_cost": max_cost, "half_width": half_width}
     again = f"avtt resume {shlex.quote(str(directory))} --model {shlex.quote(model or '')}"
     with interruptible(directory, model and f"'{again}' goes on where this stopped"):
-        limits: Any = {**flags, **new_limits(settings(sets))}
+        limits: Any = {**flags, **new_limits(settings(set_))}
         changed = any(limit is not None for limit in limits.values())
         new = changed or posthoc or give_up_batch or model  # a model is looked at, if it is named
         if not new and stays_ended(directory):
-            return report_again(directory, as_json, open_it=open_it)
+            return report_again(directory, json_, open_it=open_)
         audit = go_on(directory, posthoc=posthoc, give_up=give_up_batch, model=model, **limits)
-        if not as_json and changed:
+        if not json_ and changed:
             typer.echo(_said(limits, bool(audit.targets)), err=True)
-        run_and_report(audit, directory, as_json, open_it=open_it)
+        run_and_report(audit, directory, json_, open_it=open_)
 
 
 def _said(limits: Table, certifies: bool) -> str:

@@ -3,7 +3,6 @@
 import json
 import shlex
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -12,24 +11,29 @@ from ..errors import AvttError
 from ..families import told_apart
 from ..results.runs import Rates, Run, find, read_rates, read_run
 from ..utils.figures import money, shorten
-from .options import Json, arg
 from .printing import plain_console, table_of
 
 REST = 40
 """Columns of all but the names of model and target, which share what is left."""
-RunsDir = Annotated[Path, arg("Folder of run folders.", "DIR")]
 
 
-def runs(directory: RunsDir, as_json: Json = False) -> None:
+def runs(
+    directory: Path,
+    *,
+    json_: bool = False,
+) -> None:
     """List the runs of a folder: targets, calls, cost and state.
 
     Journals are read as they stand, not verified: 'avtt verify DIR' does that.
 
     Example: avtt runs runs
+
+    Args:
+        directory (DIR): Folder of run folders.
     """
     found = [read_run(folder, name) for name, folder in find(directory).items()]
     rows = [(run, _rates(run)) for run in sorted(found, key=lambda run: -(run.written or 0.0))]
-    if as_json:
+    if json_:
         typer.echo(json.dumps([_record(*row) for row in rows], indent=1, allow_nan=False))
     elif rows:
         _show(rows)

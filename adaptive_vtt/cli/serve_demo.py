@@ -2,7 +2,6 @@
 
 import os
 import threading
-from typing import Annotated
 
 import typer
 
@@ -10,26 +9,30 @@ from ..demo.answers import Classifier
 from ..demo.server import PRICE_INPUT, PRICE_OUTPUT, STATISTICS, DemoServer
 from ..errors import InputError
 from ..utils.web import text_of
-from .options import opt
 
 
 def serve_demo(
-    port: Annotated[int, opt("Port on this machine; 0 takes a free one.")] = 8008,
-    key_env: Annotated[
-        str | None,
-        opt("Environment variable with a key to ask for. Default: none is asked.", "NAME"),
-    ] = None,
-    latency: Annotated[float, opt("Seconds until an answer, in the median.")] = 0.2,
-    error_rate: Annotated[float, opt("Share of the classifier's answers to turn round.")] = 0.0,
-    fail: Annotated[
-        float, opt("Share of requests that fail: 429, 503, or billed and cut off.")
-    ] = 0.05,
-    at_once: Annotated[int, opt("Calls at a time; more get 429. Default: any number.", "N")] = 0,
-    seed: Annotated[int, opt("Same seed, same answers and failures.")] = 0,
+    *,
+    port: int = 8008,
+    key_env: str | None = None,
+    latency: float = 0.2,
+    error_rate: float = 0.0,
+    fail: float = 0.05,
+    at_once: int = 0,
+    seed: int = 0,
 ) -> None:
     """Serve a model on this machine, to try an audit on.
 
     Example: avtt serve-demo --latency 0.5 --fail 0.2
+
+    Args:
+        port: Port on this machine; 0 takes a free one.
+        key_env (NAME): Environment variable with a key to ask for. Default: none is asked.
+        latency: Seconds until an answer, in the median.
+        error_rate: Share of the classifier's answers to turn round.
+        fail: Share of requests that fail: 429, 503, or billed and cut off.
+        at_once (N): Calls at a time; more get 429. Default: any number.
+        seed: Same seed, same answers and failures.
     """
     server = DemoServer(
         Classifier(error_rate, seed),

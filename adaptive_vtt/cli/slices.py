@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -22,7 +22,7 @@ from ..journal.files import JOURNAL
 from ..results.result import summarise
 from ..types import JsonObject
 from ..utils.figures import outward
-from .options import Json, RunCode, RunDir, names, opt
+from .options import names
 
 OTHERWISE = (
     "look from Python with adaptive_vtt.audit.slices.explore(audit.journal, audit.space, most=5)"
@@ -33,18 +33,12 @@ EXAMPLES = 3
 
 
 def slices(
-    directory: RunDir,
-    most: Annotated[int, opt("Slices to propose, at most.", "COUNT", min=1)] = 5,
-    by: Annotated[
-        str | None,
-        opt(
-            "What proposes them, separated by commas: metadata, cells, clusters, words. "
-            "Default: as the audit does, metadata,cells.",
-            "NAMES",
-        ),
-    ] = None,
-    run_code: RunCode = False,
-    as_json: Json = False,
+    directory: Path,
+    *,
+    most: int = 5,
+    by: str | None = None,
+    run_code: bool = False,
+    json_: bool = False,
 ) -> None:
     """Find groups of questions in which failures concentrate.
 
@@ -55,10 +49,15 @@ def slices(
     Nothing that the run folder names is run, unless --run-code says so.
 
     Example: avtt slices runs/first
+
+    Args:
+        most (COUNT): Slices to propose, at most.
+        by (NAMES): What proposes them, separated by commas: metadata, cells, clusters, words.
+            Default: as the audit does, metadata,cells.
     """
     with closing(read_journal(directory / JOURNAL)) as journal:
         told = _told(journal, directory, most, names(by), run_code)
-    if as_json:
+    if json_:
         typer.echo(json.dumps(told, indent=1, allow_nan=False))
     else:
         typer.echo("\n".join(_lines(told)))

@@ -4,33 +4,17 @@ import json
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from ..config import DEMO, Spec, description, parse_spec, read_spec
+from ..config import DEMO, Spec, parse_spec, read_spec
 from ..config.section import kinds_of
 from ..errors import InputError
 from ..utils.files import Table, merged, toml_of
-from .options import opt
 
 DEMO_TAU = 0.25
 """Where the demo's exploration ends: this share of the answer GPs' uncertainty is left."""
-
-Set = Annotated[
-    list[str] | None,
-    opt(
-        "Any field of SPEC.toml, its value as there, such as certify.discover=3 or "
-        "certify.self_taught=false; again for more.",
-        "SECTION.FIELD=VALUE",
-        flags="--set",
-    ),
-]
-
-
-def field(place: str, metavar: str, panel: str | None = None) -> Any:
-    """The option that sets the field ``place``, SECTION.FIELD, described as the field is."""
-    return opt(description(place), metavar, rich_help_panel=panel)
 
 
 def places_of(name: str) -> list[str]:

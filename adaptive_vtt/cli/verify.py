@@ -19,7 +19,6 @@ from ..journal.facts import Facts, read_facts
 from ..journal.files import JOURNAL
 from ..results.result import summarise
 from ..results.way_on import way
-from .options import Head, RunDir
 from .printing import folded
 
 CALLS = ("draw", "source")
@@ -29,7 +28,11 @@ OLDER = 4
 """The exit code where all is as it was written, and some of it before the journal's last rows."""
 
 
-def verify(directory: RunDir, head: Head = None) -> None:
+def verify(
+    directory: Path,
+    *,
+    head: str | None = None,
+) -> None:
     """Check that a run folder is unchanged, by its journal.
 
     The journal's file, chain and rows are checked, every interval is recomputed

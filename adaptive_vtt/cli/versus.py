@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -31,12 +31,12 @@ from ..results.gate import Gated
 from ..results.way_on import MIN, forecast, in_money, raised, shipping_rule
 from ..space import QuestionSpace
 from ..utils.figures import percent
-from .options import Json, Open, arg, names, opt
+from .options import names
 from .printing import plain_console, table_of
 from .progress import Live
 from .run_folder import open_report, own_progress, same_command, tell, write
 from .signals import interruptible
-from .spec_changes import Set, read
+from .spec_changes import read
 
 ALONE = ("half_width", "at_most", "prior_journal", "cohort")
 """Options of a spec that are about one model."""
@@ -55,74 +55,25 @@ class Asked:
     gate: list[str]
 
 
-def versus(  # noqa: PLR0913, PLR0917 - a command's options
-    spec_a: Annotated[
-        Path, arg("The old model A, and all settings: how sure, how to ask.", "SPEC_A.toml")
-    ],
-    spec_b: Annotated[Path, arg("The new model B, on the same questions.", "SPEC_B.toml")],
-    margin: Annotated[
-        float,
-        opt(
-            "A difference of error rates that does not matter; 0.02 is 2 percentage points. "
-            "Default: 0, any matters, and a limit is needed.",
-            "SHARE",
-        ),
-    ] = 0.0,
-    at_least: Annotated[
-        float | None,
-        opt(
-            "A claim to be decided instead, by how much less often B errs: -0.02 says at "
-            "most 2 percentage points more often. It takes fewer calls than an interval.",
-            "SHARE",
-        ),
-    ] = None,
-    recorded_a: Annotated[
-        Path | None, opt("Model A's answers to every question (CSV): only B is asked.", "TABLE")
-    ] = None,
-    journal_a: Annotated[
-        Path | None, opt("Run folder of an earlier audit of model A.", "DIR")
-    ] = None,
-    use: Annotated[
-        str,
-        opt(
-            "What is made of it: its answers stand, and cost nothing (condition); B is first "
-            "asked what A was, in that order (replay; for a model B made without it); or what it "
-            "found are hints alone (proxy).",
-            "condition|replay|proxy",
-        ),
-    ] = "condition",
-    gate: Annotated[
-        list[str] | None,
-        opt(
-            "A rule such as 'versus:overall <= +0.01', at most 1 point more errors; again for "
-            "more: it ends once all are decided, and no sooner.",
-            "RULE",
-        ),
-    ] = None,
-    targets: Annotated[
-        str | None,
-        opt(
-            "Groups of questions on which the models are compared, separated by commas: "
-            "overall, relations, group:COLUMN ... Default: those of SPEC_A, else overall.",
-            "NAMES",
-        ),
-    ] = None,
-    budget: Annotated[
-        int | None, opt("A limit: calls of both models together. Default: SPEC_A's.", "CALLS")
-    ] = None,
-    max_cost: Annotated[
-        float | None, opt("A limit: money for both models together. Default: SPEC_A's.", "MONEY")
-    ] = None,
-    seed: Annotated[
-        int | None, opt("Same seed, same comparison. Default: a new one.", "NUMBER")
-    ] = None,
-    require_decided: Annotated[bool, opt("Exit with 4 where a target stays open.")] = False,
-    out: Annotated[
-        Path, opt("Folder to write journal.db, result.json and report.html into.")
-    ] = Path("runs/versus"),
-    sets: Set = None,
-    open_it: Open = False,
-    as_json: Json = False,
+def versus(  # noqa: PLR0913 - a command's options
+    spec_a: Path,
+    spec_b: Path,
+    *,
+    margin: float = 0.0,
+    at_least: float | None = None,
+    recorded_a: Path | None = None,
+    journal_a: Path | None = None,
+    use: str = "condition",
+    gate: list[str] | None = None,
+    targets: str | None = None,
+    budget: int | None = None,
+    max_cost: float | None = None,
+    seed: int | None = None,
+    require_decided: bool = False,
+    out: Path = Path("runs/versus"),
+    set_: list[str] | None = None,
+    open_: bool = False,
+    json_: bool = False,
 ) -> None:
     """Compare two models on the same questions, with a certificate.
 
@@ -133,19 +84,41 @@ def versus(  # noqa: PLR0913, PLR0917 - a command's options
     model, and not used here.
 
     Example: avtt versus old.toml new.toml --margin 0.02 --budget 2000 --out runs/new
+
+    Args:
+        spec_a (SPEC_A.toml): The old model A, and all settings: how sure, how to ask.
+        spec_b (SPEC_B.toml): The new model B, on the same questions.
+        margin (SHARE): A difference of error rates that does not matter; 0.02 is 2 percentage
+            points. Default: 0, any matters, and a limit is needed.
+        at_least (SHARE): A claim to be decided instead, by how much less often B errs: -0.02 says
+            at most 2 percentage points more often. It takes fewer calls than an interval.
+        recorded_a (TABLE): Model A's answers to every question (CSV): only B is asked.
+        journal_a (DIR): Run folder of an earlier audit of model A.
+        use (condition|replay|proxy): What is made of it: its answers stand, and cost nothing
+            (condition); B is first asked what A was, in that order (replay; for a model B made
+            without it); or what it found are hints alone (proxy).
+        gate (RULE): A rule such as 'versus:overall <= +0.01', at most 1 point more errors; again
+            for more: it ends once all are decided, and no sooner.
+        targets (NAMES): Groups of questions on which the models are compared, separated by commas:
+            overall, relations, group:COLUMN ... Default: those of SPEC_A, else overall.
+        budget (CALLS): A limit: calls of both models together. Default: SPEC_A's.
+        max_cost (MONEY): A limit: money for both models together. Default: SPEC_A's.
+        seed (NUMBER): Same seed, same comparison. Default: a new one.
+        require_decided: Exit with 4 where a target stays open.
+        out: Folder to write journal.db, result.json and report.html into.
     """
     way = "the same command goes on where this stopped"
     with interruptible(out, way):
         asked = Asked(margin, at_least, recorded_a, journal_a, use, names(targets), gate or [])
         flags = {"audit.budget": budget, "audit.max_cost": max_cost, "audit.seed": seed}
-        specs = read(spec_a, False, flags, sets), read(spec_b, False, {})
-        if not as_json:
-            for told in limits_of_both(spec_a, specs[0][0], flags, sets or []):
+        specs = read(spec_a, False, flags, set_), read(spec_b, False, {})
+        if not json_:
+            for told in limits_of_both(spec_a, specs[0][0], flags, set_ or []):
                 typer.echo(told, err=True)
-        verdict = run(*specs, asked, out, as_json)
-        if as_json:
+        verdict = run(*specs, asked, out, json_)
+        if json_:
             typer.echo(json.dumps(verdict.result.to_dict(), indent=1, allow_nan=False))
-        if open_it:
+        if open_:
             open_report(out / "report.html")
         if require_decided and not verdict.decided:
             count = int((verdict.targets["decision"] == "open").sum())

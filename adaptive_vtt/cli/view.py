@@ -3,20 +3,26 @@
 import threading
 import webbrowser
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from ..results.view import View
-from .options import OpenPage, Port, arg
-
-ViewDir = Annotated[Path, arg("Folder an audit writes, or a folder of such.", "DIR|RUNS")]
 
 
-def view(directory: ViewDir, port: Port = 0, open_: OpenPage = True) -> None:
+def view(
+    directory: Path,
+    *,
+    port: int = 0,
+    open_: bool = True,
+) -> None:
     """Open runs in the browser, live.
 
     Example: avtt view runs
+
+    Args:
+        directory (DIR|RUNS): Folder an audit writes, or a folder of such.
+        port: Where the page listens; 0 takes a free one.
+        open_: Open the page in the browser.
     """
     with View(directory, port) as server:
         told = f"{directory}: {server.url}\nCtrl-C ends it; the audits go on."
