@@ -188,7 +188,8 @@ def _option(option: Any, annotation: Any) -> str:
     shown = "" if default in (None, False) or callable(default) else f"`{default}`"
     if option.required:
         shown = "needed"
-    return _row(word, _type(annotation, switch=True), shown, _code(option.help or ""))
+    text = (option.help or "").replace("\\[", "[")  # which typer would take for markup
+    return _row(word, _type(annotation, switch=True), shown, _code(text))
 
 
 def _code(text: str) -> str:
