@@ -21,8 +21,7 @@ from ..errors import InputError, JournalError
 from ..journal.facts import Facts
 from ..models import REGISTRY as MODELS
 from ..oracles import REGISTRY as ORACLES
-from ..oracles.captions import DETECTORS
-from ..oracles.captions.language import is_tagger
+from ..oracles.captions import DETECTORS, language
 from ..relations import REGISTRY as RELATIONS
 from ..space import QuestionSpace
 from ..strategies import REGISTRY as STRATEGIES
@@ -60,9 +59,11 @@ def _parts(spec: Spec) -> dict[str, tuple[Registry, str]]:
         named.append(("certify.surrogate", SURROGATES, spec.certify.surrogate))
     found = {field: (registry, name) for field, registry, name in named if registry.is_code(name)}
     if isinstance(spec.oracle, CaptionOracleSection):
-        tagger = spec.oracle.tagger
-        if tagger is not None and is_tagger(tagger):
-            found["oracle.tagger"] = (ORACLES, tagger)
+        options = spec.oracle.values()
+        for field in ("tagger", "words", "inpainting"):
+            name = options.get(field)
+            if name is not None and language.is_code(name):
+                found[f"oracle.{field}"] = (ORACLES, name)
     if isinstance(spec.oracle, WordsSection) and spec.oracle.judge is not None:
         model = spec.oracle.judge.model
         if isinstance(model, OwnSection):

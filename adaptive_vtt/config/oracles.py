@@ -2,7 +2,7 @@
 
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from pydantic import Field, SerializeAsAny, ValidationError
 
@@ -146,10 +146,7 @@ class ContainsTruthSection(WordsSection):
 class CaptionOracleSection(OracleSection):
     """An oracle of captions: what reads them, and which names mean the same."""
 
-    words: Literal["alike", "literal"] | None = told(language.same, "words", set_here=False)
-    wordnet: str | None = told(language.same, "wordnet", set_here=False)
-    vectors: str | None = told(language.same, "vectors", set_here=False)
-    threshold: float | None = told(language.same, "threshold", set_here=False)
+    words: str | None = told(language.same, "words", set_here=False)
     tagger: str | None = told(language.reader, "tagger", set_here=False)
     places: bool | None = told(language.reader, "places", set_here=False)
 

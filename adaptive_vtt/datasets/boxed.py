@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +12,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..types import UNKNOWN, Box, Image, Sample
+from .scanning import Reading
 from .table import TableDataset
 
 ROUNDING = 1.0
@@ -35,12 +36,45 @@ class Picture:
     truth: dict[str, int] = field(default_factory=dict)
     others: int = 0
 
-    def doubt(self, label: str = "") -> None:
-        """Note an annotation that was left out: its class, or any ("") may be there."""
-        if label:
-            show(self, label, UNKNOWN)
+    def show(self, label: str, truth: int = 1) -> None:
+        """Note that the picture shows a class, or perhaps (UNKNOWN) shows it."""
+        if truth != UNKNOWN or label not in self.truth:
+            self.truth[label] = truth
+
+    def annotate(
+        self,
+        reading: Reading,
+        where: str,
+        label: Callable[[], str],
+        edges: Callable[[], Sequence[float]],
+        *,
+        truth: int = 1,
+        boxed: bool = True,
+    ) -> Box | None:
+        """Add what an annotation says, and return its box; None where it was left out.
+
+        Args:
+            reading: leaves out what ``label`` or ``edges`` raise an InputError for, or raises it.
+            where: the place of the annotation, for messages.
+            label: returns its class.
+            edges: returns left, top, right and bottom of its box in pixels.
+            truth: of the class in this picture.
+            boxed: whether the picture keeps the box.
+        """
+        name = reading.attempt(label)
+        box = name and reading.attempt(
+            lambda: within(Box(name, *edges()), self.height, self.width, where)
+        )
+        if name and box:
+            self.show(name, truth)
+            self.boxes += [box] * boxed
+            return box
+        # something is there, though nobody knows where, or of which class
+        if name:
+            self.show(name, UNKNOWN)
         else:
             self.others = UNKNOWN
+        return None
 
 
 class BoxedDataset(TableDataset):
@@ -97,7 +131,7 @@ def from_pictures(
     skipped: Sequence[str] = (),
     masks: Mapping[str, Sequence[Any]] | None = None,
 ) -> BoxedDataset:
-    """The dataset of n pictures; its concepts are those ``classes`` that any of them shows.
+    """Return the dataset of n pictures; its concepts are those ``classes`` that any of them shows.
 
     A class that a picture does not name is ``others`` there. ``masks``: see ``from_table``; those
     of other concepts are left out. Raises InputError where nothing is annotated.
@@ -106,56 +140,38 @@ def from_pictures(
     concepts = [label for label in classes if label in shown]
     if not concepts:
         raise InputError(f"{where}: expected images with annotated objects, found none")
-    column = {label: k for k, label in enumerate(concepts)}
-    truths = np.zeros((len(pictures), len(concepts)), np.int8)
-    for row, picture in enumerate(pictures):
-        truths[row] = picture.others
-        for label, truth in picture.truth.items():
-            truths[row, column[label]] = truth
+    truths = [[picture.truth.get(c, picture.others) for c in concepts] for picture in pictures]
     return BoxedDataset(
         [picture.file for picture in pictures],
-        truths,
-        [p.id for p in pictures],
+        np.array(truths, np.int8),
+        [picture.id for picture in pictures],
         concepts,
         boxes=[picture.boxes for picture in pictures],
         sizes=[(picture.height, picture.width) for picture in pictures],
-        masks={label: given for label, given in (masks or {}).items() if label in column},
+        masks={label: files for label, files in (masks or {}).items() if label in concepts},
         skipped=skipped,
         name=name,
     )
 
 
 def within(box: Box, height: int, width: int, where: str) -> Box:
-    """``box`` clipped to an image of this size.
+    """Return ``box`` clipped to an image of this size.
 
     Raises InputError where it juts out by more than ROUNDING, or has no area.
     """
-    sides = (box.left, box.top, box.right, box.bottom)
-    if not all(map(math.isfinite, sides)):
-        raise InputError(f"{where}: expected a box of finite numbers, got {list(sides)}")
-    if box.right <= box.left or box.bottom <= box.top:
+    left, top, right, bottom = box.edges
+    if not all(map(math.isfinite, box.edges)):
+        raise InputError(f"{where}: expected a box of finite numbers, got {list(box.edges)}")
+    if right <= left or bottom <= top:
         raise InputError(
-            f"{where}: expected a box with an area, got one of {box.right - box.left:g} x "
-            f"{box.bottom - box.top:g} pixels (width x height)"
+            f"{where}: expected a box with an area, got one of {right - left:g} x "
+            f"{bottom - top:g} pixels (width x height)"
         )
-    beyond = max(-box.left, -box.top, box.right - width, box.bottom - height)
-    clipped = Box(
-        box.label,
-        max(0.0, box.left),
-        max(0.0, box.top),
-        min(float(width), box.right),
-        min(float(height), box.bottom),
-        box.score,
-    )
-    if beyond > ROUNDING or clipped.area == 0:
+    edges = max(0.0, left), max(0.0, top), min(float(width), right), min(float(height), bottom)
+    clipped = Box(box.label, *edges, box.score)
+    if max(-left, -top, right - width, bottom - height) > ROUNDING or clipped.area == 0:
         raise InputError(
             f"{where}: expected a box within the image, {width} x {height} (width x height), got "
-            f"left {box.left:g}, top {box.top:g}, right {box.right:g}, bottom {box.bottom:g}"
+            f"left {left:g}, top {top:g}, right {right:g}, bottom {bottom:g}"
         )
     return clipped
-
-
-def show(picture: Picture, label: str, truth: int = 1) -> None:
-    """Notes that the picture shows ``label``, or perhaps (UNKNOWN) shows it."""
-    if truth != UNKNOWN or label not in picture.truth:
-        picture.truth[label] = truth

@@ -100,7 +100,7 @@ class Regions(Taken):
     def metadata_columns(self) -> tuple[str, ...]:
         return (*super().metadata_columns, IMAGE, PLACE)
 
-    def _told_apart(self) -> tuple[npt.NDArray[np.generic], ...]:
+    def _hashed(self) -> tuple[npt.NDArray[np.generic], ...]:
         return self.sources, self.rectangles, self._truths
 
     def pixels(self, samples: Indices) -> Floats:
@@ -109,20 +109,28 @@ class Regions(Taken):
 
     def sample(self, index: int) -> Sample:
         left, top, right, bottom = self.rectangles[index].tolist()
+        part = slice(top, bottom), slice(left, right)
         source = self._source(int(self.sources[index]))
         names = zip(self.concepts, self._truths[index].tolist(), strict=True)
         truth = {concept: side for concept, side in names if side != UNKNOWN}
+        ignored: Mask | None = getattr(source.masks, "ignored", None)
+        # masks are decoded when they are asked for
+        masks = {
+            concept: partial(_cropped, source.masks, concept, part)
+            for concept in source.masks
+            if truth.get(concept) == 1
+        }
         return replace(
             source,
             id=self.sample_id(index),
-            image=np.ascontiguousarray(source.require_image()[top:bottom, left:right]),
+            image=np.ascontiguousarray(source.require_image()[part]),
             truth=truth,
             metadata={**source.metadata, IMAGE: source.id, PLACE: self._places[index]},
-            masks=_cropped(
-                source.masks,
-                [concept for concept in source.masks if truth.get(concept) == 1],
-                (slice(top, bottom), slice(left, right)),
+            masks=LazyMasks(
+                masks,
+                None,
                 f"sample {source.id!r}",
+                None if ignored is None else ignored[part],
             ),
             boxes=tuple(_clipped(source.boxes, left, top, right, bottom)),
         )
@@ -136,30 +144,19 @@ class Regions(Taken):
         if column == PLACE:
             return self._places
         if column == IMAGE:
-            ids = [self.dataset.sample_id(source) for source in self.sources.tolist()]
-            return np.array(ids, dtype=object)
+            return np.array([*map(self.dataset.sample_id, self.sources.tolist())], dtype=object)
         check_known("metadata column", column, self.metadata_columns, f"{self.name!r}")
         return super().metadata_values(column)
 
     def _source(self, index: int) -> Sample:
-        """The whole image; the last one is kept, as regions often come in the order of images."""
-        last = self._last
-        if last is None or last[0] != index:
-            last = self._last = (index, self.dataset.sample(index))
-        return last[1]
+        """Return the whole image; the last one is kept, as regions often come in their order."""
+        if self._last is None or self._last[0] != index:
+            self._last = index, self.dataset.sample(index)
+        return self._last[1]
 
 
-def _cropped(
-    masks: Mapping[str, Mask], concepts: list[str], part: tuple[slice, slice], where: str
-) -> Mapping[str, Mask]:
-    """Parts of the masks of ``concepts``, decoded when asked for."""
-
-    def cropped(concept: str) -> Mask:
-        return np.ascontiguousarray(masks[concept][part])
-
-    ignored: Mask | None = getattr(masks, "ignored", None)
-    parts = {concept: partial(cropped, concept) for concept in concepts}
-    return LazyMasks(parts, None, where, None if ignored is None else ignored[part])
+def _cropped(masks: Mapping[str, Mask], concept: str, part: tuple[slice, slice]) -> Mask:
+    return np.ascontiguousarray(masks[concept][part])
 
 
 def _cut(dataset: Dataset, place: Callable[[Sample], _Places], least: float) -> Regions:
@@ -172,58 +169,51 @@ def _cut(dataset: Dataset, place: Callable[[Sample], _Places], least: float) -> 
             f"regions: {IMAGE!r} and {PLACE!r} are columns of where a region is from: expected a "
             f"dataset without metadata of these names, {dataset.name!r} has {min(taken)!r}"
         )
-    cuts = each(
-        lambda index: _regions(dataset.sample(index), dataset.concepts, place, least),
-        range(len(dataset)),
-    )
+    cuts = each(partial(_regions, dataset, place, least), range(len(dataset)))
     truths = np.concatenate([truths for _, truths in cuts])
     if not (truths == 1).any():
         raise InputError(
             "regions: expected masks or boxes that show a concept in some region, dataset "
             f"{dataset.name!r} has none"
         )
-    found = [region for regions, _ in cuts for region in regions]
+    regions = [region for regions, _ in cuts for region in regions]
     return Regions(
         dataset,
         np.repeat(np.arange(len(cuts)), [len(regions) for regions, _ in cuts]),
-        np.array([rectangle for rectangle, _ in found], np.int64),
-        [name for _, name in found],
+        np.array([rectangle for rectangle, _ in regions], np.int64),
+        [name for _, name in regions],
         truths,
     )
 
 
 def _regions(
-    sample: Sample,
-    concepts: tuple[str, ...],
-    place: Callable[[Sample], _Places],
-    least: float,
+    dataset: Dataset, place: Callable[[Sample], _Places], least: float, index: int
 ) -> tuple[_Places, Truths]:
-    """The regions of one image, and their truths r x C."""
+    """Return the regions of one image, and their truths r x C."""
+    sample = dataset.sample(index)
     if sample.asks:
         raise InputError(
             f"regions: expected concepts, got questions in words (sample {sample.id!r}), which are "
             "about the whole image"
         )
-    found = list(dict(place(sample)).items())  # a rectangle once, though two things may share it
-    truths = np.full((len(found), len(concepts)), UNKNOWN, np.int8)
-    for column, concept in enumerate(concepts):
+    regions = [*dict(place(sample)).items()]  # a rectangle once, though two things may share it
+    truths = np.full((len(regions), len(dataset.concepts)), UNKNOWN, np.int8)
+    for column, concept in enumerate(dataset.concepts):
         if sample.truth.get(concept) == 0:
             truths[:, column] = 0
         elif sample.truth.get(concept) == 1 and (mask := _where(sample, concept)) is not None:
-            for row, ((left, top, right, bottom), _) in enumerate(found):
+            for row, ((left, top, right, bottom), _) in enumerate(regions):
                 share = float(mask[top:bottom, left:right].mean())
                 truths[row, column] = 0 if share == 0 else 1 if share >= least else UNKNOWN
-    return found, truths
+    return regions, truths
 
 
 def _where(sample: Sample, concept: str) -> Mask | None:
-    """Where a concept is (H x W), by its mask and its boxes; None: nobody says."""
+    """Return where a concept is (H x W), by its mask and its boxes; None where nobody says."""
     boxes = [box for box in sample.boxes if box.label == concept]
     inside = mask_of(boxes, *sample.require_image().shape[:2]) if boxes else None
-    if concept not in sample.masks:
-        return inside
-    mask = sample.masks[concept]
-    return mask if inside is None else mask | inside
+    mask = sample.masks.get(concept, inside)
+    return mask if mask is None or inside is None else mask | inside
 
 
 def _on_grid(sample: Sample, rows: int, columns: int) -> _Places:
@@ -243,26 +233,21 @@ def _on_grid(sample: Sample, rows: int, columns: int) -> _Places:
 
 
 def _around(sample: Sample, margin: float, least_side: int) -> _Places:
+    """Return the surroundings of all boxes, and of the pieces of masks of things without boxes."""
     height, width = sample.require_image().shape[:2]
-    found = []
-    for name, (left, top, right, bottom) in _objects(sample):
-        x1, x2 = _widened(left, right, width, margin, least_side)
-        y1, y2 = _widened(top, bottom, height, margin, least_side)
-        found.append(((x1, y1, x2, y2), name))
-    return found
-
-
-def _objects(sample: Sample) -> Iterator[tuple[str, tuple[float, float, float, float]]]:
-    """What is annotated: boxes, and the pieces of the masks of things without boxes."""
-    for box in sample.boxes:
-        yield box.label, box.edges
+    objects = [(box.label, box.edges) for box in sample.boxes]
     boxed = {box.label for box in sample.boxes}
     for concept in sample.masks:
         if concept not in boxed:
             bits = sample.masks[concept].astype(np.uint8)
-            _, _, stats, _ = cv2.connectedComponentsWithStats(bits, connectivity=8)
-            for x, y, wide, high, _ in stats[1:].tolist():
-                yield concept, (x, y, x + wide, y + high)
+            pieces = cv2.connectedComponentsWithStats(bits, connectivity=8)[2][1:].tolist()
+            objects += [(concept, (x, y, x + wide, y + high)) for x, y, wide, high, _ in pieces]
+    places = []
+    for name, (left, top, right, bottom) in objects:
+        x1, x2 = _widened(left, right, width, margin, least_side)
+        y1, y2 = _widened(top, bottom, height, margin, least_side)
+        places.append(((x1, y1, x2, y2), name))
+    return places
 
 
 def _widened(first: float, last: float, limit: int, margin: float, least: int) -> tuple[int, int]:

@@ -255,12 +255,43 @@ def each(look: Callable[[T], R], items: Iterable[T]) -> list[R]:
         return list(pool.map(look, items))
 
 
-def unreadable(paths: Sequence[Path], broken: str, where: str) -> set[Path]:
-    """The files to leave out: those that cannot be decoded, where ``broken`` is "skip"."""
-    check_known("value of broken", broken, ("refuse", "skip"), where)
-    if broken == "refuse":
-        return set()
-    return {path for path, bad in zip(paths, each(_is_broken, paths), strict=True) if bad}
+SKIP = "broken = 'skip' in [dataset] leaves such things out, and says so"
+
+
+class Reading:
+    """Keep what cannot be read, or refuse it, as ``broken`` says ("skip" or "refuse").
+
+    ``skipped`` names what was left out: entries of files, then files. Raises InputError, which
+    names ``where``, for another value of ``broken``.
+    """
+
+    def __init__(self, broken: str, where: str) -> None:
+        check_known("value of broken", broken, ("refuse", "skip"), where)
+        self._skip = broken == "skip"
+        self._entries: list[str] = []
+        self._files: set[Path] = set()
+
+    @property
+    def skipped(self) -> list[str]:
+        return [*self._entries, *sorted(map(str, self._files))]
+
+    def attempt(self, make: Callable[[], T]) -> T | None:
+        """Return what ``make`` returns, None where it raises InputError and entries are skipped."""
+        try:
+            return make()
+        except InputError as error:
+            if not self._skip:
+                remedy = "" if SKIP in str(error) else f"; {SKIP}"
+                raise InputError(f"{error}{remedy}") from None
+            self._entries.append(str(error))
+            return None
+
+    def unreadable(self, files: Iterable[Path]) -> set[Path]:
+        """Return the files to leave out: those that cannot be decoded, where they are skipped."""
+        files = [*files] if self._skip else []
+        bad = {file for file, broken in zip(files, each(_is_broken, files), strict=True) if broken}
+        self._files |= bad
+        return bad
 
 
 def _is_broken(path: Path) -> bool:
@@ -269,29 +300,3 @@ def _is_broken(path: Path) -> bool:
     except InputError:
         return True
     return False
-
-
-SKIP = "broken = 'skip' in [dataset] leaves such things out, and says so"
-
-
-class Reading:
-    """What becomes of malformed entries, as ``broken`` says: an error, or skipped and remembered.
-
-    Raises InputError, which names ``where``, for another value.
-    """
-
-    def __init__(self, broken: str, where: str) -> None:
-        check_known("value of broken", broken, ("refuse", "skip"), where)
-        self._skip = broken == "skip"
-        self.skipped: list[str] = []
-
-    def attempt(self, make: Callable[[], T]) -> T | None:
-        """What ``make`` returns; None where it raises InputError and entries are skipped."""
-        try:
-            return make()
-        except InputError as error:
-            if not self._skip:
-                remedy = "" if SKIP in str(error) else f"; {SKIP}"
-                raise InputError(f"{error}{remedy}") from None
-            self.skipped.append(str(error))
-            return None

@@ -26,7 +26,42 @@ def as_loaded(dataset: Dataset) -> Dataset:
     return dataset.dataset if isinstance(dataset, View) else dataset
 
 
-class View(DatasetDefaults):
+class Derived(DatasetDefaults):
+    """Base: samples that are made of those of ``dataset``, number k of its sample ``_at(k)``."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        self.dataset: CompleteDataset = adapted_dataset(dataset)
+        self.name = dataset.name
+
+    def _at(self, samples: Indices) -> Indices:
+        """Return the samples of the dataset that these samples (n,) are made of."""
+        return samples
+
+    def _place(self, index: int) -> int:
+        return int(self._at(np.array([index]))[0])
+
+    @property
+    def has_images(self) -> bool:
+        return self.dataset.has_images
+
+    @property
+    def metadata_columns(self) -> tuple[str, ...]:
+        return self.dataset.metadata_columns
+
+    def pixels(self, samples: Indices) -> Floats:
+        return self.dataset.pixels(self._at(samples))
+
+    def asks(self, index: int) -> Mapping[str, Ask]:
+        return self.dataset.asks(self._place(index))
+
+    def answers(self, index: int) -> Mapping[str, tuple[str, ...]]:
+        return self.dataset.answers(self._place(index))
+
+    def sample_id(self, index: int) -> str:
+        return self.dataset.sample_id(self._place(index))
+
+
+class View(Derived):
     """``dataset`` as an oracle sees it.
 
     Concept k of the view is concept ``base[k]`` of the dataset under the name
@@ -41,8 +76,7 @@ class View(DatasetDefaults):
         base: Sequence[int],
         reading: tuple[int, int, int] = (UNKNOWN, 0, 1),
     ) -> None:
-        self.dataset = adapted_dataset(dataset)
-        self.name = dataset.name
+        super().__init__(dataset)
         self.concepts = tuple(concepts)
         self.base = np.asarray(base, np.int64)
         for side in (0, 1):
@@ -54,10 +88,6 @@ class View(DatasetDefaults):
         return len(self.dataset)
 
     @property
-    def has_images(self) -> bool:
-        return self.dataset.has_images
-
-    @property
     def features(self) -> Floats | None:
         return self.dataset.features
 
@@ -66,21 +96,14 @@ class View(DatasetDefaults):
         self.dataset.features = features
 
     @property
-    def metadata_columns(self) -> tuple[str, ...]:
-        return self.dataset.metadata_columns
-
-    @property
     def guessing(self) -> Floats | None:
         """That of the dataset, by the view's concepts; None where there is none."""
-        found = self.dataset.guessing
-        return None if found is None else found[:, self.base]
+        guessing = self.dataset.guessing
+        return None if guessing is None else guessing[:, self.base]
 
     @property
     def asked(self) -> tuple[tuple[str, ...], Sequence[int]]:
         return self.dataset.concepts, self.base.tolist()
-
-    def pixels(self, samples: Indices) -> Floats:
-        return self.dataset.pixels(samples)
 
     def characters(self, samples: Indices, concepts: Indices) -> Floats:
         return self.dataset.characters(samples, self.base[concepts])
@@ -94,23 +117,14 @@ class View(DatasetDefaults):
     @cached_property
     def fingerprint(self) -> str:
         parts = (self.dataset.fingerprint, self.concepts, self.base.tolist())
-        said = repr((*parts, self._reading.tolist()))
-        return hashlib.blake2b(said.encode(), digest_size=12).hexdigest()
+        text = repr((*parts, self._reading.tolist()))
+        return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
     def sample(self, index: int) -> Sample:
-        found = self.dataset.sample(index)
+        sample = self.dataset.sample(index)
         truth = self.truth(np.array([index]), np.arange(len(self.concepts)))
         known = {c: int(t) for c, t in zip(self.concepts, truth, strict=True) if t != UNKNOWN}
-        return replace(found, truth=known)  # masks keep the dataset's names
-
-    def asks(self, index: int) -> Mapping[str, Ask]:
-        return self.dataset.asks(index)
-
-    def answers(self, index: int) -> Mapping[str, tuple[str, ...]]:
-        return self.dataset.answers(index)
-
-    def sample_id(self, index: int) -> str:
-        return self.dataset.sample_id(index)
+        return replace(sample, truth=known)  # masks keep the dataset's names
 
     def truth(self, samples: Indices, concepts: Indices) -> Truths:
         return self._reading[self.dataset.truth(samples, self.base[concepts])]
@@ -137,23 +151,17 @@ class View(DatasetDefaults):
         return samples, self._reading[truths[:, self.base]]
 
 
-class Taken(HeldTruths):
+class Taken(Derived, HeldTruths):
     """Base: m samples that come of those of ``dataset``, number k of its sample ``sources[k]``,
     with ``truths`` m x C of their own."""
 
     def __init__(self, dataset: Dataset, sources: Indices, truths: Truths) -> None:
-        super().__init__(truths)
-        self.dataset: CompleteDataset = adapted_dataset(dataset)
-        self.sources = sources
-        self.name, self.concepts = dataset.name, dataset.concepts
+        Derived.__init__(self, dataset)
+        HeldTruths.__init__(self, truths)
+        self.sources, self.concepts = sources, dataset.concepts
 
-    @property
-    def has_images(self) -> bool:
-        return self.dataset.has_images
-
-    @property
-    def metadata_columns(self) -> tuple[str, ...]:
-        return self.dataset.metadata_columns
+    def _at(self, samples: Indices) -> Indices:
+        return self.sources[samples]
 
     @property
     def most_boxes(self) -> int | None:
@@ -166,19 +174,13 @@ class Taken(HeldTruths):
     @cached_property
     def fingerprint(self) -> str:
         digest = hashlib.blake2b(self.dataset.fingerprint.encode(), digest_size=12)
-        for part in self._told_apart():
+        for part in self._hashed():
             digest.update(np.ascontiguousarray(part).tobytes())
         return digest.hexdigest()
 
-    def _told_apart(self) -> tuple[npt.NDArray[np.generic], ...]:
-        """What the fingerprint covers besides the dataset."""
+    def _hashed(self) -> tuple[npt.NDArray[np.generic], ...]:
+        """Return what the fingerprint covers besides the dataset."""
         return (self.sources,)
-
-    def asks(self, index: int) -> Mapping[str, Ask]:
-        return self.dataset.asks(int(self.sources[index]))
-
-    def answers(self, index: int) -> Mapping[str, tuple[str, ...]]:
-        return self.dataset.answers(int(self.sources[index]))
 
     def metadata_values(self, column: str) -> npt.NDArray[np.object_]:
         return self.dataset.metadata_values(column)[self.dataset.profile_row(self.sources)]
@@ -196,17 +198,11 @@ class Subset(Taken):
 
     @property
     def guessing(self) -> Floats | None:
-        found = self.dataset.guessing
-        return None if found is None else found[self.sources]
-
-    def pixels(self, samples: Indices) -> Floats:
-        return self.dataset.pixels(self.sources[samples])
+        guessing = self.dataset.guessing
+        return None if guessing is None else guessing[self.sources]
 
     def characters(self, samples: Indices, concepts: Indices) -> Floats:
         return self.dataset.characters(self.sources[samples], concepts)
 
     def sample(self, index: int) -> Sample:
         return self.dataset.sample(int(self.sources[index]))
-
-    def sample_id(self, index: int) -> str:
-        return self.dataset.sample_id(int(self.sources[index]))

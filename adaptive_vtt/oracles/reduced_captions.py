@@ -35,7 +35,7 @@ from ..utils.other_code import fingerprint_of
 from .base import Premise, UnansweredLoss
 from .caption_rules import STATUS, Finding, check, comparable
 from .captioned import NOT_CAPTIONED, QUESTION, CaptionOracle, QuestionOption, caption_of, refusal
-from .captions import Reader, Same
+from .captions import Reader, Same, callable_of
 from .captions.localising import (
     HIDDEN,
     VERSIONS,
@@ -75,10 +75,9 @@ class Expected:
     received: tuple[str, ...] = ()
 
 
-def _lama(file: str, base: Path) -> Filler:
-    from .captions.localising import LaMa
-
-    return LaMa(base / file)
+def _filler(target: str, base: Path) -> Filler:
+    filler: Filler = callable_of(target, base, "oracle.inpainting")
+    return filler
 
 
 class ReducedCaptions(CaptionOracle):
@@ -117,9 +116,10 @@ class ReducedCaptions(CaptionOracle):
         fill: Annotated[
             Filler,
             Option(
-                "LaMa as an ONNX file, to hide boxes (default: OpenCV's)",
+                "'file.py:name' or 'package.module:name' of what paints over a box "
+                "(default: OpenCV's)",
                 name="inpainting",
-                reads=_lama,
+                reads=_filler,
                 type=str,
             ),
         ] = inpainted,

@@ -18,9 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.oracles.captions.embeddings import EmbeddingSame, MiniLM, WordVectors
 from adaptive_vtt.oracles.captions.sameness import AnyOf, Folding, Literal, Matcher, Thesaurus
-from adaptive_vtt.oracles.captions.wordnet import WordNetSame
+
+from .embeddings import EmbeddingSame, MiniLM, WordVectors
+from .wordnet import WordNetSame
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,7 @@ from .reic_scheme import listen, locate, scheme
 from .seeing import RegisteredSight, Sight
 from .template_captioner import TemplateCaptioner
 from .vocabulary import EVERYDAY
+from .wordnet import EveryWay
 
 MISSED, MISLABELLED = 0.1, 0.15
 RIGHT = 0.5
@@ -240,7 +241,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     real = real_detector(chosen)
     if chosen.sheet and real is not None:
         write_bytes(chosen.sheet, png(sheet(Detected(exact, real))))
-    found = on_photographs(exact, real, language.same(wordnet=chosen.wordnet), chosen.seeds)
+    found = on_photographs(exact, real, EveryWay(chosen.wordnet), chosen.seeds)
     show(f"{len(exact)} photographs")
     told_together(found, chosen.out / "caption_detectors.json")
 

@@ -63,6 +63,7 @@ from .drawn_scenes import scenes
 from .reic_beside import beside
 from .reic_scheme import Step, distinct, scheme, statuses
 from .template_captioner import TemplateCaptioner
+from .wordnet import EveryWay
 
 TYPES = "Table VI: true positives by type"
 CANDIDATES = "Candidates before and after the caption"
@@ -264,7 +265,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         wordnet=Path,
         **DETECTOR,
     )
-    same = language.same(wordnet=chosen.wordnet)
+    same = EveryWay(chosen.wordnet)
     show(f"words: {fingerprint_of(same)}")
     seeds = range(chosen.seed, chosen.seed + chosen.seeds)
     runs = [Run.of(chosen.scenes, same, seed, chosen.omission) for seed in seeds]

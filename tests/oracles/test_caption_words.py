@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.oracles.captions.embeddings import MiniLM
 from adaptive_vtt.oracles.captions.language import reader, same
 from adaptive_vtt.oracles.captions.sameness import (
     AnyOf,
@@ -17,10 +16,7 @@ from adaptive_vtt.oracles.captions.sameness import (
     Thesaurus,
     singular,
 )
-from adaptive_vtt.oracles.captions.wordnet import FOLDER_VARIABLE
-from tests.helpers.small_lexicons import folder, glove
-
-__all__ = ["folder", "glove"]  # fixtures
+from adaptive_vtt.utils.options import arguments
 
 WORDS = ["dog", "Dogs", "puppy", "cat", "hot dog", "dining table", "table", "people", "", "x y z"]
 phrases = st.sampled_from(WORDS) | st.text("abs ", max_size=5)
@@ -99,34 +95,16 @@ def test_everyday_things_go_by_a_list(one: str, other: str, alike: bool) -> None
 # --- What is used by default ---
 
 
-def test_default_uses_what_is_there(
-    folder: Path, glove: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(MiniLM, "installed", classmethod(lambda cls: False))
-    monkeypatch.delenv(FOLDER_VARIABLE, raising=False)
+def test_default_needs_nothing_installed(tmp_path: Path) -> None:
     assert same().fingerprint == "number and last words; everyday synonyms and kinds"
     assert same("literal").fingerprint == "equal words"
-    whole = same(wordnet=folder, vectors=glove, threshold=0.75)
-    assert whole.fingerprint == (
-        "number and last words; everyday synonyms and kinds; WordNet (senses: 3, least depth: 4); "
-        "word vectors glove.txt (similarity of 0.75 or more)"
-    )
-    assert whole("dog", "puppy")
-    with pytest.raises(InputError, match=r"expected a threshold in \[-1, 1\], got None"):
-        same(vectors=glove)
     with pytest.raises(InputError, match=r"unknown value of words 'literaly'.*'literal'"):
-        same("literaly")  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("has_wordnet", [True, False])
-def test_minilm_is_used_where_it_is_installed(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, has_wordnet: bool
-) -> None:
-    monkeypatch.setattr(MiniLM, "installed", classmethod(lambda cls: True))
-    monkeypatch.delenv(FOLDER_VARIABLE, raising=False)
-    matcher = same(wordnet=folder if has_wordnet else None)
-    assert matcher.fingerprint.endswith("all-MiniLM-L6-v2 (similarity of 0.83 or more)")
-    assert ("WordNet" in matcher.fingerprint) == has_wordnet
+        same("literaly")
+    (tmp_path / "mine.py").write_text("def same(one, other):\n    return one[0] == other[0]\n")
+    mine = arguments(same, {"words": "mine.py:same"}, tmp_path)
+    assert same(**mine)("dog", "donkey")
+    with pytest.raises(InputError, match=r"oracle.words: expected 'mine.py:__name__' to be a func"):
+        arguments(same, {"words": "mine.py:__name__"}, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -92,9 +92,9 @@ def test_faulty_recordings_are_refused_in_a_sentence(
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ('wordnet = "nowhere"', "nowhere"),
+        ('words = "nowhere.py:same"', "nowhere.py"),
         ("down = 0.9\nup = 0.2", "expected 0 <= down < up <= 1, got 0.9 and 0.2"),
-        ("threshold = 0.5\nmetric = 'iou'", "oracle.metric: is no field of kind 'captions'"),
+        ("metric = 'iou'", "oracle.metric: is no field of kind 'captions'"),
     ],
 )
 def test_faulty_specs_are_refused_in_a_sentence(

@@ -12,45 +12,201 @@ first, bit 32 saying that more follow, and from the fourth on the difference to 
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import numpy as np
 
 from ...errors import InputError
-from ...types import Box, JsonObject, Mask
+from ...types import JsonObject, Mask
 from ...utils.files import why_unread
 from ...utils.options import Option, at_base
-from ..boxed import BoxedDataset, Picture, from_pictures, show, within
-from ..scanning import BrokenOption, Folder, OutsideOption, Reading, unread_remark, unreadable
+from ..boxed import BoxedDataset, Picture, from_pictures
+from ..scanning import BrokenOption, Folder, OutsideOption, Reading, unread_remark
 
 _FINE = 4
 """Factor by which polygons are drawn larger than the image, to be sampled at pixel centres: a drawn
 outline is one pixel wide, which at the image's own size would make masks too large."""
 
 
-Drawn = Callable[[], Mask]
+PARTS = ("images", "categories", "annotations")
+Key = int | str
+"""An id."""
 
 
-def _drawn(outlines: Sequence[Any], height: int, width: int, where: str) -> Mask:
-    """The mask H x W of all outlines together.
+def from_coco(
+    labels: Annotated[Path | str, Option("the instances JSON", reads=at_base)],
+    images: Annotated[Path | str, Option("folder of images", reads=at_base)],
+    *,
+    crowds: Annotated[bool, Option("take boxes around groups, too")] = False,
+    outlines: Annotated[bool, Option("keep objects' outlines, to cut out or remove them")] = False,
+    broken: BrokenOption = "refuse",
+    allow_outside: OutsideOption = False,
+) -> BoxedDataset:
+    """Read an ``instances_*.json`` and the folder of its images.
 
-    Raises InputError for an outline that is no COCO segmentation.
+    Samples are all images, named by their COCO id; concepts are the categories that are
+    annotated at least once, in the order of the file; boxes are the annotations.
+    Without ``crowds`` a group has no box, but its class counts as present. ``outlines`` are masks,
+    decoded when a sample's masks are; without, they are dropped while the file is read, which
+    saves most of its memory. Errors name file, image or annotation id, and field.
     """
-    drawn = np.zeros((height, width), np.bool_)
+    path, folder, reading = (
+        Path(labels),
+        Folder(Path(images), allow_outside),
+        Reading(broken, "COCO"),
+    )
+    content = _content(path, outlines)
+    names = _names(content["categories"], path)
+    pictures = _pictures(content["images"], path, folder, reading)
+    files = [picture.file for picture in pictures.values() if picture]
+    bad = reading.unreadable(files)
+    kept = {key: p for key, p in pictures.items() if p and p.file not in bad}
+    drawn = defaultdict[tuple[str, str], list[Any]](list)
+    for place, entry in enumerate(content["annotations"]):
+        where = f"{path}, annotations[{place}]"
+        about = reading.attempt(partial(_about, entry, pictures, path, where))
+        picture = about and kept.get(about[0])
+        if about and picture:
+            box = picture.annotate(
+                reading,
+                f"{about[1]}, bbox",
+                partial(_label, entry, names, about[1]),
+                partial(_edges, entry, about[1]),
+                boxed=crowds or not entry.get("iscrowd", 0),
+            )
+            if box and outlines:
+                drawn[picture.id, box.label].append(entry.get("segmentation"))
+    dataset = from_pictures(
+        [*kept.values()],
+        [*names.values()],
+        str(path),
+        name=path.stem,
+        skipped=reading.skipped,
+        masks={
+            name: [
+                partial(
+                    _drawn, drawn[p.id, name], p, f"{path}, image {p.id}, segmentation of {name!r}"
+                )
+                if (p.id, name) in drawn
+                else None
+                for p in kept.values()
+            ]
+            for name in (names.values() if outlines else ())
+        },
+    )
+    dataset.remarks = unread_remark([folder.path], [*files, path])
+    return dataset
+
+
+def _content(path: Path, outlines: bool) -> dict[str, list[Any]]:
+    def bare(entry: JsonObject) -> JsonObject:
+        entry.pop("segmentation", None)
+        return entry
+
     try:
-        for outline in outlines:
-            drawn |= mask(outline, height, width)
+        with path.open(encoding="utf-8") as file:
+            content = json.load(file, object_hook=None if outlines else bare)
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(
+            f"{path}: cannot read annotations as JSON: {why_unread(path, error)}"
+        ) from None
+    for part in PARTS:
+        if not isinstance(content, dict) or not isinstance(content.get(part), list):
+            raise InputError(f"{path}: expected lists {', '.join(PARTS)}, found no list {part!r}")
+    return content
+
+
+def _names(categories: Sequence[Any], path: Path) -> dict[Key, str]:
+    names: dict[Key, str] = {}
+    for place, entry in enumerate(categories):
+        key = _field(entry, "id", (int, str), f"{path}, categories[{place}]")
+        name = _field(entry, "name", (str,), f"{path}, category {key}")
+        if key in names or name in names.values():
+            raise InputError(f"{path}, category {key}: its id or name {name!r} stands twice")
+        names[key] = name
+    return names
+
+
+def _pictures(
+    images: Sequence[Any], path: Path, folder: Folder, reading: Reading
+) -> dict[Key, Picture | None]:
+    """Return the pictures by image id; None for one that was skipped."""
+
+    def picture(entry: JsonObject, where: str) -> Picture:
+        file = folder.file(_field(entry, "file_name", (str,), where), where)
+        height, width = (_field(entry, side, (int,), where) for side in ("height", "width"))
+        if min(height, width) < 1:
+            raise InputError(
+                f"{where}: expected height and width of 1 or more, got {height}, {width}"
+            )
+        if not os.path.isfile(file):
+            raise InputError(f"{where}: its file_name {str(file)!r} does not exist")
+        return Picture(str(entry["id"]), file, height, width)
+
+    pictures: dict[Key, Picture | None] = {}
+    for place, entry in enumerate(images):
+        key = _field(entry, "id", (int, str), f"{path}, images[{place}]")
+        if key in pictures:
+            raise InputError(f"{path}, image {key}: its id stands twice")
+        pictures[key] = reading.attempt(partial(picture, entry, f"{path}, image {key}"))
+    return pictures
+
+
+def _about(
+    entry: Any, pictures: Mapping[Key, Picture | None], path: Path, place: str
+) -> tuple[Key, str]:
+    """Return the image of an annotation, and what to call it in messages."""
+    where = f"{path}, annotation {_field(entry, 'id', (int, str), place)}"
+    image: Key = _field(entry, "image_id", (int, str), where)
+    if image not in pictures:
+        raise InputError(f"{where}: its image_id {image!r} is that of no image")
+    return image, where
+
+
+def _label(entry: JsonObject, names: Mapping[Key, str], where: str) -> str:
+    kind = _field(entry, "category_id", (int, str), where)
+    if kind not in names:
+        raise InputError(f"{where}: its category_id {kind!r} is that of no category")
+    return names[kind]
+
+
+def _edges(entry: JsonObject, where: str) -> tuple[float, float, float, float]:
+    sides = _field(entry, "bbox", (list,), where)
+    if len(sides) != 4 or not all(isinstance(side, int | float) for side in sides):
+        raise InputError(f"{where}: expected bbox [x, y, width, height], got {str(sides)[:60]}")
+    x, y, width, height = map(float, sides)
+    return x, y, x + width, y + height
+
+
+def _field(entry: Any, name: str, kinds: tuple[type, ...], where: str) -> Any:
+    if not isinstance(entry, dict):
+        raise InputError(f"{where}: expected an object with {name!r}, got {str(entry)[:60]!r}")
+    if not isinstance(entry.get(name), kinds):
+        words = " or ".join(kind.__name__ for kind in kinds)
+        got = f"got {str(entry[name])[:60]!r}" if name in entry else "found none"
+        raise InputError(f"{where}: expected a field {name!r} of type {words}, {got}")
+    return entry[name]
+
+
+# -- outlines --------------------------------------------------------------------------------------
+
+
+def _drawn(outlines: Sequence[Any], picture: Picture, where: str) -> Mask:
+    """Return the mask H x W of all outlines together."""
+    try:
+        masks = [mask(outline, picture.height, picture.width) for outline in outlines]
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
+    drawn: Mask = np.any(masks, axis=0)
     return drawn
 
 
 def mask(outline: Any, height: int, width: int) -> Mask:
-    """A segmentation as H x W: a list of polygons [x1, y1, x2, y2 ...], or run lengths.
+    """Return a segmentation as H x W: a list of polygons [x1, y1, x2, y2 ...], or run lengths.
 
     A pixel is inside where its centre is, corners being rounded to quarters of a pixel.
     Raises InputError for anything else, and for run lengths of another size.
@@ -59,23 +215,19 @@ def mask(outline: Any, height: int, width: int) -> Mask:
         return _runs(outline, height, width)
     if not isinstance(outline, list) or not all(map(_is_polygon, outline)):
         raise InputError(f"expected polygons or run lengths, got {str(outline)[:60]}")
-    return _polygons(outline, height, width)
+    import cv2
+
+    drawn = np.zeros((height * _FINE, width * _FINE), np.uint8)
+    for polygon in outline:  # one by one: where two overlap is inside, too
+        corners = np.rint(np.array(polygon).reshape(-1, 2) * _FINE).astype(np.int32)
+        cv2.fillPoly(drawn, [corners], 1)
+    return drawn[_FINE // 2 :: _FINE, _FINE // 2 :: _FINE] > 0
 
 
 def _is_polygon(numbers: Any) -> bool:
     if not isinstance(numbers, list) or len(numbers) < 6 or len(numbers) % 2:
         return False
     return all(isinstance(n, int | float) and abs(n) < 1e6 for n in numbers)
-
-
-def _polygons(polygons: Sequence[Sequence[float]], height: int, width: int) -> Mask:
-    import cv2
-
-    drawn = np.zeros((height * _FINE, width * _FINE), np.uint8)
-    for polygon in polygons:  # one by one: where two overlap is inside, too
-        corners = np.rint(np.array(polygon).reshape(-1, 2) * _FINE).astype(np.int32)
-        cv2.fillPoly(drawn, [corners], 1)
-    return drawn[_FINE // 2 :: _FINE, _FINE // 2 :: _FINE] > 0
 
 
 def _runs(outline: JsonObject, height: int, width: int) -> Mask:
@@ -91,11 +243,7 @@ def _runs(outline: JsonObject, height: int, width: int) -> Mask:
         raise InputError(
             f"expected run lengths of {height * width} pixels together, got {sum(lengths)}"
         )
-    flat = np.zeros(height * width, np.bool_)
-    ends = np.cumsum([0, *lengths]).tolist()
-    for start, stop in list(pairwise(ends))[1::2]:
-        flat[start:stop] = True
-    return flat.reshape(width, height).T
+    return np.repeat(np.arange(len(lengths)) % 2 == 1, lengths).reshape(width, height).T
 
 
 def _lengths(text: str) -> list[int]:
@@ -112,177 +260,3 @@ def _lengths(text: str) -> list[int]:
         lengths.append(value + (lengths[-2] if len(lengths) > 2 else 0))
         value = shift = 0
     return lengths
-
-
-PARTS = ("images", "categories", "annotations")
-
-
-def from_coco(
-    labels: Annotated[Path | str, Option("the instances JSON", reads=at_base)],
-    images: Annotated[Path | str, Option("folder of images", reads=at_base)],
-    *,
-    crowds: Annotated[bool, Option("take boxes around groups, too")] = False,
-    outlines: Annotated[bool, Option("keep objects' outlines, to cut out or remove them")] = False,
-    broken: BrokenOption = "refuse",
-    allow_outside: OutsideOption = False,
-) -> BoxedDataset:
-    """A dataset from an ``instances_*.json`` and the folder of its images.
-
-    Samples are all images, named by their COCO id; concepts are the categories that are
-    annotated at least once, in the order of the file; boxes are the annotations.
-    Without ``crowds`` a group has no box, but its class counts as present. ``outlines`` are masks,
-    decoded when a sample's masks are; without, they are dropped while the file is read, which
-    saves most of its memory. Errors name file, image or annotation id, and field.
-    """
-    path, folder = Path(labels), Folder(Path(images), allow_outside)
-    reading = Reading(broken, "COCO")
-    content = _content(path, outlines)
-    names = _names(content["categories"], path)
-    pictures = _pictures(content["images"], path, folder, reading)
-    there = {key: picture for key, picture in pictures.items() if picture is not None}
-    bad = unreadable([picture.file for picture in there.values()], broken, str(path))
-    kept = {key: picture for key, picture in there.items() if picture.file not in bad}
-    drawn: dict[str, dict[str, list[Any]]] = {name: {} for name in names.values()}
-    for place, entry in enumerate(content["annotations"]):
-        thing = reading.attempt(partial(_thing, entry, place, pictures, names, path, reading))
-        picture = None if thing is None else kept.get(thing.image)
-        if thing is None or picture is None:
-            continue
-        box = reading.attempt(partial(_box, entry, thing, picture)) if thing.label else None
-        if box is None:  # something is there, though nobody knows where
-            picture.doubt(thing.label)
-            continue
-        show(picture, box.label)
-        if outlines:
-            drawn[box.label].setdefault(picture.id, []).append(entry.get("segmentation"))
-        if crowds or not entry.get("iscrowd", 0):
-            picture.boxes.append(box)
-    rows = list(kept.values())
-    dataset = from_pictures(
-        rows,
-        list(names.values()),
-        str(path),
-        name=path.stem,
-        skipped=[*reading.skipped, *sorted(map(str, bad))],
-        masks={n: _masks(rows, n, found, path) for n, found in drawn.items()} if outlines else None,
-    )
-    used = [picture.file for picture in there.values()]
-    dataset.remarks = unread_remark([folder.path], [*used, path])
-    return dataset
-
-
-class _Thing(NamedTuple):
-    """The image and class of an annotation; the class is "" where no category has its id."""
-
-    image: int | str
-    label: str
-    where: str
-
-
-def _masks(
-    pictures: Sequence[Picture], label: str, outlines: Mapping[str, list[Any]], path: Path
-) -> list[Drawn | None]:
-    found: list[Drawn | None] = []
-    for picture in pictures:
-        where = f"{path}, image {picture.id}, segmentation of {label!r}"
-        mine, size = outlines.get(picture.id), (picture.height, picture.width)
-        found.append(None if mine is None else partial(_drawn, mine, *size, where))
-    return found
-
-
-def _content(path: Path, outlines: bool) -> dict[str, list[Any]]:
-    def bare(entry: JsonObject) -> JsonObject:
-        entry.pop("segmentation", None)
-        return entry
-
-    try:
-        with path.open(encoding="utf-8") as file:
-            found = json.load(file, object_hook=None if outlines else bare)
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(
-            f"{path}: cannot read annotations as JSON: {why_unread(path, error)}"
-        ) from None
-    for part in PARTS:
-        if not isinstance(found, dict) or not isinstance(found.get(part), list):
-            raise InputError(f"{path}: expected lists {', '.join(PARTS)}, found no list {part!r}")
-    return found
-
-
-def _names(categories: Sequence[Any], path: Path) -> dict[int | str, str]:
-    names: dict[int | str, str] = {}
-    for place, entry in enumerate(categories):
-        key = _field(entry, "id", (int, str), f"{path}, categories[{place}]")
-        name = _field(entry, "name", (str,), f"{path}, category {key}")
-        if key in names or name in names.values():
-            raise InputError(f"{path}, category {key}: its id or name {name!r} stands twice")
-        names[key] = name
-    return names
-
-
-def _pictures(
-    images: Sequence[Any], path: Path, folder: Folder, reading: Reading
-) -> dict[int | str, Picture | None]:
-    """By image id; None for one that was skipped."""
-    found: dict[int | str, Picture | None] = {}
-    for place, entry in enumerate(images):
-        key = _field(entry, "id", (int, str), f"{path}, images[{place}]")
-        if key in found:
-            raise InputError(f"{path}, image {key}: its id stands twice")
-        found[key] = reading.attempt(partial(_picture, entry, key, path, folder))
-    return found
-
-
-def _picture(entry: JsonObject, key: int | str, path: Path, folder: Folder) -> Picture:
-    where = f"{path}, image {key}"
-    file = folder.file(_field(entry, "file_name", (str,), where), where)
-    height, width = (_field(entry, side, (int,), where) for side in ("height", "width"))
-    if min(height, width) < 1:
-        raise InputError(f"{where}: expected height and width of 1 or more, got {height}, {width}")
-    if not os.path.isfile(file):
-        raise InputError(f"{where}: its file_name {str(file)!r} does not exist")
-    return Picture(str(key), file, height, width)
-
-
-def _thing(
-    entry: Any,
-    place: int,
-    pictures: Mapping[int | str, Picture | None],
-    names: Mapping[int | str, str],
-    path: Path,
-    reading: Reading,
-) -> _Thing:
-    """Return what an annotation is about. Raise InputError where its image is unknown."""
-    where = f"{path}, annotation {_field(entry, 'id', (int, str), f'{path}, annotations[{place}]')}"
-    image = _field(entry, "image_id", (int, str), where)
-    if image not in pictures:
-        raise InputError(f"{where}: its image_id {image!r} is that of no image")
-    label = reading.attempt(partial(_label, entry, names, where))
-    return _Thing(image, label or "", where)
-
-
-def _label(entry: JsonObject, names: Mapping[int | str, str], where: str) -> str:
-    kind = _field(entry, "category_id", (int, str), where)
-    if kind not in names:
-        raise InputError(f"{where}: its category_id {kind!r} is that of no category")
-    return names[kind]
-
-
-def _box(entry: JsonObject, thing: _Thing, picture: Picture) -> Box:
-    sides = _field(entry, "bbox", (list,), thing.where)
-    if len(sides) != 4 or not all(isinstance(side, int | float) for side in sides):
-        raise InputError(
-            f"{thing.where}: expected bbox [x, y, width, height], got {str(sides)[:60]}"
-        )
-    x, y, width, height = map(float, sides)
-    box = Box(thing.label, x, y, x + width, y + height)
-    return within(box, picture.height, picture.width, f"{thing.where}, bbox")
-
-
-def _field(entry: Any, name: str, kinds: tuple[type, ...], where: str) -> Any:
-    if not isinstance(entry, dict):
-        raise InputError(f"{where}: expected an object with {name!r}, got {str(entry)[:60]!r}")
-    if not isinstance(entry.get(name), kinds):
-        words = " or ".join(kind.__name__ for kind in kinds)
-        got = f"got {str(entry[name])[:60]!r}" if name in entry else "found none"
-        raise InputError(f"{where}: expected a field {name!r} of type {words}, {got}")
-    return entry[name]

@@ -7,7 +7,7 @@ are decoded when asked for. Cells are text; an empty one alone is missing, so th
 "None" or "NA" stays one.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import InputError, unknown
-from ...types import UNKNOWN, Ask, Floats, Image
+from ...types import UNKNOWN, Ask, Image
 from ...utils.options import Option, at_base
 from ..scanning import BrokenOption, Reading
 from ..table import WordedDataset
@@ -40,25 +40,23 @@ class _Question:
     ask: Ask
     answer: str
     metadata: tuple[Any, ...]
+    image: Stored
 
 
 class _Decoded:
     """Images decoded one by one, H x W x C each."""
 
-    def __init__(self, images: Sequence[Stored], ids: Sequence[str]) -> None:
-        self._images, self._ids = images, ids
+    def __init__(self, rows: Sequence[_Question]) -> None:
+        self._rows = rows
 
     def __len__(self) -> int:
-        return len(self._images)
+        return len(self._rows)
 
     def __getitem__(self, index: int, /) -> Image:
-        return self._images[index].decoded(f"sample {self._ids[index]!r}")
-
-    def __iter__(self) -> Iterator[Image]:
-        return (self[index] for index in range(len(self)))
+        return self._rows[index].image.decoded(f"sample {self._rows[index].index!r}")
 
     def pixels(self, index: int) -> float:
-        return self._images[index].pixels
+        return self._rows[index].image.pixels
 
 
 def from_endobench(
@@ -71,9 +69,6 @@ def from_endobench(
         Sequence[str] | None, Option("tasks to ask, by name or abbreviation (default: all)")
     ] = None,
     broken: BrokenOption = "refuse",
-    looks: Annotated[
-        bool, Option("decode all images now, and predict by what they look like, too")
-    ] = False,
 ) -> WordedDataset:
     """A dataset from EndoBench.tsv, from Parquet shards, or from a file of that format.
 
@@ -86,39 +81,37 @@ def from_endobench(
     """
     paths = [Path(p) for p in ([path] if isinstance(path, str | Path) else path)]
     wanted = None if tasks is None else [_task(task) for task in tasks]
-    reading = Reading(broken, "EndoBench")
-    found: list[_Question] = []
-    images: list[Stored] = []
-    seen: set[str] = set()
+    reading, seen = Reading(broken, "EndoBench"), set[str]()
+    questions: list[_Question] = []
     for file in paths:
         rows = parquet_rows if file.suffix == ".parquet" else tsv_rows
         for row in rows(file, NEEDED, reading):
             question = reading.attempt(partial(_question, row, seen))
-            if question is None:
-                continue
-            seen.add(question.index)
-            if wanted is None or question.task in wanted:
-                found.append(question)
-                images.append(row.image)
-    missing = [task for task in wanted or () if task not in {row.task for row in found}]
+            if question is not None:
+                seen.add(question.index)
+                questions += [question] * (wanted is None or question.task in wanted)
+    there = dict.fromkeys(question.task for question in questions)
+    missing = [task for task in wanted or () if task not in there]
     if missing:
         raise InputError(f"{paths[0]}: no question of the task {missing[0]!r}")
-    if not found:
+    if not questions:
         raise InputError(f"{paths[0]}: expected questions, found none that can be used")
-    decoded = _Decoded(images, [row.index for row in found])
-    metadata = pd.DataFrame([row.metadata for row in found], columns=list(GROUPS))
-    features = [_features(metadata), *([_looks(decoded)] if looks else [])]
-    concepts = _tasks_in(found)
-    truths = np.full((len(found), len(concepts)), UNKNOWN, np.int8)
-    truths[np.arange(len(found)), [concepts.index(row.task) for row in found]] = 1
+    metadata = pd.DataFrame([question.metadata for question in questions], columns=list(GROUPS))
+    # a column per value of each of SHOWN, and the error of guessing
+    shown = pd.get_dummies(metadata[list(SHOWN)], dtype=float).to_numpy()
+    # the twelve tasks in their order, then others
+    concepts = [task for task in task_names() if task in there]
+    concepts += [task for task in there if task not in task_names()]
+    truths = np.full((len(questions), len(concepts)), UNKNOWN, np.int8)
+    truths[np.arange(len(questions)), [concepts.index(q.task) for q in questions]] = 1
     return WordedDataset(
-        decoded,
+        _Decoded(questions),
         truths,
-        [row.index for row in found],
+        [question.index for question in questions],
         concepts,
-        asks=[{row.task: row.ask} for row in found],
-        answers=[{row.task: (row.answer,)} for row in found],
-        features=np.hstack(features),
+        asks=[{question.task: question.ask} for question in questions],
+        answers=[{question.task: (question.answer,)} for question in questions],
+        features=np.column_stack([shown, 1 - 1 / metadata["options"].to_numpy(float)]),
         metadata=metadata,
         skipped=reading.skipped,
         name=paths[0].stem,
@@ -161,26 +154,5 @@ def _question(row: Row, seen: set[str]) -> _Question:
         granularity(task, subtask, cells["question"]),
         count,
     )
-    return _Question(
-        cells["index"], task, Ask(cells["question"], tuple(options[:count])), answer, metadata
-    )
-
-
-def _tasks_in(rows: Sequence[_Question]) -> list[str]:
-    """The tasks there are: the twelve in their order, then others."""
-    there = dict.fromkeys(row.task for row in rows)
-    return [t for t in task_names() if t in there] + [t for t in there if t not in task_names()]
-
-
-def _features(metadata: pd.DataFrame) -> Floats:
-    """n x d: one column per value of each of SHOWN, and 1 - 1 / options, the error of guessing."""
-    shown = pd.get_dummies(metadata[list(SHOWN)], dtype=float).to_numpy()
-    return np.column_stack([shown, 1 - 1 / metadata["options"].to_numpy(float)])
-
-
-def _looks(images: _Decoded) -> Floats:
-    """n x 192: every image as 8 x 8 colours in [0, 1]."""
-    import cv2
-
-    small = (cv2.resize(image, (8, 8), interpolation=cv2.INTER_AREA) for image in images)
-    return np.stack([np.broadcast_to(s.reshape(64, -1) / 255, (64, 3)).ravel() for s in small])
+    ask = Ask(cells["question"], tuple(options[:count]))
+    return _Question(cells["index"], task, ask, answer, metadata, row.image)

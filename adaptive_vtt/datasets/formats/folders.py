@@ -16,6 +16,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
@@ -43,6 +44,7 @@ from ..scanning import (
     Folder,
     FolderOption,
     OutsideOption,
+    Reading,
     SplitOption,
     each,
     folders_below,
@@ -51,7 +53,6 @@ from ..scanning import (
     is_split,
     split_remark,
     unread_remark,
-    unreadable,
 )
 from ..table import TableDataset, from_table, one_per_class, same_size
 
@@ -81,19 +82,19 @@ def from_class_folders(
         InputError: where no image is found, or all would be of one class.
     """
     check_known("value of classes", classes, ("all", "own"), "class folders")
-    given = Path(path)
+    given, reading = Path(path), Reading(broken, str(path))
     top = given / HYPER_KVASIR if (given / HYPER_KVASIR).is_dir() else given
-    found = _files(top, Folder(top, allow_outside))
+    images = _images_below(top, Folder(top, allow_outside))
     if split is not None:
-        known = {part for file in found for part in _parts(file, top) if is_split(part)}
+        known = {part for file in images for part in _parts(file, top) if is_split(part)}
         check_known("split", split, sorted(known), str(given))
-        found = [file for file in found if split in _parts(file, top)]
-    places = class_places(found, top)
-    files = [file for file in found if file.parent in places]
-    left_out = unreadable(files, broken, str(given))
+        images = [file for file in images if split in _parts(file, top)]
+    places = class_places(images, top)
+    files = [file for file in images if file.parent in places]
+    left_out = reading.unreadable(files)
     kept = [file for file in files if file not in left_out]
     named = [_parts(file, top)[places[file.parent]] for file in kept]
-    if not kept and (files or not found):
+    if not kept and (files or not images):
         raise InputError(f"{given}: expected folders of images, one per class, found no image")
     if len({*named}) < 2:
         raise InputError(
@@ -108,7 +109,7 @@ def from_class_folders(
         kept,
         labels if classes == "all" else labels.replace(0, np.nan),
         metadata=metadata,
-        skipped=sorted(map(str, left_out)),
+        skipped=reading.skipped,
         name=given.resolve().name,
     )
     dataset.remarks = split_remark([*metadata.get("split", [])]) | unread_remark([top], files)
@@ -126,20 +127,20 @@ _STUDY = re.compile(r"(study|series|session|visit|exam|scan|patient|subject|case
 def class_places(files: Sequence[Path], top: Path) -> dict[Path, int]:
     """Return, by folder of images, which of the folders on its way from ``top`` is the class, for
     folders that have one."""
-    ways = {file.parent: _parts(file, top) for file in files}
-    beside = defaultdict[tuple[str, ...], set[str]](set)
-    for way in ways.values():
-        for depth, part in enumerate(way):
-            beside[way[:depth]].add(part.lower())
+    parts = {file.parent: _parts(file, top) for file in files}
+    siblings = defaultdict[tuple[str, ...], set[str]](set)
+    for names in parts.values():
+        for depth, name in enumerate(names):
+            siblings[names[:depth]].add(name.lower())
     places: dict[Path, int] = {}
-    for folder, way in ways.items():
-        names = [(part.lower(), beside[way[:depth]]) for depth, part in enumerate(way)]
+    for folder, names in parts.items():
+        levels = [(name.lower(), siblings[names[:depth]]) for depth, name in enumerate(names)]
         plain = [
             depth
-            for depth, (part, there) in enumerate(names)
-            if not (is_split(part) or part in PICTURES or all(map(_STUDY.fullmatch, there)))
+            for depth, (name, others) in enumerate(levels)
+            if not (is_split(name) or name in PICTURES or all(map(_STUDY.fullmatch, others)))
         ]
-        if plain and not any(part in BESIDE and PICTURES & there for part, there in names):
+        if plain and not any(name in BESIDE and PICTURES & others for name, others in levels):
             places[folder] = plain[-1]
     return places
 
@@ -148,36 +149,31 @@ def _parts(file: Path, top: Path) -> tuple[str, ...]:
     return file.relative_to(top).parent.parts
 
 
-def _files(top: Path, data: Folder) -> list[Path]:
+def _images_below(top: Path, data: Folder) -> list[Path]:
     loose = data.images()
-    below = [str(folder.relative_to(top)) for folder in folders_below(top)]
-    found = [file for folder in below for file in data.images(folder)]
-    if loose and found:
+    below = [file for f in folders_below(top) for file in data.images(str(f.relative_to(top)))]
+    if loose and below:
         raise InputError(
             f"{str(loose[0])!r}: expected every image in the folder of its class, found one "
             f"beside the folders"
         )
-    return found or loose
+    return below or loose
 
 
 def _metadata(files: list[Path], top: Path, places: Mapping[Path, int]) -> pd.DataFrame:
-    ways = [_parts(file, top) for file in files]
-    above = [way[: places[file.parent]] for file, way in zip(files, ways, strict=True)]
-    depth = max(map(len, above))
-    rows = [(*folders, *[None] * (depth - len(folders))) for folders in above]
-    table = pd.DataFrame(rows, columns=_levels(rows, depth), dtype=object)
-    splits = pd.Series([next(filter(is_split, way), None) for way in ways], dtype=object)
-    return table.assign(split=splits) if splits.any() and "split" not in table else table
-
-
-def _levels(rows: list[tuple[str | None, ...]], depth: int) -> list[str]:
-    first = {row[0] for row in rows} if depth else set()
-    names = [f"level {number + 1}" for number in range(depth)]
+    """Return the folders above the class, a column per level, and the split."""
+    parts = [_parts(file, top) for file in files]
+    above = [names[: places[file.parent]] for file, names in zip(files, parts, strict=True)]
+    table = pd.DataFrame([*zip_longest(*above)], columns=range(len(above)), dtype=object).T
+    columns = [f"level {number + 1}" for number in range(table.shape[1])]
+    first = {*table[0]} if columns else set()
     if first and first <= {"upper-gi-tract", "lower-gi-tract"}:
-        names[:2] = ["tract", "group"][:depth]
+        columns[:2] = ["tract", "group"][: len(columns)]
     elif first and all(map(is_split, first)):
-        names[0] = "split"
-    return names
+        columns[0] = "split"
+    table = table.set_axis(columns, axis=1)
+    splits = pd.Series([next(filter(is_split, names), None) for names in parts], dtype=object)
+    return table.assign(split=splits) if splits.any() and "split" not in table else table
 
 
 LAYOUTS = NAMES["masks"]
@@ -252,54 +248,57 @@ def from_masks(
         InputError: for a mask whose size is not its image's, for images or masks alone, for
             values that no option explains, and for empty masks unless ``empty`` takes them.
     """
-    root = Path(path)
+    root, reading = Path(path), Reading(broken, str(path))
     check_known("value of empty", empty, ("refuse", "skip", "absent"), "masks")
     if classes and inside:
         raise InputError(f"{root}: expected inside or classes, got both")
     pairs = _pairs_of(root, images, masks, split, allow_outside)
-    bad = unreadable([file for pair in pairs for file in pair[1:]], broken, str(root))
+    bad = reading.unreadable([file for pair in pairs for file in pair[1:]])
     pairs = [pair for pair in pairs if bad.isdisjoint(pair[1:])]
     named = {name: listed_values(value) for name, value in (classes or {}).items()}
-    readings = {
+    meanings = {
         name: MaskReading(values, tuple(ignore or ()))
         for name, values in (named or {concept: tuple(inside or ())}).items()
     }
-    looks = each(lambda pair: _look(pair, readings), pairs)
-    hollow = [pair[2] for pair, look in zip(pairs, looks, strict=True) if not any(look.shown)]
+    looks = each(lambda pair: _look(pair, meanings), pairs)
+    hollow = {pair[2] for pair, look in zip(pairs, looks, strict=True) if not any(look.shown)}
     whole = len(hollow) == len(pairs) > 0
     if hollow and (empty == "refuse" or whole) and not classes:
         remedy = 'empty="skip" or "absent" takes them'
         remedy = "what they show has to be lighter, not less transparent" if whole else remedy
+        first = next(pair[2] for pair in pairs if pair[2] in hollow)
         raise InputError(
-            f"{str(hollow[0])!r}: expected a mask with something inside, got an empty one; "
+            f"{str(first)!r}: expected a mask with something inside, got an empty one; "
             f"{len(hollow)} of {len(pairs)} are, {remedy}"
         )
     files = [file for pair in pairs for file in pair[1:]]
+    skipped = reading.skipped
     if empty == "skip" and not classes:
-        bad |= {*hollow}
+        skipped = sorted([*skipped, *map(str, hollow)])
         looks = [look for look in looks if any(look.shown)]
-        pairs = [pair for pair in pairs if pair[2] not in bad]
+        pairs = [pair for pair in pairs if pair[2] not in hollow]
     if not pairs:
         raise InputError(f"{root}: expected images with masks, found none that can be used")
     splits = [name for name, *_ in pairs]
     several = len({*splits}) > 1
     ids = [f"{name}/{image.stem}" if several else image.stem for name, image, _ in pairs]
-    labels = pd.DataFrame([look.shown for look in looks], ids, [*readings], dtype=int)
+    labels = pd.DataFrame([look.shown for look in looks], ids, [*meanings], dtype=int)
+    first_meaning = next(iter(meanings.values()))
     dataset = from_table(
         [image for _, image, _ in pairs],
         labels,
         masks={
             name: [
-                partial(_read, mask, reading.mask) if there else None
+                partial(_read, mask, meaning.mask) if there else None
                 for (*_, mask), there in zip(pairs, labels[name], strict=True)
             ]
-            for name, reading in readings.items()
+            for name, meaning in meanings.items()
         },
-        ignored=[partial(_read, mask, next(iter(readings.values())).ignored) for *_, mask in pairs]
+        ignored=[partial(_read, mask, first_meaning.ignored) for *_, mask in pairs]
         if ignore
         else None,
         metadata=pd.DataFrame({"split": splits}) if any(splits) else None,
-        skipped=sorted(map(str, bad)),
+        skipped=skipped,
         name=root.resolve().name,
     )
     dataset.remarks = (
@@ -317,6 +316,7 @@ def _pairs_of(
     split: str | None,
     allow_outside: bool,
 ) -> list[Place]:
+    """Return the split, image and mask of each sample."""
     if (images is None) != (masks is None):
         given = "images" if masks is None else "masks"
         raise InputError(f"{root}: expected both images= and masks= or neither, got {given}= alone")
@@ -339,8 +339,8 @@ def _pairs_of(
 
 def _pairs(split: str, image_folder: Folder, mask_folder: Folder) -> list[Place]:
     images, masks = _by_stem(image_folder), _by_stem(mask_folder)
-    named = {stem if stem in images else image_stem(stem): masks[stem] for stem in masks}
-    masks = named if len(named) == len(masks) else masks
+    renamed = {stem if stem in images else image_stem(stem): masks[stem] for stem in masks}
+    masks = renamed if len(renamed) == len(masks) else masks
     for files, others, folder, kind in (
         (images, masks, mask_folder, "mask"),
         (masks, images, image_folder, "image"),
@@ -355,12 +355,12 @@ def _pairs(split: str, image_folder: Folder, mask_folder: Folder) -> list[Place]
 
 
 def _by_stem(folder: Folder) -> dict[str, Path]:
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for file in folder.images():
-        if file.stem in found:
-            raise InputError(f"{str(file)!r}: another image is named {found[file.stem].name!r}")
-        found[file.stem] = file
-    return found
+        if file.stem in files:
+            raise InputError(f"{str(file)!r}: another image is named {files[file.stem].name!r}")
+        files[file.stem] = file
+    return files
 
 
 class _Look(NamedTuple):
@@ -427,16 +427,16 @@ def from_images(
     It can be asked about where an oracle needs no truth: in captions, or for consistency.
     Raises InputError for a folder that is none, or holds no image.
     """
-    folder = Path(path)
+    folder, reading = Path(path), Reading(broken, str(path))
     files = image_files(folder, allow_outside=allow_outside)
-    left_out = unreadable(files, broken, str(folder))
+    left_out = reading.unreadable(files)
     kept = [file for file in files if file not in left_out]
     if not kept:
         raise InputError(f"{folder}: expected a folder of images, found none in it")
     dataset = from_table(
         kept,
         pd.DataFrame(np.nan, [file.name for file in kept], [*(concepts or [NOTHING])]),
-        skipped=sorted(map(str, left_out)),
+        skipped=reading.skipped,
         name=folder.resolve().name,
     )
     dataset.remarks = unread_remark([folder], files)

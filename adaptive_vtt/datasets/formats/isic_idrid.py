@@ -12,7 +12,7 @@ means that the lesion is absent.
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -29,8 +29,8 @@ from ..scanning import (
     Folder,
     FolderOption,
     OutsideOption,
+    Reading,
     each,
-    unreadable,
 )
 from ..table import TableDataset, from_table
 
@@ -52,64 +52,67 @@ def from_isic(
     of cores. Sizes are compared when a mask is used. Raises InputError for folders that are not
     found or not unique, and for masks that miss.
     """
-    top = Path(path)
-    image_folder = _folder(top, images, "*_Input", "images")
-    mask_folder = _folder(top, masks, "*Task2*GroundTruth*", "masks")
-    image_data = Folder(image_folder, allow_outside, top if images is None else None)
-    mask_data = Folder(mask_folder, allow_outside, top if masks is None else None)
+    top, reading = Path(path), Reading(broken, str(path))
+    image_data = _folder(top, images, "*_Input", "images", allow_outside)
+    mask_data = _folder(top, masks, "*Task2*GroundTruth*", "masks", allow_outside)
+    names = {attribute: attribute.replace("_", " ") for attribute in ATTRIBUTES}
     table = {
-        image: [mask_data.file(f"{image.stem}_attribute_{n}.png", str(image)) for n in ATTRIBUTES]
+        image: {
+            name: mask_data.file(f"{image.stem}_attribute_{attribute}.png", str(image))
+            for attribute, name in names.items()
+        }
         for image in image_data.images()
     }
-    attributes = [mask for row in table.values() for mask in row]
+    attributes = [mask for row in table.values() for mask in row.values()]
     for mask in attributes:
         if not os.path.isfile(mask):
             raise InputError(f"mask {str(mask)!r} does not exist; an absent attribute has one, too")
-    bad = unreadable([*table, *attributes], broken, str(top))
+    bad = reading.unreadable([*table, *attributes])
     readable = [mask for mask in attributes if mask not in bad]
     shown = each(lambda mask: bool(read_mask(mask, repr(str(mask))).any()), readable)
     present = {mask for mask, there in zip(readable, shown, strict=True) if there}
-    names = [name.replace("_", " ") for name in ATTRIBUTES]
-    masks_of = {
-        image: {name: mask for name, mask in zip(names, row, strict=True) if mask in present}
+    rows = {
+        image: {name: mask for name, mask in row.items() if mask in present}
         for image, row in table.items()
-        if bad.isdisjoint((image, *row))
+        if bad.isdisjoint((image, *row.values()))
     }
-    return _dataset(masks_of, names, image_folder, bad, "isic-2018-task-2")
+    return _dataset(top, rows, [*names.values()], reading, "isic-2018-task-2")
 
 
 def _dataset(
-    masks_of: Mapping[Path, Mapping[str, Path]],
-    names: Sequence[str],
-    where: Path,
-    bad: set[Path],
+    top: Path,
+    rows: Mapping[Path, Mapping[str, Path]],
+    names: list[str],
+    reading: Reading,
     name: str,
     metadata: pd.DataFrame | None = None,
 ) -> TableDataset:
-    """The dataset of images with masks of what they show, by name."""
-    if not masks_of or (metadata is not None and not any(masks_of.values())):
-        raise InputError(f"{where}: expected images with masks, found none that can be used")
-    labels = [[int(name in masks) for name in names] for masks in masks_of.values()]
+    """Return the dataset of images with masks of what they show, by name."""
+    if not any(rows.values()):
+        raise InputError(f"{top}: expected images with masks, found none that can be used")
+    labels = [[int(name in masks) for name in names] for masks in rows.values()]
     return from_table(
-        [*masks_of],
-        pd.DataFrame(labels, [image.stem for image in masks_of], [*names]),
-        masks={name: [masks.get(name) for masks in masks_of.values()] for name in names},
+        [*rows],
+        pd.DataFrame(labels, [image.stem for image in rows], names),
+        masks={name: [masks.get(name) for masks in rows.values()] for name in names},
         metadata=metadata,
-        skipped=sorted(map(str, bad)),
+        skipped=reading.skipped,
         name=name,
     )
 
 
-def _folder(top: Path, given: Path | str | None, pattern: str, what: str) -> Path:
+def _folder(
+    top: Path, given: Path | str | None, pattern: str, what: str, allow_outside: bool
+) -> Folder:
     if given is not None:
-        return top / given
+        return Folder(top / given, allow_outside)
     if not top.is_dir():
         raise InputError(f"{top}: is no folder{instead(top)}")
-    found = sorted(path for path in top.glob(pattern) if path.is_dir())
-    if len(found) != 1:
-        names = ", ".join(repr(path.name) for path in found) or "none"
+    folders = sorted(path for path in top.glob(pattern) if path.is_dir())
+    if len(folders) != 1:
+        names = ", ".join(repr(path.name) for path in folders) or "none"
         raise InputError(f"{top}: expected one folder {pattern!r}, found {names}; give {what}=")
-    return found[0]
+    return Folder(folders[0], allow_outside, top)
 
 
 LESIONS = {
@@ -139,23 +142,21 @@ def from_idrid(
     """
     if split is not None:
         check_known("split", split, list(SETS), "idrid")
-    top = Path(path)
+    top, reading = Path(path), Reading(broken, str(path))
     top = top / "A. Segmentation" if (top / "A. Segmentation").is_dir() else top
-    splits = [split] if split is not None else list(SETS)
     data = Folder(top, allow_outside)
-    rows = [(name, image) for name in splits for image in data.images(f"{_FRAMES}/{SETS[name]}")]
-    table = {image: _masks_of(data, name, image) for name, image in rows}
-    files = [f for image, masks in table.items() for f in (image, *masks.values())]
-    bad = unreadable(files, broken, str(top))
-    kept = [(n, i) for n, i in rows if bad.isdisjoint((i, *table[i].values()))]
-    metadata = pd.DataFrame({"split": [name for name, _ in kept]})
-    masks_of = {image: table[image] for _, image in kept}
-    return _dataset(masks_of, [*LESIONS], top, bad, "idrid-segmentation", metadata)
-
-
-def _masks_of(data: Folder, split: str, image: Path) -> dict[str, Path]:
-    paths = {
-        lesion: data.find([f"{_TRUTHS}/{SETS[split]}/{name}/{image.stem}_{short}.tif"], str(image))
-        for lesion, (name, short) in LESIONS.items()
-    }
-    return {lesion: path for lesion, path in paths.items() if path is not None}
+    splits: dict[Path, str] = {}
+    table: dict[Path, dict[str, Path]] = {}
+    for name in [split] if split is not None else SETS:
+        for image in data.images(f"{_FRAMES}/{SETS[name]}"):
+            splits[image] = name
+            table[image] = {}
+            for lesion, (folder, short) in LESIONS.items():
+                file = f"{_TRUTHS}/{SETS[name]}/{folder}/{image.stem}_{short}.tif"
+                if (mask := data.find([file], str(image))) is not None:
+                    table[image][lesion] = mask
+    files = [file for image, masks in table.items() for file in (image, *masks.values())]
+    bad = reading.unreadable(files)
+    rows = {i: masks for i, masks in table.items() if bad.isdisjoint((i, *masks.values()))}
+    metadata = pd.DataFrame({"split": [splits[image] for image in rows]})
+    return _dataset(top, rows, [*LESIONS], reading, "idrid-segmentation", metadata)

@@ -17,7 +17,7 @@ from ...errors import InputError, check_known
 from ...types import UNKNOWN, Ask
 from ...utils.files import why_unread
 from ...utils.options import Option
-from ..scanning import ENDINGS, BrokenOption, Folder, FolderOption, OutsideOption, unreadable
+from ..scanning import ENDINGS, BrokenOption, Folder, FolderOption, OutsideOption, Reading
 from ..table import WordedDataset
 from ..vqa.medvqa_questions import NAMES, QUESTIONS, recognised
 
@@ -54,7 +54,8 @@ def from_medvqa(
     chosen = _chosen(questions)
     images = Folder(root / "images", allow_outside, root)
     files = {name: _file(images, name, root) for name in entries}
-    bad = unreadable([*files.values()], broken, str(root))
+    reading = Reading(broken, str(root))
+    bad = reading.unreadable(files.values())
     kept = [name for name in entries if files[name] not in bad]
     answers = [_answers(entries[name], chosen, several, name) for name in kept]
     if not any(answers):
@@ -71,7 +72,7 @@ def from_medvqa(
         answers=answers,
         masks=_masks(Folder(root / "masks", allow_outside, root), kept, entries, chosen),
         metadata=pd.DataFrame({"procedure": procedures}),
-        skipped=sorted(map(str, bad)),
+        skipped=reading.skipped,
         name=root.resolve().name,
     )
 

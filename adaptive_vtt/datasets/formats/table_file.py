@@ -26,10 +26,10 @@ from ..scanning import (
     BrokenOption,
     Folder,
     OutsideOption,
+    Reading,
     image_files,
     is_split,
     unread_remark,
-    unreadable,
 )
 from ..table import TableDataset, from_table, label_cells, one_per_class
 from .image_rows import parquet_file
@@ -245,8 +245,9 @@ def _files(
         if len(missing) > 1:
             text += f", nor do those of {len(missing) - 1} more of {len(table)} samples"
         raise InputError(text + _where_images_are(folder, table))
-    bad = unreadable(files, broken, str(path))
-    left_out = [*sorted(map(str, bad))]
+    reading = Reading(broken, str(path))
+    bad = reading.unreadable(files)
+    left_out = reading.skipped
     left_out += [f"{folders[0].path / names.iloc[row]} (missing)" for row in missing]
     return _Taken(
         [file for file in files if file not in bad],

@@ -10,15 +10,16 @@ of VOC's own evaluations: where a class has no other object, whether it is there
 import math
 import os
 import xml.etree.ElementTree as ET
+from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 from ...errors import InputError, one_line, unknown
-from ...types import UNKNOWN, Box
+from ...types import UNKNOWN
 from ...utils.files import contents, instead
 from ...utils.options import Option
-from ..boxed import BoxedDataset, Picture, from_pictures, show, within
+from ..boxed import BoxedDataset, Picture, from_pictures
 from ..scanning import (
     BrokenOption,
     Folder,
@@ -26,7 +27,6 @@ from ..scanning import (
     OutsideOption,
     Reading,
     natural,
-    unreadable,
 )
 
 SIDES = ("xmin", "ymin", "xmax", "ymax")
@@ -40,29 +40,50 @@ def from_voc(
     broken: BrokenOption = "refuse",
     allow_outside: OutsideOption = False,
 ) -> BoxedDataset:
-    """A dataset from a folder in the layout of VOC2007 to VOC2012.
+    """Read a folder in the layout of VOC2007 to VOC2012.
 
     Samples are the images of ``split`` (a list in ImageSets/Main), or all annotated ones;
     concepts are the classes that are named in any of them, in the order of the alphabet.
     Errors name the file, the object and the field.
     """
-    top = Path(path)
-    reading = Reading(broken, "VOC")
+    top, reading = Path(path), Reading(broken, "VOC")
     parts = top / "Annotations", top / "JPEGImages"
     annotations, images = (Folder(part, allow_outside, top) for part in parts)
-    found = (
-        reading.attempt(partial(_picture, annotations, images, name, difficult, reading))
-        for name in _listed(top, split)
-    )
-    there = [picture for picture in found if picture is not None]
-    bad = unreadable([picture.file for picture in there], broken, str(top))
-    pictures = [picture for picture in there if picture.file not in bad]
+
+    def picture(name: str) -> Picture:
+        where = f"{top}, image {name!r}"
+        path, file = annotations.file(f"{name}.xml", where), images.file(f"{name}.jpg", where)
+        tree = _tree(path)
+        if not os.path.isfile(file):
+            raise InputError(f"{path}: its image file {str(file)!r} does not exist")
+        sides = ("height", "width")
+        height, width = (int(_number(tree, f"size/{side}", str(path))) for side in sides)
+        if min(height, width) < 1:
+            raise InputError(f"{path}: expected a size of 1 x 1 or more, got {width} x {height}")
+        picture = Picture(name, file, height, width)
+        for place, entry in enumerate(tree.findall("object"), start=1):
+            where = f"{path}, object {place}"
+            left_out = not difficult and entry.findtext("difficult", "0").strip() == "1"
+            picture.annotate(
+                reading,
+                f"{where}, bndbox",
+                partial(_label, entry, where),
+                partial(_edges, entry, where),
+                truth=UNKNOWN if left_out else 1,
+                boxed=not left_out,
+            )
+        return picture
+
+    made = [reading.attempt(partial(picture, name)) for name in _listed(top, split)]
+    pictures = [each for each in made if each is not None]
+    bad = reading.unreadable([each.file for each in pictures])
+    pictures = [each for each in pictures if each.file not in bad]
     return from_pictures(
         pictures,
-        sorted({label for picture in pictures for label in picture.truth}),
+        sorted({label for each in pictures for label in each.truth}),
         str(top),
         name=top.resolve().name,
-        skipped=[*reading.skipped, *sorted(map(str, bad))],
+        skipped=reading.skipped,
     )
 
 
@@ -80,38 +101,10 @@ def _listed(top: Path, split: str | None) -> list[str]:
     for place, name in enumerate(names):
         if len(name.split()) > 1:
             raise InputError(f"{path}, line {place + 1}: expected one image name, got {name!r}")
-    if len(set(names)) < len(names):
-        twice = next(name for place, name in enumerate(names) if name in names[:place])
-        raise InputError(f"{path}: the image {twice!r} stands twice")
+    name, times = Counter(names).most_common(1)[0] if names else ("", 1)
+    if times > 1:
+        raise InputError(f"{path}: the image {name!r} stands twice")
     return names
-
-
-def _picture(
-    annotations: Folder, images: Folder, name: str, difficult: bool, reading: Reading
-) -> Picture:
-    where = f"{annotations.path.parent}, image {name!r}"
-    path, file = annotations.file(f"{name}.xml", where), images.file(f"{name}.jpg", where)
-    tree = _tree(path)
-    if not os.path.isfile(file):
-        raise InputError(f"{path}: its image file {str(file)!r} does not exist")
-    height, width = (int(_number(tree, f"size/{side}", str(path))) for side in ("height", "width"))
-    if min(height, width) < 1:
-        raise InputError(f"{path}: expected a size of 1 x 1 or more, got {width} x {height}")
-    picture = Picture(name, file, height, width)
-    for place, entry in enumerate(tree.findall("object")):
-        where = f"{path}, object {place + 1}"
-        label = reading.attempt(partial(_label, entry, where))
-        box = (
-            None if label is None else reading.attempt(partial(_box, entry, label, picture, where))
-        )
-        if box is None:  # something is there, though nobody knows where
-            picture.doubt(label or "")
-            continue
-        left_out = not difficult and entry.findtext("difficult", "0").strip() == "1"
-        show(picture, box.label, UNKNOWN if left_out else 1)
-        if not left_out:
-            picture.boxes.append(box)
-    return picture
 
 
 class _NoDeclarations(ET.TreeBuilder):
@@ -139,10 +132,9 @@ def _label(entry: ET.Element, where: str) -> str:
     return label
 
 
-def _box(entry: ET.Element, label: str, picture: Picture, where: str) -> Box:
+def _edges(entry: ET.Element, where: str) -> tuple[float, float, float, float]:
     left, top, right, bottom = (_number(entry, f"bndbox/{side}", where) for side in SIDES)
-    box = Box(label, left - 1, top - 1, right, bottom)
-    return within(box, picture.height, picture.width, f"{where}, bndbox")
+    return left - 1, top - 1, right, bottom
 
 
 def _number(entry: ET.Element, field: str, where: str) -> float:

@@ -9,16 +9,15 @@ of classes stand in a .yaml, or line by line in classes.txt or obj.names.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
 
 from ...errors import InputError
-from ...types import Box
 from ...utils.files import contents
 from ...utils.image_files import read_size
-from ..boxed import BoxedDataset, Picture, from_pictures, show, within
+from ..boxed import BoxedDataset, Picture, from_pictures
 from ..scanning import (
     BrokenOption,
     Folder,
@@ -31,7 +30,6 @@ from ..scanning import (
     is_split,
     split_remark,
     unread_remark,
-    unreadable,
 )
 
 NAMES = ("*.yaml", "*.yml", "classes.txt", "obj.names", "labels/classes.txt")
@@ -82,40 +80,35 @@ def from_yolo(
         for name, images, labels in places
         for file in Folder(images, allow_outside, top).images()
     ]
-    bad = unreadable([file for _, file, _ in rows], broken, str(top))
+    bad = reading.unreadable([file for _, file, _ in rows])
     names, pictures = class_names(top), []
     for _, file, text in rows:
         if file not in bad:
             key = file.relative_to(top).as_posix() if len(places) > 1 else file.stem
-            pictures.append(Picture(key, file, *read_size(file, str(file))))
+            picture = Picture(key, file, *read_size(file, str(file)))
             lines = contents(text).decode(errors="replace").splitlines() if text.is_file() else []
             for number, line in enumerate(lines, start=1):
-                _add(pictures[-1], line.split(), names, reading, f"{text}, line {number}")
+                if words := line.split():
+                    where = f"{text}, line {number}"
+                    label = partial(_label, words[0], names, where)
+                    picture.annotate(
+                        reading, where, label, partial(_edges, words[1:], picture, where)
+                    )
+            pictures.append(picture)
     shown = {label for picture in pictures for label in picture.truth}
     others = sorted(shown - {*names.values()}, key=lambda label: int(label.split()[1]))
-    skipped = [*reading.skipped, *sorted(map(str, bad))]
     dataset = from_pictures(
-        pictures, [*names.values(), *others], str(top), name=top.resolve().name, skipped=skipped
+        pictures,
+        [*names.values(), *others],
+        str(top),
+        name=top.resolve().name,
+        skipped=reading.skipped,
     )
     used = [each for _, *files in rows for each in files]
     used += [file for pattern in NAMES for file in top.rglob(pattern)]
     splits = [name for name, file, _ in rows if file not in bad]
     dataset.remarks = split_remark(splits) | unread_remark([top], used)
     return dataset
-
-
-def _add(
-    picture: Picture, words: list[str], names: Mapping[int, str], reading: Reading, where: str
-) -> None:
-    """Add what a line says to what a picture shows."""
-    if words:
-        label = reading.attempt(partial(_label, words[0], names, where)) or ""
-        box = reading.attempt(partial(_box, words[1:], label, picture, where)) if label else None
-        if box is None:  # something is there, though nobody knows where
-            picture.doubt(label)
-        else:
-            show(picture, label)
-            picture.boxes.append(box)
 
 
 def _label(word: str, names: Mapping[int, str], where: str) -> str:
@@ -126,7 +119,8 @@ def _label(word: str, names: Mapping[int, str], where: str) -> str:
     return names.get(number, f"class {number}")
 
 
-def _box(words: list[str], label: str, picture: Picture, where: str) -> Box:
+def _edges(words: Sequence[str], picture: Picture, where: str) -> list[float]:
+    """Return left, top, right and bottom in pixels of a box or an outline in shares."""
     try:
         x, y, across, down, *more = map(float, words)
     except ValueError:
@@ -135,8 +129,7 @@ def _box(words: list[str], label: str, picture: Picture, where: str) -> Box:
     if len(more) > 1:  # an outline; a fifth number alone is a detector's score
         xs, ys = (x, across, *more[::2]), (y, down, *more[1::2])
         edges = min(xs), min(ys), max(xs), max(ys)
-    sides = [e * (picture.height if k % 2 else picture.width) for k, e in enumerate(edges)]
-    return within(Box(label, *sides), picture.height, picture.width, where)
+    return [e * (picture.height if k % 2 else picture.width) for k, e in enumerate(edges)]
 
 
 def class_names(top: Path) -> dict[int, str]:

@@ -1,8 +1,12 @@
 """Language and localisation: what captions name, and where it is in the picture."""
 
-from typing import Protocol
+from inspect import isclass
+from pathlib import Path
+from typing import Any, Protocol
 
+from ...errors import InputError
 from ...types import Box, Image
+from ...utils.other_code import load_object
 from ...utils.registry import Registry
 
 TAGGERS = Registry("tagger", "taggers", ("objects",), {})
@@ -43,3 +47,15 @@ class Detector(Protocol):
     @property
     def fingerprint(self) -> str:
         """Equal for detectors that find the same boxes: kind, file content, options."""
+
+
+def callable_of(target: str, base: Path, field: str) -> Any:
+    """Return the function that a SPEC.toml in the folder ``base`` names, or an object of the class.
+
+    Raises InputError, naming the ``field``, for what cannot be imported or called.
+    """
+    made = load_object(target, base, field)
+    made = made() if isclass(made) else made
+    if not callable(made):
+        raise InputError(f"{field}: expected {target!r} to be a function, got {made!r:.80}")
+    return made

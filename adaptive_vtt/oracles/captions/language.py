@@ -11,16 +11,13 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Protocol
-from typing import Literal as OneOf
 
 from ...errors import InputError, check_known, one_line
 from ...utils.importing import needed
-from ...utils.options import Option, at_base
+from ...utils.options import Option
 from ...utils.other_code import is_target
-from . import TAGGERS, Reader
-from .embeddings import THRESHOLD, EmbeddingSame, MiniLM, WordVectors
-from .sameness import AnyOf, Folding, Literal, Matcher, Thesaurus, data_lines, singular
-from .wordnet import WordNetSame, wordnet_folder
+from . import TAGGERS, Reader, Same, callable_of
+from .sameness import AnyOf, Folding, Literal, Thesaurus, data_lines, singular
 
 # -- which words are nouns: by spaCy, by TextBlob, or by a small tagger of our own -----------------
 
@@ -329,19 +326,20 @@ def _phrases(tokens: list[Token]) -> list[str]:
 # -- what reads and compares, where nothing else is chosen -----------------------------------------
 
 
-WORDS = ("alike", "literal")
-
-
-def is_tagger(name: str) -> bool:
-    """Whether a tagger is other people's code, and no model of spaCy's."""
+def is_code(name: str) -> bool:
+    """Return whether what reads or compares captions is other people's code."""
     return is_target(name) or TAGGERS.package_of(name) is not None
 
 
-def _named(tagger: str, base: Path) -> str | Reader:
-    if not is_tagger(tagger):
-        return tagger
-    found: Reader = TAGGERS.checked(TAGGERS.make(tagger, {}, base), tagger)
-    return found
+def _tagger(name: str, base: Path) -> str | Reader:
+    if not is_code(name):
+        return name
+    made: Reader = TAGGERS.checked(TAGGERS.make(name, {}, base), name)
+    return made
+
+
+def _matcher(name: str, base: Path) -> str | Same:
+    return callable_of(name, base, "oracle.words") if is_target(name) else name
 
 
 def reader(
@@ -350,7 +348,7 @@ def reader(
         Option(
             "what finds nouns: a spaCy model, or 'file.py:name' or 'package.module:name' of a "
             "Reader (default: the built-in tagger)",
-            reads=_named,
+            reads=_tagger,
             type=str,
         ),
     ] = None,
@@ -359,8 +357,12 @@ def reader(
         bool, Option("take nouns that say where (street) for objects, too (false)")
     ] = False,
 ) -> Reader:
-    """Nouns, without abstract ones. ``places``: REIC takes them for objects like all others; but as
-    no detector boxes a street, little can be said of them."""
+    """Return what finds the nouns of captions, without abstract ones.
+
+    Args:
+        tagger: a spaCy model, or a Reader, which is returned as it is.
+        places: whether nouns that say where are objects, as in REIC; no detector boxes a street.
+    """
     if tagger is not None and not isinstance(tagger, str):
         return tagger
     abstract = ABSTRACT if places else ABSTRACT | PLACES
@@ -369,36 +371,18 @@ def reader(
 
 def same(
     words: Annotated[
-        OneOf["alike", "literal"],
+        str | Same,
         Option(
-            "which names mean the same object: alike ones (default), by number, last words, and "
-            "what else is installed; or equal ones alone"
+            "which names mean the same object: alike ones (by number, last words, and a list of "
+            "everyday things), literal ones (equal names alone), or 'file.py:name' or "
+            "'package.module:name' of a function of two names (default: alike)",
+            reads=_matcher,
+            type=str,
         ),
     ] = "alike",
-    wordnet: Annotated[
-        Path | None,
-        Option("folder of WordNet's database files (default: $WNSEARCHDIR)", reads=at_base),
-    ] = None,
-    vectors: Annotated[
-        Path | None,
-        Option("file of word vectors (GloVe, FastText) to compare names by", reads=at_base),
-    ] = None,
-    threshold: Annotated[float | None, Option("least similarity of vectors", gt=0, le=1)] = None,
-) -> Matcher:
-    """Number and last words, everyday synonyms and kinds, WordNet where it is found, and
-    vectors where there are any: by default MiniLM's, where that is installed, with a ``threshold``
-    that was calibrated. What it came to stands in ``fingerprint``.
-
-    Raises InputError for folders and files that cannot be used.
-    """
-    check_known("value of words", words, WORDS)
-    if words == "literal":
-        return Literal()
-    ways: list[Matcher] = [Folding(), Thesaurus()]
-    if wordnet or wordnet_folder():
-        ways.append(WordNetSame(wordnet))
-    if vectors:
-        ways.append(EmbeddingSame(WordVectors(vectors), threshold))
-    elif MiniLM.installed():
-        ways.append(EmbeddingSame(MiniLM(), THRESHOLD if threshold is None else threshold))
-    return AnyOf(ways)
+) -> Same:
+    """Return what decides whether two names mean the same object."""
+    if not isinstance(words, str):
+        return words
+    check_known("value of words", words, ("alike", "literal"))
+    return Literal() if words == "literal" else AnyOf([Folding(), Thesaurus()])

@@ -5,19 +5,13 @@ After REIC (Metamorphic Testing of Image Captioning Systems via Image-Level Redu
 of what it inpaints; here they are `BLUR` and `MARGIN`.
 """
 
-import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ...errors import InputError, check_known, one_line
-from ...models.local.onnx import session
-from ...models.local.tensors import InputShape, fitted
+from ...errors import InputError, check_known
 from ...types import Box, Filler, Image
 from . import Same
 
@@ -143,105 +137,6 @@ def _blurred(image: Image, blur: float) -> Image:
     )
     drawn = cv2.resize(soft, (width, height), interpolation=cv2.INTER_LINEAR)
     return np.asarray(drawn, np.uint8).reshape(image.shape)
-
-
-# -- inpainting by a network in an ONNX file, as REIC does -----------------------------------------
-
-
-MULTIPLE = 8
-"""Pixels: a side that the network's file leaves free is padded to a multiple of this, since the
-network halves its input three times."""
-
-
-class LaMa:
-    """A ``Filler`` by a network that is given the image and a mask of what to paint.
-
-    Inputs: image 1 x 3 x H x W in [0, 1] and mask 1 x 1 x H x W, 1 where to paint, of float32,
-    told apart by their channels; output: 1 x 3 x H x W in [0, 1] or, where any value is above
-    2, [0, 255]. For a fixed input size the image is resized there and back. Only the box and
-    ``margin`` pixels around it are taken from the output. Needs onnxruntime (the extra
-    ``onnx``). Raises InputError for files and networks that do not fit.
-    """
-
-    def __init__(
-        self, path: Path | str, *, margin: int = MARGIN, providers: Sequence[str] | None = None
-    ) -> None:
-        self._where = f"inpainting {str(path)!r}"
-        self.margin = margin
-        self._session = session(Path(path), providers or ("CPUExecutionProvider",))
-        content = hashlib.blake2b(Path(path).read_bytes(), digest_size=12).hexdigest()
-        self.fingerprint = f"ONNX inpainting {content}, margin {margin}"
-        inputs = {_channels(one.shape): one for one in self._session.get_inputs()}
-        if set(inputs) != {1, 3} or len(self._session.get_inputs()) != 2:
-            shapes = ", ".join(str(one.shape) for one in self._session.get_inputs())
-            raise InputError(
-                f"{self._where}: expected inputs of shape (1, 3, H, W) and (1, 1, H, W), got "
-                f"{shapes}"
-            )
-        self._image, self._mask = inputs[3].name, inputs[1].name
-        self._shape = InputShape.of(inputs[3].shape, self._where)
-
-    def __call__(self, image: Image, box: Box) -> Image:
-        """A copy of H x W x C uint8 without what was in ``box``."""
-        height, width = image.shape[:2]
-        filled = image.copy()
-        left, top, right, bottom = pixels(grown(box, self.margin), height, width)
-        if 0 in filled[top:bottom, left:right].shape:
-            return filled
-        hole = np.zeros((height, width, 1), np.uint8)
-        hole[top:bottom, left:right] = 255
-        drawn = self._drawn(image, hole)
-        filled[top:bottom, left:right] = drawn[top:bottom, left:right]
-        return filled
-
-    def _drawn(self, image: Image, hole: Image) -> Image:
-        """The network's picture of H x W x C."""
-        height, width, channels = image.shape
-        tall = self._shape.height or _up(height)
-        wide = self._shape.width or _up(width)
-        colour = self._fitted(image, 3)
-        mask = self._fitted(hole, 1) > 0
-        tensors: dict[str, npt.NDArray[Any]] = {
-            self._image: _planes(colour, tall, wide) / np.float32(255),
-            self._mask: _planes(mask, tall, wide).astype(np.float32),
-        }
-        output = self._run(tensors)
-        if output.shape != (1, 3, tall, wide):
-            raise InputError(
-                f"{self._where}: expected an output of shape (1, 3, {tall}, {wide}), got "
-                f"{output.shape}"
-            )
-        scale = 1 if output.max() > 2 else 255
-        levels = np.rint(np.nan_to_num(output[0]) * scale).clip(0, 255).astype(np.uint8)
-        kept = levels.transpose(1, 2, 0)[: colour.shape[0], : colour.shape[1]]
-        return fitted(np.ascontiguousarray(kept), InputShape(1, channels, height, width, True))
-
-    def _fitted(self, image: Image, channels: int) -> Image:
-        return fitted(image, InputShape(1, channels, self._shape.height, self._shape.width, True))
-
-    def _run(self, tensors: dict[str, npt.NDArray[Any]]) -> npt.NDArray[Any]:
-        try:
-            return np.asarray(self._session.run(None, tensors)[0], float)
-        except Exception as error:  # onnxruntime's errors have no base of their own
-            shapes = ", ".join(str(tensor.shape) for tensor in tensors.values())
-            raise InputError(
-                f"{self._where}: cannot run on inputs of shape {shapes}: {one_line(error)[:200]}"
-            ) from None
-
-
-def _channels(shape: Sequence[Any]) -> int:
-    return shape[1] if len(shape) == 4 and isinstance(shape[1], int) else 0
-
-
-def _up(side: int) -> int:
-    return -(-side // MULTIPLE) * MULTIPLE
-
-
-def _planes(image: npt.NDArray[Any], height: int, width: int) -> npt.NDArray[Any]:
-    """H x W x C as 1 x C x height x width, its edges repeated."""
-    down, across = height - image.shape[0], width - image.shape[1]
-    padded = np.pad(image, ((0, down), (0, across), (0, 0)), mode="edge")
-    return padded.transpose(2, 0, 1)[None]
 
 
 # -- the boxes of each name ------------------------------------------------------------------------

@@ -3,7 +3,8 @@
 WordNet (Miller, Communications of the ACM, 1995), read from its own database files as they
 come with Princeton's releases 3.0 and 3.1 (formats: wndb(5WN)) and with Debian's package
 ``wordnet-base``. Only nouns are read; NLTK's reader wants a dozen further files, not all of
-which distributions carry.
+which distributions carry. `EveryWay` is what our measurements compare names by; in a SPEC.toml,
+`words = "adaptive_vtt.experiments.reic.wordnet:EveryWay"` in [oracle] takes it.
 """
 
 import os
@@ -11,8 +12,10 @@ from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
-from ...errors import InputError
-from .sameness import Matcher, singular
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.oracles.captions.sameness import AnyOf, Folding, Matcher, Thesaurus, singular
+
+from .embeddings import THRESHOLD, EmbeddingSame, MiniLM
 
 FOLDER_VARIABLE = "WNSEARCHDIR"
 """The environment variable by which WordNet's own programs find their database."""
@@ -178,3 +181,16 @@ class Nouns:
     @cached_property
     def _data(self) -> bytes:
         return (self.folder / "data.noun").read_bytes()
+
+
+class EveryWay(AnyOf):
+    """Compare by number and last words, the list of everyday things, WordNet where its folder is
+    given (default: $WNSEARCHDIR), and MiniLM where that is installed."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        ways: list[Matcher] = [Folding(), Thesaurus()]
+        if folder or wordnet_folder():
+            ways.append(WordNetSame(folder))
+        if MiniLM.installed():
+            ways.append(EmbeddingSame(MiniLM(), THRESHOLD))
+        super().__init__(ways)

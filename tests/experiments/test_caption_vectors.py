@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.oracles.captions import embeddings
-from adaptive_vtt.oracles.captions.embeddings import EmbeddingSame, MiniLM, WordVectors
+from adaptive_vtt.experiments.reic import embeddings
+from adaptive_vtt.experiments.reic.embeddings import EmbeddingSame, MiniLM, WordVectors
 from tests.helpers.small_lexicons import glove
 
 __all__ = ["glove"]  # a fixture

@@ -12,9 +12,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import InputError
-from ...utils.importing import pip_install
-from .sameness import Matcher, singular
+from adaptive_vtt.errors import InputError
+from adaptive_vtt.oracles.captions.sameness import Matcher, singular
+from adaptive_vtt.utils.importing import pip_install
 
 Floats = npt.NDArray[np.float32]
 

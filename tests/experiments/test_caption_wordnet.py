@@ -6,13 +6,13 @@ import pytest
 
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.experiments.reic.calibration import pairs, quality
-from adaptive_vtt.oracles.captions.sameness import AnyOf, Folding
-from adaptive_vtt.oracles.captions.wordnet import (
+from adaptive_vtt.experiments.reic.wordnet import (
     FILES,
     FOLDER_VARIABLE,
     WordNetSame,
     wordnet_folder,
 )
+from adaptive_vtt.oracles.captions.sameness import AnyOf, Folding
 from tests.helpers.small_lexicons import folder
 
 __all__ = ["folder"]  # a fixture
