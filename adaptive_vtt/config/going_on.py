@@ -17,7 +17,7 @@ from ..errors import InputError, unknown
 from ..journal import Journal, SQLiteJournal, check_undamaged, closed_on_error, read_journal
 from ..journal.facts import Facts, read_facts
 from ..journal.files import JOURNAL
-from ..models.network.chat import WORDS
+from ..models.network.elicitation import WORDS
 from ..models.network.elicitation import kind as yes_from
 from ..models.network.prompt_templates import template as named_template
 from ..oracles.findings import cost_of

@@ -1,8 +1,5 @@
 """What a chat model replies: probabilities that it states in JSON, and a value per question."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any
-
 from ..types import JsonObject, Prompt, Unanswered, Value
 from .network.prompt_templates import Template
 from .reply_frames import NO_ANSWER, without_thinking
@@ -10,11 +7,6 @@ from .yes_no import yes_or_no
 
 REFUSED = "refused: "
 """Before the words of a server's refusal."""
-
-
-def are_weighed(tokens: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether the log-probabilities of alternatives stand beside the tokens."""
-    return any(token.get("top_logprobs") for token in tokens)
 
 
 def words_in(text: str, prompt: Prompt, template: Template) -> tuple[Value, ...]:

@@ -8,13 +8,14 @@ import hashlib
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from ...errors import InputError
-from ...types import Answer, CallMode, Prompt, Unanswered, Value
+from ...types import Answer, CallMode, Prompt, Unanswered
 from ...utils.files import why_unread
-from ...utils.tables import check_width, restored
+from ...utils.tables import check_width, original, restored
 from ..base import ModelDefaults
 
 COLUMNS = ("card", "question", "reader", "answer", "time")
@@ -44,22 +45,32 @@ def card_id(sample: str, relation: str, severity: int) -> str:
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
+def read_rows(path: Path, what: str, *, only: Sequence[str] = (), **options: Any) -> pd.DataFrame:
+    """Return the rows of a CSV, cells of all columns, or of ``only`` some, without the marks that
+    `utils.tables` writes against formulas. Raise InputError, which names ``what`` the rows are,
+    where they cannot be read."""
+    check_width(path)
+    try:
+        rows = pd.read_csv(path, **options)
+        if not only:
+            return restored(rows)
+        return rows.assign(**{c: rows[c].map(original) for c in only if c in rows})
+    except (OSError, ValueError, pd.errors.ParserError) as error:
+        raise InputError(f"{path}: cannot read {what}: {why_unread(path, error)}") from None
+
+
 def read_answers(path: Path) -> pd.DataFrame:
     """Return the rows of a file, the later of two answers to one question.
 
     Raises:
         InputError: The file cannot be read, or a row (the header is 1) has a bad field.
     """
-    check_width(path)
-    try:
-        rows = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig")
-    except (OSError, ValueError, pd.errors.ParserError) as error:
-        raise InputError(f"{path}: cannot read answers: {why_unread(path, error)}") from None
+    options = {"dtype": str, "keep_default_na": False, "encoding": "utf-8-sig"}
+    rows = read_rows(path, "answers", **options).fillna("")
     if [*rows] != [*COLUMNS]:
         raise InputError(
             f"{path}: expected the columns {','.join(COLUMNS)}, got {','.join(map(str, rows))}"
         )
-    rows = restored(rows.fillna(""))
     zoned = rows["time"].str.fullmatch(r".+(Z|[+-]\d\d:\d\d)")
     times = pd.to_datetime(rows["time"].where(zoned), format="ISO8601", utc=True, errors="coerce")
     checks = {
@@ -92,15 +103,26 @@ def latest(rows: pd.DataFrame) -> pd.DataFrame:
     return ordered.drop_duplicates(["card", "question", "reader"], keep="last")
 
 
-class RecordedReader(ModelDefaults):
+class Replayed(ModelDefaults):
+    """Model whose answers were recorded."""
+
+    needs_image = False
+    takes_words = True
+
+    def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
+        return [self._answer(prompt) for prompt in prompts]
+
+    def _answer(self, prompt: Prompt) -> Answer | Unanswered:
+        raise NotImplementedError
+
+
+class RecordedReader(Replayed):
     """Model that gives one person's ``answers``, as ``read_answers`` returns them.
 
     A question that the person did not answer, or could not tell, is Unanswered. ``per_call``: None
     is "all" where a picture has several questions, else "one".
     """
 
-    needs_image = False
-    takes_words = True
     hard_answers = True
 
     def __init__(self, answers: pd.DataFrame, *, per_call: CallMode | None = None) -> None:
@@ -113,9 +135,6 @@ class RecordedReader(ModelDefaults):
         keys = zip(answers["card"], answers["question"], strict=True)
         self._answers = dict(zip(keys, answers["answer"], strict=True))
 
-    def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
-        return [self._answer(prompt) for prompt in prompts]
-
     def content(self) -> str:
         """Return a short hash of all answers: other answers are another model."""
         text = repr(sorted(self._answers.items()))
@@ -126,13 +145,11 @@ class RecordedReader(ModelDefaults):
         chosen = self._answers.get((card, CLASS))
         if chosen is not None and chosen != UNSURE:
             return Answer(tuple(float(concept == chosen) for concept in prompt.concepts))
+        known = {
+            None: Unanswered("not recorded"),
+            UNSURE: Unanswered("the reader cannot tell"),
+            YES: 1.0,
+            NO: 0.0,
+        }
         answers = [chosen or self._answers.get((card, concept)) for concept in prompt.concepts]
-        return Answer(tuple(map(_value, answers)))
-
-
-def _value(answer: str | None) -> Value:
-    if answer is None:
-        return Unanswered("not recorded")
-    if answer == UNSURE:
-        return Unanswered("the reader cannot tell")
-    return {YES: 1.0, NO: 0.0}.get(answer, answer)
+        return Answer(tuple(known.get(answer, answer or "") for answer in answers))

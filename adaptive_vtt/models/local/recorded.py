@@ -12,17 +12,15 @@ import pandas as pd
 from ...datasets.base import Dataset
 from ...errors import InputError
 from ...relations.base import Variant
-from ...types import IDENTITY, Answer, CallMode, JsonObject, Prompt, Unanswered
+from ...types import IDENTITY, Answer, CallMode, Floats, Prompt, Unanswered
 from ...utils.files import why_unread
 from ...utils.options import Option, at_base
-from ...utils.tables import check_width, original, restored
-from ..base import ModelDefaults
-from .reader import RecordedReader, is_of_reader, read_answers
+from .reader import RecordedReader, Replayed, is_of_reader, read_answers, read_rows
 
 KEYS = ("sample", "relation", "severity")
 
 
-class Recorded(ModelDefaults):
+class Recorded(Replayed):
     """``answers``: one row per image, one column per concept, values P(yes) or NaN.
 
     The image is named by the columns ``sample``, ``relation`` and ``severity``; without
@@ -30,9 +28,6 @@ class Recorded(ModelDefaults):
     (identity, severity 0). What was not recorded, or is NaN, is Unanswered.
     Raises InputError for values outside [0, 1] and rows that repeat.
     """
-
-    needs_image = False
-    takes_words = True
 
     def __init__(
         self,
@@ -47,17 +42,15 @@ class Recorded(ModelDefaults):
         table = table.assign(
             relation=table.get("relation", "identity"), severity=table.get("severity", 0)
         )
-        self._columns = {str(c): i for i, c in enumerate(c for c in table if c not in KEYS)}
-        self._values = self._numbers(table[[c for c in table if c not in KEYS]])
+        values = table[[column for column in table if column not in KEYS]]
+        self._columns = {str(column): place for place, column in enumerate(values)}
+        self._values = _probabilities(values)
         self.hard_answers = bool((np.isnan(self._values) | np.isin(self._values, (0, 1))).all())
         self._rows = _rows(table, "recorded answers")
 
     def holds(self, sample: str, relation: str, severity: int) -> bool:
         """Whether there is a row for that picture."""
         return (sample, relation, severity) in self._rows
-
-    def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
-        return [self._answer(prompt) for prompt in prompts]
 
     def content(self) -> str:
         """A short hash of all answers: other answers are another model."""
@@ -67,55 +60,56 @@ class Recorded(ModelDefaults):
 
     def _answer(self, prompt: Prompt) -> Answer | Unanswered:
         row = self._rows.get((prompt.sample_id, prompt.relation, prompt.severity))
-        missing = [c for c in prompt.concepts if c not in self._columns]
-        if missing:
+        unknown = [concept for concept in prompt.concepts if concept not in self._columns]
+        if unknown:
             raise InputError(
-                f"recorded answers: no column for concept {missing[0]!r}; "
+                f"recorded answers: no column for concept {unknown[0]!r}; "
                 f"there are {', '.join(self._columns)}"
             )
+        missing = Unanswered("not recorded")
         if row is None:
-            return Unanswered("not recorded")
-        values = self._values[row, [self._columns[c] for c in prompt.concepts]]
-        missing_value = Unanswered("not recorded")
-        return Answer(tuple(missing_value if np.isnan(v) else v for v in values.tolist()))
+            return missing
+        values = self._values[row, [self._columns[concept] for concept in prompt.concepts]]
+        return Answer(tuple(missing if np.isnan(v) else v for v in values.tolist()))
 
-    @staticmethod
-    def _numbers(table: pd.DataFrame) -> np.ndarray:
-        try:
-            values = table.to_numpy(dtype=float, na_value=np.nan)
-        except (TypeError, ValueError) as error:
-            raise InputError(f"recorded answers: expected numbers: {error}") from None
-        wrong = ~np.isnan(values) & ((values < 0) | (values > 1))
-        if wrong.any():
-            row, column = map(int, np.argwhere(wrong)[0])
-            raise InputError(
-                f"recorded answers: expected P(yes) between 0 and 1, got {values[row, column]} "
-                f"in row {row + 1}, column {table.columns[column]!r}"
-            )
-        return values
+
+def _probabilities(table: pd.DataFrame) -> Floats:
+    """The values of a table, NaN for what is missing; raises InputError for what is no P(yes)."""
+    try:
+        values = table.to_numpy(dtype=float, na_value=np.nan)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"recorded answers: expected numbers: {error}") from None
+    wrong = np.argwhere((values < 0) | (values > 1))
+    if len(wrong):
+        row, column = map(int, wrong[0])
+        raise InputError(
+            f"recorded answers: expected P(yes) between 0 and 1, got {values[row, column]} "
+            f"in row {row + 1}, column {table.columns[column]!r}"
+        )
+    return values
 
 
 def _rows(table: pd.DataFrame, where: str) -> dict[tuple[str, str, int], int]:
     """Sample, relation and severity of each picture -> its row."""
-    found: dict[tuple[str, str, int], int] = {}
-    for row, (sample, relation, told) in enumerate(table[[*KEYS]].itertuples(index=False)):
+    rows: dict[tuple[str, str, int], int] = {}
+    for row, (sample, relation, severity) in enumerate(table[[*KEYS]].itertuples(index=False)):
         try:
-            key = str(sample), str(relation), int(told)
-            if key[2] != float(told):
+            key = str(sample), str(relation), int(severity)
+            if key[2] != float(severity):
                 raise ValueError
         except (TypeError, ValueError, OverflowError):
             raise InputError(
-                f"{where}: expected a whole number as severity, got {told!r} in row {row + 1}"
+                f"{where}: expected a whole number as severity, got {severity!r} in row {row + 1}"
             ) from None
-        if found.setdefault(key, row) != row:
+        if rows.setdefault(key, row) != row:
             raise InputError(f"{where}: {key} stands twice, again in row {row + 1}")
-    return found
+    return rows
 
 
 COLUMNS = (*KEYS, "caption")
 
 
-class RecordedCaptions(ModelDefaults):
+class RecordedCaptions(Replayed):
     """``captions``: one row per image, with the columns sample, relation, severity, caption.
 
     The source image has relation identity and severity 0; a version of it with box k hidden
@@ -125,8 +119,6 @@ class RecordedCaptions(ModelDefaults):
     """
 
     answers: CallMode = "one"
-    needs_image = False
-    takes_words = True
 
     def __init__(
         self, captions: pd.DataFrame, *, name: str = "recorded", where: str = "recorded captions"
@@ -170,9 +162,6 @@ class RecordedCaptions(ModelDefaults):
         file = Path(path)
         return cls(read_captions(file), name=name or file.stem, where=str(file))
 
-    def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
-        return [self._answer(prompt) for prompt in prompts]
-
     def _answer(self, prompt: Prompt) -> Answer | Unanswered:
         key = prompt.sample_id, prompt.relation, prompt.severity
         if key not in self._captions:
@@ -199,25 +188,16 @@ def read_captions(file: Path) -> pd.DataFrame:
 
     Raises InputError for a file that is neither.
     """
+    what = "recorded captions"
+    if file.suffix != ".json":
+        return read_rows(file, what, dtype=str, keep_default_na=False, only=["sample"])
     try:
-        if file.suffix == ".json":
-            return pd.DataFrame(_objects(file), dtype=object)  # numbers as they are, too
-        check_width(file)
-        table = pd.read_csv(file, dtype=str, keep_default_na=False)
-    except (OSError, ValueError, RecursionError, pd.errors.ParserError) as error:
-        raise InputError(
-            f"{file}: cannot read recorded captions: {why_unread(file, error)}"
-        ) from None
-    if "sample" in table:
-        table["sample"] = table["sample"].map(original)  # captions are words as they are
-    return table
-
-
-def _objects(file: Path) -> list[JsonObject]:
-    found = json.loads(file.read_text(encoding="utf-8-sig"))
-    if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
-        raise ValueError('expected a list of objects, as [{"sample": "a.png", "caption": "..."}]')
-    return found
+        rows = json.loads(file.read_text(encoding="utf-8-sig"))
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+            raise ValueError('expected a list of objects, [{"sample": "a.png", "caption": "..."}]')
+        return pd.DataFrame(rows, dtype=object)  # numbers as they are
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{file}: cannot read {what}: {why_unread(file, error)}") from None
 
 
 def answers_table(path: Path) -> pd.DataFrame:
@@ -225,15 +205,9 @@ def answers_table(path: Path) -> pd.DataFrame:
 
     Raises InputError where it cannot be read.
     """
-    check_width(path)
-    try:
-        table = restored(pd.read_csv(path, dtype={"sample": str}))
-        written = ("file", "words")
-        text = [c for c in written if c in table and not pd.api.types.is_numeric_dtype(table[c])]
-        return table.drop(columns=text)
-    except (OSError, ValueError, pd.errors.ParserError) as error:
-        why = why_unread(path, error)
-        raise InputError(f"{path}: cannot read recorded answers: {why}") from None
+    table = read_rows(path, "recorded answers", dtype={"sample": str})
+    written = [column for column in ("file", "words") if column in table]
+    return table.drop(columns=table[written].select_dtypes(exclude=["number", "bool"]))
 
 
 def recorded(

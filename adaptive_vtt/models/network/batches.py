@@ -29,10 +29,11 @@ from ...utils.random_streams import generator
 from ..base import Record
 from ..replies import in_words
 from .attempts import MALFORMED, TOO_LONG, Reply, Trouble, reading
-from .chat import WORDS, ModelName, parted
+from .chat import ModelName, parted
+from .elicitation import WORDS
 from .http import MAX_REPLY_BYTES, MaxReplyBytes, client_options, fields_of, parsed
 from .limits import Retries
-from .openai import ELICITATIONS, OpenAIProtocol
+from .openai import OpenAIProtocol
 from .prices import Bill, Prices, whole
 
 T = TypeVar("T")
@@ -157,13 +158,13 @@ class OpenAIBatch(OpenAIProtocol):
             ),
         ] = 5.0,
         retries: Annotated[Retries | None, Group(Retries, RETRIES)] = None,
-        prices: Annotated[Prices | None, Group(Prices)] = None,
+        prices: Prices | None = None,
         max_reply_bytes: MaxReplyBytes = MAX_REPLY_BYTES,
         now: Callable[[], float] = time.time,
         **options: Any,
     ) -> None:
-        numbers = {"batch_size": batch_size, "batch_factor": batch_factor}
-        check_options(OpenAIBatch, {**numbers, "poll_seconds": poll_seconds})
+        numbers = dict(batch_size=batch_size, batch_factor=batch_factor, poll_seconds=poll_seconds)
+        check_options(OpenAIBatch, numbers)
         super().__init__(
             model,
             wire=client_options(max_file_bytes, "max_file_bytes"),
@@ -176,7 +177,7 @@ class OpenAIBatch(OpenAIProtocol):
         self._most, self._now = max_reply_bytes, now
         self._reached = False  # until the server replied to anything
         self._in_vain = 0  # batches in a row of which nothing was done
-        self._batches = self._foreign = 0
+        self._batches = 0
         self._seconds_waiting = 0.0
 
     # -- what the audit uses ---------------------------------------------------------------
@@ -212,7 +213,7 @@ class OpenAIBatch(OpenAIProtocol):
     def statistics(self) -> JsonObject:
         waited = round(self._seconds_waiting, 1)
         counts = {"batches": self._batches, "seconds_waiting_for_batches": waited}
-        return {**super().statistics(), **counts, "results_of_others": self._foreign}
+        return {**super().statistics(), **counts}
 
     # -- exchanges that cost nothing, repeated while they fail ------------------------------
 
@@ -245,11 +246,16 @@ class OpenAIBatch(OpenAIProtocol):
                         f"{self._who}: {what} failed: {one_line(trouble)}; resume once that is "
                         "mended, what was submitted is kept"
                     ) from None
-                rng = generator(self._seed, f"backoff/{what}", attempt)
-                wait = retries.wait(attempt, trouble.asked, rng)
-            self._counts.seconds_backing_off += wait
-            self._awaited(self._sleep(wait))
+                asked = trouble.asked
+            self._counts.seconds_backing_off += self._back_off(what, attempt, asked)
             attempt += 1
+
+    def _back_off(self, what: str, attempt: int, asked: float | None = None) -> float:
+        """Wait before another attempt; return the seconds."""
+        rng = generator(self._seed, f"backoff/{what}", attempt)
+        wait = self.retries.wait(attempt, asked, rng)
+        self._awaited(self._sleep(wait))
+        return wait
 
     def _awaited(self, doing: Awaitable[T]) -> T:
         """Return the result of what runs on the loop; an interruption here ends it there."""
@@ -376,38 +382,30 @@ class OpenAIBatch(OpenAIProtocol):
                 f"{self._who}: a batch was not taken: {self._shown(' '.join(why.split()))}; "
                 "nothing of it was billed, and resume submits it again"
             )
-        rng = generator(self._seed, "backoff/batch", self._in_vain)
-        self._awaited(self._sleep(self.retries.wait(self._in_vain, None, rng)))
+        self._back_off("batch", self._in_vain)
 
     def _lines(self, batch: BatchFacts, job: Job) -> dict[int, bytes | None]:
         """Return the result of each call as it came, so that one at a time stands parsed in memory;
         None where there are several."""
+        what = "reading the results of a batch"
         try:
-            bodies = self._again(
-                "reading the results of a batch", lambda: self.results(job), _is_gone
-            )
+            bodies = self._again(what, lambda: self.results(job), _is_gone)
         except Trouble as trouble:
             self._note(trouble)
             return {}
         numbers = {f"{batch.key}_{number}": number for number in batch.calls}
         lines: dict[int, bytes | None] = {}
         for line in (line for body in bodies for line in BytesIO(body) if line.strip()):
-            number = numbers.get(self._custom_id(line))
-            if number is None:
-                self._foreign += 1
-            else:
+            try:
+                if len(line) > self._most:
+                    raise Trouble(TOO_LONG, f"over max_reply_bytes, {self._most:,}")
+                number = numbers.get(str(fields_of(parsed(line)).get("custom_id")))
+            except Trouble as trouble:
+                self._note(trouble)
+                continue
+            if number is not None:
                 lines[number] = None if number in lines else line
         return lines
-
-    def _custom_id(self, line: bytes) -> str:
-        """Return the name of the request that a line of results is about, "" where it says none."""
-        try:
-            if len(line) > self._most:
-                raise Trouble(TOO_LONG, f"over max_reply_bytes, {self._most:,}")
-            return str(fields_of(parsed(line)).get("custom_id"))
-        except Trouble as trouble:
-            self._note(trouble)
-            return ""
 
     def _note(self, trouble: Trouble) -> None:
         if self._counts.first_malformed is None:
@@ -419,8 +417,7 @@ class OpenAIBatch(OpenAIProtocol):
         """Return the reply to a call. Raise Trouble where there is none, or two."""
         if number not in lines:
             raise Trouble("no result", "the batch ended without one", billed=True)
-        line = lines[number]
-        if line is None:
+        if (line := lines[number]) is None:
             raise Trouble(MALFORMED, "expected one result of a request, got two", billed=True)
         with reading():
             reply = self.read(parsed(line), prompt, form)
@@ -436,9 +433,10 @@ class OpenAIBatch(OpenAIProtocol):
     def _fail(self, call: _Call, trouble: Trouble, form: str) -> None:
         """Pay for an attempt that failed as it may have been billed; end the call where none is
         left."""
-        without = form.split("|")[1:]
-        if not trouble.billed and self._refuses(_way(form, call.prompt), without, trouble):
-            return  # it is asked again in another way
+        if not trouble.billed:
+            without = form.split("|")[1:]
+            if self._refuses(_way(form, call.prompt), without, trouble):
+                return  # it is asked again in another way
         last = trouble.then == "leave" or call.failures == self.retries.times
         if last and trouble.reply is not None:
             self._take(call, trouble.reply)
@@ -454,7 +452,7 @@ class OpenAIBatch(OpenAIProtocol):
     # -- what goes over the wire -----------------------------------------------------------
 
     def request(self, prompt: Prompt, form: str) -> JsonObject:
-        return self._allowed(self.worded(_way(form, prompt), self.prepare(prompt), prompt))
+        return self._request(_way(form, prompt), self.prepare(prompt), prompt)
 
     async def upload(self, requests: Mapping[str, Any]) -> Any:
         """Send a file of requests, by name, of which a batch can be made; this costs nothing."""
@@ -532,8 +530,8 @@ class OpenAIBatch(OpenAIProtocol):
             raise Trouble(kinds.get(code, "batch error"), f"{code}: {words}", refused=True)
         status, body = response["status_code"], response["body"]
         if status != 200:
-            raise self._refusal(status, json.dumps(body).encode(), {})
-        if form.partition("|")[0] not in ELICITATIONS:
+            raise self._failed(status, json.dumps(body).encode(), {})
+        if form.partition("|")[0] not in self.ways:
             raise ValueError(f"expected a way to P(yes), got {form[:40]!r}")
         return self._reply(body, prompt, _way(form, prompt))
 

@@ -1,29 +1,37 @@
-"""What the chat models of all providers share: the words of prompts, and the way to P(yes)."""
+"""What the chat models of all providers share: prompts in words, and how P(yes) is asked for."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal
 
+from ...errors import InputError, check_known
 from ...journal.facts import WayFacts
-from ...types import CallMode, JsonObject, Prompt, Unanswered, Value
+from ...types import CallMode, JsonObject, Prompt
 from ...utils.importing import needed
 from ...utils.options import Group, Option
 from ..replies import in_words
-from ..yes_no import declines
-from .attempts import Reply, Trouble
-from .elicitation import IMAGE, LIMITS, Elicitation, is_named, kind
+from .attempts import Reply, Trouble, reading
+from .elicitation import ALTERNATIVES, IMAGE, LIMITS, WORDS, Elicitation, is_named, kind
 from .endpoint import Endpoint
-from .http import MAX_REPLY_BYTES, Encoding, MaxReplyBytes, client_options, lost_in, parsed
-from .keys import Key, from_environment, texts_of_options, texts_of_query, written_out
+from .http import (
+    MAX_REPLY_BYTES,
+    Encoding,
+    MaxReplyBytes,
+    client_options,
+    host_of,
+    lost_in,
+    parsed,
+    read_or_none,
+)
+from .keys import QUERY, Key, from_environment, texts_of_options, texts_of_query, written_out
 from .paid import Paid
 from .prices import Bill, Usage
 from .prompt_templates import TEMPLATES, Template
 from .prompt_templates import template as named
+from .shapes import received
 
-WORDS = "words"
-"""The way in which questions in words are asked, and P(yes) where nothing else works."""
 _MISSING = {
     "logprobs": "no log-probabilities",
     "structured": "no structured output",
@@ -41,35 +49,24 @@ _SOON = 5.0
 """Seconds that a server has to say whether the key is good, before it is asked in earnest."""
 _APART = ("extra_headers", "extra_query")
 
-
-class Received(NamedTuple):
-    """What a reply says, and whether ``wanted``, what was asked for, is in it; None: the reply
-    cannot tell, since it was refused, say, or cut. ``text``: its words as they came."""
-
-    said: tuple[Value, ...] | Unanswered
-    wanted: bool | None
-    text: str
-
-
 WORDING = (
     "words of the prompt: zero-shot, few-shot or chain-of-thought, the papers' own, endobench or "
     "medtest, or a text file such as my.txt with {question}, {options}, {words}, or with "
     "{questions} (default: zero-shot)"
 )
 ModelName = Annotated[str, Option("what the server calls the model")]
-PerCall = Annotated[
-    CallMode,
-    Option("questions that one call answers, all in one list or one", name="per_call"),
-]
-MaxTokens = Annotated[int, Option("longest reply", ge=1)]
+YesFrom = Literal["auto", "logprobs", "structured", "stated", "words"]
 
 
 class Chat(Paid):
     """A chat model; ``paid`` are the options of `Paid`.
 
-    ``elicitation``: how P(yes) is got out of it. No provider enforces ``max_input_tokens``.
+    ``yes_from``: which of the ``ways`` to P(yes) is taken, "auto" for the first that works. No
+    provider enforces ``max_input_tokens``. Raises InputError for a way that the provider lacks.
     """
 
+    ways: ClassVar[Sequence[str]]
+    """How P(yes) may be asked for, the best first; see `elicitation.py`."""
     _options: dict[str, Any]
     """What goes into every request as it is."""
     _kept: ClassVar[tuple[str, ...]] = ("model", "extra_headers", "extra_query", "extra_body")
@@ -77,35 +74,48 @@ class Chat(Paid):
 
     def __init__(
         self,
-        model: str,
+        model: ModelName,
         *,
-        elicitation: Elicitation,
+        answers: Annotated[
+            CallMode,
+            Option("questions that one call answers, all in one list or one", name="per_call"),
+        ] = "one",
+        yes_from: Annotated[
+            YesFrom,
+            Option(
+                "where P(yes) comes from: log-probabilities, a number in an enforced form, one "
+                "that is stated, or Yes and No (auto: the first of the provider's that works)"
+            ),
+        ] = "auto",
         template: Annotated[Template, Option(WORDING, reads=named, type=str)] = TEMPLATES[
             "zero-shot"
         ],
         encoding: Annotated[Encoding | None, Group(Encoding)] = None,
-        max_tokens: MaxTokens = 512,
+        max_tokens: Annotated[int, Option("longest reply", ge=1)] = 512,
         max_input_tokens: Annotated[
             int, Option("a prompt and its image are no more; for the cap on cost", ge=0)
         ] = 4096,
         **paid: Any,
     ) -> None:
+        check_known("way", yes_from, ["auto", *map(kind, self.ways)], "model.yes_from")
+        if answers == "all" and yes_from == "logprobs":
+            raise InputError(
+                "model.yes_from: 'logprobs' needs one question per call, answers = 'one'"
+            )
+        asked = [way for way in self.ways if yes_from in ("auto", kind(way))]
+        self._elicitation = Elicitation(
+            [way for way in asked if answers == "one" or way not in ALTERNATIVES]
+        )
         paid.setdefault("name", model)
-        super().__init__(bound=Usage(max_input_tokens, max_tokens), **paid)
+        super().__init__(bound=Usage(max_input_tokens, max_tokens), answers=answers, **paid)
         self.template, self._wanted_encoding = template, encoding or Encoding()
-        self._elicitation = elicitation
-        self.hard_answers = elicitation.now == WORDS
+        self.hard_answers = self._elicitation.now == WORDS
 
     @property
     def _encoding(self) -> Encoding:
         """How images are sent: as JPEG where the server refuses PNG."""
         refused = IMAGE in self._elicitation.without
         return replace(self._wanted_encoding, format="jpeg") if refused else self._wanted_encoding
-
-    @property
-    def longest(self) -> int:
-        """Tokens of the longest reply that is asked for."""
-        return self._given.output
 
     @property
     def template_hash(self) -> str:  # type: ignore[override]  # follows from the template
@@ -119,34 +129,37 @@ class Chat(Paid):
         return self.template.protocol(self._options)
 
     def statistics(self) -> JsonObject:
-        found = kind(self._elicitation.now) if self._elicitation.settled else None
-        return {**super().statistics(), "yes_from": found}
+        settled = kind(self._elicitation.now) if self._elicitation.settled else None
+        return {**super().statistics(), "yes_from": settled}
 
     def elicitation(self) -> dict[str, WayFacts]:
-        found = self._elicitation.facts()
-        return {} if found is None else {"": found}
+        facts = self._elicitation.facts()
+        return {} if facts is None else {"": facts}
 
     def keep_to(self, ways: Mapping[str, WayFacts]) -> None:
         if "" in ways:
             self._elicitation.keep_to(ways[""])
 
-    def worded(self, way: str, request: JsonObject, prompt: Prompt) -> JsonObject:
-        """The request, asking for P(yes) in a certain way."""
-        raise TypeError(f"{type(self).__name__} defines no worded")
-
     def finds_out(self, prompt: Prompt) -> bool:
         """Whether this call would find out in which way to ask."""
         return not (self._elicitation.settled or in_words(prompt))
 
-    def _way(self, prompt: Prompt) -> str:
-        return WORDS if in_words(prompt) else self._elicitation.now
+    def prepare(self, prompt: Prompt) -> Any:
+        raise TypeError(f"{type(self).__name__} defines no prepare")
 
-    def _replied(self, received: Received, prompt: Prompt, way: str, usage: Usage | None) -> Reply:
-        """The reply; raises Trouble where it lacks what was asked for and there is another way."""
-        reply = Reply(received.said, usage, received.text)
-        if in_words(prompt) or received.wanted is None:
+    # -- what came back --------------------------------------------------------------------
+
+    def _read(
+        self, choice: Mapping[str, Any], prompt: Prompt, way: str, usage: Usage | None
+    ) -> Reply:
+        """The reply in a ``choice`` of a chat completion; raises Trouble where it lacks what was
+        asked for and there is another way."""
+        with reading(usage):
+            got = received(choice, prompt, way, self.template, self._given.output)
+        reply = Reply(got.said, usage, got.text)
+        if in_words(prompt) or got.wanted is None:
             return reply
-        if received.wanted:
+        if got.wanted:
             self._elicitation.works(way)
         elif self._elicitation.gives_way(way, "missing"):
             now = kind(self._elicitation.now)
@@ -157,7 +170,8 @@ class Chat(Paid):
     async def _asked(self, prompt: Prompt, exchange: Callable[[str], Awaitable[Reply]]) -> Reply:
         """What ``exchange`` brings in the way that works: in the next one where one is refused."""
         while True:
-            way, without = self._way(prompt), self._elicitation.without
+            way = WORDS if in_words(prompt) else self._elicitation.now
+            without = self._elicitation.without
             try:
                 return await exchange(way)
             except Trouble as trouble:
@@ -177,11 +191,16 @@ class Chat(Paid):
         P(yes), so the next is taken; where all are refused, about any option, so all are left out.
         """
         ways = self._elicitation
-        if not _may_be_about_options(trouble):
+        status = trouble.kind.removeprefix("http ")
+        refusal = status.isdecimal() and int(status) in _STATUSES
+        if not refusal or trouble.kind in _NOT_THE_REQUEST:
+            return False
+        if trouble.then == "stop" and trouble.kind not in _MAYBE:
             return False
         if len(ways.without) > len(without):
             return True  # another call found out what is refused
-        names = [] if self._answered else [*self._options, *self._droppable]
+        droppable = [IMAGE] if self._wanted_encoding.format == "png" else []
+        names = [] if self._answered else [*self._options, *droppable]
         open_ = [name for name in names if name not in without and name not in self._kept]
         open_ = [n for n in open_ if n not in LIMITS or not set(LIMITS) & set(without)]
         named = [name for name in open_ if is_named(name, trouble.detail)]
@@ -202,19 +221,11 @@ class Chat(Paid):
             ways.begins_again()
         return False
 
-    @property
-    def _droppable(self) -> list[str]:
-        """What is left out though it is no option of a request."""
-        return [IMAGE] if self._wanted_encoding.format == "png" else []
-
     async def _prepared(self, request: Any, prompt: Prompt) -> Any:
         """The request, prepared again where its image is to be sent otherwise than before."""
         if IMAGE not in self._elicitation.without:
             return request
         return await asyncio.to_thread(self.prepare, prompt)
-
-    def prepare(self, prompt: Prompt) -> Any:
-        raise TypeError(f"{type(self).__name__} defines no prepare")
 
     def _allowed(self, request: JsonObject) -> JsonObject:
         """The request without the options that the server refuses."""
@@ -226,46 +237,65 @@ class Chat(Paid):
         return allowed
 
 
-def _may_be_about_options(trouble: Trouble) -> bool:
-    """Whether a status may refuse an option, not the caller or the number of calls."""
-    status = trouble.kind.removeprefix("http ")
-    if not status.isdecimal() or int(status) not in _STATUSES:
-        return False
-    if trouble.kind in _NOT_THE_REQUEST:
-        return False
-    return trouble.then != "stop" or trouble.kind in _MAYBE
-
-
 class Provider(Chat):
     """A chat model through a ``library`` of its provider's, whose ``client`` is a class of it.
 
-    ``key``: the environment variable with the key, None: none is needed. ``wire``: what bounds the
-    bodies that come back, from `client_options`. Raises InputError for a key that is not set, and
-    where the library is missing, which is an extra of its name.
+    ``wire``: what bounds the bodies that come back, from `client_options`. Raises InputError for a
+    key that is not set, and where the library is missing, which is an extra of its name.
     """
 
     library: ClassVar[str]
     client: ClassVar[str]
+    address: ClassVar[str]
+    """Where requests go unless ``base_url`` says otherwise."""
 
     def __init__(
         self,
-        model: str,
+        model: ModelName,
         *,
-        base_url: str | None,
-        key: str | None,
-        options: Mapping[str, Any] | None,
+        base_url: Annotated[
+            str | None,
+            Option(
+                "another address than the provider's, of OpenAI's protocol one that ends in /v1; "
+                f"{QUERY}",
+                name="url",
+            ),
+        ] = None,
+        key: Annotated[
+            str | None,
+            Option(
+                "the environment variable that holds the key (default: ANTHROPIC_API_KEY, or "
+                "OPENAI_API_KEY where no url is given)"
+            ),
+        ] = None,
+        options: Annotated[
+            Mapping[str, Any] | None,
+            Option(
+                "goes into the request (temperature = 0); ${NAME} in a text is read from the "
+                "environment; extra_headers and extra_query as headers and the url's query"
+            ),
+        ] = None,
+        max_tokens: int = 512,
         wire: Mapping[str, Any] | None = None,
         keys: Sequence[Key] = (),
         **chat: Any,
     ) -> None:
+        key = self.own_key(base_url) if key is None else key
         secret = None if key is None else from_environment(key, "model.key")
         with needed(self.library, f"this kind of model needs {self.library}"):
             self._library = import_module(self.library)
-        found = written_out([*texts_of_options(options or {}), *texts_of_query(base_url or "")])
-        super().__init__(model, keys=[*filter(None, [secret]), *keys, *found], **chat)
+        sent = written_out([*texts_of_options(options or {}), *texts_of_query(base_url or "")])
+        super().__init__(
+            model,
+            host=host_of(base_url or self.address),
+            max_tokens=max_tokens,
+            keys=[*filter(None, [secret]), *keys, *sent],
+            **chat,
+        )
+        self._options = self.requested(model, base_url, max_tokens, options)
         # retries and timeouts are the endpoint's, which counts and pays for them
         self._client = getattr(self._library, self.client)(
-            base_url=base_url,
+            base_url=self.root(base_url),
             api_key="none" if secret is None else secret.reveal(),
             max_retries=0,
             timeout=None,
@@ -275,24 +305,70 @@ class Provider(Chat):
         )
         self._background.at_the_end(self._client.close)
 
+    # -- what a provider says --------------------------------------------------------------
+
+    def own_key(self, base_url: str | None) -> str | None:
+        """The environment variable of the key where none is named; None: no key is needed."""
+        raise NotImplementedError
+
+    def root(self, base_url: str | None) -> str | None:
+        """The address as the library takes it."""
+        return base_url
+
+    def requested(
+        self, model: str, base_url: str | None, max_tokens: int, options: Mapping[str, Any] | None
+    ) -> dict[str, Any]:
+        """What goes into every request beside messages."""
+        raise NotImplementedError
+
+    def image_part(self, data: str) -> JsonObject:
+        """An image in base64 as a part of a message."""
+        raise NotImplementedError
+
+    def asking(self, way: str, request: JsonObject, prompt: Prompt) -> JsonObject:
+        """The request, asking for P(yes) in a certain way."""
+        raise NotImplementedError
+
+    def _used(self, body: Any) -> Usage | None:
+        """The tokens that are counted in a body."""
+        raise NotImplementedError
+
+    def _reply(self, body: Any, prompt: Prompt, way: str) -> Reply:
+        """What a body says; raises Trouble where that is no answer."""
+        raise NotImplementedError
+
+    def _refusal(self, status: int, body: bytes, headers: Mapping[str, str]) -> Trouble:
+        """The trouble with a status, apart from tokens."""
+        raise NotImplementedError
+
+    # -- what follows from it --------------------------------------------------------------
+
+    def prepare(self, prompt: Prompt) -> JsonObject:
+        image = self._encoding.base64_of(prompt)
+        content = [] if image is None else [self.image_part(image)]
+        content.append({"type": "text", "text": self.template.render(prompt)})
+        return {**self._options, "messages": [{"role": "user", "content": content}]}
+
+    def _request(self, way: str, request: JsonObject, prompt: Prompt) -> JsonObject:
+        """The request as it is sent, in a way to P(yes), without refused options."""
+        return self._allowed(request if way == WORDS else self.asking(way, request, prompt))
+
+    def _failed(self, status: int, body: bytes, headers: Mapping[str, str]) -> Trouble:
+        """The trouble with a status that is no success, and the tokens that its body counts."""
+        trouble = self._refusal(status, body, headers)
+        trouble.usage = trouble.usage or self._used(read_or_none(body))
+        return trouble
+
     async def _body(self, exchange: Awaitable[Any]) -> bytes:
         """What an exchange brings; raises Trouble with the tokens that a failed one counts."""
         try:
-            found: bytes = (await exchange).http_response.content
-            return found
+            body: bytes = (await exchange).http_response.content
+            return body
         except self._library.APIStatusError as error:
             reply = error.response
-            raise self._refusal(reply.status_code, reply.content, reply.headers) from None
+            raise self._failed(reply.status_code, reply.content, reply.headers) from None
         except self._library.APIConnectionError as error:
             raise lost_in(error) from None
-
-    def _reply(self, said: Any, prompt: Prompt, way: str) -> Reply:
-        """What a body says; raises Trouble where that is no answer."""
-        raise TypeError(f"{type(self).__name__} defines no _reply")
-
-    def _refusal(self, status: int, body: bytes, headers: Mapping[str, str]) -> Trouble:
-        """The trouble with a status that is no success."""
-        raise TypeError(f"{type(self).__name__} defines no _refusal")
 
 
 class ChatEndpoint(Provider, Endpoint):
@@ -306,15 +382,16 @@ class ChatEndpoint(Provider, Endpoint):
     ) -> None:
         super().__init__(model, wire=client_options(max_reply_bytes), **options)
 
+    def created(self, request: JsonObject) -> Awaitable[Any]:
+        """Send a request by the library."""
+        raise NotImplementedError
+
     async def send(self, request: JsonObject, prompt: Prompt) -> Reply:
         async def exchange(way: str) -> Reply:
-            allowed = self._allowed(self.worded(way, await self._prepared(request, prompt), prompt))
+            allowed = self._request(way, await self._prepared(request, prompt), prompt)
             return self._reply(parsed(await self._body(self.created(allowed))), prompt, way)
 
         return await self._asked(prompt, exchange)
-
-    def created(self, request: JsonObject) -> Awaitable[Any]:
-        raise TypeError(f"{type(self).__name__} defines no created")
 
     def check_key(self) -> None:
         trouble = self._background.submit(self._key_trouble()).result()
@@ -335,21 +412,21 @@ class ChatEndpoint(Provider, Endpoint):
             try:
                 async with asyncio.timeout(_SOON):
                     await self._body(asked())
+                return None
             except Trouble as error:
                 trouble = error
             except Exception:  # it is no answer about the key
-                return None
-            else:
                 return None
             if trouble.kind not in _WRONG_KEY:
                 return None
         return trouble
 
 
-def lacks(text: str, *, cut: bool) -> Literal[False] | None:
-    """`Heard.wanted` of a reply without what was asked for. One that is ``cut``, empty or a refusal
-    tells nothing about what the server can do."""
-    return None if cut or not text.strip() or declines(text) else False
+def with_text(request: JsonObject, text: str) -> JsonObject:
+    """The request with a text behind its last message."""
+    *before, message = request["messages"]
+    content = [*message["content"], {"type": "text", "text": text}]
+    return {**request, "messages": [*before, {**message, "content": content}]}
 
 
 def parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

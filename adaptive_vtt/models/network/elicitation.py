@@ -14,6 +14,12 @@ from collections.abc import Iterable, Sequence
 from ...errors import InputError
 from ...journal.facts import WayFacts, Why
 
+WORDS = "words"
+"""The way in which questions in words are asked, and P(yes) where nothing else works."""
+ALTERNATIVES = {"logprobs": 20, "logprobs-5": 5}
+"""Log-probabilities per token that are asked for: the most that OpenAI's protocol allows, or, where
+those are refused, as many as stingier servers give."""
+
 
 class Elicitation:
     """Ways to P(yes) by their ``names``, the best first; the last where all others failed."""

@@ -18,12 +18,12 @@ from pydantic import ValidationError
 
 from ...errors import InputError, check_known, one_line
 from ...types import JsonObject, Prompt, Value
-from ...utils.importing import pip_install
+from ...utils.importing import needed
 from ...utils.options import Option
 from ..replies import in_words
 from .attempts import QUOTED, Reply, Trouble, reading
-from .chat import WORDS, Chat, MaxTokens, PerCall
-from .elicitation import Elicitation
+from .chat import Chat
+from .elicitation import ALTERNATIVES, WORDS
 from .endpoint import Endpoint
 from .http import Encoding, lost
 from .keys import (
@@ -35,16 +35,14 @@ from .keys import (
     texts_of_options,
     written_out,
 )
-from .openai import ALTERNATIVES, elicitations_of, received, refused
+from .openai import refused
 from .prices import Usage
 from .prompt_templates import Template
+from .shapes import received
 
 if TYPE_CHECKING:
     from inspect_ai.model import ModelOutput, ModelUsage
 
-ELICITATIONS = (*ALTERNATIVES, WORDS)
-"""In which P(yes) is asked for; see `elicitation.py`."""
-WordsFrom = Literal["auto", "logprobs", "words"]
 Detail = Literal["auto", "low", "high"]
 _NO_LIMIT = 1_000_000
 """Connections that Inspect may open: how many calls are in flight is the endpoint's to say."""
@@ -82,6 +80,8 @@ class InspectModel(Chat, Endpoint):
     that Inspect needs for the provider.
     """
 
+    ways = (*ALTERNATIVES, WORDS)
+
     def __init__(
         self,
         model: Annotated[str, Option("Inspect's name of it, PROVIDER/NAME, as in 'inspect eval'")],
@@ -96,14 +96,9 @@ class InspectModel(Chat, Endpoint):
                 "provider reads)"
             ),
         ] = None,
-        answers: PerCall = "one",
-        yes_from: Annotated[
-            WordsFrom, Option("where P(yes) comes from (auto: the first that works)")
-        ] = "auto",
         detail: Annotated[
             Detail, Option("how closely to look, where the provider offers it")
         ] = "auto",
-        max_tokens: MaxTokens = 512,
         options: Annotated[
             Mapping[str, Any] | None,
             Option(
@@ -122,19 +117,17 @@ class InspectModel(Chat, Endpoint):
         **chat: Any,
     ) -> None:
         secret = None if key is None else from_environment(key, "model.key")
-        found = written_out([*texts_of_options(options or {}), *texts_of_options(provider or {})])
+        sent = written_out([*texts_of_options(options or {}), *texts_of_options(provider or {})])
+        # each provider reads a key of its own
+        around = [Key(value) for name, value in os.environ.items() if names_secret(name) and value]
         super().__init__(
             model,
-            elicitation=Elicitation(elicitations_of(ELICITATIONS, yes_from, answers)),
             host=f"Inspect's {model.partition('/')[0]}",
-            answers=answers,
-            max_tokens=max_tokens,
-            keys=[*([] if secret is None else [secret]), *keys, *found, *_keys_around()],
+            keys=[*filter(None, [secret]), *keys, *sent, *around],
             **chat,
         )
-        self._detail = detail
+        self._detail: Detail = detail
         self._options = {"temperature": 0} if options is None else dict(options)
-        self._settings = {**_NOTHING_UNSEEN, "max_tokens": max_tokens}
         try:
             self._model = _model(model, base_url, secret, provider or {})
         except InputError as error:
@@ -168,8 +161,9 @@ class InspectModel(Chat, Endpoint):
                 instead = f"; {_OURS[name]} in [model] decides it" if _OURS[name] else ""
                 raise InputError(f"model.options: expected no {name}, which an audit sets{instead}")
             check_known("option", name, GenerateConfig.model_fields, "model.options")
+        settings = {**self._allowed(self._options), **_NOTHING_UNSEEN, **asked}
         try:
-            return GenerateConfig(**{**self._allowed(self._options), **self._settings, **asked})
+            return GenerateConfig(**{**settings, "max_tokens": self._given.output})
         except ValidationError as error:
             first = error.errors()[0]
             field = ".".join(map(str, first["loc"]))
@@ -177,12 +171,12 @@ class InspectModel(Chat, Endpoint):
 
     def _reply(self, output: "ModelOutput", prompt: Prompt, way: str) -> Reply:
         usage = self._used(output.usage)
+        if not output.choices:
+            detail = f"expected a choice, got {output.error or 'none'}"
+            raise Trouble("truncated", detail, billed=True, usage=usage)
         with reading(usage):
-            if not output.choices:
-                detail = f"expected a choice, got {output.error or 'none'}"
-                raise Trouble("truncated", detail, billed=True, usage=usage)
-            found = received(_choice(output), prompt, way, self.template, self.longest)
-            return self._replied(found, prompt, way, usage)
+            choice = _choice(output)
+        return self._read(choice, prompt, way, usage)
 
     def _used(self, usage: "ModelUsage | None") -> Usage | None:
         """Tokens that were counted, those out of a provider's cache at the full price; None for
@@ -213,13 +207,9 @@ def value_of(output: "ModelOutput", prompt: Prompt, template: Template) -> Value
     """What an output says of a prompt with one question: P(yes), from log-probabilities where there
     are any, or words."""
     way = WORDS if in_words(prompt) else "logprobs"
-    said = received(_choice(output), prompt, way, template, output_tokens(output)).said
+    longest = 0 if output.usage is None else output.usage.output_tokens
+    said = received(_choice(output), prompt, way, template, longest).said
     return said[0] if isinstance(said, tuple) else said
-
-
-def output_tokens(output: "ModelOutput") -> int:
-    """Return how long an output is; 0 where that was not counted."""
-    return 0 if output.usage is None else output.usage.output_tokens
 
 
 def trouble_of(error: Exception) -> Trouble:
@@ -258,13 +248,11 @@ def _choice(output: "ModelOutput") -> JsonObject:
 
 def _model(model: str, base_url: str | None, key: Key | None, provider: Mapping[str, Any]) -> Any:
     """Inspect's model; raises InputError where it makes none."""
-    try:
+    with needed("inspect", "Inspect needs inspect-ai"):
         from inspect_ai.model import get_model
-    except ImportError:
-        raise InputError(f"Inspect needs inspect-ai: {pip_install('inspect')}") from None
-    secret = {} if key is None else {"api_key": key.reveal()}
+    given = {**({} if key is None else {"api_key": key.reveal()}), **provider}
     try:  # a model of our own: its connections belong to our event loop
-        made = get_model(model, base_url=base_url, memoize=False, **secret, **provider)
+        made = get_model(model, base_url=base_url, memoize=False, **given)
     except Exception as error:  # each provider has errors of its own
         why = _MARKUP.sub("", one_line(error)).removeprefix("ERROR: ")
         raise InputError(f"model.model: Inspect makes no {model!r}: {why}") from None
@@ -272,8 +260,3 @@ def _model(model: str, base_url: str | None, key: Key | None, provider: Mapping[
     if hasattr(client, "max_retries"):
         client.max_retries = 0
     return made
-
-
-def _keys_around() -> list[Key]:
-    """What the environment holds under names of keys: each provider reads its own."""
-    return [Key(value) for name, value in os.environ.items() if names_secret(name) and value]

@@ -6,17 +6,20 @@ Each shape has a reading, or a reason of its own for which the question stays un
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...types import Prompt, Unanswered, Value
-from ..replies import in_words, words_in
+from ..replies import REFUSED, in_words, names_in, words_in
 from ..reply_frames import MORE, NO_ANSWER, without_thinking
+from ..yes_no import declines, p_yes
+from .elicitation import ALTERNATIVES, WORDS
 from .http import fields_of
 from .prompt_templates import Template
 
 EMPTY = Unanswered("an empty reply")
 ONLY_REASONING = Unanswered("only reasoning came, and no answer after it")
 TOOL = Unanswered("the model called a tool instead of answering")
+FILTERED = Unanswered(f"{REFUSED}the server's content filter")
 _REASONING = ("reasoning_content", "reasoning", "reasoning_details", "thinking")
 _NUMBER = re.compile(r"\s*(\d+(?:[.,]\d+)?|[.,]\d+)\s*(%|per ?cent)?\s*")
 _OBJECT = re.compile(r"\{[^{}]*\}")
@@ -30,6 +33,52 @@ _STATUSES = (
     (r"invalid[_ ]request|bad[_ ]request|unsupported", 400),
 )
 """Statuses of errors that come with none, by their words."""
+
+
+class Received(NamedTuple):
+    """What a reply says, and whether ``wanted``, what was asked for, is in it; None: the reply
+    cannot tell, since it was refused, say, or cut. ``text``: its words as they came."""
+
+    said: tuple[Value, ...] | Unanswered
+    wanted: bool | None
+    text: str
+
+
+def received(
+    choice: Mapping[str, Any], prompt: Prompt, way: str, template: Template, longest: int
+) -> Received:
+    """Return what a choice of a chat completion says; any exception means that it is malformed.
+
+    Args:
+        choice: As OpenAI's protocol has it: message, finish_reason, logprobs.
+        prompt: What was asked.
+        way: How P(yes) was asked for.
+        template: The words that the prompt was put in.
+        longest: Tokens of the longest reply that was asked for.
+    """
+    message, ended = choice["message"], choice.get("finish_reason")
+    if (refusal := refusal_in(message)) is not None:
+        return Received(Unanswered(f"{REFUSED}{refusal}"), None, refusal)
+    text, cut = text_of(message.get("content")), longest if ended == "length" else None
+    words = words_of_message(message, text, cut=cut is not None)
+    if ended == "content_filter":
+        return Received(FILTERED, None, words)
+    if cut is None and not text.strip():
+        return Received(unsaid(message), True if way == WORDS else None, words)
+    said, wanted = spoken(text, prompt, template, cut=cut), False
+    if way == WORDS:
+        return Received(said, True, words)
+    if way in ALTERNATIVES:
+        tokens = (choice.get("logprobs") or {}).get("content") or ()
+        wanted = any(token.get("top_logprobs") for token in tokens)
+        value = p_yes(tokens, prompt.concepts[0])
+        begun = isinstance(said, tuple) and not isinstance(said[0], Unanswered)
+        said = said if value is None or not (cut is None or begun) else (value,)
+    elif (stated := stated_in(text, names_in(prompt))) is not None:
+        said, wanted = stated, True
+    # a reply that is cut, empty or a refusal tells nothing about what the server can do
+    silent = cut is not None or not text.strip() or declines(text)
+    return Received(said, wanted or (None if silent else False), words)
 
 
 def cut_off(longest: int) -> Unanswered:
@@ -103,23 +152,15 @@ def spoken(
 
 def stated_in(text: str, names: Sequence[str]) -> tuple[Value, ...] | None:
     """Return the probabilities under ``names`` in the JSON of a reply, or the last of it in its
-    words; None where there is none with such a name."""
-    for found in (text, *_OBJECT.findall(text)[-1:]):
+    words, where numbers may be text or per cent; None where there is none with such a name."""
+    for part in (text, *_OBJECT.findall(text)[-1:]):
         try:
-            values = stated(json.loads(found), names)
+            stated = json.loads(part)
         except (ValueError, RecursionError):
             continue
-        if values is not None:
-            return values
+        if isinstance(stated, Mapping) and not stated.keys().isdisjoint(names):
+            return tuple(probability(stated.get(name)) for name in names)
     return None
-
-
-def stated(said: object, names: Sequence[str]) -> tuple[Value, ...] | None:
-    """Return the probabilities under ``names`` of an object, where numbers may be text or per cent;
-    None where it has none of the names."""
-    if not isinstance(said, Mapping) or said.keys().isdisjoint(names):
-        return None
-    return tuple(probability(said.get(name)) for name in names)
 
 
 def probability(value: object) -> Value:
