@@ -8,9 +8,8 @@ from pydantic import Field, SerializeAsAny
 
 from ..datasets import Dataset
 from ..errors import InputError
-from ..models import REGISTRY, ModelUnderTest, adapted_model
+from ..models import REGISTRY, WORKED, ModelUnderTest, adapted_model
 from ..models.local.python import Output, as_model, load
-from ..models.network.http_json import name_of_url
 from ..models.workers.model import Workers
 from ..utils.options import arguments, at_base, options_of, parameters_of
 from .secrets import filled
@@ -52,7 +51,7 @@ class ModelSection(Kinds):
         with filled(self.values() if "keys" in taken else {}) as (values, keys):
             options = arguments(made, {**self.values(), **values}, base)
             own: dict[str, Any] = {"seed": self.seed, "version": self.version, "keys": keys or None}
-            own |= {"directory": base, "dataset": dataset, "captions": captions, **self.named()}
+            own |= {"directory": base, "dataset": dataset, "captions": captions, "name": self.name}
             context = {n: value for n, value in own.items() if n in taken and value is not None}
             model: ModelUnderTest = made(**context, **options)
         return model
@@ -62,10 +61,6 @@ class ModelSection(Kinds):
         options = options_of(REGISTRY.get(self.kind))
         paths = [getattr(self, each.name) for each in options if each.option.reads is at_base]
         return next(filter(None, reversed(paths)), None)  # weights stand behind their folder
-
-    def named(self) -> dict[str, Any]:
-        """The name as an argument, where there is one."""
-        return {} if self.name is None else {"name": self.name}
 
 
 WORKERS = [option.name for option in options_of(Workers)]
@@ -169,20 +164,6 @@ class LocalSection(ModelSection, Worked):
     """A model that computes where it runs."""
 
 
-class HttpSection(ModelSection):
-    """A server that takes and gives any JSON."""
-
-    url: str
-
-    def named(self) -> dict[str, Any]:
-        return {"name": self.name or name_of_url(self.url)}  # as written, before keys are in it
-
-
-LOCAL = ("onnx", "torch")
-ModelSection.special = {
-    "python": PythonSection,
-    "http": HttpSection,
-    **dict.fromkeys(LOCAL, LocalSection),
-}
+ModelSection.special = {"python": PythonSection, **dict.fromkeys(WORKED, LocalSection)}
 ModelSection.plug_in = PlugInSection
 ModelSpec = SerializeAsAny[ModelSection]

@@ -30,6 +30,11 @@ if TYPE_CHECKING:
 
 __getattr__, __dir__ = lazily(__name__)
 
+WORKED = {
+    "onnx": f"{__name__}.local.onnx:OnnxModel",
+    "torch": f"{__name__}.local.torch_network:torch_network",
+}
+"""Kinds of models that compute where they run, so that several workers may hold one."""
 REGISTRY = Registry(
     "model",
     "models",
@@ -44,8 +49,7 @@ REGISTRY = Registry(
         "inspect": f"{__name__}.network.inspect_model:InspectModel",
         "open-inference": f"{__name__}.network.open_inference:OpenInference",
         "http": f"{__name__}.network.http_json:HttpJson",
-        "onnx": f"{__name__}.local.onnx:OnnxModel",
-        "torch": f"{__name__}.local.torch_network:torch_network",
+        **WORKED,
     },
 )
 """Every kind of model that a SPEC.toml may name."""

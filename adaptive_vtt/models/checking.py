@@ -19,43 +19,35 @@ _LOGITS = (
     "for logits apply a sigmoid, or say output = 'logits' in [model] (in Python "
     "models.load(..., output='logits'); of onnx and open-inference activation = 'sigmoid')"
 )
-_NOTHING = "; does the function return what it computes?"
 
 
 def remedy_of_value(value: Any) -> str:
-    """``value``: what was given for P(yes) and is no probability."""
+    """What to do about a ``value`` that was given for P(yes) and is no probability."""
     if isinstance(value, str):
         return "; give a number per concept, not a word"
     try:
         number = float(value)
     except (TypeError, ValueError):
         return ""
-    if number != number:
+    if math.isnan(number):
         return "; look for 0 / 0, log(0) or an overflow in the model"
     percents = "for percents divide by 100; " if 1 < number <= 100 else ""
     return f"; {percents}{_LOGITS}"
 
 
 def remedy_of_shape(shape: Sequence[int], images: int, concepts: Sequence[str]) -> str:
-    """``shape``: what was given in place of images x concepts."""
+    """What to do about an array of this ``shape`` in place of images x concepts."""
     names = listed(concepts)
     if tuple(shape) == (len(concepts),) and images == 1:
-        return "; it is given a list of images: return a row for each, even for one"
+        return "it is given a list of images: return a row for each, even for one"
     if tuple(shape) == (images,):
-        return f"; return P(yes) of every concept ({names}) per image, not the likeliest alone"
+        return f"return P(yes) of every concept ({names}) per image, not the likeliest alone"
     if len(shape) == 2 and shape[0] == images:
         return (
-            f"; return the columns of the concepts {names}, in this order, and no others, or "
-            "choose what to ask about by concepts = [...] in [dataset]"
+            f"return the columns of the concepts {names}, in this order, and no others, or choose "
+            "what to ask about by concepts = [...] in [dataset]"
         )
-    return f"; return a row per image and a column per concept ({names})"
-
-
-def remedy_of_thing(said: Any, concepts: Sequence[str]) -> str:
-    """``said``: what was given in place of an array of numbers."""
-    if isinstance(said, dict):
-        return f"; return the values in the order of the concepts: {listed(concepts)}"
-    return "; return numbers, P(yes) of each concept"
+    return f"return a row per image and a column per concept ({names})"
 
 
 def name_of(model: ModelUnderTest) -> str:
@@ -141,51 +133,35 @@ def as_loss(said: Any, call: int) -> Answer:
 def check_answer(answer: object, prompt: Prompt, who: str) -> None:
     """Raises ModelError unless ``answer`` is an answer to ``prompt``."""
     where = f"sample {prompt.sample_id!r}, {prompt.relation} severity {prompt.severity}"
-    if not isinstance(answer, Answer | Unanswered):
-        raise ModelError(
-            f"{who}: expected Answer or Unanswered, got {type(answer).__name__} for {where}"
-        )
-    if not is_cost(answer.cost):
-        raise ModelError(
-            f"{who}: expected a cost that is finite and 0 or more, got {answer.cost!r:.40} for "
-            f"{where}"
-        )
-    if not 0 <= answer.unconfirmed <= answer.cost * (1 + 1e-9):
-        raise ModelError(
-            f"{who}: expected an unconfirmed part of the cost between 0 and {answer.cost:g}, got "
-            f"{answer.unconfirmed!r:.40} for {where}"
-        )
+
+    def check(right: bool, expected: str, got: object, place: str = where) -> None:
+        if not right:
+            raise ModelError(f"{who}: expected {expected}, got {got} for {place}")
+
+    is_answer = isinstance(answer, Answer | Unanswered)
+    check(is_answer, "Answer or Unanswered", type(answer).__name__)
+    assert isinstance(answer, Answer | Unanswered)
+    cost, unconfirmed = answer.cost, answer.unconfirmed
+    check(is_cost(cost), "a cost that is finite and 0 or more", f"{cost!r:.40}")
+    part = f"an unconfirmed part of the cost between 0 and {cost:g}"
+    check(0 <= unconfirmed <= cost * (1 + 1e-9), part, f"{unconfirmed!r:.40}")
     if isinstance(answer, Unanswered):
         return
-    if len(answer.values) != len(prompt.concepts):
-        raise ModelError(
-            f"{who}: expected {len(prompt.concepts)} values (one per concept), "
-            f"got {len(answer.values)} for {where}"
-        )
-    for concept, value in zip(prompt.concepts, answer.values, strict=True):
-        for half in (value.a, value.b) if isinstance(value, PairedAnswer) else (value,):
-            _check_value(half, prompt, who, f"{where}, concept {concept!r}")
-
-
-def _check_value(value: Value, prompt: Prompt, who: str, where: str) -> None:
-    if isinstance(value, Unanswered) or (isinstance(value, str) and prompt.asks):
-        return
-    if isinstance(value, np.ndarray):
-        _check_mask(value, prompt, f"{who}: {where}")
-    elif not _is_within(value, 1):
-        raise ModelError(
-            f"{who}: expected P(yes) between 0 and 1, got {value} for {where}"
-            f"{remedy_of_value(value)}"
-        )
-
-
-def _check_mask(value: npt.NDArray[Any], prompt: Prompt, where: str) -> None:
-    size = value.shape if prompt.image is None else prompt.image.shape[:2]
-    if value.dtype != np.bool_ or value.shape != size:
-        raise ModelError(
-            f"{where}: expected a mask of bool as large as the image, {size}, got "
-            f"{value.dtype} of shape {value.shape}"
-        )
+    count = len(prompt.concepts)
+    check(len(answer.values) == count, f"{count} values (one per concept)", len(answer.values))
+    size = None if prompt.image is None else prompt.image.shape[:2]
+    for concept, both in zip(prompt.concepts, answer.values, strict=True):
+        place = f"{where}, concept {concept!r}"
+        for value in (both.a, both.b) if isinstance(both, PairedAnswer) else (both,):
+            if isinstance(value, Unanswered) or (isinstance(value, str) and prompt.asks):
+                continue
+            if isinstance(value, np.ndarray):
+                mask = f"a mask of bool as large as the image, {size or value.shape}"
+                right = value.dtype == np.bool_ and value.shape == (size or value.shape)
+                check(right, mask, f"{value.dtype} of shape {value.shape}", place)
+            elif not _is_within(value, 1):
+                remedy = f"{place}{remedy_of_value(value)}"
+                check(False, "P(yes) between 0 and 1", value, remedy)
 
 
 def is_cost(value: object) -> bool:
@@ -206,14 +182,14 @@ def currency_of(models: Sequence[ModelDefaults], where: str) -> str | None:
 def one_currency(paid: Iterable[tuple[str, str]], where: str) -> str | None:
     """The currency that is the same in all of ``paid``, (currency, what is paid in it); None of
     none. Raises InputError as ``currency_of`` does."""
-    found = dict(paid)
-    if len(found) > 1:
-        told = " and ".join(f"{currency} of {name!r}" for currency, name in found.items())
+    names = dict(paid)
+    if len(names) > 1:
+        got = " and ".join(f"{currency} of {name!r}" for currency, name in names.items())
         raise InputError(
             f"{where}: currency: expected prices in one currency, as costs are added up, got "
-            f"{told}; convert the prices of one, and say its currency = ..."
+            f"{got}; convert the prices of one, and say its currency = ..."
         )
-    return next(iter(found), None)
+    return next(iter(names), None)
 
 
 def _is_within(value: object, most: float) -> bool:
@@ -223,7 +199,7 @@ def _is_within(value: object, most: float) -> bool:
         return False
 
 
-def to_answers(said: object, prompts: Sequence[Prompt], who: str) -> list[Answer]:
+def to_answers(returned: object, prompts: Sequence[Prompt], who: str) -> list[Answer]:
     """P(yes), n x C, masks, n x C x H x W, or n texts, as answers.
 
     Raises ModelError for anything else. Torch tensors are taken as the arrays they hold.
@@ -231,38 +207,37 @@ def to_answers(said: object, prompts: Sequence[Prompt], who: str) -> list[Answer
     Masks may come as one array or, of images that differ in size, as a list of n arrays
     C x H x W (H x W where there is one concept), of bool or of P(yes).
     """
-    said = without_torch(said)
-    parts = list(said) if isinstance(said, Sequence | np.ndarray) else []
-    in_words = bool(prompts) and bool(prompts[0].asks) and not isinstance(said, str)
-    if in_words and parts and all(isinstance(part, str) for part in parts):
-        if len(parts) != len(prompts):
-            raise ModelError(f"{who}: expected {len(prompts)} texts, got {len(parts)}")
-        return [Answer((str(part),)) for part in parts]
-    if in_words and all(part is None or isinstance(part, str) for part in parts):
-        raise ModelError(f"{who}: expected a list of {len(prompts)} texts, got {said!r:.80}")
+    returned = without_torch(returned)
+    parts = list(returned) if isinstance(returned, Sequence | np.ndarray) else []
+    count = len(prompts)
+    if prompts and prompts[0].asks and not isinstance(returned, str):
+        if parts and all(isinstance(part, str) for part in parts) and len(parts) == count:
+            return [Answer((str(part),)) for part in parts]
+        if all(part is None or isinstance(part, str) for part in parts):
+            raise ModelError(f"{who}: expected a list of {count} texts, got {returned!r:.80}")
     if parts and all(np.ndim(part) >= 2 for part in parts):
-        if len(parts) != len(prompts):
+        if len(parts) != count:
             shape = np.shape(parts[0])
-            rows = (len(prompts), 2)  # as scikit-learn's predict_proba of several outputs
-            forest = "; take [:, 1] of each, one column per concept" * (shape == rows)
+            # as scikit-learn's predict_proba of several outputs
+            forest = "; take [:, 1] of each, one column per concept" * (shape == (count, 2))
             raise ModelError(
-                f"{who}: expected masks of {len(prompts)} images, or an array n x C, got "
-                f"{len(parts)} arrays of shape {shape}{forest}"
+                f"{who}: expected masks of {count} images, or an array n x C, got {len(parts)} "
+                f"arrays of shape {shape}{forest}"
             )
         pairs = zip(parts, prompts, strict=True)
         return [Answer(_masks(np.asarray(part), prompt, who)) for part, prompt in pairs]
-    return table_to_answers(said, prompts, who)
+    return table_to_answers(returned, prompts, who)
 
 
-def without_torch(said: Any) -> Any:
+def without_torch(returned: Any) -> Any:
     """Torch tensors, also in lists, as arrays of their values; anything else as it is."""
     torch = sys.modules.get("torch")  # a tensor cannot exist before torch is imported
     if torch is None:
-        return said
-    if isinstance(said, torch.Tensor):
-        plain = said.detach().cpu()
+        return returned
+    if isinstance(returned, torch.Tensor):
+        plain = returned.detach().cpu()
         return (plain.float() if plain.dtype == torch.bfloat16 else plain).numpy()
-    return [*map(without_torch, said)] if isinstance(said, list | tuple) else said
+    return [*map(without_torch, returned)] if isinstance(returned, list | tuple) else returned
 
 
 def _masks(part: npt.NDArray[Any], prompt: Prompt, who: str) -> tuple[Value, ...]:
@@ -292,25 +267,28 @@ def table_to_answers(table: object, prompts: Sequence[Prompt], who: str) -> list
     Raises ModelError for any other shape.
     """
     concepts = prompts[0].concepts
+    expected = (len(prompts), len(concepts))
     try:
         values = np.asarray(table, dtype=float)
     except (TypeError, ValueError) as error:
+        remedy = "return numbers, P(yes) of each concept"
+        if isinstance(table, dict):
+            remedy = f"return the values in the order of the concepts: {listed(concepts)}"
         raise ModelError(
-            f"{who}: expected an array of numbers, got {type(table).__name__} ({one_line(error)})"
-            f"{remedy_of_thing(table, concepts)}"
+            f"{who}: expected an array of numbers, got {type(table).__name__} ({one_line(error)}); "
+            f"{remedy}"
         ) from None
-    expected = (len(prompts), len(concepts))
     if values.shape == expected[:1] and len(concepts) == 1:
         values = values[:, None]
-    if values.shape != expected and prompts[0].asks and table is not None:
+    if values.shape == expected:
+        return [Answer(tuple(row)) for row in values.tolist()]
+    if table is None:
+        got = "None; does the function return what it computes?"
+    elif prompts[0].asks:
         raise ModelError(
             f"{who}: expected a list of texts, one per image ({len(prompts)}), got an array of "
             f"shape {values.shape}; return in words what is asked for, such as captions"
         )
-    if values.shape != expected:
-        remedy = remedy_of_shape(values.shape, len(prompts), concepts)
-        got = f"shape {values.shape}{remedy}" if table is not None else f"None{_NOTHING}"
-        raise ModelError(
-            f"{who}: expected an array of shape {expected} (images x concepts), got {got}"
-        )
-    return [Answer(tuple(row)) for row in values.tolist()]
+    else:
+        got = f"shape {values.shape}; {remedy_of_shape(values.shape, len(prompts), concepts)}"
+    raise ModelError(f"{who}: expected an array of shape {expected} (images x concepts), got {got}")

@@ -1,10 +1,9 @@
 """Two models asked the same: every prompt goes to both, and both answers come back as one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
 from itertools import count
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol, TypeVar
 
 from ..errors import InputError, ModelError
 from ..journal.facts import WayFacts
@@ -21,6 +20,7 @@ from .base import (
 from .checking import check_answer, checked, currency_of, name_of
 
 Said = Answer | Unanswered
+T = TypeVar("T")
 Side = Literal["a", "b"]
 BETWEEN = " / "
 """The names of two models."""
@@ -48,7 +48,8 @@ class Pair(ModelDefaults):
 
     def __init__(self, a: ModelUnderTest, b: ModelUnderTest) -> None:
         self.a, self.b = adapted_model(a), adapted_model(b)
-        for model in (self.a, self.b):
+        self.sides: dict[Side, ModelDefaults] = {"a": self.a, "b": self.b}
+        for model in self.sides.values():
             if isinstance(model, BatchModel):
                 raise InputError(
                     "versus: expected models that are asked one call at a time, got "
@@ -73,7 +74,7 @@ class Pair(ModelDefaults):
 
     @property
     def most_cost(self) -> float | None:  # type: ignore[override]  # rises where theirs do
-        costs = [model.most_cost for model in (self.a, self.b)]
+        costs = [model.most_cost for model in self.sides.values()]
         return None if None in costs else sum(cost or 0.0 for cost in costs)
 
     @property
@@ -87,20 +88,17 @@ class Pair(ModelDefaults):
     @property
     def price_guess(self) -> PriceGuess | None:  # type: ignore[override]  # follows from theirs
         """The sum of both; a model whose calls all cost the same counts with the most they can."""
-        if not self.prices_known or {self.a.price_guess, self.b.price_guess} == {None}:
-            return None
-        a, b = (m.price_guess or PriceGuess(m.most_cost or 0.0) for m in (self.a, self.b))
-        return a + b
+        return self._guess(lambda model: model.price_guess)
 
     @property
     def dear_guess(self) -> PriceGuess | None:  # type: ignore[override]  # follows from theirs
         """The sum of both, as ``price_guess``."""
-        if self.price_guess is None:
+        return self._guess(lambda model: model.dear_guess or model.price_guess)
+
+    def _guess(self, of: Callable[[ModelDefaults], PriceGuess | None]) -> PriceGuess | None:
+        if not self.prices_known or {self.a.price_guess, self.b.price_guess} == {None}:
             return None
-        a, b = (
-            m.dear_guess or m.price_guess or PriceGuess(m.most_cost or 0.0)
-            for m in (self.a, self.b)
-        )
+        a, b = (of(model) or PriceGuess(model.most_cost or 0.0) for model in self.sides.values())
         return a + b
 
     @property
@@ -120,31 +118,29 @@ class Pair(ModelDefaults):
 
     def protocol(self) -> JsonObject:
         a, b = self.a.protocol(), self.b.protocol()
-        return {name: told for name, told in a.items() if name in b and b[name] == told}
+        return {name: a[name] for name in a.keys() & b.keys() if a[name] == b[name]}
 
     def statistics(self) -> JsonObject | None:
-        told = {"a": self.a.statistics(), "b": self.b.statistics()}
-        return told if any(told.values()) else None
+        both: JsonObject = {side: model.statistics() for side, model in self.sides.items()}
+        return both if any(both.values()) else None
 
     def elicitation(self) -> dict[str, WayFacts]:
-        sides = {"a": self.a.elicitation(), "b": self.b.elicitation()}
-        return {side: ways[""] for side, ways in sides.items() if "" in ways}
+        return _by_side({side: model.elicitation() for side, model in self.sides.items()})
 
     def keep_to(self, ways: Mapping[str, WayFacts]) -> None:
-        for side, model in (("a", self.a), ("b", self.b)):
+        for side, model in self.sides.items():
             model.keep_to({"": ways[side]} if side in ways else {})
 
     def bounds(self) -> dict[str, tuple[int, int]]:
-        sides = {"a": self.a.bounds(), "b": self.b.bounds()}
-        return {side: bounds[""] for side, bounds in sides.items() if "" in bounds}
+        return _by_side({side: model.bounds() for side, model in self.sides.items()})
 
     def keep_bounds(self, bounds: Mapping[str, tuple[int, int]]) -> None:
-        for side, model in (("a", self.a), ("b", self.b)):
+        for side, model in self.sides.items():
             model.keep_bounds({"": bounds[side]} if side in bounds else {})
 
     def check_key(self) -> None:
-        self.a.check_key()
-        self.b.check_key()
+        for model in self.sides.values():
+            model.check_key()
 
     def close(self) -> None:
         try:
@@ -153,31 +149,41 @@ class Pair(ModelDefaults):
             self.b.close()
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Said]:
-        said = [self._received(side, prompts) for side in ("a", "b")]
-        return [self._whole(*three) for three in zip(prompts, *said, strict=True)]
+        answers = [self._received(side, prompts) for side in self.sides]
+        return [self._whole(*three) for three in zip(prompts, *answers, strict=True)]
 
-    def _received(self, side: Any, prompts: Sequence[Prompt]) -> list[Said]:
+    def _received(self, side: Side, prompts: Sequence[Prompt]) -> list[Said]:
         """What one model says, asked only about what it was not heard of before."""
-        found = [self._taken(side, prompt) for prompt in prompts]
-        missing = [prompt for prompt, said in zip(prompts, found, strict=True) if said is None]
-        fresh = iter(checked(getattr(self, side), missing) if missing else ())
-        answers = [next(fresh) if said is None else said for said in found]
-        for prompt, said in zip(prompts, answers, strict=True):
-            self._keep(side, prompt, said)
+        kept = [self._taken(side, prompt) for prompt in prompts]
+        missing = [prompt for prompt, answer in zip(prompts, kept, strict=True) if answer is None]
+        fresh = iter(checked(self.sides[side], missing) if missing else ())
+        answers = [next(fresh) if answer is None else answer for answer in kept]
+        for prompt, answer in zip(prompts, answers, strict=True):
+            self._keep(side, prompt, answer)
         return answers
 
     def _taken(self, side: Side, prompt: Prompt) -> Said | None:
         return None if self.halves is None else self.halves.take(side, prompt)
 
-    def _keep(self, side: Side, prompt: Prompt, said: Said) -> None:
+    def _keep(self, side: Side, prompt: Prompt, answer: Said) -> None:
         if self.halves is not None:
-            self.halves.keep(side, prompt, said)
+            self.halves.keep(side, prompt, answer)
 
     def _whole(self, prompt: Prompt, a: Said, b: Said) -> Answer:
-        found = joined(prompt, a, b)
+        """Both answers as one. Raises ModelError for one that is none."""
+        for answer, name in ((a, "model A"), (b, "model B")):
+            check_answer(answer, prompt, name)
+        values = zip(_values(a, prompt), _values(b, prompt), strict=True)
+        replies = [f"{name}: {one.reply}" for name, one in (("A", a), ("B", b)) if one.reply]
+        whole = Answer(
+            tuple(PairedAnswer(*two) for two in values),
+            a.cost + b.cost,
+            a.unconfirmed + b.unconfirmed,
+            "\n".join(replies),
+        )
         if self.halves is not None:
             self.halves.done(prompt)
-        return found
+        return whole
 
 
 class ConcurrentPair(Pair):
@@ -186,16 +192,16 @@ class ConcurrentPair(Pair):
 
     def __init__(self, a: ModelUnderTest, b: ModelUnderTest) -> None:
         super().__init__(a, b)
-        self._several = [m for m in (self.a, self.b) if isinstance(m, ConcurrentModel)]
+        self._several = [m for m in self.sides.values() if isinstance(m, ConcurrentModel)]
         self.adapts = self.a.adapts or self.b.adapts
-        self._threads = {side: ThreadPoolExecutor(1) for side in ("a", "b")}
+        self._threads = {side: ThreadPoolExecutor(1) for side in self.sides}
 
     @property
     def in_flight(self) -> int:
         return min(model.in_flight for model in self._several)
 
     def submit(self, prompt: Prompt) -> "Future[Said]":
-        both = self._sent("a", prompt), self._sent("b", prompt)
+        both = [self._sent(side, prompt) for side in self.sides]
         together: Future[Said] = Future()
         together.set_running_or_notify_cancel()
         ended = count(1)
@@ -220,26 +226,25 @@ class ConcurrentPair(Pair):
             thread.shutdown(wait=False, cancel_futures=True)
 
     def _sent(self, side: Side, prompt: Prompt) -> "Future[Said]":
-        found = self._taken(side, prompt)
-        if found is not None:
-            done: Future[Said] = Future()
-            done.set_result(found)
-            return done
-        model: Any = getattr(self, side)
+        sent: Future[Said] = Future()
+        if (kept := self._taken(side, prompt)) is not None:
+            sent.set_result(kept)
+            return sent
+        model = self.sides[side]
         try:
             if isinstance(model, ConcurrentModel):
                 sent = model.submit(prompt)
             else:
                 sent = self._threads[side].submit(lambda: checked(model, [prompt])[0])
         except Exception as error:  # the other model may be asked already
-            sent = Future()
             sent.set_exception(error)
-        sent.add_done_callback(partial(self._came, side, prompt))
-        return sent
 
-    def _came(self, side: Side, prompt: Prompt, sent: "Future[Said]") -> None:
-        if not sent.cancelled() and sent.exception() is None:
-            self._keep(side, prompt, sent.result())
+        def came(sent: "Future[Said]") -> None:
+            if not sent.cancelled() and sent.exception() is None:
+                self._keep(side, prompt, sent.result())
+
+        sent.add_done_callback(came)
+        return sent
 
 
 def pair(a: ModelUnderTest, b: ModelUnderTest) -> Pair:
@@ -248,19 +253,13 @@ def pair(a: ModelUnderTest, b: ModelUnderTest) -> Pair:
     return (ConcurrentPair if several else Pair)(a, b)
 
 
-def joined(prompt: Prompt, a: Said, b: Said) -> Answer:
-    """Both answers as one. Raises ModelError for one that is none."""
-    for said, name in ((a, "model A"), (b, "model B")):
-        check_answer(said, prompt, name)
-    values = zip(_values(a, prompt), _values(b, prompt), strict=True)
-    unconfirmed = a.unconfirmed + b.unconfirmed
-    replies = [f"{name}: {said.reply}" for name, said in (("A", a), ("B", b)) if said.reply]
-    paired = tuple(PairedAnswer(*two) for two in values)
-    return Answer(paired, a.cost + b.cost, unconfirmed, "\n".join(replies))
+def _values(answer: Said, prompt: Prompt) -> tuple[Value, ...]:
+    return (answer,) * len(prompt.concepts) if isinstance(answer, Unanswered) else answer.values
 
 
-def _values(said: Said, prompt: Prompt) -> tuple[Value, ...]:
-    return (said,) * len(prompt.concepts) if isinstance(said, Unanswered) else said.values
+def _by_side(facts: Mapping[Side, Mapping[str, T]]) -> dict[str, T]:
+    """What models say of themselves, by "", under their sides."""
+    return {side: of[""] for side, of in facts.items() if "" in of}
 
 
 def _joined_text(a: str | None, b: str | None) -> str | None:

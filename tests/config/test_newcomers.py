@@ -202,7 +202,7 @@ def test_a_model_that_raises_is_shown_by_its_own_last_line(tmp_path: Path) -> No
         ("import sys\nsys.exit('no GPU')\n", r"cannot import .*SystemExit: no GPU at .*line 2"),
         (
             "class predict:\n    pass\n",
-            r"got the class predict; name an object made of it, or say k",
+            r"got the class predict; name an object made of it, predict",
         ),
         (
             "predict = 3\n",

@@ -57,22 +57,24 @@ def space(**options: Any) -> QuestionSpace:
     return QuestionSpace(tiny_dataset(12, 2), ["identity", "rotation"], **options)
 
 
-CERTIFIED: dict[str, Any] = {"half_width": 0.2, "targets": ["overall", "relations"]}
+CERTIFIED: dict[str, Any] = {"half_width": 0.01, "targets": ["overall", "relations"]}
+PLAIN: dict[str, Any] = {"strategy": "random", "surrogate": False}
+"""What is drawn matters to most of these tests not at all."""
 
 
-@pytest.mark.parametrize("in_flight", [1, 4, 100])
+@pytest.mark.parametrize("in_flight", [1, 100])
 def test_everything_is_asked_once_with_at_most_so_many_in_flight(in_flight: int) -> None:
     model = Busy(in_flight)
-    result = Audit(space(), model, budget=50).run()
+    result = Audit(space(), model, budget=30, **PLAIN).run()
     assert model.most <= in_flight
-    assert len(model.asked) == len(set(model.asked)) == result.calls == 50
+    assert len(model.asked) == len(set(model.asked)) == result.calls == 30
     assert result.waiting == 0
 
 
 def test_sources_come_first_with_many_in_flight_too() -> None:
     model = Busy(6)
-    result = Audit(space(oracle=Consistency()), model, budget=40).run()
-    assert len(model.asked) == len(set(model.asked)) == result.calls <= 40
+    result = Audit(space(oracle=Consistency()), model, budget=30, **PLAIN).run()
+    assert len(model.asked) == len(set(model.asked)) == result.calls <= 30
     for name, relation, severity, concepts in model.asked:
         if relation != "identity":
             source = (name, "identity", 0, concepts)
@@ -87,7 +89,7 @@ def test_where_one_call_fails_the_others_are_kept_and_paid_once(
 ) -> None:
     first = Busy(5)
     first.fails_at, first.failure = 9, failure
-    options = {"budget": 30, **CERTIFIED, "half_width": 0.01}
+    options = {"budget": 20, **CERTIFIED, "surrogate": False}
     with (
         Audit(space(), first, journal=tmp_path / "j.db", **options) as audit,
         pytest.raises(ModelError, match="gone"),
@@ -103,14 +105,13 @@ def test_where_one_call_fails_the_others_are_kept_and_paid_once(
         result = audit.run()
         verify(audit.journal)
     assert not set(first.asked) & set(second.asked)
-    assert result.calls == 30
+    assert result.calls == 20
 
 
-@pytest.mark.parametrize("in_flight", [3, pytest.param(7, marks=pytest.mark.slow)])
 def test_what_is_drawn_follows_from_the_answers_and_not_from_when_they_came(
-    tmp_path: Path, in_flight: int
+    tmp_path: Path,
 ) -> None:
-    options = {"budget": 28, **CERTIFIED, "half_width": 0.05}
+    in_flight, options = 3, {"budget": 18, **CERTIFIED, "half_width": 0.05}
 
     class Slow(Busy):
         """Answers the oldest first."""
@@ -125,7 +126,7 @@ def test_what_is_drawn_follows_from_the_answers_and_not_from_when_they_came(
     other = Audit(space(), Slow(in_flight), **options)
     other.run()
     cut = Busy(in_flight)
-    cut.fails_at = 23
+    cut.fails_at = 13
     with (
         Audit(space(), cut, journal=tmp_path / "j.db", **options) as audit,
         pytest.raises(ModelError, match="gone"),
@@ -143,11 +144,10 @@ def test_what_is_drawn_follows_from_the_answers_and_not_from_when_they_came(
 # -- money ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("in_flight", [1, 8])
-@pytest.mark.parametrize("cap", [1.0, 7.3, 20.0])
+@pytest.mark.parametrize(("in_flight", "cap"), [(1, 7.3), (8, 1.0), (8, 20.0)])
 def test_a_cap_on_cost_is_never_exceeded(in_flight: int, cap: float) -> None:
     model = Busy(in_flight, price=lambda n: (n * 0.37) % 1.0)  # at most 1 each, mostly less
-    result = Audit(space(), model, max_cost=cap).run()
+    result = Audit(space(), model, max_cost=cap, **PLAIN).run()
     assert result.cost <= cap
     assert result.cost + 1 > cap  # and is used up as far as another call might have fitted
     assert result.reason is not None
@@ -155,10 +155,11 @@ def test_a_cap_on_cost_is_never_exceeded(in_flight: int, cap: float) -> None:
 
 
 def test_calls_lost_in_an_interruption_count_against_the_cap(tmp_path: Path) -> None:
-    with Audit(space(), ScriptedModel(), max_cost=10, journal=tmp_path / "j.db") as audit:
+    options = {"max_cost": 10, "journal": tmp_path / "j.db", **PLAIN}
+    with Audit(space(), ScriptedModel(), **options) as audit:
         calls = audit.ask(4)  # may have been paid for, nobody knows
         audit.tell(calls[0], [0.5, 0.5])
-    with Audit(space(), ScriptedModel(), max_cost=10, journal=tmp_path / "j.db") as audit:
+    with Audit(space(), ScriptedModel(), **options) as audit:
         result = audit.run()
         assert audit.journal.facts()["interrupted"] == 3
     assert result.cost == 7  # 1 + 6; 3 more may have been charged
@@ -169,9 +170,6 @@ def test_a_cap_needs_prices() -> None:
         Audit(space(), PythonModel(lambda images: [], name="f"), max_cost=5)
     with pytest.raises(InputError, match="max_cost: expected a number above 0, got -1"):
         Audit(space(), ScriptedModel(), max_cost=-1)
-
-
-def test_a_cap_below_a_single_call_is_refused() -> None:
     with pytest.raises(InputError, match=r"max_cost: expected at least 1, .*'scripted'.* got 0.5"):
         Audit(space(), ScriptedModel(), max_cost=0.5)
 
@@ -194,7 +192,7 @@ class Vague(Combined):
 @pytest.mark.slow
 def test_answers_on_their_way_are_kept_when_drawing_is_interrupted(tmp_path: Path) -> None:
     first = Busy(6)
-    options = {"budget": 40, **CERTIFIED, "half_width": 0.01}
+    options = {"budget": 40, **CERTIFIED}
     with (
         Audit(space(), first, strategy=Vague(), journal=tmp_path / "j.db", **options) as audit,
         pytest.raises(KeyboardInterrupt),
@@ -216,13 +214,13 @@ def test_one_bad_answer_does_not_cost_the_others(tmp_path: Path) -> None:
             return Answer((float("nan"), 0.5)) if len(self.asked) == 9 else said
 
     model = Once(6)
-    with Audit(space(), model, budget=40, journal=tmp_path / "j.db") as audit:
+    with Audit(space(), model, budget=20, journal=tmp_path / "j.db", **PLAIN) as audit:
         with pytest.raises(ModelError, match="expected P\\(yes\\) between 0 and 1, got nan"):
             audit.run()
         assert len(audit.journal.calls()) == len(model.asked) - 1
         assert audit.interrupted == 1
-        assert audit.run().calls == 40  # goes on, and asks that one again
-    assert len(model.asked) == 41
+        assert audit.run().calls == 20  # goes on, and asks that one again
+    assert len(model.asked) == 21
 
 
 def test_one_answer_that_cannot_be_judged_does_not_cost_the_others() -> None:
@@ -236,17 +234,17 @@ def test_one_answer_that_cannot_be_judged_does_not_cost_the_others() -> None:
             return super().judge(*case)
 
     model = ScriptedModel()
-    audit = Audit(space(oracle=Moody()), model, budget=30, batch=4)
+    audit = Audit(space(oracle=Moody()), model, budget=20, batch=4, **PLAIN)
     with pytest.raises(RuntimeError, match="the judge is out"):
         audit.run()
     assert len(audit.journal.calls()) == len(model.asked) - 1
-    assert audit.run().calls == 30
-    assert len(model.asked) == 31
+    assert audit.run().calls == 20
+    assert len(model.asked) == 21
 
 
 def test_a_cap_holds_over_calls_that_never_come_back() -> None:
     model = Busy(4)
-    audit = Audit(space(), model, max_cost=10)
+    audit = Audit(space(), model, max_cost=10, **PLAIN)
     for fails_at in (2, 4, 6, 8, 10, 12):
         model.fails_at = fails_at
         try:
@@ -256,20 +254,16 @@ def test_a_cap_holds_over_calls_that_never_come_back() -> None:
     assert audit.cost + audit.interrupted <= 10
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("before", "after"), [(2, 8), (8, 2), (3, 3)])
+@pytest.mark.parametrize(("before", "after"), [(2, 8), (8, 2)])
 def test_calls_in_flight_may_change_from_one_run_to_the_next(
     tmp_path: Path, before: int, after: int
 ) -> None:
     first = Busy(before)
-    first.fails_at = 15
-    options = {"budget": 50, **CERTIFIED, "half_width": 0.01, "surrogate": False}
-    with (
-        Audit(space(), first, journal=tmp_path / "j.db", **options) as audit,
-        pytest.raises(ModelError),
-    ):
+    first.fails_at = 9
+    options = {"budget": 20, "journal": tmp_path / "j.db", **CERTIFIED, "surrogate": False}
+    with Audit(space(), first, **options) as audit, pytest.raises(ModelError):
         audit.run()
-    with Audit(space(), Busy(after), journal=tmp_path / "j.db", **options) as audit:
+    with Audit(space(), Busy(after), **options) as audit:
         result = audit.run()
         verify(audit.journal)
-    assert (result.calls, result.reason) == (50, "50 calls were made")
+    assert (result.calls, result.reason) == (20, "20 calls were made")

@@ -43,13 +43,7 @@ def whole(path: Path) -> None:
     torch.save(network(), path)
 
 
-def dumped(path: Path) -> None:
-    pytest.importorskip("joblib").dump(estimator(), path)
-
-
-@pytest.mark.parametrize(
-    ("name", "make"), [("net.pt", scripted), ("net.pth", whole), ("net.joblib", dumped)]
-)
+@pytest.mark.parametrize(("name", "make"), [("net.pt", scripted), ("net.pth", whole)])
 def test_the_model_that_init_wraps_is_audited(name: str, make: Any, tmp_path: Path) -> None:
     make(tmp_path / name)
     data, spec = str(images(tmp_path / "data")), str(tmp_path / "spec" / "SPEC.toml")

@@ -84,9 +84,15 @@ def ask(model: Any, prompts: list[Prompt] = PROMPTS, **options: Any) -> list[Ans
         return checked(endpoint, prompts)
 
 
-@pytest.mark.parametrize("binary", [False, True], ids=["json", "binary"])
-@pytest.mark.parametrize("datatype", TYPES)
-@pytest.mark.parametrize("shape", [(-1, 3, -1, -1), (1, 5, 4, 3)], ids=["NCHW", "NHWC"])
+@pytest.mark.parametrize(
+    ("shape", "datatype", "binary"),
+    [
+        ((-1, 3, -1, -1), "FP32", False),
+        ((-1, 3, -1, -1), "UINT8", True),
+        ((1, 5, 4, 3), "FP64", True),
+        ((1, 5, 4, 3), "UINT8", False),
+    ],
+)
 def test_tensors_arrive_as_the_model_takes_them(
     shape: tuple[int, ...], datatype: str, binary: bool
 ) -> None:

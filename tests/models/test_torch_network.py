@@ -19,8 +19,8 @@ from tests.helpers.torch_networks import PLAIN, SHOWN, prompts, said
 
 
 def network(folder: Path, name: str, **given: Any) -> Any:
-    given = {"preprocessing": PLAIN, **given}
-    return torch_network(tiny.hub(folder), function=name, **given)
+    prepare = Preset(**given.pop("preprocessing", PLAIN))
+    return torch_network(tiny.hub(folder), function=name, preprocessing=prepare, **given)
 
 
 def test_a_polyp_segmenter_gives_the_mask_of_the_output_that_is_named(tmp_path: Path) -> None:

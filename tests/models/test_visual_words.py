@@ -27,7 +27,7 @@ from adaptive_vtt.utils.random_streams import generator
 from tests.helpers.loopback import Said, serving
 
 NAMES = [relation.name for relation in relations()]
-COUNT = 60
+COUNT = 12
 FREE = [TEMPLATES[name] for name in ("zero-shot", "chain-of-thought", "few-shot", "medtest")]
 """Templates of questions without options."""
 
@@ -65,17 +65,13 @@ def prompts(name: str, data: TableDataset) -> list[Prompt]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("template", FREE, ids=lambda template: template.name)
-def test_every_visual_prompt_is_another_prompt_than_the_plain_image(
-    name: str, template: Template
-) -> None:
+def test_every_visual_prompt_is_another_prompt_than_the_plain_image(name: str) -> None:
     data = dataset()
-    pairs = list(zip(prompts("identity", data), prompts(name, data), strict=True))
-    assert len(pairs) == COUNT
-    assert all(template.render(plain) != template.render(made) for plain, made in pairs)
-    told = [made.words for _, made in pairs]
-    assert all(words in template.render(made) for words, (_, made) in zip(told, pairs, strict=True))
-    assert not any("polyp" in words for words in told), "where to look, and not what is there"
+    for plain, made in zip(prompts("identity", data), prompts(name, data), strict=True):
+        assert "polyp" not in made.words  # where to look, and not what is there
+        for template in FREE:
+            assert template.render(plain) != template.render(made)
+            assert made.words in template.render(made)
 
 
 @pytest.mark.parametrize(

@@ -72,14 +72,13 @@ def empty(request: dict[str, Any]) -> Any:
     return completion("Yes", logprobs={"content": None, "refusal": None})
 
 
-@pytest.mark.parametrize("batch", [False, True])
 @pytest.mark.parametrize(
-    ("reply", "value", "calls", "found"),
+    ("reply", "value", "calls", "found", "batch"),
     [
-        (schema_only, 0.3, 2, {"logprobs": "missing"}),
-        (words_only, 1.0, 3, {"logprobs": "missing", "structured": "missing"}),
-        (hard, 1.0, 3, {"logprobs": "missing", "structured": "missing"}),
-        (empty, 1.0, 3, {"logprobs": "missing", "structured": "missing"}),
+        (schema_only, 0.3, 2, {"logprobs": "missing"}, False),
+        (words_only, 1.0, 3, {"logprobs": "missing", "structured": "missing"}, True),
+        (hard, 1.0, 3, {"logprobs": "missing", "structured": "missing"}, False),
+        (empty, 1.0, 3, {"logprobs": "missing", "structured": "missing"}, False),
     ],
 )
 def test_what_did_not_come_is_asked_for_in_another_way_and_paid_for(
@@ -163,10 +162,19 @@ def test_a_request_refused_in_every_way_that_is_allowed_is_quoted():
     assert model.elicitation() == {}  # nothing is left out that was not at fault
 
 
-@pytest.mark.parametrize("batch", [False, True])
-@pytest.mark.parametrize("status", [400, 403, 404, 415, 422, 501])
-@pytest.mark.parametrize("words", ["{name} is not taken", "bad request"])
-@pytest.mark.parametrize("name", ["temperature", "max_tokens", "seed"])
+@pytest.mark.parametrize(
+    ("name", "words", "status", "batch"),
+    [
+        ("temperature", "{name} is not taken", 400, False),
+        ("temperature", "bad request", 422, True),
+        ("temperature", "bad request", 403, False),
+        ("max_tokens", "{name} is not taken", 404, True),
+        ("max_tokens", "bad request", 501, False),
+        ("max_tokens", "bad request", 400, True),
+        ("seed", "{name} is not taken", 415, False),
+        ("seed", "bad request", 404, False),
+    ],
+)
 def test_an_option_that_is_refused_is_left_out_at_no_cost_and_kept_so(
     name: str, words: str, status: int, batch: bool
 ):

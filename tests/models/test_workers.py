@@ -1,11 +1,13 @@
 """Models held by worker processes: the same answers and rows, whoever dies."""
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,11 +16,12 @@ import pytest
 
 from adaptive_vtt.config import parse_spec
 from adaptive_vtt.config.building import build_model, model_of
-from adaptive_vtt.errors import InputError, ModelError
+from adaptive_vtt.errors import InputError
 from adaptive_vtt.models import Workers, load
 from adaptive_vtt.models.base import ModelUnderTest
 from adaptive_vtt.models.checking import checked
 from adaptive_vtt.models.workers.holding import STATED
+from adaptive_vtt.models.workers.places import Died, LocalProcess
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.testing.contracts import ModelContract
 from tests.helpers.worked import Mortal, audit, mortal, poisoned, prompts, rows, space
@@ -47,17 +50,17 @@ def forever(images):
     time.sleep(600)
 
 
-def fatal(images):
-    os.kill(os.getpid(), signal.SIGSEGV)
+class Euros(ScriptedModel):
+    """Dies of the first prompt it is ever asked about, in whatever process."""
 
+    currency, tells_losses = "EUR", True
 
-def brittle(images):
-    """Dies of the first image it is ever asked about, in whatever process."""
-    try:
-        open(os.environ["ONCE"], "x").close()
-    except FileExistsError:
-        return brightness(images)
-    os._exit(3)
+    def ask(self, prompts):
+        try:
+            open(os.environ["ONCE"], "x").close()
+        except FileExistsError:
+            return super().ask(prompts)
+        os.kill(os.getpid(), signal.SIGSEGV)
 
 
 class Wrong:
@@ -70,10 +73,7 @@ class Wrong:
     submit = ask
 
 
-wrong = Wrong()
-scripted = ScriptedModel(refuse=0.2)
-euros = ScriptedModel()
-euros.currency, euros.tells_losses = "EUR", True
+wrong, euros = Wrong(), Euros()
 '''
 
 
@@ -97,7 +97,7 @@ class Shared(Workers):
 @pytest.fixture(scope="module")
 def two(folder: Path) -> Iterator[Workers]:
     """Two processes that hold ``uneven``."""
-    model = Shared(f"{folder}/model.py:uneven", 2)
+    model = Shared(f"{folder}/model.py:uneven", 2, in_flight=8)
     yield model
     model.end()
 
@@ -120,14 +120,30 @@ def test_workers_say_what_the_model_says(two: Workers, folder: Path) -> None:
     assert (two.name, two.answers) == (f"{folder}/model.py:uneven", "all")
 
 
-def test_workers_say_all_that_the_model_says_of_itself(folder: Path) -> None:
-    """Its currency was not told: what it cost counted as US dollars."""
+def test_a_call_that_a_process_died_of_is_asked_again_and_may_cost_as_often(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ONCE", str(tmp_path / "once"))
     model, here = Workers(f"{folder}/model.py:euros", 1), ScriptedModel()
     assert (model.currency, model.tells_losses) == ("EUR", True)
     assert (model.most_cost, model.most_attempts) == (3 * here.most_cost, 3)  # asked three times
     same = STATED - {"currency", "tells_losses", "most_cost", "most_attempts"}
     assert {n: getattr(model, n) for n in same} == {n: getattr(here, n) for n in same}
+    answers, expected = checked(model, prompts(3)), checked(here, prompts(3))
+    assert [a.cost for a in answers] == [2.0, 1.0, 1.0]
+    assert [replace(a, cost=1.0, unconfirmed=0.0) for a in answers] == expected
+    assert model.statistics() == {"workers": 1, "workers_died": 1}
     model.close()
+
+
+def test_a_process_that_died_says_how(folder: Path) -> None:
+    process = LocalProcess(pickle.dumps(partial(load, f"{folder}/model.py:euros")))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ONCE", str(folder / "of_one_process"))
+        process.start()
+    with pytest.raises(Died, match="was ended by SIGSEGV"):
+        process.ask(prompts(1))
+    process.close()
 
 
 @pytest.mark.slow
@@ -203,23 +219,6 @@ def test_what_is_no_model_for_workers_is_refused(folder: Path, name: str, messag
     made = partial(load, f"{folder}/model.py:{name}")
     with pytest.raises(InputError, match=message):
         mortal([Mortal(poisoned, made)])
-
-
-def test_an_error_says_how_the_workers_ended_and_of_what(folder: Path) -> None:
-    with Workers(f"{folder}/model.py:fatal", 1) as model:
-        expected = r"the last was ended by SIGSEGV \(asked about sample 's0', identity severity 0\)"
-        with pytest.raises(ModelError, match=expected):
-            model.ask(prompts(1))
-
-
-def test_a_call_that_a_process_died_of_is_asked_again(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ONCE", str(tmp_path / "once"))
-    with Workers(f"{folder}/model.py:brittle", 1) as model:
-        here = load(f"{folder}/model.py:brightness")
-        assert checked(model, prompts(3)) == checked(here, prompts(3))
-        assert model.statistics() == {"workers": 1, "workers_died": 1}
 
 
 def test_what_cannot_be_sent_to_a_process_is_refused() -> None:

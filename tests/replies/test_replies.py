@@ -44,14 +44,19 @@ def read(reply: str, concept: str = "polyp") -> str:
     return "-" if isinstance(value, Unanswered) else SIDES[value]
 
 
-@pytest.mark.parametrize(("reply", "right", "concept", "style"), YES_NO)
-def test_yes_and_no_are_read(reply: str, right: str, concept: str, style: str) -> None:
-    assert read(reply, concept) == right, style
+def test_yes_and_no_are_read() -> None:
+    readings = [(reply, style, right, read(reply, of)) for reply, right, of, style in YES_NO]
+    assert [row for row in readings if row[2] != row[3]] == []
+    assert len(readings) > 200
 
 
-@pytest.mark.parametrize(("reply", "right", "options", "style"), CHOICES)
-def test_choices_are_read(reply: str, right: str, options: str, style: str) -> None:
-    assert (extract(reply, options.split("|")).letter or "-") == right, style
+def test_choices_are_read() -> None:
+    readings = [
+        (reply, style, right, extract(reply, options.split("|")).letter or "-")
+        for reply, right, options, style in CHOICES
+    ]
+    assert [row for row in readings if row[2] != row[3]] == []
+    assert len(readings) > 100
 
 
 @pytest.mark.parametrize(
@@ -133,17 +138,15 @@ def test_every_character_keeps_its_place(reply: str) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "unit",
-    [
+def test_rambling_replies_take_no_time() -> None:
+    units = [
         *("no ", "no, ", "<think>", "</think>", "{", "\\boxed{", "yes or ", "not a polyp or "),
         *("a polyp, ", "?", "answer ", "**", "polyp is not ", '"a": "', "no ulcer or ", "\n", " "),
-    ],
-)
-def test_rambling_replies_take_no_time(unit: str) -> None:
-    start = time.process_time()
-    yes_or_no(unit * (20_000 // len(unit)), "polyp")
-    assert time.process_time() - start < 2
+    ]
+    for unit in units:
+        start = time.process_time()
+        yes_or_no(unit * (20_000 // len(unit)), "polyp")
+        assert time.process_time() - start < 2, unit
 
 
 # -- log-probabilities -----------------------------------------------------------------------------

@@ -7,23 +7,13 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import InputError, check_known, one_line, unknown
+from ...errors import InputError, check_known, one_line
 from ...types import Answer, CallMode, Prompt, Unanswered
 from ...utils.files import instead
 from ...utils.importing import needed
 from ...utils.options import Option, at_base
-from ..base import ModelDefaults
 from ..checking import image_of
-from .tensors import (
-    Activating,
-    Columns,
-    InputShape,
-    OutputName,
-    Outputs,
-    Pixels,
-    Preprocessing,
-    batches,
-)
+from .tensors import InputShape, TensorModel, batches
 
 TYPES: dict[str, npt.DTypeLike] = {
     "tensor(float)": np.float32,
@@ -33,13 +23,12 @@ TYPES: dict[str, npt.DTypeLike] = {
 }
 
 
-class OnnxModel(ModelDefaults):
+class OnnxModel(TensorModel):
     """A classifier or segmenter with one input, an image.
 
-    ``output``: needed where the network has several; ``concepts``, ``activation``: see
-    `Outputs`; ``mean``, ``std``: see `Preprocessing`; ``providers``: where it runs, in order
-    of preference (default: the CPU). Raises InputError for files and names that cannot be used.
-    Needs onnxruntime (the extra ``onnx``).
+    ``tensors``: the options of `TensorModel`; ``providers``: where it runs, in order of preference
+    (default: the CPU). Raises InputError for files and names that cannot be used. Needs onnxruntime
+    (the extra ``onnx``).
     """
 
     answers: CallMode = "all"
@@ -49,44 +38,40 @@ class OnnxModel(ModelDefaults):
         path: Annotated[Path, Option("the file", reads=at_base)],
         *,
         name: str | None = None,
-        output: OutputName = None,
-        concepts: Columns = None,
-        activation: Activating = "none",
-        mean: Pixels = (0.0,),
-        std: Pixels = (1.0,),
         batch_size: Annotated[int, Option("images at a time", ge=1)] = 64,
         providers: Annotated[Sequence[str], Option("ONNX Runtime's, in order")] = (
             "CPUExecutionProvider",
         ),
+        **tensors: Any,
     ) -> None:
+        super().__init__(**tensors)
         self.name = name or path.stem
+        self.unnamed_columns = self._outputs.concepts is None
         self._session = session(path, providers)
         where = f"model {str(path)!r}"
         self._input, self._dtype, shape = image_input(self._session, where)
         self._shape = InputShape.of(shape, where)
-        self._output = _output(self._session, output, where)
+        outputs = [one.name for one in self._session.get_outputs()]
+        self._reads = self._output_among(outputs, where)
         self._batch = self._shape.batch or batch_size
-        self._outputs = Outputs(None if concepts is None else tuple(concepts), activation)
-        self.unnamed_columns = concepts is None
-        self._preprocessing = Preprocessing(tuple(mean), tuple(std))
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
         """Answers in the order of the prompts; a batch holds images of one size."""
-        answers: list[Answer | Unanswered] = []
-        for alike, tensors in batches(prompts, self._batch, self._tensor):
-            output = self._run(np.stack(tensors))
-            answers += self._outputs.answers(output, alike, self._shape, f"model {self.name!r}")
-        return answers
+        who = f"model {self.name!r}"
 
-    def _tensor(self, prompt: Prompt) -> npt.NDArray[Any]:
-        image = image_of(prompt, f"model {self.name!r}")
-        return self._preprocessing.apply(image, self._shape, dtype=self._dtype)
+        def tensor(prompt: Prompt) -> npt.NDArray[Any]:
+            return self._preprocessing.apply(image_of(prompt, who), self._shape, self._dtype)
+
+        answers: list[Answer | Unanswered] = []
+        for alike, tensors in batches(prompts, self._batch, tensor):
+            answers += self._outputs.answers(self._run(np.stack(tensors)), alike, self._shape, who)
+        return answers
 
     def _run(self, tensors: npt.NDArray[Any]) -> npt.NDArray[Any]:
         count = len(tensors)
         if self._shape.batch is not None:  # a network with a fixed batch takes no smaller one
             tensors = tensors[np.arange(self._shape.batch) % count]
-        return self._session.run([self._output], {self._input: tensors})[0][:count]
+        return self._session.run([self._reads], {self._input: tensors})[0][:count]
 
 
 def session(path: Path, providers: Sequence[str], what: str = "model") -> Any:
@@ -115,12 +100,3 @@ def image_input(session: Any, where: str) -> tuple[str, npt.DTypeLike, list[Any]
         raise InputError(f"{where}: expected one input, an image, got {names}")
     check_known("input type", inputs[0].type, TYPES, where)
     return inputs[0].name, TYPES[inputs[0].type], list(inputs[0].shape)
-
-
-def _output(session: Any, name: str | None, where: str) -> str:
-    names = [one.name for one in session.get_outputs()]
-    if name is None and len(names) > 1:
-        raise InputError(f"{where}: expected model.output, one of {', '.join(names)}")
-    if name is not None and name not in names:
-        raise unknown("output", name, names, where)
-    return names[0] if name is None else name

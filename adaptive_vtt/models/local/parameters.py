@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any
-from zipfile import ZipFile, is_zipfile
 
 from ...errors import InputError, listed, one_line
 from ...types import JsonObject
 from ...utils.files import near_file
+from .model_files import is_script
 
 if TYPE_CHECKING:
     import torch
@@ -52,8 +52,10 @@ def load_parameters(module: "torch.nn.Module", path: Path) -> None:
     needless = [name for name in given if name not in expected]
     other = [n for n in expected if n in given and given[n].shape != expected[n].shape]
     if lacking or needless or other:
-        told = {"lacks": lacking, "has besides": needless, "has in another shape": other}
-        parts = [f"{how} {len(n)} ({listed(n, 2)})" for how, n in told.items() if n]
+        wrong = {"lacks": lacking, "has besides": needless, "has in another shape": other}
+        parts = [
+            f"{how} {len(names)} ({listed(names, 2)})" for how, names in wrong.items() if names
+        ]
         raise InputError(
             f"weights {str(path)!r}: expected the parameters of the network, but it "
             f"{', '.join(parts)}; "
@@ -65,60 +67,44 @@ def load_parameters(module: "torch.nn.Module", path: Path) -> None:
 def _read(path: Path) -> JsonObject:
     if not path.is_file():
         raise InputError(f"weights: file {str(path)!r} does not exist{near_file(path)}")
+    expected = (
+        f"weights {str(path)!r}: expected parameters alone, in .safetensors or as "
+        "torch.save(network.state_dict(), FILE) writes them"
+    )
     try:
-        held = _safe_tensors(path) if path.suffix == ".safetensors" else _pickled(path)
+        held = _held(path, expected)
     except InputError:
         raise
-    except UnpicklingError:  # torch's words for it advise to run what the file holds
-        raise _no_parameters(path, "got other objects, which are not loaded") from None
-    except Exception as error:  # torch, zipfile and safetensors raise errors of many kinds
-        raise _no_parameters(path, f"cannot read it: {one_line(error)[:160]}") from None
-    for name in _HOLDERS:
-        if isinstance(held, Mapping) and isinstance(held.get(name), Mapping):
-            held = held[name]
-    if not isinstance(held, Mapping) or not all(hasattr(v, "shape") for v in held.values()):
-        raise InputError(
-            f"weights {str(path)!r}: expected parameters by name, or a checkpoint that holds them "
-            f"under one of {', '.join(_HOLDERS)}, got {_in_words(held)}"
-        )
-    return dict(held)
-
-
-def _in_words(held: object) -> str:
-    return f"{listed(held)}" if isinstance(held, Mapping) else type(held).__name__
-
-
-def _no_parameters(path: Path, instead: str) -> InputError:
-    return InputError(
-        f"weights {str(path)!r}: expected parameters alone, in .safetensors or as "
-        f"torch.save(network.state_dict(), FILE) writes them, {instead}"
-    )
-
-
-def _is_script(path: Path) -> bool:
-    if not is_zipfile(path):
-        return False
-    with ZipFile(path) as archive:
-        return any("/code/" in name for name in archive.namelist())
-
-
-def _pickled(path: Path) -> Any:
-    import torch
-
-    if _is_script(path):
-        raise _no_parameters(
-            path,
-            "got TorchScript; a hubconf.py whose function returns torch.jit.load(FILE) takes it, "
-            "without weights",
-        )
-    return torch.load(path, map_location="cpu", weights_only=True)
-
-
-def _safe_tensors(path: Path) -> Any:
-    try:
-        from safetensors.torch import load_file
     except ImportError:
         raise InputError(
             f"weights {str(path)!r}: a .safetensors file needs safetensors: pip install safetensors"
         ) from None
-    return load_file(path)
+    except UnpicklingError:  # torch's words for it advise to run what the file holds
+        raise InputError(f"{expected}, got other objects, which are not loaded") from None
+    except Exception as error:  # torch, zipfile and safetensors raise errors of many kinds
+        raise InputError(f"{expected}, cannot read it: {one_line(error)[:160]}") from None
+    for name in _HOLDERS:
+        if isinstance(held, Mapping) and isinstance(held.get(name), Mapping):
+            held = held[name]
+    if not isinstance(held, Mapping) or not all(hasattr(v, "shape") for v in held.values()):
+        got = listed(held) if isinstance(held, Mapping) else type(held).__name__
+        raise InputError(
+            f"weights {str(path)!r}: expected parameters by name, or a checkpoint that holds them "
+            f"under one of {', '.join(_HOLDERS)}, got {got}"
+        )
+    return dict(held)
+
+
+def _held(path: Path, expected: str) -> Any:
+    if path.suffix == ".safetensors":
+        from safetensors.torch import load_file
+
+        return load_file(path)
+    if is_script(path):
+        raise InputError(
+            f"{expected}, got TorchScript; a hubconf.py whose function returns "
+            "torch.jit.load(FILE) takes it, without weights"
+        )
+    import torch
+
+    return torch.load(path, map_location="cpu", weights_only=True)

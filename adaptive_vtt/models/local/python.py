@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 
@@ -20,9 +20,6 @@ from .tensors import Activation, activated
 
 if TYPE_CHECKING:
     import torch
-
-_LISTS = (list, tuple, np.ndarray)
-
 
 Output = Literal["probabilities", "logits", "class-logits"]
 """What a model's numbers are: P(yes), or what a sigmoid makes P(yes) of, or a softmax over
@@ -59,10 +56,10 @@ class PythonModel(ModelDefaults):
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
         images = [prompt.image for prompt in prompts if prompt.image is not None]
         who = f"model {self.name!r}"
-        said = _of_names(without_torch(self.function(images)), prompts, who)
+        returned = _of_names(without_torch(self.function(images)), prompts, who)
         if self.activation != "none":
-            said = _numbers(said, self.activation, who)
-        return [*to_answers(said, prompts, who)]
+            returned = _numbers(returned, self.activation, who)
+        return [*to_answers(returned, prompts, who)]
 
 
 class TorchModel(ModelDefaults):
@@ -105,31 +102,23 @@ class TorchModel(ModelDefaults):
         with torch.inference_mode():
             while done < len(images):
                 batch = images[done : done + self.batch_size]
-                said = self._fits(batch)
-                if said is None:
-                    self.batch_size = len(batch) // 2
-                    torch.cuda.empty_cache()
-                else:
-                    parts.append(said)
+                try:
+                    inputs = self.transform(batch).to(self.device)
+                    parts.append(self.module(inputs).double().cpu())
                     done += len(batch)
+                    continue
+                except torch.OutOfMemoryError:
+                    if len(batch) == 1:
+                        raise
+                # only here, where the exception holds nothing of the batch any more
+                self.batch_size = len(batch) // 2
+                torch.cuda.empty_cache()
         answers = activated(torch.cat(parts).numpy(), self.activation)
         return [*to_answers(answers, prompts, f"model {self.name!r}")]
 
     def content(self) -> str:
         """A short hash of the parameters: a module that was trained on is another model."""
         return hash_of(self.module)
-
-    def _fits(self, images: list[Image]) -> "torch.Tensor | None":
-        """What the module says of a batch; None where several images need too much memory."""
-        import torch
-
-        try:
-            batch = self.transform(images).to(self.device)
-            return cast("torch.Tensor", self.module(batch)).double().cpu()
-        except torch.OutOfMemoryError:
-            if len(images) == 1:
-                raise
-            return None
 
 
 def scaled(images: list[Image]) -> "torch.Tensor":
@@ -145,29 +134,31 @@ def activation_of(output: Output) -> Activation:
     return _ACTIVATIONS[output]
 
 
-def _numbers(said: Any, activation: Activation, who: str) -> Any:
+def _numbers(returned: Any, activation: Activation, who: str) -> Any:
     """P(yes) of an array n x C ..., or of a list of n arrays; raises ModelError for no numbers."""
     try:
-        if isinstance(said, list) and {np.ndim(part) for part in said} == {3}:  # sizes may differ
-            return [activated(np.asarray(part, float)[None], activation)[0] for part in said]
-        return activated(np.asarray(said, float), activation)
+        if isinstance(returned, list) and {np.ndim(part) for part in returned} == {3}:
+            # masks, whose sizes may differ
+            return [activated(np.asarray(part, float)[None], activation)[0] for part in returned]
+        return activated(np.asarray(returned, float), activation)
     except (TypeError, ValueError) as error:
         raise ModelError(
-            f"{who}: expected logits, an array of numbers, got {type(said).__name__} "
+            f"{who}: expected logits, an array of numbers, got {type(returned).__name__} "
             f"({one_line(error)})"
         ) from None
 
 
-def _of_names(said: Any, prompts: Sequence[Prompt], who: str) -> Any:
-    """n x C of 0 and 1 where n texts name classes among the concepts; else what was said."""
-    named = [str(s) for s in said if isinstance(s, str)] if isinstance(said, _LISTS) else []
+def _of_names(returned: Any, prompts: Sequence[Prompt], who: str) -> Any:
+    """n x C of 0 and 1 where n texts name classes among the concepts; else what was returned."""
     concepts = prompts[0].concepts
-    if prompts[0].asks or not named or len(named) != len(prompts):
-        return said
-    for name in named:
+    rows = returned if isinstance(returned, list | tuple | np.ndarray) else []
+    names = [str(name) for name in rows if isinstance(name, str)]
+    if prompts[0].asks or not names or len(names) != len(prompts):
+        return returned
+    for name in names:
         if name not in concepts:
             raise ModelError(str(unknown("class", name, concepts, who)))
-    return np.array([[float(concept == name) for concept in concepts] for name in named])
+    return np.array([[float(concept == name) for concept in concepts] for name in names])
 
 
 class TextModel(ModelDefaults):
@@ -241,35 +232,51 @@ def load(
     return as_model(load_object(target, base), target, output)
 
 
-def as_model(found: Any, target: str, output: Output | None = None) -> ModelUnderTest:
+def as_model(source: Any, target: str, output: Output | None = None) -> ModelUnderTest:
     """What was found under ``target``, as a model; raises InputError where it is none."""
-    if isinstance(found, type):
+    expected = f"model {target!r}: expected a callable, a torch module or an object with 'ask'"
+    if isinstance(source, type):
         raise InputError(
-            f"model {target!r}: expected a callable, a torch module or an object with 'ask', got "
-            f"the class {found.__name__}; name an object made of it, or say kind = {target!r}"
+            f"{expected}, got the class {source.__name__}; name an object made of it, "
+            f"{source.__name__}(...), or say kind = {target!r}"
         )
-    if hasattr(found, "ask"):
+    if hasattr(source, "ask"):
         if output is not None:
             raise InputError(
                 f"model {target!r}: expected output for a callable or a torch module, got it for "
                 "an object whose 'ask' gives answers; leave it out"
             )
-        return found
+        return source
     torch = sys.modules.get("torch")  # a torch module cannot exist before torch is imported
-    if torch is not None and isinstance(found, torch.nn.Module):
-        return TorchModel(found, name=target, output=output or "logits")
-    if callable(found):
-        return PythonModel(found, name=target, output=output or "probabilities")
+    if torch is not None and isinstance(source, torch.nn.Module):
+        return TorchModel(source, name=target, output=output or "logits")
+    if callable(source):
+        return PythonModel(source, name=target, output=output or "probabilities")
     remedy = "for a table of answers say kind = 'recorded'"
-    if hasattr(found, "predict_proba"):
+    if hasattr(source, "predict_proba"):
         remedy = (
             "nothing here tells how its rows are made of images: wrap it in a function, lambda "
             "images: estimator.predict_proba([image.ravel() / 255 for image in images])"
         )
-    raise InputError(
-        f"model {target!r}: expected a callable, a torch module or an object with 'ask', "
-        f"got {type(found).__name__}; {remedy}"
-    )
+    raise InputError(f"{expected}, got {type(source).__name__}; {remedy}")
+
+
+def model_of(source: ModelSource) -> ModelUnderTest:
+    """An object with ``ask`` is a model; a torch module (images -> logits) and any other callable
+    (list of images -> n x C of P(yes), or n names of classes) are wrapped; a DataFrame holds
+    recorded answers; a text names any of these, ``file.py:name`` or ``package.module:name``, or an
+    ONNX or TorchScript file.
+
+    Raises InputError for anything else, a class among it: a model is made of that first.
+    """
+    if isinstance(source, str):
+        path = Path(source)
+        return _of_file(path) if path.suffix in ENDINGS else load(source)
+    if is_table(source):
+        from .recorded import Recorded
+
+        return Recorded(source)
+    return as_model(source, str(getattr(source, "__name__", type(source).__name__)))
 
 
 def _of_file(path: Path) -> ModelUnderTest:
@@ -290,26 +297,3 @@ def _of_file(path: Path) -> ModelUnderTest:
         f"model: expected a model, got a file {str(path)!r} that is a program to whoever opens it; "
         f"wrap it yourself, and give what comes of it:\n\n{lines(path, repr(str(path)), 2)}"
     )
-
-
-def model_of(source: ModelSource) -> ModelUnderTest:
-    """An object with ``ask`` is a model; a torch module (images -> logits) and any other callable
-    (list of images -> n x C of P(yes), or n names of classes) are wrapped; a DataFrame holds
-    recorded answers; a text names any of these, ``file.py:name`` or ``package.module:name``, or an
-    ONNX or TorchScript file.
-
-    Raises InputError for anything else, a class among it: a model is made of that first.
-    """
-    if isinstance(source, str) and Path(source).suffix in ENDINGS:
-        return _of_file(Path(source))
-    if isinstance(source, str):
-        return load(source)
-    if is_table(source):
-        from .recorded import Recorded
-
-        return Recorded(source)
-    if isinstance(source, type):
-        made = f"{source.__name__}(...)"
-        raise InputError(f"model: expected a model, got a class; give one made of it, {made}")
-    name = getattr(source, "__name__", type(source).__name__)
-    return as_model(source, str(name))

@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from ...errors import InputError
-from ...types import Answer, CallMode, Prompt, Unanswered
+from ...types import Answer, CallMode, Prompt, Unanswered, Value
 from ...utils.files import why_unread
 from ...utils.tables import check_width, original, restored
 from ..base import ModelDefaults
@@ -65,8 +65,8 @@ def read_answers(path: Path) -> pd.DataFrame:
     Raises:
         InputError: The file cannot be read, or a row (the header is 1) has a bad field.
     """
-    options = {"dtype": str, "keep_default_na": False, "encoding": "utf-8-sig"}
-    rows = read_rows(path, "answers", **options).fillna("")
+    rows = read_rows(path, "answers", dtype=str, keep_default_na=False, encoding="utf-8-sig")
+    rows = rows.fillna("")
     if [*rows] != [*COLUMNS]:
         raise InputError(
             f"{path}: expected the columns {','.join(COLUMNS)}, got {','.join(map(str, rows))}"
@@ -145,7 +145,7 @@ class RecordedReader(Replayed):
         chosen = self._answers.get((card, CLASS))
         if chosen is not None and chosen != UNSURE:
             return Answer(tuple(float(concept == chosen) for concept in prompt.concepts))
-        known = {
+        known: dict[str | None, Value] = {
             None: Unanswered("not recorded"),
             UNSURE: Unanswered("the reader cannot tell"),
             YES: 1.0,

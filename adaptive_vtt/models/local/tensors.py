@@ -12,6 +12,7 @@ import numpy.typing as npt
 from ...errors import InputError, ModelError, check_known, unknown
 from ...types import Answer, Image, Prompt
 from ...utils.options import Option
+from ..base import ModelDefaults
 from ..checking import to_answers
 
 if TYPE_CHECKING:
@@ -19,11 +20,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound=Any)
 Activation = Literal["none", "sigmoid", "softmax"]
-OutputName = Annotated[str | None, Option("the output to read, where there are several")]
-Columns = Annotated[
-    Sequence[str] | None, Option("what the output's columns are (default: the dataset's, in order)")
-]
-Activating = Annotated[Activation, Option("what makes P(yes) of the output")]
 Pixels = Annotated[Sequence[float], Option("of pixels in 0..1")]
 
 
@@ -163,7 +159,9 @@ class Outputs:
                 raise ModelError(
                     f"{who}: expected {len(self.concepts)} outputs (its concepts), got {len(row)}"
                 )
-            row = row[[_index(concept, self.concepts) for concept in prompt.concepts]]
+            for concept in prompt.concepts:
+                check_known("concept", concept, self.concepts, "model.concepts")
+            row = row[[self.concepts.index(concept) for concept in prompt.concepts]]
         if row.ndim == 1 or prompt.image is None:
             return row
         if len(row) != len(prompt.concepts):
@@ -175,6 +173,38 @@ class Outputs:
         return np.stack(maps).clip(0, 1)
 
 
+class TensorModel(ModelDefaults):
+    """A model that takes one tensor, an image, and gives others, one of which is read.
+
+    ``concepts``, ``activation``: see `Outputs`; ``mean``, ``std``: see `Preprocessing`.
+    """
+
+    def __init__(
+        self,
+        *,
+        output: Annotated[str | None, Option("the output to read, where there are several")] = None,
+        concepts: Annotated[
+            Sequence[str] | None,
+            Option("what the output's columns are (default: the dataset's, in order)"),
+        ] = None,
+        activation: Annotated[Activation, Option("what makes P(yes) of the output")] = "none",
+        mean: Pixels = (0.0,),
+        std: Pixels = (1.0,),
+        **options: Any,
+    ) -> None:
+        super().__init__(**options)
+        self._output = output
+        self._outputs = Outputs(None if concepts is None else tuple(concepts), activation)
+        self._preprocessing = Preprocessing(tuple(mean), tuple(std))
+
+    def _output_among(self, names: Sequence[str], where: str) -> str:
+        """The output that is read; raises InputError where there is none of its name."""
+        if self._output is None and len(names) != 1:
+            raise InputError(f"{where}: expected model.output, one of {', '.join(names) or 'none'}")
+        check_known("output", self._output or names[0], names, where)
+        return self._output or names[0]
+
+
 def activated(output: npt.NDArray[Any], activation: Activation) -> npt.NDArray[Any]:
     """n x C ..., a softmax over C."""
     from scipy.special import expit, softmax
@@ -183,11 +213,6 @@ def activated(output: npt.NDArray[Any], activation: Activation) -> npt.NDArray[A
         return np.asarray(expit(output))
     # rounding must not lift a probability above 1
     return output if activation == "none" else np.asarray(softmax(output, axis=1).clip(0, 1))
-
-
-def _index(concept: str, concepts: Sequence[str]) -> int:
-    check_known("concept", concept, concepts, "model.concepts")
-    return concepts.index(concept)
 
 
 ClassNames = Mapping[str, str | Sequence[str]]
@@ -243,38 +268,47 @@ def _plain(name: str) -> str:
     return " ".join(name.casefold().replace("_", " ").replace("-", " ").split())
 
 
-Interpolation = Literal["nearest", "bilinear", "bicubic"]
 IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 """Mean and std of ImageNet's pixels in 0..1, by which most networks were trained."""
 
 
 @dataclass(frozen=True)
 class Preset:
-    """How images become the input of a torch network, on tensors.
+    """How images become the input of a torch network, as torchvision has it.
 
-    They are resized, cut and scaled: (pixel / 255 * white - mean) / std by channel.
-
-    ``size``: what the shorter side becomes, or (height, width) of what the image is squeezed into;
-    None: as it is. ``crop``: (height, width) of the middle that is cut out, black where the image
-    is smaller. ``white``: what white is before mean and std. ``channels``: 3, or 1 for grey.
+    They are resized, cut and scaled: (pixel / 255 * white - mean) / std by channel. A crop is black
+    where the image is smaller.
     """
 
-    mean: Sequence[float] = IMAGENET[0]
-    std: Sequence[float] = IMAGENET[1]
-    size: int | Sequence[int] | None = None
-    crop: Sequence[int] | None = None
-    interpolation: Interpolation = "bilinear"
-    white: float = 1.0
-    channels: int = 3
+    mean: Annotated[Sequence[float] | None, Option("of pixels in 0..white")] = None
+    std: Annotated[Sequence[float] | None, Option("of pixels in 0..white")] = None
+    size: Annotated[
+        int | Sequence[int] | None,
+        Option(
+            "what images are resized to: their shorter side, or [height, width] (default: as "
+            "they are)"
+        ),
+    ] = None
+    crop: Annotated[
+        Sequence[int] | None,
+        Option("[height, width] of the middle that is cut out then; classifiers alone"),
+    ] = None
+    interpolation: Annotated[
+        Literal["nearest", "bilinear", "bicubic"], Option("of what is resized")
+    ] = "bilinear"
+    white: Annotated[float, Option("what a white pixel is before mean and std, 1 or 255", gt=0)] = (
+        1.0
+    )
+    channels: Annotated[int, Option("of its input, 3 or 1", ge=1, le=3)] = 3
 
     def __post_init__(self) -> None:
         for name, numbers in (("mean", self.mean), ("std", self.std)):
-            if len(numbers) not in (1, self.channels):
+            if numbers is not None and len(numbers) not in (1, self.channels):
                 raise InputError(
                     f"model.{name}: expected one number, or {self.channels} (one per channel), "
                     f"got {len(numbers)}"
                 )
-        if not all(s > 0 for s in self.std):
+        if self.std is not None and not all(s > 0 for s in self.std):
             raise InputError(f"model.std: expected numbers above 0, got {list(self.std)}")
         for name, sides in (("size", self.size), ("crop", self.crop)):
             both = [sides] if isinstance(sides, int) else list(sides or [1])
@@ -284,83 +318,45 @@ class Preset:
     @property
     def sides(self) -> tuple[int, int] | None:
         """Height and width that every input has; None where they follow from the image's."""
-        if self.crop is not None:
-            return self.crop[0], self.crop[1]
-        if self.size is None or isinstance(self.size, int):
-            return None
-        return self.size[0], self.size[1]
+        sides = self.crop or self.size
+        return None if sides is None or isinstance(sides, int) else (sides[0], sides[1])
 
     def __call__(self, image: Image) -> "torch.Tensor":
         """An image H x W x C as ch x h x w, float32."""
         import torch
 
         pixels = fitted(image, InputShape(None, self.channels, None, None, channels_first=False))
-        planes = torch.from_numpy(np.ascontiguousarray(pixels)).permute(2, 0, 1).float()
-        planes = self._resized(planes)
+        pixels = self._resized(pixels)
         if self.crop is not None:
-            planes = _middle(planes, self.crop[0], self.crop[1])
-        mean, std = (torch.tensor(list(n))[:, None, None] for n in (self.mean, self.std))
-        return (planes / 255 * self.white - mean) / std
+            pixels = _middle(pixels, *self.crop)
+        mean, std = np.array(self.mean or 0.0), np.array(self.std or 1.0)
+        planes = ((pixels / 255 * self.white - mean) / std).transpose(2, 0, 1)
+        return torch.from_numpy(planes.astype(np.float32))
 
-    def _resized(self, planes: "torch.Tensor") -> "torch.Tensor":
-        from torch.nn.functional import interpolate
+    def _resized(self, pixels: Image) -> Image:
+        from PIL import Image as Pillow
 
-        sides = self._sides(planes.shape[1], planes.shape[2])
-        if sides == (planes.shape[1], planes.shape[2]):
-            return planes
-        if self.interpolation == "nearest":
-            return interpolate(planes[None], sides, mode="nearest-exact")[0]
-        made = interpolate(planes[None], sides, mode=self.interpolation, antialias=True)[0]
-        return made.round().clamp(0, 255)  # images are whole numbers when libraries resize them
-
-    def _sides(self, height: int, width: int) -> tuple[int, int]:
+        height, width = pixels.shape[:2]
         if isinstance(self.size, int):
             shorter = min(height, width)
             height, width = self.size * height // shorter, self.size * width // shorter
         elif self.size is not None:
             height, width = self.size
-        return height, width
+        if (height, width) == pixels.shape[:2]:
+            return pixels
+        how = Pillow.Resampling[self.interpolation.upper()]
+        picture = Pillow.fromarray(pixels[:, :, 0] if self.channels == 1 else pixels)
+        return np.asarray(picture.resize((width, height), how)).reshape(height, width, -1)
 
 
-def _middle(planes: "torch.Tensor", height: int, width: int) -> "torch.Tensor":
-    from torch.nn.functional import pad
-
-    beyond = [
-        max(0, side - got) for side, got in zip((height, width), planes.shape[1:], strict=True)
-    ]
-    if any(beyond):
-        above, left = beyond[0] // 2, beyond[1] // 2
-        planes = pad(planes, (left, beyond[1] - left, above, beyond[0] - above))
-    top = round((planes.shape[1] - height) / 2)
-    start = round((planes.shape[2] - width) / 2)
-    return planes[:, top : top + height, start : start + width]
-
-
-def preprocessing_options(
-    *,
-    size: Annotated[
-        int | Sequence[int] | None,
-        Option(
-            "what images are resized to: their shorter side, or [height, width] (default: as "
-            "they are)"
-        ),
-    ] = None,
-    crop: Annotated[
-        Sequence[int] | None,
-        Option("[height, width] of the middle that is cut out then; classifiers alone"),
-    ] = None,
-    mean: Annotated[Sequence[float] | None, Option("of pixels in 0..white")] = None,
-    std: Annotated[Sequence[float] | None, Option("of pixels in 0..white")] = None,
-    white: Annotated[
-        float | None,
-        Option("what a white pixel is before mean and std, 1 or 255 (default: 1)", gt=0),
-    ] = None,
-    interpolation: Annotated[
-        Interpolation | None, Option("of what is resized (default: bilinear)")
-    ] = None,
-    channels: Annotated[int | None, Option("of its input, 3 or 1 (default: 3)", ge=1, le=3)] = None,
-) -> dict[str, Any]:
-    """The fields of a ``Preset`` that are given."""
-    given: dict[str, Any] = {"size": size, "crop": crop, "mean": mean, "std": std}
-    given |= {"white": white, "interpolation": interpolation, "channels": channels}
-    return {name: value for name, value in given.items() if value is not None}
+def _middle(pixels: Image, height: int, width: int) -> Image:
+    """The middle of an image, black where that reaches beyond it."""
+    above, left = (
+        max(0, side - length)
+        for side, length in zip((height, width), pixels.shape[:2], strict=True)
+    )
+    # of an odd number of black lines, the further one stands behind the image
+    borders = ((above // 2, above - above // 2), (left // 2, left - left // 2), (0, 0))
+    pixels = np.pad(pixels, borders)
+    top, start = round((pixels.shape[0] - height) / 2), round((pixels.shape[1] - width) / 2)
+    return pixels[top : top + height, start : start + width]

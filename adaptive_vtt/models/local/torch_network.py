@@ -1,14 +1,15 @@
 """A network of the user's own, from a folder with a hubconf.py: P(yes) and masks of concepts."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from ...datasets.base import Dataset, adapted_dataset
-from ...errors import AvttError, InputError, ModelError, listed, one_line, unknown
+from ...errors import AvttError, InputError, ModelError, check_known, listed, one_line
 from ...types import Answer, Mask, Prompt, Unanswered
 from ...utils.options import Group, Option, at_base
 from ...utils.other_code import place_of
@@ -24,7 +25,6 @@ from .tensors import (
     Preset,
     activated,
     batches,
-    preprocessing_options,
 )
 
 if TYPE_CHECKING:
@@ -82,11 +82,14 @@ class TorchNetwork(ModelDefaults):
         """Answers in the order of the prompts; a batch holds images of one size."""
         import torch
 
+        def tensor(prompt: Prompt) -> torch.Tensor:
+            return self._prepare(image_of(prompt, f"model {self.name!r}"))
+
         answers: list[Answer | Unanswered] = []
         with torch.inference_mode():
-            for alike, tensors in batches(prompts, self._batch, self._tensor):
-                said = self._said(torch.stack(tuple(tensors)))
-                answers += [self._answer(*each) for each in zip(said, alike, strict=True)]
+            for alike, tensors in batches(prompts, self._batch, tensor):
+                outputs = self._outputs(torch.stack(tuple(tensors)))
+                answers += [self._answer(*pair) for pair in zip(outputs, alike, strict=True)]
         return answers
 
     def content(self) -> str:
@@ -111,14 +114,14 @@ class TorchNetwork(ModelDefaults):
             )
 
     def _tried(self, height: int, width: int) -> "torch.Tensor":
-        """What is said of a black image; random numbers go on as if nothing had been asked."""
+        """The output for a black image; random numbers go on as if nothing had been asked."""
         import torch
 
         devices = [self._device] if self._device.type == "cuda" else []
         try:
             with torch.random.fork_rng(devices), torch.inference_mode():
                 black = np.zeros((height, width, self._prepare.channels), np.uint8)
-                return self._said(self._prepare(black)[None])
+                return self._outputs(self._prepare(black)[None])
         except AvttError as error:
             raise InputError(str(error)) from None
         except Exception as error:  # other people's networks, and images too large for memory
@@ -128,59 +131,53 @@ class TorchNetwork(ModelDefaults):
                 f"{type(error).__name__}: {one_line(error)[:200]}"
             ) from error
 
-    def _tensor(self, prompt: Prompt) -> "torch.Tensor":
-        return self._prepare(image_of(prompt, f"model {self.name!r}"))
-
-    def _said(self, images: "torch.Tensor") -> "torch.Tensor":
+    def _outputs(self, images: "torch.Tensor") -> "torch.Tensor":
         """The output n x C or n x C x h x w. Raises ModelError for others."""
-        said = self._picked(self._module(images.to(self._device)))
-        if len(self._classes) == 1 and said.ndim in (1, 3):
-            said = said[:, None]
-        classes = said.ndim in (2, 4) and said.shape[1] == len(self._classes)
-        if not classes or len(said) != len(images):
-            count = len(self._classes)
+        output = self._picked(self._module(images.to(self._device)))
+        count, number = len(self._classes), len(images)
+        if count == 1 and output.ndim in (1, 3):
+            output = output[:, None]
+        if output.ndim not in (2, 4) or output.shape[:2] != (number, count):
             raise ModelError(
-                f"model {self.name!r}: expected an output of shape ({len(images)}, {count}) or "
-                f"({len(images)}, {count}, height, width), as classes are {count}, got "
-                f"{tuple(said.shape)}"
+                f"model {self.name!r}: expected an output of shape ({number}, {count}) or "
+                f"({number}, {count}, height, width), as classes are {count}, got "
+                f"{tuple(output.shape)}"
             )
-        return said.float().cpu()
+        return output.float().cpu()
 
-    def _picked(self, said: Any) -> "torch.Tensor":
+    def _picked(self, outputs: Any) -> "torch.Tensor":
+        """The one output that is read; raises InputError where that is no tensor."""
         import torch
 
+        picked, wrong = outputs, ""
         if self._output is not None:
             try:
-                said = said[self._output]
+                picked = outputs[self._output]
             except (KeyError, IndexError, TypeError) as error:
-                which = f"; {self._output!r} is none: {one_line(error)}"
-                raise self._unread(said, which) from None
-        if not isinstance(said, torch.Tensor):
-            raise self._unread(said, "")
-        return said
-
-    def _unread(self, said: Any, more: str) -> InputError:
-        if isinstance(said, Mapping):
-            got = f"outputs by name, {listed(said)}"
-        elif isinstance(said, Sequence):
-            shapes = ", ".join(str(tuple(getattr(one, "shape", ()))) for one in said)
-            got = f"{len(said)} outputs, of shapes {shapes}"
+                picked, wrong = outputs, f"; {self._output!r} is none: {one_line(error)}"
+        if isinstance(picked, torch.Tensor) and not wrong:
+            return picked
+        if isinstance(picked, Mapping):
+            got = f"outputs by name, {listed(picked)}"
+        elif isinstance(picked, Sequence):
+            shapes = ", ".join(str(tuple(getattr(one, "shape", ()))) for one in picked)
+            got = f"{len(picked)} outputs, of shapes {shapes}"
         else:
-            got = type(said).__name__
-        return InputError(
+            got = type(picked).__name__
+        raise InputError(
             f"model {self.name!r}: expected output in [model], which of its outputs to read, as it "
-            f"gives {got}{more}"
+            f"gives {got}{wrong}"
         )
 
-    def _answer(self, said: "torch.Tensor", prompt: Prompt) -> Answer:
+    def _answer(self, output: "torch.Tensor", prompt: Prompt) -> Answer:
         from torch.nn.functional import interpolate
 
-        if said.ndim == 1:
-            row = activated(_array(said)[None], self._activation)[0]
-            of = (self._classes.likely(row, c, self._activation) for c in prompt.concepts)
-            return Answer(tuple(of))
+        if output.ndim == 1:
+            row = activated(_array(output)[None], self._activation)[0]
+            likely = (self._classes.likely(row, c, self._activation) for c in prompt.concepts)
+            return Answer(tuple(likely))
         size = image_of(prompt, self.name).shape[:2]
-        maps = _array(interpolate(said[None], size, mode="bilinear")[0])
+        maps = _array(interpolate(output[None], size, mode="bilinear")[0])
         return Answer(tuple(self._mask(maps, concept) for concept in prompt.concepts))
 
     def _mask(self, maps: npt.NDArray[Any], concept: str) -> Mask:
@@ -204,62 +201,61 @@ def torch_network(
         ),
     ] = None,
     preset: Annotated[
-        str | None, Option("imagenet, for ImageNet's mean and std; else say mean and std")
+        Literal["imagenet"] | None,
+        Option("imagenet, for ImageNet's mean and std; else say mean and std"),
     ] = None,
-    preprocessing: Annotated[Mapping[str, Any] | None, Group(preprocessing_options)] = None,
+    preprocessing: Annotated[Preset | None, Group(Preset)] = None,
     name: str | None = None,
     dataset: Dataset | None = None,
-    **given: Annotated[Any, Group(TorchNetwork)],
+    **network: Annotated[Any, Group(TorchNetwork)],
 ) -> TorchNetwork:
     """A network that a function of a folder's hubconf.py gives. Its code is run.
 
-    ``given``: of `TorchNetwork`; ``dataset``: what is asked about, if known. Raises InputError
+    ``network``: of `TorchNetwork`; ``dataset``: what is asked about, if known. Raises InputError
     where there is no network, where it cannot be used, and for a concept of which no class is
     known.
     """
-    prepare = _preset(preset, preprocessing or {})
-    module = _module(path, function, options or {})
-    if weights is not None:
-        load_parameters(module, weights)
-    network = TorchNetwork(module, prepare, name or function, **given)
-    if dataset is not None:
-        for concept in adapted_dataset(dataset).asked[0]:
-            network.check_concept(concept)
-    return network
-
-
-def _module(path: Path, function: str, options: Mapping[str, Any]) -> "torch.nn.Module":
-    import torch
-
-    if not (path / "hubconf.py").is_file():
-        raise InputError(f"model.path: expected a folder with a hubconf.py, got {str(path)!r}")
-    load: Any = torch.hub.load
-    try:
-        module = load(str(path), function, source="local", **options)
-    except (Exception, SystemExit) as error:  # other people's code may fail in any way
-        raise InputError(
-            f"model {function!r} of {str(path / 'hubconf.py')!r}: cannot be made: "
-            f"{type(error).__name__}: {one_line(error)[:200]}{place_of(error)}"
-        ) from error
-    if not isinstance(module, torch.nn.Module):
-        raise InputError(
-            f"model {function!r} of {str(path / 'hubconf.py')!r}: expected a torch module, got "
-            f"{type(module).__name__}; a callable is a model of kind = 'python'"
-        )
-    return module
-
-
-def _preset(preset: str | None, preprocessing: Mapping[str, Any]) -> Preset:
-    """ImageNet's numbers where ``preset`` names them, but for what ``preprocessing`` says."""
-    if preset not in (None, "imagenet"):
-        raise unknown("preset", preset, ["imagenet"], "model.preset")
-    if preset is None and not {"mean", "std"} <= preprocessing.keys():
+    prepare = preprocessing or Preset()
+    if preset is not None:
+        check_known("preset", preset, ["imagenet"], "model.preset")
+        mean, std = IMAGENET
+        prepare = replace(prepare, mean=prepare.mean or mean, std=prepare.std or std)
+    if prepare.mean is None or prepare.std is None:
         raise InputError(
             "model: expected mean and std, got neither or one; preset = 'imagenet' where the "
             "network was trained with ImageNet's, mean = [0], std = [1] where it takes pixels "
             "in 0..1"
         )
-    return Preset(**{"mean": IMAGENET[0], "std": IMAGENET[1], **preprocessing})
+    module = _module(path, function, options or {})
+    if weights is not None:
+        load_parameters(module, weights)
+    model = TorchNetwork(module, prepare, name or function, **network)
+    for concept in [] if dataset is None else adapted_dataset(dataset).asked[0]:
+        model.check_concept(concept)
+    return model
+
+
+def _module(path: Path, function: str, options: Mapping[str, Any]) -> "torch.nn.Module":
+    import torch
+
+    file = path / "hubconf.py"
+    if not file.is_file():
+        raise InputError(f"model.path: expected a folder with a hubconf.py, got {str(path)!r}")
+    load: Any = torch.hub.load
+    who = f"model {function!r} of {str(file)!r}"
+    try:
+        module = load(str(path), function, source="local", **options)
+    except (Exception, SystemExit) as error:  # other people's code may fail in any way
+        raise InputError(
+            f"{who}: cannot be made: {type(error).__name__}: {one_line(error)[:200]}"
+            f"{place_of(error)}"
+        ) from error
+    if not isinstance(module, torch.nn.Module):
+        raise InputError(
+            f"{who}: expected a torch module, got {type(module).__name__}; a callable is a model "
+            "of kind = 'python'"
+        )
+    return module
 
 
 def _array(tensor: "torch.Tensor") -> npt.NDArray[Any]:

@@ -256,8 +256,8 @@ class Provider(Chat):
         base_url: Annotated[
             str | None,
             Option(
-                "another address than the provider's, of OpenAI's protocol one that ends in /v1; "
-                f"{QUERY}",
+                "address, ending in /v1 where it speaks OpenAI's protocol (default: the "
+                f"provider's); {QUERY}",
                 name="url",
             ),
         ] = None,

@@ -3,20 +3,24 @@
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Annotated, Any
 
-from ...errors import InputError, unknown
+from ...errors import InputError, check_known, unknown
 from ...types import Prompt, Unanswered, Value
 from ...utils.options import Group, Option
+from ..reply_frames import NO_ANSWER
 from .attempts import MALFORMED, QUOTED, Reply, Trouble, reading
 from .http import Encoding, HttpEndpoint
-from .keys import QUERY, Key, texts, written_out
+from .keys import QUERY, Key, scrubbed, texts, written_out
 from .prices import Usage
 from .shapes import probability
 
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
+_IMAGE = "image_base64"
 _PLACES: dict[str, Callable[[Prompt], Any]] = {
+    _IMAGE: lambda prompt: None,
     "concepts": lambda prompt: list(prompt.concepts),
     "concept": lambda prompt: prompt.concepts[0],
     "questions": lambda prompt: [ask.text for ask in prompt.asks],
@@ -24,8 +28,7 @@ _PLACES: dict[str, Callable[[Prompt], Any]] = {
     "options": lambda prompt: list(prompt.asks[0].options) if prompt.asks else [],
     "words": lambda prompt: prompt.words,
 }
-"""What may stand in a request, beside the image."""
-_IMAGE = "image_base64"
+"""What may stand in a request; an image is encoded by the model's options."""
 
 
 class HttpJson(HttpEndpoint):
@@ -65,12 +68,16 @@ class HttpJson(HttpEndpoint):
         keys: Sequence[Key] = (),
         **options: Any,
     ) -> None:
-        options.setdefault("name", name_of_url(url))
         bound = Usage(most_input_tokens, most_output_tokens)
-        names = _placeholders(request)
+        names = set(_PLACEHOLDER.findall(json.dumps(request)))
+        for name in sorted(names.difference(_PLACES)):
+            raise unknown("placeholder", name, _PLACES, "model.request")
         answers = "one" if names & {"concept", "question", "options"} else "all"
-        found = written_out(texts(request, "", "", "payload"))
-        super().__init__(url, answers=answers, bound=bound, keys=[*keys, *found], **options)
+        keys = [*keys, *written_out(texts(request, "", "", "payload"))]
+        # without the query, and without keys: names are journaled and shown
+        path = url.partition("?")[0].partition("#")[0]
+        options.setdefault("name", scrubbed(path.rstrip("/").rpartition("/")[2], keys))
+        super().__init__(url, answers=answers, bound=bound, keys=keys, **options)
         self._request, self.takes_words = request, "words" in names
         self._response = response
         self._encoding = encoding or Encoding()
@@ -82,8 +89,7 @@ class HttpJson(HttpEndpoint):
 
     def prepare(self, prompt: Prompt) -> bytes:
         values = {name: make(prompt) for name, make in _PLACES.items()}
-        if prompt.image is not None:
-            values[_IMAGE] = self._encoding.base64_of(prompt)
+        values[_IMAGE] = self._encoding.base64_of(prompt)
         return json.dumps(_filled(self._request, values)).encode()
 
     async def send(self, request: bytes, prompt: Prompt) -> Reply:
@@ -97,41 +103,27 @@ class HttpJson(HttpEndpoint):
                 raise Trouble(MALFORMED, detail, billed=True, usage=usage) from None
 
     def _used(self, body: Any) -> Usage | None:
-        return self.counted(*(_count(body, path) for path in self._usage_paths))
+        counts: list[Any] = [None, None]
+        for place, path in enumerate(self._usage_paths):
+            with suppress(LookupError):  # a reply that counts nothing there
+                counts[place] = None if path is None else at(body, path)
+        return self.counted(*counts)
 
     def _values(self, body: Any, prompt: Prompt) -> tuple[Value, ...]:
         if isinstance(self._response, Mapping):
-            missing = [c for c in prompt.concepts if c not in self._response]
-            if missing:
-                raise unknown("concept", missing[0], self._response, "model.response")
-            found = [at(body, self._response[c]) for c in prompt.concepts]
+            for concept in prompt.concepts:
+                check_known("concept", concept, self._response, "model.response")
+            stated = [at(body, self._response[concept]) for concept in prompt.concepts]
+            where = ", ".join(self._response.values())
         else:
-            found = _aligned(at(body, self._response), prompt, self._response)
-        if not any(_is_value(one, words=bool(prompt.asks)) for one in found):
+            where = self._response
+            stated = _aligned(at(body, where), prompt, where)
+        values = [_value(one, words=bool(prompt.asks)) for one in stated]
+        silent = [isinstance(value, Unanswered) for value in values]
+        if all(silent) and None not in stated:  # null says that there is no answer
             kind = "words" if prompt.asks else "P(yes)"
-            raise ValueError(f"expected {kind} at {self._path!r}, got {_start(found)}")
-        return tuple(_value(one, words=bool(prompt.asks)) for one in found)
-
-    @property
-    def _path(self) -> str:
-        paths = self._response
-        return paths if isinstance(paths, str) else ", ".join(paths.values())
-
-
-def _count(body: Any, path: str | None) -> Any:
-    """What stands where the server should count tokens; None where nothing does."""
-    try:
-        return None if path is None else at(body, path)
-    except LookupError:
-        return None
-
-
-def name_of_url(url: str) -> str:
-    """What a model is called where only its address is known: the last part of the path.
-
-    No query: names are journaled and shown, and queries hold keys.
-    """
-    return url.partition("?")[0].partition("#")[0].rstrip("/").rpartition("/")[2]
+            raise ValueError(f"expected {kind} at {where!r}, got {_start(stated)}")
+        return tuple(values)
 
 
 def at(body: Any, path: str) -> Any:
@@ -144,37 +136,28 @@ def at(body: Any, path: str) -> Any:
     return body
 
 
-def _aligned(found: Any, prompt: Prompt, path: str) -> list[Any]:
+def _aligned(stated: Any, prompt: Prompt, path: str) -> list[Any]:
+    """One value per concept, in their order."""
     count = len(prompt.concepts)
-    if isinstance(found, dict):
-        missing = [c for c in prompt.concepts if c not in found]
-        if missing:
-            raise LookupError(f"{path}.{missing[0]}".lstrip("."))
-        return [found[c] for c in prompt.concepts]
-    if not isinstance(found, list):
-        found = [found]
-    if len(found) != count:
-        raise LookupError(f"{path} for each of {count} concepts ({len(found)} values)")
-    return list(found)
+    if isinstance(stated, dict):
+        for concept in prompt.concepts:
+            if concept not in stated:
+                raise LookupError(f"{path}.{concept}".lstrip("."))
+        return [stated[concept] for concept in prompt.concepts]
+    values = stated if isinstance(stated, list) else [stated]
+    if len(values) != count:
+        raise LookupError(f"{path} for each of {count} concepts ({len(values)} values)")
+    return values
 
 
-def _is_value(found: Any, *, words: bool) -> bool:
-    """Whether this says something: null says that there is no answer."""
-    if isinstance(found, str) and not words:
-        return not isinstance(probability(found), Unanswered)
-    return found is None or isinstance(found, str | int | float)
-
-
-def _value(found: Any, *, words: bool) -> Value:
-    if found is None:
-        return Unanswered("no answer")
-    if isinstance(found, bool):
-        return ("Yes" if found else "No") if words else float(found)
-    if not words and isinstance(found, int | float):
-        return float(found)
-    if words and isinstance(found, str | int | float):
-        return str(found)
-    return probability(found) if isinstance(found, str) else Unanswered("no answer: no number")
+def _value(stated: Any, *, words: bool) -> Value:
+    if words and isinstance(stated, bool):
+        return "Yes" if stated else "No"
+    if isinstance(stated, str):
+        return stated if words else probability(stated)
+    if isinstance(stated, int | float):
+        return str(stated) if words else float(stated)
+    return Unanswered(NO_ANSWER)
 
 
 def _filled(template: Any, values: Mapping[str, Any]) -> Any:
@@ -184,25 +167,14 @@ def _filled(template: Any, values: Mapping[str, Any]) -> Any:
         return [_filled(part, values) for part in template]
     if not isinstance(template, str):
         return template
-    whole = _PLACEHOLDER.fullmatch(template)
-    if whole:
+    if whole := _PLACEHOLDER.fullmatch(template):
         return values.get(whole.group(1))
-    return _PLACEHOLDER.sub(lambda match: _words(values.get(match.group(1))), template)
 
+    def words(match: re.Match[str]) -> str:
+        value = values.get(match.group(1)) or ""
+        return value if isinstance(value, str) else ", ".join(value)
 
-def _words(value: Any) -> str:
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else ", ".join(value)
-
-
-def _placeholders(template: Any) -> set[str]:
-    """The placeholders of a template; raises InputError for one that names nothing."""
-    known = (_IMAGE, *_PLACES)
-    names = set(_PLACEHOLDER.findall(json.dumps(template)))
-    for name in sorted(names.difference(known)):
-        raise unknown("placeholder", name, known, "model.request")
-    return names
+    return _PLACEHOLDER.sub(words, template)
 
 
 def _start(body: Any) -> str:

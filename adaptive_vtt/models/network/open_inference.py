@@ -16,15 +16,7 @@ from ...errors import InputError, check_known
 from ...types import JsonObject, Prompt
 from ...utils.options import Option
 from ..checking import image_of
-from ..local.tensors import (
-    Activating,
-    Columns,
-    InputShape,
-    OutputName,
-    Outputs,
-    Pixels,
-    Preprocessing,
-)
+from ..local.tensors import InputShape, TensorModel
 from .attempts import MALFORMED, Reply, Trouble
 from .chat import ModelName
 from .http import HttpEndpoint
@@ -44,12 +36,11 @@ class _Tensors:
     binary: bool
 
 
-class OpenInference(HttpEndpoint):
+class OpenInference(TensorModel, HttpEndpoint):
     """The model called ``model`` on the server at ``url``, asked one image per call.
 
     What the model takes and gives is read from the server before the first call, and errors
-    there end the audit. ``output``: needed where the model has several. ``concepts``,
-    ``activation``: see `Outputs`; ``mean``, ``std``: see `Preprocessing`.
+    there end the audit. ``options`` are those of `TensorModel` and `HttpEndpoint`.
     """
 
     def __init__(
@@ -58,19 +49,11 @@ class OpenInference(HttpEndpoint):
         model: ModelName,
         *,
         version: str | None = None,
-        output: OutputName = None,
-        concepts: Columns = None,
-        activation: Activating = "none",
-        mean: Pixels = (0.0,),
-        std: Pixels = (1.0,),
         **options: Any,
     ) -> None:
         options.setdefault("name", model)
-        super().__init__(url, answers="all", **options)
+        super().__init__(url=url, answers="all", **options)
         self._path = f"/v2/models/{model}" + (f"/versions/{version}" if version else "")
-        self._output = output
-        self._outputs = Outputs(None if concepts is None else tuple(concepts), activation)
-        self._preprocessing = Preprocessing(tuple(mean), tuple(std))
 
     async def connect(self) -> None:
         try:
@@ -79,8 +62,8 @@ class OpenInference(HttpEndpoint):
             if trouble.then == "again":
                 raise
             extensions = []
-        said = await self.exchange(self._path)
-        self._tensors = _read(said, self._output, "binary_tensor_data" in extensions, self._who)
+        about = await self.exchange(self._path)
+        self._tensors = self._described(about, "binary_tensor_data" in extensions)
 
     def prepare(self, prompt: Prompt) -> tuple[bytes, dict[str, str]]:
         """The body, and the headers that describe it."""
@@ -102,30 +85,23 @@ class OpenInference(HttpEndpoint):
 
     async def send(self, request: tuple[bytes, dict[str, str]], prompt: Prompt) -> Reply:
         content, headers = request
-        said = await self.exchange(f"{self._path}/infer", content, **headers)
-        try:
-            found = {one["name"]: one for one in said["outputs"]}[self._tensors.output]
-        except LookupError:
+        reply = await self.exchange(f"{self._path}/infer", content, **headers)
+        tensors = {one["name"]: one for one in reply["outputs"]}
+        if (tensor := tensors.get(self._tensors.output)) is None:
             detail = f"the reply has no tensor {self._tensors.output!r}"
-            raise Trouble(MALFORMED, detail, billed=True) from None
-        output = np.asarray(found["data"], float).reshape(found["shape"])
+            raise Trouble(MALFORMED, detail, billed=True)
+        output = np.asarray(tensor["data"], float).reshape(tensor["shape"])
         answers = self._outputs.answers(output, [prompt], self._tensors.shape, self._who)
         return Reply(answers[0].values)
 
-
-def _read(said: Mapping[str, Any], output: str | None, binary: bool, who: str) -> _Tensors:
-    """The model's metadata; raises InputError for a model that cannot be asked about images."""
-    inputs, outputs = said.get("inputs") or [], said.get("outputs") or []
-    if len(inputs) != 1:
-        given = ", ".join(str(one.get("name")) for one in inputs) or "none"
-        raise InputError(f"{who}: expected a model with one input, an image, got {given}")
-    datatype = str(inputs[0]["datatype"])
-    check_known("input datatype", datatype, TYPES, who)
-    shape = InputShape.of(inputs[0]["shape"], who)
-    names: list[str] = [one["name"] for one in outputs]
-    if output is None and len(names) == 1:
-        output = names[0]
-    if output is None:
-        raise InputError(f"{who}: expected model.output, one of {', '.join(names) or 'none'}")
-    check_known("output", output, names, who)
-    return _Tensors(str(inputs[0]["name"]), datatype, shape, output, binary)
+    def _described(self, about: Mapping[str, Any], binary: bool) -> _Tensors:
+        """The model's tensors; raises InputError for one that cannot be asked about images."""
+        inputs, outputs = about.get("inputs") or [], about.get("outputs") or []
+        if len(inputs) != 1:
+            names = ", ".join(str(one.get("name")) for one in inputs) or "none"
+            raise InputError(f"{self._who}: expected one input, an image, got {names}")
+        name, datatype = str(inputs[0]["name"]), str(inputs[0]["datatype"])
+        check_known("input datatype", datatype, TYPES, self._who)
+        shape = InputShape.of(inputs[0]["shape"], self._who)
+        output = self._output_among([one["name"] for one in outputs], self._who)
+        return _Tensors(name, datatype, shape, output, binary)

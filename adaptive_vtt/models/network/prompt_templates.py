@@ -13,7 +13,7 @@ Every template has a hash, which belongs into the journal.
 import hashlib
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from importlib.resources import files
 from pathlib import Path
@@ -21,7 +21,7 @@ from string import ascii_uppercase
 from types import MappingProxyType
 from typing import Any
 
-from ...errors import InputError, unknown
+from ...errors import InputError, check_known, unknown
 from ...types import Ask, JsonObject, Prompt, Unanswered
 from ...utils.files import near_file
 
@@ -49,68 +49,25 @@ def placeholders(layout: str) -> set[str]:
 def read_layout(path: Path) -> str:
     """The layout in a text file; raises InputError for one that cannot be read, is empty or too
     long, asks no question, or has a placeholder that is none."""
-    layout = _text(path).strip("\n")
-    for number, line in enumerate(layout.splitlines(), start=1):
-        for name in sorted(placeholders(line).difference(PLACEHOLDERS)):
-            raise unknown(
-                "placeholder", name, PLACEHOLDERS, f"template {path.name!r}, line {number}"
-            )
-    if not placeholders(layout) & {"question", "questions", "concept"}:
+    where = f"template {str(path)!r}"
+    try:
+        text = path.read_text(encoding="utf-8-sig").strip("\n")
+    except OSError as error:
+        why = f"{error.strerror or error}{near_file(path)}"
+        raise InputError(f"{where}: cannot be read: {why}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{where}: expected text in UTF-8, got other bytes") from None
+    if len(text) > MAX_LENGTH:
+        raise InputError(f"{where}: expected at most {MAX_LENGTH:,} characters, got {len(text):,}")
+    for number, line in enumerate(text.splitlines(), start=1):
+        for name in sorted(placeholders(line)):
+            check_known("placeholder", name, PLACEHOLDERS, f"template {path.name!r}, line {number}")
+    if not placeholders(text) & {"question", "questions", "concept"}:
         raise InputError(
             f"template {path.name!r}: expected {{question}}, {{questions}} or {{concept}} where "
             "the question goes, got none"
         )
-    return layout
-
-
-def _text(path: Path) -> str:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        why = f"{error.strerror or error}{near_file(path)}"
-        raise InputError(f"template {str(path)!r}: cannot be read: {why}") from None
-    except UnicodeDecodeError:
-        raise InputError(
-            f"template {str(path)!r}: expected text in UTF-8, got other bytes"
-        ) from None
-    if len(text) > MAX_LENGTH:
-        raise InputError(
-            f"template {str(path)!r}: expected at most {MAX_LENGTH:,} characters, got {len(text):,}"
-        )
     return text
-
-
-def filled(layout: str, values: Mapping[str, str]) -> str:
-    """The text, each placeholder replaced by its value; nothing in a value is replaced again."""
-    lines = []
-    for line in layout.splitlines():
-        text = _PLACEHOLDER.sub(lambda match: values[match[1]], line)
-        if text.strip() or text == line:
-            lines.append(text)
-    return "\n".join(lines)
-
-
-def check_fit(who: str, layout: str, asked: int, *, has_options: bool, has_words: bool) -> None:
-    """Raises InputError where a layout would leave something out, or promise what there is not.
-
-    ``asked``: questions of the call; ``has_options``: of any of them; ``has_words``: whether there
-    is something to say of the image.
-    """
-    names = placeholders(layout)
-    if asked > 1 and "questions" not in names:
-        raise InputError(
-            f"{who}: expected {{questions}}, as one call asks {asked} questions, got a template "
-            'for one; set per_call = "one" in [model]'
-        )
-    if has_options and not names & {"options", "questions"}:
-        raise InputError(f"{who}: expected {{options}}, as questions have options, got none")
-    if not has_options and "options" in names:
-        raise InputError(
-            f"{who}: expected questions with options, where {{options}} stands, got one without; "
-            "take another template"
-        )
-    if has_words and "words" not in names:
-        raise InputError(f"{who}: expected {{words}}, as something is said of the image, got none")
 
 
 MISSING = "no answer to this question in the reply"
@@ -170,9 +127,9 @@ class Template:
     @property
     def hash(self) -> str:
         """A short hash of all words: other words, another hash."""
-        given = [(f.name, getattr(self, f.name)) for f in fields(self)]
-        parts = [(name, said) for name, said in given if said != _LATER.get(name, ...)]
-        plain = [(name, _plain(said)) for name, said in parts]
+        words = {field.name: getattr(self, field.name) for field in fields(self)}
+        given = {name: text for name, text in words.items() if text != _LATER.get(name, ...)}
+        plain = [(name, _plain(text)) for name, text in given.items()]
         return hashlib.blake2b(repr(plain).encode(), digest_size=8).hexdigest()
 
     def protocol(self, options: Mapping[str, Any]) -> JsonObject:
@@ -182,19 +139,48 @@ class Template:
         return {"template": self.name, "temperature": temperature if known else None}
 
     def render(self, prompt: Prompt) -> str:
-        """The user's text of a prompt: its questions, sample answers, and how to answer."""
+        """The user's text of a prompt: its questions, sample answers, and how to answer. Raises
+        InputError where the layout does not fit the questions."""
         asks = self.asks(prompt)
-        if self.layout:
-            return self._laid_out(prompt, asks)
-        questions = self._questions(asks)
-        many = len(asks) > 1
-        how = self.several if many else self._how(asks[0], not _has_words(prompt, 0))
-        parts = [self.opening, *self._examples(prompt), prompt.words, *questions, how]
-        return "\n".join(part for part in parts if part)
+        examples = self._examples(prompt)
+        title = self.title if len(asks) == 1 else self.numbered_title
+        questions = [
+            "\n".join([title.format(number=k, text=ask.text), *_listed(ask)])
+            for k, ask in enumerate(asks, start=1)
+        ]
+        if not self.layout:
+            how = self.letter if asks[0].options else self.words
+            how = how if _has_words(prompt, 0) else self.yes_no
+            how = self.several if len(asks) > 1 else how
+            parts = [self.opening, *examples, prompt.words, *questions, how]
+            return "\n".join(part for part in parts if part)
+        self._check_fit(asks, prompt)
+        values = {
+            "question": asks[0].text,
+            "options": "\n".join(_options(asks[0])),
+            "questions": "\n".join(questions),
+            "concept": prompt.concepts[0],
+            "words": prompt.words,
+            "examples": "\n".join(examples),
+        }
+        lines = []
+        for line in self.layout.splitlines():
+            # nothing in a value is replaced again
+            text = _PLACEHOLDER.sub(lambda match: values[match[1]], line)
+            if text.strip() or text == line:
+                lines.append(text)
+        return "\n".join(lines)
 
     def asks(self, prompt: Prompt) -> tuple[Ask, ...]:
         """The questions of a prompt, those about bare concepts put into words."""
-        return tuple(self._ask(prompt, k) for k in range(len(prompt.concepts)))
+        asks = []
+        for place, concept in enumerate(prompt.concepts):
+            if _has_words(prompt, place):
+                ask = prompt.asks[place]
+                asks.append(Ask(self.wordings.get(concept, ask.text), ask.options))
+            else:
+                asks.append(Ask(self.ask_concept.format(concept=concept)))
+        return tuple(asks)
 
     def split(self, reply: str, count: int) -> tuple[str | Unanswered, ...]:
         """The answers to ``count`` questions in one reply, by their numbers.
@@ -213,45 +199,31 @@ class Template:
             found = dict(enumerate(lines, start=1))
         return tuple(found.get(k) or Unanswered(MISSING) for k in range(1, count + 1))
 
-    def _ask(self, prompt: Prompt, place: int) -> Ask:
-        concept = prompt.concepts[place]
-        if not _has_words(prompt, place):
-            return Ask(self.ask_concept.format(concept=concept))
-        ask = prompt.asks[place]
-        return Ask(self.wordings.get(concept, ask.text), ask.options)
-
-    def _questions(self, asks: tuple[Ask, ...]) -> list[str]:
-        title = self.title if len(asks) == 1 else self.numbered_title
-        numbered = enumerate(asks, start=1)
-        return [
-            "\n".join([title.format(number=k, text=ask.text), *_listed(ask)]) for k, ask in numbered
-        ]
-
-    def _laid_out(self, prompt: Prompt, asks: tuple[Ask, ...]) -> str:
-        """The layout, filled in; raises InputError where it does not fit the questions."""
-        options = [_options(ask) for ask in asks]
-        told = {"has_options": any(options), "has_words": bool(prompt.words)}
-        check_fit(f"template {self.name!r}", self.layout, len(asks), **told)
-        values = {
-            "question": asks[0].text,
-            "options": "\n".join(options[0]),
-            "questions": "\n".join(self._questions(asks)),
-            "concept": prompt.concepts[0],
-            "words": prompt.words,
-            "examples": "\n".join(self._examples(prompt)),
-        }
-        return filled(self.layout, values)
-
-    def _how(self, ask: Ask, bare: bool) -> str:
-        if bare:
-            return self.yes_no
-        return self.letter if ask.options else self.words
+    def _check_fit(self, asks: Sequence[Ask], prompt: Prompt) -> None:
+        """Raises InputError where the layout leaves out, or promises, what it should not."""
+        names, who = placeholders(self.layout), f"template {self.name!r}"
+        has_options = any(ask.options for ask in asks)
+        if len(asks) > 1 and "questions" not in names:
+            raise InputError(
+                f"{who}: expected {{questions}}, as one call asks {len(asks)} questions, got a "
+                'template for one; set per_call = "one" in [model]'
+            )
+        if has_options and not names & {"options", "questions"}:
+            raise InputError(f"{who}: expected {{options}}, as questions have options, got none")
+        if not has_options and "options" in names:
+            raise InputError(
+                f"{who}: expected questions with options, where {{options}} stands, got one "
+                "without; take another template"
+            )
+        if prompt.words and "words" not in names:
+            raise InputError(
+                f"{who}: expected {{words}}, as something is said of the image, got none"
+            )
 
     def _examples(self, prompt: Prompt) -> list[str]:
-        known = [c for c in prompt.concepts if any(c in example for example in self.examples)]
-        if not known:
+        if not any(c in example for c in prompt.concepts for example in self.examples):
             return []
-        shown = []
+        shown: list[str] = []
         for number, example in enumerate(self.examples, start=1):
             title = self.example_title.format(number=number)
             answers = [example.get(concept, self.absent) for concept in prompt.concepts]
@@ -286,9 +258,9 @@ def _listed(ask: Ask) -> list[str]:
 
 def _built_in() -> Iterator[tuple[str, Template]]:
     text = files(__package__).joinpath("data", "prompt_templates.toml").read_text(encoding="utf-8")
-    for name, told in tomllib.loads(text).items():
-        examples = tuple(told.pop("examples", ()))
-        yield name, Template(name, examples=examples, **told)
+    for name, words in tomllib.loads(text).items():
+        examples = tuple(words.pop("examples", ()))
+        yield name, Template(name, examples=examples, **words)
 
 
 TEMPLATES: Mapping[str, Template] = MappingProxyType(dict(_built_in()))
