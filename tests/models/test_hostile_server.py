@@ -336,7 +336,7 @@ def test_a_spec_sets_the_bound_of_replies_and_the_share_of_failures(tmp_path: Pa
         chosen = {
             "dataset": {
                 "kind": "adaptive_vtt.experiments.medtest.phantoms:frames",
-                "options": {"count": 30, "size": 32},
+                "options": {"count": 30, "size": 64},
             },
             "model": {
                 "kind": "http",
