@@ -6,9 +6,9 @@ about follow-ups, source images and repeat probes are counted together.
 
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import typer
@@ -21,7 +21,7 @@ from ..certify.further import KNOWN
 from ..config import Spec
 from ..config.building import CERTIFY_APART, NotImported, build_space, model_of
 from ..engine.judge import SourceCalls
-from ..engine.options import DEFAULT_EXPLORATION, Certify
+from ..engine.options import Certify, Sampling
 from ..engine.prices import Prices
 from ..engine.settings import check_budget, check_cost, check_judge, check_model, currency_paid
 from ..errors import InputError, listed
@@ -84,7 +84,7 @@ def plan(
     chosen, base = read(spec, False, {"certify.targets": names(targets)}, set_)
     if probe:
         raise typer.Exit(ask_twice(chosen, base))
-    estimate(chosen, base, json_, widths, None if pilot is None else _pilot(pilot))
+    estimate(chosen, base, json_, widths, None if pilot is None else Pilot.of(pilot))
 
 
 def _widths(text: str) -> list[float]:
@@ -111,27 +111,28 @@ def estimate(
     with planning():
         space = build_space(spec, base)
         model = adapted_model(model_of(spec, base, space, code=False))
-    chosen = planned(spec, base, space, model)
-    steps = []
+    chosen, rows = planned(spec, base, space, model), []
     for width in _widths(WIDTHS) if widths is None else widths:
         narrowed = planned(_with_half_width(spec, width), base, space, model)
-        if pilot is not None:
-            pilot.check(narrowed)
-        steps.append(_step(width, narrowed, pilot))
-    notes = [*_of_census(spec, space, model, chosen), *_of_limits(spec, chosen, steps, pilot)]
-    notes += [*_of_uncertainty(spec, model.hard_answers), *_of_judge(space)]
-    notes += _of_model(model, chosen)
+        rows.append(Width.of(width, narrowed, pilot))
+    notes = [*_notes(spec, space, model, chosen, rows, pilot)]
     if as_json:
-        half_widths = [asdict(step) for step in steps]
+        half_widths = [asdict(row) for row in rows]
         result = {**asdict(chosen), "half_widths": half_widths, "notes": notes}
         typer.echo(json.dumps(result, indent=1))
         return
     console = plain_console()
     show(space, [row.target for row in chosen.targets], model.answers, console)
-    console.print(_sentence(space, chosen))
+    cost = ""
+    if chosen.worst:
+        likely = "likely" if chosen.expected else "each" + " at full length" * chosen.at_full_length
+        worst = money(chosen.worst, chosen.currency)
+        cost = f", {_likely_cost(chosen)} {likely}, {worst} at most"
+    counts = f"{chosen.questions:,} questions; {chosen.total:,} calls"
+    console.print(f"{space.dataset.name}: {counts}{cost}")
     if chosen.together is not None:
-        console.print(_by_target(chosen))
-    console.print(_by_width(steps, chosen.currency))
+        console.print(_by_target(chosen, chosen.together))
+    console.print(_by_width(rows, chosen.currency))
     for note in (*notes, "nothing was asked; failures with a pattern take fewer calls"):
         console.print(note)
 
@@ -190,8 +191,126 @@ class Plan:
         return self.expected_most or self.likely_price
 
 
+def planned(spec: Spec, base: Path, space: QuestionSpace, model: ModelDefaults) -> Plan:
+    """Return the plan of a spec's audit. Raise InputError for what the audit would refuse."""
+    known = not isinstance(model, NotImported)
+    check_model(model, space)
+    if known:
+        check_cost(model, spec.audit.max_cost)
+        check_judge(space, model, spec.audit.max_cost)
+    certify, section = Certify(**spec.certify.model_dump(exclude=NO_PROXIES)), spec.audit
+    exploration = Sampling(exploration=section.exploration).share(certify.certifies)
+    certify.check(exploration)
+    sources, probes = SourceCalls(space, model.answers), section.repeat_probes
+    check_budget(section.budget, 1 + probes + sources.most * bool(sources.count))
+    if section.strategy is not None:
+        named(section.strategy, section.strategy_options, base)  # raises for an unknown one
+    if section.strategy == "random":
+        exploration = 1.0
+    by_need = section.strategy in {None, "certify"}
+    certifier = certify.certifier(space, model.answers, even=not by_need)
+    rows: list[Forecast] = []
+    together: Forecast | None = None
+    if certifier is not None:
+        rows, together = forecasts(certifier, exploration, certify.unanswered == "both", ASSUMED)
+        rows, together = (
+            [_in_calls(row, sources, space, probes) for row in rows],
+            _in_calls(together, sources, space, probes),
+        )
+    known = known and model.prices_known
+    worst = float(model.most_cost or 0.0) if known else None
+    usual = None if worst is None else worst / model.most_attempts
+    prices, guess = Prices.of(space, model, True, None), model.dear_guess or model.price_guess
+    expected = dear = None
+    if known and prices is not None and guess is not None:
+        # even draws ask dear calls more often
+        weighed = section.by_price and by_need and certify.certifies
+        even = exploration if weighed else 1.0
+        expected = prices.likely(even)
+        dear = Prices.guessed(space, model.answers, guess).likely(even)
+        dear = dear if usual is None else min(dear, usual)  # no call without retries exceeds it
+    judge = space.oracle.judge_by
+    draws = space.size if model.answers == "one" else space.images
+    return Plan(
+        questions=space.size,
+        total=draws + sources.count * sources.most + probes,
+        targets=rows,
+        together=together,
+        worst=worst,
+        usual=usual,
+        expected=expected,
+        expected_most=dear,
+        currency=currency_paid(model, None if judge is None else judge.model, None),
+        at_full_length=expected is None and usual is not None and model.price_guess is not None,
+    )
+
+
+def _in_calls(row: Forecast, sources: SourceCalls, space: QuestionSpace, probes: int) -> Forecast:
+    """Return a forecast of draws as one of calls: a source image is asked about once, before its
+    follow-ups, and repeat probes last."""
+    count = sources.count
+
+    def calls(draws: int) -> int:
+        # so many uniform draws are about 1 - exp(-draws / count) of the sources
+        return draws + probes + (math.ceil(count * -math.expm1(-draws / count)) if count else 0)
+
+    first = math.ceil(row.at_least / max(1, len(space.variants))) if count else 0
+    likely = {loss: calls(draws) for loss, draws in row.likely.items()}
+    most = row.at_most + count * sources.most + probes
+    return Forecast(row.target, row.at_least + first + probes, likely, most)
+
+
 @dataclass(frozen=True)
-class Step:
+class Pilot:
+    """An earlier audit: its ``folder``, what its journal says, what a call of it ``cost`` in which
+    ``currency``, and the names of its targets."""
+
+    folder: Path
+    content: Content
+    cost: float
+    targets: frozenset[str]
+    currency: str
+
+    @classmethod
+    def of(cls, folder: Path) -> "Pilot":
+        """Read an audit. Raise InputError for one that certified nothing, compared two models, or
+        is too short to forecast by."""
+        with closing(read_journal(folder / JOURNAL)) as journal:
+            facts = read_facts(journal.facts())
+            certificate = facts.certificate
+            if certificate is None or certificate.versus is not None or not journal.calls():
+                raise InputError(
+                    f"--pilot {folder}: expected an audit of one model that certifies and asked "
+                    "something, got a comparison of two, or one that explores or is empty"
+                )
+            content = Content.of(journal)
+        widths = content.widest
+        if content.calls_to(float(widths[-1]) / 2) is None:
+            raise InputError(
+                f"--pilot {folder}: expected an audit with more than {KNOWN} draws about every "
+                f"target, and that left something to ask, got {points(widths[-1])} after "
+                f"{len(widths) - 1} calls"
+            )
+        cost = content.cost / max(len(widths) - 1, 1)
+        return cls(folder, content, cost, frozenset(certificate.targets), facts.currency)
+
+    def check(self, narrowed: Plan) -> None:
+        """Raise InputError where it certified other targets, or was paid in another currency."""
+        if self.cost and self.currency != narrowed.currency:
+            raise InputError(
+                f"--pilot {self.folder}: expected an audit that was paid in {narrowed.currency}, "
+                f"as this model is, got one in {self.currency}; give model.currency and prices in "
+                "it"
+            )
+        if other := sorted({row.target for row in narrowed.targets} ^ self.targets):
+            raise InputError(
+                f"--pilot {self.folder}: expected an audit of the same targets, got one that "
+                f"differs in {listed(other)}; name its targets by --targets"
+            )
+
+
+@dataclass(frozen=True)
+class Width:
     """What certifying all targets to +-``half_width`` takes.
 
     Calls ``at_least`` and ``at_most``, ``likely`` by loss rate, and ``by_pilot`` as an earlier
@@ -210,171 +329,26 @@ class Step:
     range_by_pilot: tuple[int, int] | None = None
     cost_by_pilot: float | None = None
 
-
-def planned(spec: Spec, base: Path, space: QuestionSpace, model: ModelDefaults) -> Plan:
-    """Return the plan of a spec's audit. Raise InputError for what the audit would refuse."""
-    imported = not isinstance(model, NotImported)
-    check_model(model, space)
-    if imported:
-        check_cost(model, spec.audit.max_cost)
-        check_judge(space, model, spec.audit.max_cost)
-    certify = Certify(**spec.certify.model_dump(exclude=NO_PROXIES))
-    exploration = spec.audit.exploration
-    if exploration is None:
-        exploration = DEFAULT_EXPLORATION if certify.certifies else 0.0
-    certify.check(exploration)
-    sources, probes = SourceCalls(space, model.answers), spec.audit.repeat_probes
-    check_budget(spec.audit.budget, 1 + probes + sources.most * bool(sources.count))
-    strategy = spec.audit.strategy
-    if strategy is not None:
-        named(strategy, spec.audit.strategy_options, base)  # raises for an unknown one
-    if strategy == "random":
-        exploration = 1.0
-    certifier = certify.certifier(space, model.answers, even=strategy not in {None, "certify"})
-    rows: list[Forecast] = []
-    together: Forecast | None = None
-    if certifier is not None:
-        calls = _calls_of_draws(sources, max(1, len(space.variants)), probes)
-        rows, all_of_them = forecasts(certifier, exploration, certify.unanswered == "both", ASSUMED)
-        rows, together = [calls(row) for row in rows], calls(all_of_them)
-    known = imported and model.prices_known
-    worst = float(model.most_cost or 0.0) if known else None
-    usual = None if worst is None else worst / model.most_attempts
-    draws = space.size if model.answers == "one" else space.images
-    expected, dear = _expected(spec, space, model, exploration) if known else (None, None)
-    if dear is not None and usual is not None:
-        dear = min(dear, usual)  # which no call without retries exceeds
-    judge = space.oracle.judge_by
-    return Plan(
-        questions=space.size,
-        total=draws + sources.count * sources.most + probes,
-        targets=rows,
-        together=together,
-        worst=worst,
-        usual=usual,
-        expected=expected,
-        expected_most=dear,
-        currency=currency_paid(model, None if judge is None else judge.model, None),
-        at_full_length=expected is None and usual is not None and model.price_guess is not None,
-    )
-
-
-def _expected(
-    spec: Spec, space: QuestionSpace, model: ModelDefaults, exploration: float
-) -> tuple[float, float] | tuple[None, None]:
-    """Return the mean price of a call by the first guess and by the dear one, where calls differ;
-    even draws ask dear ones more often."""
-    prices, guess = Prices.of(space, model, True, None), model.dear_guess or model.price_guess
-    if prices is None or guess is None:
-        return None, None
-    by_price = spec.audit.by_price and spec.audit.strategy in {None, "certify"}
-    certifies = spec.certify.half_width or spec.certify.at_most
-    even = exploration if by_price and certifies else 1.0
-    return prices.likely(even), Prices.guessed(space, model.answers, guess).likely(even)
-
-
-def _calls_of_draws(
-    sources: SourceCalls, variants: int, probes: int
-) -> Callable[[Forecast], Forecast]:
-    """Return what turns draws into calls: a source image is asked about once, before its
-    follow-ups, and repeat probes last."""
-
-    def reached(draws: int) -> int:
-        """Sources that so many uniform draws are about."""
-        if not sources.count:
-            return 0
-        return math.ceil(sources.count * -math.expm1(-draws / sources.count))
-
-    def calls(row: Forecast) -> Forecast:
-        first = math.ceil(row.at_least / variants) if sources.count else 0
-        return Forecast(
-            row.target,
-            row.at_least + first + probes,
-            {loss: draws + reached(draws) + probes for loss, draws in row.likely.items()},
-            row.at_most + sources.count * sources.most + probes,
+    @classmethod
+    def of(cls, width: float, narrowed: Plan, pilot: Pilot | None) -> "Width":
+        together = narrowed.together
+        assert together is not None  # there is a half-width, so it certifies
+        cost, dear = (
+            {loss: calls * price for loss, calls in together.likely.items()} if price else None
+            for price in (narrowed.likely_price, narrowed.dear_price)
         )
-
-    return calls
-
-
-def _step(width: float, narrowed: Plan, pilot: "Pilot | None") -> Step:
-    together = narrowed.together
-    assert together is not None  # there is a half-width, so it certifies
-    cost, dear = (
-        {loss: calls * price for loss, calls in together.likely.items()} if price else None
-        for price in (narrowed.likely_price, narrowed.dear_price)
-    )
-    bounds = (width, together.at_least, together.likely, together.at_most, cost, dear)
-    calls = None if pilot is None else pilot.content.calls_to(width)
-    if pilot is None or calls is None:
-        return Step(*bounds)
-    likely, least, most = (
-        min(n, together.at_most) for n in (calls.likely, calls.least, calls.most)
-    )
-    return Step(*bounds, likely, (least, most), likely * pilot.cost or None)
-
-
-# -- an earlier audit to go by -----------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Pilot:
-    """An earlier audit: its ``folder``, what its journal says, what a call of it ``cost`` in which
-    ``currency``, and the names of its targets."""
-
-    folder: Path
-    content: Content
-    cost: float
-    targets: frozenset[str]
-    currency: str
-
-    def check(self, narrowed: Plan) -> None:
-        """Raise InputError where it certified other targets, or was paid in another currency."""
-        if self.cost and self.currency != narrowed.currency:
-            raise InputError(
-                f"--pilot {self.folder}: expected an audit that was paid in {narrowed.currency}, "
-                f"as this model is, got one in {self.currency}; give model.currency and prices in "
-                "it"
-            )
-        if other := sorted({row.target for row in narrowed.targets} ^ self.targets):
-            raise InputError(
-                f"--pilot {self.folder}: expected an audit of the same targets, got one that "
-                f"differs in {listed(other)}; name its targets by --targets"
-            )
-
-
-def _pilot(folder: Path) -> Pilot:
-    """Return the audit in a folder. Raise InputError for one that certified nothing, compared two
-    models, or is too short to forecast by."""
-    with closing(read_journal(folder / JOURNAL)) as journal:
-        facts = read_facts(journal.facts())
-        certificate = facts.certificate
-        if certificate is None or certificate.versus is not None or not journal.calls():
-            raise InputError(
-                f"--pilot {folder}: expected an audit of one model that certifies and asked "
-                "something, got a comparison of two, or one that explores or is empty"
-            )
-        content = Content.of(journal)
-    widths = content.widest
-    if content.calls_to(float(widths[-1]) / 2) is None:
-        raise InputError(
-            f"--pilot {folder}: expected an audit with more than {KNOWN} draws about every target, "
-            f"and that left something to ask, got {points(widths[-1])} after "
-            f"{len(widths) - 1} calls"
-        )
-    cost = content.cost / max(len(widths) - 1, 1)
-    return Pilot(folder, content, cost, frozenset(certificate.targets), facts.currency)
+        row = cls(width, together.at_least, together.likely, together.at_most, cost, dear)
+        if pilot is None:
+            return row
+        pilot.check(narrowed)
+        if (calls := pilot.content.calls_to(width)) is None:
+            return row
+        likely, least, most = (min(n, row.at_most) for n in (calls.likely, calls.least, calls.most))
+        paid = likely * pilot.cost or None
+        return replace(row, by_pilot=likely, range_by_pilot=(least, most), cost_by_pilot=paid)
 
 
 # -- in words ----------------------------------------------------------------------------------
-
-
-def _sentence(space: QuestionSpace, plan: Plan) -> str:
-    cost = ""
-    if plan.worst:
-        likely = "likely" if plan.expected else "each" + " at full length" * plan.at_full_length
-        cost = f", {_likely_cost(plan)} {likely}, {money(plan.worst, plan.currency)} at most"
-    return f"{space.dataset.name}: {plan.questions:,} questions; {plan.total:,} calls{cost}"
 
 
 def _likely_cost(plan: Plan, calls: int = 1) -> str:
@@ -383,63 +357,84 @@ def _likely_cost(plan: Plan, calls: int = 1) -> str:
     return " to ".join(dict.fromkeys(money(calls * end, plan.currency) for end in ends))
 
 
-def _by_target(plan: Plan) -> Table:
+COLUMNS = ("at least", *(f"{loss:.0%} fail" for loss in ASSUMED), "at most")
+
+
+def _numbers(row: Forecast | Width) -> list[str]:
+    return [f"{n:,}" for n in (row.at_least, *row.likely.values(), row.at_most)]
+
+
+def _by_target(plan: Plan, together: Forecast) -> Table:
     """Return calls until each target is certified as the spec asks, the most expensive first."""
-    assert plan.together is not None
     rows = sorted(plan.targets, key=lambda row: -max(row.likely.values()))
     title = "calls until certified as the spec asks"
     if len(rows) > SHOWN:
         title += f", {SHOWN} of {len(rows)} targets"
-    columns = ["target", "at least", *(f"{loss:.0%} fail" for loss in ASSUMED), "at most"]
-    name = "all targets" if len(rows) > 1 else "in all"
-    sums = [[name, *_numbers(plan.together)]]
+    sums = [["all targets" if len(rows) > 1 else "in all", *_numbers(together)]]
     if plan.likely_price and plan.worst:
-        calls = (plan.together.at_least, *plan.together.likely.values())
-        worst = money(plan.together.at_most * plan.worst, plan.currency)
+        calls = (together.at_least, *together.likely.values())
+        worst = money(together.at_most * plan.worst, plan.currency)
         sums.append(["cost", *(_likely_cost(plan, n) for n in calls), worst])
     cells = [[row.target, *_numbers(row)] for row in rows[:SHOWN]]
-    return table_of(columns, cells, title, sums=sums)
+    return table_of(("target", *COLUMNS), cells, title, sums=sums)
 
 
-def _by_width(steps: Sequence[Step], currency: str) -> Table:
+def _by_width(rows: Sequence[Width], currency: str) -> Table:
     """Return calls and cost until all targets are certified, by half-width."""
-    columns = ["half-width", "at least", *(f"{loss:.0%} fail" for loss in ASSUMED), "at most"]
-    by_pilot = any(step.by_pilot is not None for step in steps)
-    priced = any(step.cost or step.cost_by_pilot for step in steps)
-    columns += ["by pilot"] * by_pilot + ["cost"] * priced
-    rows = []
-    for step in steps:
-        cells = [points(step.half_width), *_numbers(step)]
+    by_pilot = any(row.by_pilot is not None for row in rows)
+    priced = any(row.cost or row.cost_by_pilot for row in rows)
+    cells = []
+    for row in rows:
+        cells.append([points(row.half_width), *_numbers(row)])
         if by_pilot:
-            ends = dict.fromkeys(step.range_by_pilot or ())
-            cells.append(" to ".join(f"{n:,}" for n in ends) or "–")
-        if step.cost_by_pilot is not None:
-            cells.append(money(step.cost_by_pilot, currency))
-        elif step.cost and step.cost_at_most:
-            costs = min(step.cost.values()), max(step.cost_at_most.values())
-            cells.append(" to ".join(money(cost, currency) for cost in costs))
-        rows.append(cells)
-    return table_of(columns, rows, "calls until all targets are certified")
+            ends = dict.fromkeys(row.range_by_pilot or ())
+            cells[-1].append(" to ".join(f"{n:,}" for n in ends) or "–")
+        if row.cost_by_pilot is not None:
+            cells[-1].append(money(row.cost_by_pilot, currency))
+        elif row.cost and row.cost_at_most:
+            costs = min(row.cost.values()), max(row.cost_at_most.values())
+            cells[-1].append(" to ".join(money(cost, currency) for cost in costs))
+    columns = ["half-width", *COLUMNS, *["by pilot"] * by_pilot, *["cost"] * priced]
+    return table_of(columns, cells, "calls until all targets are certified")
 
 
-def _numbers(row: Forecast | Step) -> list[str]:
-    return [f"{n:,}" for n in (row.at_least, *row.likely.values(), row.at_most)]
-
-
-def _of_census(spec: Spec, space: QuestionSpace, model: ModelDefaults, plan: Plan) -> list[str]:
-    """Return that an audit may ask everything: a model is timed by the audit, which asks it."""
+def _notes(
+    spec: Spec,
+    space: QuestionSpace,
+    model: ModelDefaults,
+    plan: Plan,
+    rows: Sequence[Width],
+    pilot: Pilot | None,
+) -> Iterator[str]:
+    """Yield what else an audit of the spec will do, and what the plan does not know."""
+    judge = space.oracle.judge_by
     sections, budget = (spec.audit, spec.certify, spec.stop), spec.audit.budget
     options = {n: v for section in sections for n, v in section.model_dump().items()}
-    paid = spec.model.costs_money or model.costs_money or space.oracle.judge_by is not None
-    if paid or insists(options):
-        return []
-    if budget is not None and budget < plan.total:
-        return []
-    return [
-        f"calls cost no money: the audit times some, and asks all {plan.questions:,} questions "
-        "where that takes less than a minute, or less than sampling; rates are then exact "
-        "(--sample insists on sampling)"
-    ]
+    paid = spec.model.costs_money or model.costs_money or judge is not None
+    if not paid and not insists(options) and (budget is None or budget >= plan.total):
+        yield (
+            f"calls cost no money: the audit times some, and asks all {plan.questions:,} questions "
+            "where that takes less than a minute, or less than sampling; rates are then exact "
+            "(--sample insists on sampling)"
+        )
+    yield from _of_limits(spec, plan, rows, pilot)
+    yield from _of_uncertainty(spec, model.hard_answers)
+    if judge is not None:
+        price = "at an unknown price each" + ", as its code was not imported" * judge.code
+        if not judge.code and judge.model.prices_known:
+            most = money(judge.model.most_cost or 0.0, judge.model.currency or USD)
+            price = f"at {most} each at most"
+        yield f"the judge {judge.name} is asked what the rule cannot read, {price}, in addition"
+    if plan.expected is not None:
+        yield (
+            "prices differ: a call's likely one is guessed from its image and words, between the "
+            "ways in which providers count, and learnt from the first answers on"
+        )
+    if plan.at_full_length:
+        yield "costs are of replies at full length: many calls cost a third of that"
+    if isinstance(model, NotImported):
+        what = "every concept of an image" if model.answers == "all" else "one question"
+        yield f"no model was imported: a call is taken to answer {what}"
 
 
 def paid_for(cap: float, price: float) -> int:
@@ -447,13 +442,13 @@ def paid_for(cap: float, price: float) -> int:
     return int((cap + CENTS) / price)
 
 
-def _of_limits(spec: Spec, plan: Plan, steps: Sequence[Step], pilot: Pilot | None) -> Iterator[str]:
+def _of_limits(spec: Spec, plan: Plan, rows: Sequence[Width], pilot: Pilot | None) -> Iterator[str]:
     """Yield how far each limit of the spec reaches: its calls, and the narrowest half-width."""
     budget, cap = spec.audit.budget, spec.audit.max_cost
     price = (pilot.cost if pilot is not None else 0.0) or plan.dear_price
-    limits = (
-        [] if budget is None else [(min(budget, plan.total), f"the budget of {budget:,} calls")]
-    )
+    limits = []
+    if budget is not None:
+        limits.append((min(budget, plan.total), f"the budget of {budget:,} calls"))
     if cap is not None and price:
         calls, least = (
             min(paid_for(cap, each), plan.total) for each in (price, plan.worst or price)
@@ -468,62 +463,31 @@ def _of_limits(spec: Spec, plan: Plan, steps: Sequence[Step], pilot: Pilot | Non
     if plan.together is None:
         calls, end = min([*limits, (plan.total, "the last question")])
         yield f"explores, and certifies nothing: {end} ends it, after at most {calls:,} calls"
-    needed = {f"where {loss:.0%} fail": [step.likely[loss] for step in steps] for loss in ASSUMED}
+    needed = {f"where {loss:.0%} fail": [row.likely[loss] for row in rows] for loss in ASSUMED}
     if pilot is not None:
-        needed = {"by the pilot": [step.by_pilot or step.at_most for step in steps]}
+        needed = {"by the pilot": [row.by_pilot or row.at_most for row in rows]}
     for calls, limit in limits:
-        ends = [f"{_narrowest(steps, each, calls)} {case}" for case, each in needed.items()]
+        ends = []
+        for case, each in needed.items():
+            enough = [row.half_width for row, n in zip(rows, each, strict=True) if n <= calls]
+            ends.append(f"{points(min(enough)) if enough else 'none of these'} {case}")
         yield f"{limit}: enough for {', '.join(ends)}; 'avtt resume' can raise it"
 
 
-def _narrowest(steps: Sequence[Step], needed: list[int], calls: int) -> str:
-    """Return the narrowest half-width that so many calls are enough for."""
-    paid = [step.half_width for step, n in zip(steps, needed, strict=True) if n <= calls]
-    return points(min(paid)) if paid else "none of these"
-
-
-def _of_uncertainty(spec: Spec, hard: bool) -> list[str]:
-    """Return whether [stop]'s uncertainties can be reached; ``hard``: answers are 0 or 1."""
+def _of_uncertainty(spec: Spec, hard: bool) -> Iterator[str]:
+    """Yield whether [stop]'s uncertainties can be reached; ``hard``: answers are 0 or 1."""
     asked = [tau for tau in (spec.stop.uncertainty, spec.stop.max_uncertainty) if tau is not None]
     if not asked:
-        return []
+        return
     from ..surrogates import lowest_with_hard_answers  # imports PyTorch
 
     lowest = lowest_with_hard_answers(spec.audit.form)
-    notes = ["when uncertainty falls as far as [stop] asks was not worked out"]
+    yield "when uncertainty falls as far as [stop] asks was not worked out"
     if min(asked) < lowest:
         end = f"if the first {SURELY_HARD} are all such, the audit stops and says so"
         if hard:
-            end = (
-                f"this model gives such answers, so the audit will stop after {SURELY_HARD} of them"
-            )
-        notes.append(
+            end = f"this model gives such answers, so the audit will stop after {SURELY_HARD}"
+        yield (
             f"with answers of 0 and 1 alone uncertainty cannot fall below {lowest:.3f} of its "
             f"prior, and {min(asked):g} is asked for: {end}"
         )
-    return notes
-
-
-def _of_judge(space: QuestionSpace) -> list[str]:
-    if (judge := space.oracle.judge_by) is None:
-        return []
-    price = "at an unknown price each"
-    if judge.code:
-        price = "at an unknown price each, as its code was not imported"
-    elif judge.model.prices_known:
-        most = money(judge.model.most_cost or 0.0, judge.model.currency or USD)
-        price = f"at {most} each at most"
-    return [f"the judge {judge.name} is asked what the rule cannot read, {price}, in addition"]
-
-
-def _of_model(model: ModelDefaults, plan: Plan) -> Iterator[str]:
-    if plan.expected is not None:
-        yield (
-            "prices differ: a call's likely one is guessed from its image and words, between the "
-            "ways in which providers count, and learnt from the first answers on"
-        )
-    if plan.at_full_length:
-        yield "costs are of replies at full length: many calls cost a third of that"
-    if isinstance(model, NotImported):
-        what = "every concept of an image" if model.answers == "all" else "one question"
-        yield f"no model was imported: a call is taken to answer {what}"
