@@ -137,8 +137,8 @@ MAX = {"predicted": 2, "uniform": 10}
 
 
 def compare_with_random(spec: Spec, base: Path, out: Path, plotly: str = "inline") -> None:
-    """Audits to the same half-width with questions drawn at random, says how many calls that took,
-    and writes the report anew with it. Raises Interrupted where that is cut short; the audit is
+    """Audit to the same half-width with questions drawn at random, say how many calls that took,
+    and write the report again with it. Raise Interrupted where that is cut short; the audit is
     whole then.
 
     Nothing is paid for here in the demo; of a paid model one would simulate this with
@@ -150,29 +150,22 @@ def compare_with_random(spec: Spec, base: Path, out: Path, plotly: str = "inline
         "the report is complete; to compare, the same audit is now drawn at random, with the same "
         "predictions, then without any (Ctrl-C leaves that out)"
     )
-    found = []
+    baselines = []
     try:
         for kind, options in OPTIONS.items():
-            found.append(_ran(kind, spec, base, MAX[kind] * calls, options))
+            begun = build_audit(spec, base, **RANDOM, budget=MAX[kind] * calls, **options)
+            with begun.without_beliefs() as audit, Live(audit, what=BASELINE_NAMES[kind]) as live:
+                result = audit.run(live.update)
+            certified = bool(result.targets["certified"].all())
+            baselines.append(Baseline(kind, result.calls, certified))
     except KeyboardInterrupt as interrupt:
         raise Interrupted.by(
             interrupt, f"the comparison is left out; the audit is complete: {out / 'report.html'}"
         ) from None
-    facts = {one.kind: {"calls": one.calls, "certified": one.certified} for one in found}
+    facts = {one.kind: {"calls": one.calls, "certified": one.certified} for one in baselines}
     write_text(out / BASELINES, json.dumps(facts, indent=1) + "\n")
     console.print(f"for the same guarantee this audit took {calls:,} calls")
-    for one in found:
+    for one in baselines:
         share = f"{calls / one.calls:.0%}"
         console.print(f"  {BASELINE_NAMES[one.kind]}: {one.amount}; this audit took {share}")
     console.print(f"report, with that: {rewrite(out, plotly)}")
-
-
-def _ran(kind: str, spec: Spec, base: Path, most: int, options: dict[str, Any]) -> Baseline:
-    """The audit, drawn at random, with at most so many calls."""
-    begun = build_audit(spec, base, **{**RANDOM, "budget": most, **options})
-    with (
-        begun.without_beliefs() as audit,
-        Live(audit, quiet=False, what=BASELINE_NAMES[kind]) as live,
-    ):
-        result = audit.run(live.update)
-    return Baseline(kind, result.calls, bool(result.targets["certified"].all()))

@@ -100,7 +100,7 @@ class Live:
     it.
     """
 
-    def __init__(self, audit: Audit, *, quiet: bool, what: str = "") -> None:
+    def __init__(self, audit: Audit, *, quiet: bool = False, what: str = "") -> None:
         self.console = plain_console(stderr=True, quiet=quiet)
         self._audit, self._what = audit, what
         self._step: Step | None = None

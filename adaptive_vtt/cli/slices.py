@@ -2,11 +2,10 @@
 
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import typer
 
@@ -15,11 +14,12 @@ from ..audit.slices.looking import ASKED
 from ..certify.targets import size
 from ..certify.tracks import unseen
 from ..config.going_on import space_of
-from ..errors import JournalError
+from ..errors import InputError, JournalError
 from ..journal import Journal, read_journal
 from ..journal.facts import CertificateFacts, read_facts
 from ..journal.files import JOURNAL
 from ..results.result import summarise
+from ..space import QuestionSpace
 from ..types import JsonObject
 from ..utils.figures import outward
 from .options import names
@@ -55,36 +55,40 @@ def slices(
         by (NAMES): What proposes them, separated by commas: metadata, cells, clusters, words.
             Default: as the audit does, metadata,cells.
     """
+    if most < 1:
+        raise InputError(f"--most: expected at least 1, got {most}")
     with closing(read_journal(directory / JOURNAL)) as journal:
-        told = _told(journal, directory, most, names(by), run_code)
-    if json_:
-        typer.echo(json.dumps(told, indent=1, allow_nan=False))
-    else:
-        typer.echo("\n".join(_lines(told)))
+        shown = _shown(journal, directory, most, names(by), run_code)
+    typer.echo(json.dumps(shown, indent=1, allow_nan=False) if json_ else "\n".join(_lines(shown)))
 
 
-def _told(
-    journal: "Journal", directory: Path, most: int, by: list[str] | None, run_code: bool
+def _shown(
+    journal: Journal, directory: Path, most: int, by: list[str] | None, run_code: bool
 ) -> JsonObject:
+    """Return the slices that the audit certified, and those that its answers propose."""
     where, facts = str(directory), read_facts(journal.facts())
     certificate = facts.certificate
     if certificate is not None and certificate.versus is not None:
         raise JournalError(f"{where}: expected an audit of one model, got a comparison of two")
     space, spec, _ = space_of(journal, where, OTHERWISE, run_code=run_code)
-    found = explore(journal, space, most=most, by=by or spec.certify.discover_by)
+    proposals = explore(journal, space, most=most, by=by or spec.certify.discover_by)
     aside = 0.0 if certificate is None else certificate.set_aside
     certified = _certified(journal, certificate) if certificate is not None and aside else []
     evidence = Evidence.of(space, journal.draws(proposals=False), journal.calls())
+    count = len(certified) + len(proposals)
+    command = f"avtt audit SPEC.toml --set certify.discover={count} --out DIR"
+    if aside:
+        command = f"avtt resume {shlex.quote(where)} --set certify.discover={count}"
     return {
         "certified": certified,
-        "proposed": [_proposed(evidence, space, one) for one in found],
+        "proposed": [_proposed(evidence, space, each) for each in proposals],
         "set_aside": aside,
         "together": certificate is not None and certificate.guarantee == "all",
-        "next": _next(directory, aside, len(certified) + len(found)) if found else None,
+        "next": command if proposals else None,
     }
 
 
-def _certified(journal: "Journal", certificate: "CertificateFacts") -> list[JsonObject]:
+def _certified(journal: Journal, certificate: CertificateFacts) -> list[JsonObject]:
     table = summarise(journal).targets
     rows = table[table["kind"] == "slice"].to_dict("records")
     rates = unseen(certificate, journal.calls(), [(r["lower"], r["upper"]) for r in rows])
@@ -95,15 +99,15 @@ def _certified(journal: "Journal", certificate: "CertificateFacts") -> list[Json
             "how": "asked for" if s.found_by == (ASKED,) else "found",
             "found_at": s.since,
             "size": s.size,
+            **{key: row[key] for key in keys},
+            "unseen": None if rate is None else asdict(rate),
         }
-        | {k: row[k] for k in keys}
-        | {"unseen": None if rate is None else asdict(rate)}
         for s, row, rate in zip(certificate.slices, rows, rates, strict=True)
     ]
 
 
-def quoted(journal: "Journal") -> list[str]:
-    """A line per slice that an audit found: the rate to quote of it."""
+def quoted(journal: Journal) -> list[str]:
+    """Return a line per slice that an audit found: the rate to quote of it."""
     certificate = read_facts(journal.facts()).certificate
     rows = _certified(journal, certificate) if certificate and certificate.slices else []
     return [
@@ -111,106 +115,66 @@ def quoted(journal: "Journal") -> list[str]:
     ]
 
 
-def _proposed(evidence: "Evidence", space: Any, found: "Found") -> JsonObject:
+def _proposed(evidence: Evidence, space: QuestionSpace, found: Found) -> JsonObject:
     inside = evidence.inside(space, [found.target])[0] & (evidence.loss >= 0.5)
     samples = dict.fromkeys(evidence.sample[inside].tolist())
+    names = ("images", "rate", "lift", "least_lift", "tried", "where")
     return {
         "slice": found.words,
         "found_by": [*found.found_by],
-        "images": found.images,
-        "rate": found.rate,
+        **{name: getattr(found, name) for name in names},
         "rate_of_all": found.base,
-        "lift": found.lift,
-        "least_lift": found.least_lift,
-        "tried": found.tried,
         "size": size(space, found.target),
         "examples": [space.dataset.sample_id(k) for k in list(samples)[:EXAMPLES]],
-        "where": found.where,
     }
 
 
-def _next(directory: Path, aside: float, count: int) -> str:
-    if aside:
-        return f"avtt resume {shlex.quote(str(directory))} --set certify.discover={count}"
-    return f"avtt audit SPEC.toml --set certify.discover={count} --out DIR"
-
-
-def _lines(told: JsonObject) -> list[str]:
-    lines = []
-    for row in told["certified"]:
-        low, high = outward(row["lower"], row["upper"])
-        state = "certified" if row["certified"] else "not as narrow as asked yet"
-        lines += [
-            row["slice"],
-            *_of_unseen(row["unseen"]),
-            f"  whole slice {low:.1%} to {high:.1%}, {state}",
-            f"  {row['how']} at call {row['found_at']}, {row['questions']} of {row['size']} "
-            "questions asked",
-        ]
-    if told["certified"]:
-        others = "with all others of the audit" if told["together"] else "each by itself"
-        lines += [f"the intervals above hold, {others}, at every moment", ""]
-    for row in told["proposed"]:
-        lines += _proposal(row)
-    if not told["proposed"]:
-        more = "more " if told["certified"] else ""
-        return [
-            *lines,
-            f"no {more}group fails so much more often that it cannot be chance",
-            "in the answers so far; more calls tell more",
-        ]
-    return [*lines, *_caution(told)]
-
-
 def _of_unseen(rate: JsonObject | None) -> list[str]:
-    """The rate to quote: the failures by which the slice was found are not in it."""
+    """Return the rate to quote: the failures by which the slice was found are not in it."""
     if rate is None:
         return []
     low, high = outward(rate["lower"], rate["upper"])
-    return [
-        f"  rate {low:.1%} to {high:.1%} of the {rate['questions']:,} questions unseen when it was "
-        "found"
-    ]
+    unseen = f"{rate['questions']:,} questions unseen when it was found"
+    return [f"  rate {low:.1%} to {high:.1%} of the {unseen}"]
 
 
-def _proposal(row: JsonObject) -> list[str]:
-    lines = [
-        row["slice"],
-        f"  fails {row['rate']:.1%}, {row['lift']:.1f} times as often as all "
-        f"({row['rate_of_all']:.1%}); at least {row['least_lift']:.1f} times",
-        f"  {row['images']} images asked about; {row['size']} questions in all; "
-        f"by {', '.join(row['found_by'])}",
-    ]
-    if row["examples"]:
-        lines.append(f"  such as {', '.join(row['examples'])}")
-    return lines
-
-
-def _caution(told: JsonObject) -> list[str]:
-    tried = max(row["tried"] for row in told["proposed"])
-    lines = ["", f"guesses: chosen among {tried} groups by these very answers; none is certified"]
-    if told["set_aside"]:
-        return [*lines, f"certify them with draws to come: {told['next']}"]
-    return [
-        *lines,
-        "this audit set no alpha aside for slices, so it can certify none; a new one can:",
-        f"  {told['next']}",
-        *_filters(told["proposed"]),
-    ]
-
-
-def _filters(rows: Sequence[JsonObject]) -> list[str]:
-    """The slices as targets of a SPEC.toml."""
-    kept = [row for row in rows if row["where"]]
-    if not kept:
-        return []
-    lines = ["or one with them among its targets, in its SPEC.toml:", "  [certify.where]"]
-    for row in kept:
-        fields = ", ".join(f"{_toml(k)} = {_toml(v)}" for k, v in row["where"].items())
-        lines.append(f"  {_toml(row['slice'])} = {{{fields}}}")
-    return lines
-
-
-def _toml(value: Any) -> str:
-    """A text, a number or a list of them: JSON is TOML there."""
-    return json.dumps(value, default=str)
+def _lines(shown: JsonObject) -> Iterator[str]:
+    """Yield what the terminal shows: certified slices, then guesses and what certifies them."""
+    certified, proposed = shown["certified"], shown["proposed"]
+    for row in certified:
+        low, high = outward(row["lower"], row["upper"])
+        state = "certified" if row["certified"] else "not as narrow as asked yet"
+        yield from (row["slice"], *_of_unseen(row["unseen"]))
+        yield f"  whole slice {low:.1%} to {high:.1%}, {state}"
+        asked = f"{row['questions']} of {row['size']} questions asked"
+        yield f"  {row['how']} at call {row['found_at']}, {asked}"
+    if certified:
+        others = "with all others of the audit" if shown["together"] else "each by itself"
+        yield f"the intervals above hold, {others}, at every moment\n"
+    if not proposed:
+        more = "more " if certified else ""
+        yield f"no {more}group fails so much more often that it cannot be chance"
+        yield "in the answers so far; more calls tell more"
+        return
+    for row in proposed:
+        yield row["slice"]
+        of_all = f"{row['lift']:.1f} times as often as all ({row['rate_of_all']:.1%})"
+        yield f"  fails {row['rate']:.1%}, {of_all}; at least {row['least_lift']:.1f} times"
+        counts = f"{row['images']} images asked about; {row['size']} questions in all"
+        yield f"  {counts}; by {', '.join(row['found_by'])}"
+        if row["examples"]:
+            yield f"  such as {', '.join(row['examples'])}"
+    tried = max(row["tried"] for row in proposed)
+    yield f"\nguesses: chosen among {tried} groups by these very answers; none is certified"
+    if shown["set_aside"]:
+        yield f"certify them with draws to come: {shown['next']}"
+        return
+    yield "this audit set no alpha aside for slices, so it can certify none; a new one can:"
+    yield f"  {shown['next']}"
+    if filters := {row["slice"]: row["where"] for row in proposed if row["where"]}:
+        yield "or one with them among its targets, in its SPEC.toml:\n  [certify.where]"
+    for name, where in filters.items():  # JSON is TOML of texts, numbers and lists of them
+        fields = ", ".join(
+            f"{json.dumps(k)} = {json.dumps(v, default=str)}" for k, v in where.items()
+        )
+        yield f"  {json.dumps(name)} = {{{fields}}}"

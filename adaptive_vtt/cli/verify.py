@@ -6,11 +6,11 @@ import re
 import shlex
 from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import typer
 
-from ..certify.verify import AGREE, Interval
+from ..certify.verify import AGREE
 from ..certify.verify import verify as verified_intervals
 from ..certify.verify_draws import unchecked
 from ..errors import JournalError
@@ -21,6 +21,7 @@ from ..results.result import summarise
 from ..results.way_on import way
 from .printing import folded
 
+REPORT = "report.html"
 CALLS = ("draw", "source")
 """Kinds of links that stand for one call each."""
 HEAD = re.compile(r"\b[0-9a-f]{32}\b")
@@ -47,49 +48,45 @@ def verify(
 
     Example: avtt verify runs/first --head 0123456789abcdef0123456789abcdef
     """
-    checked = check(directory, head)
-    typer.echo(folded(checked.told))
-    for told in checked.older:
-        typer.echo(folded(told, "avtt: "), err=True)
-    if checked.older:
+    sentence, older = check(directory, head)
+    typer.echo(folded(sentence))
+    for each in older:
+        typer.echo(folded(each, "avtt: "), err=True)
+    if older:
         raise typer.Exit(OLDER)
 
 
-class Checked(NamedTuple):
-    """``told``: a sentence saying what was checked; ``older``: one for each file that was written
-    before the journal's last rows, and last what writes them anew."""
+def check(out: Path, head: str | None = None) -> tuple[str, list[str]]:
+    """Check the file, its chain, its rows and intervals, every field of result.json, and the
+    report's head.
 
-    told: str
-    older: list[str]
+    Args:
+        out: The run folder.
+        head: The journal's head as it was kept elsewhere.
 
+    Returns:
+        What was checked, and a sentence for each file that was written before the journal's last
+        rows, and last what writes them again.
 
-def check(out: Path, head: str | None = None) -> Checked:
-    """Checks the file, its chain, its rows and intervals, then every field of result.json and
-    the report's head.
-
-    ``head``: the journal's head as it was kept elsewhere. Raises JournalError for anything
-    that is wrong.
+    Raises:
+        JournalError: For anything that is wrong.
     """
     with closing(read_journal(out / JOURNAL)) as journal:
         intervals = verified_intervals(journal)
         if head is not None:
             check_head(journal, head, "the head given")
-        older = [_check_result(journal, out / "result.json")]
-        older.append(_check_report(journal, out / "report.html"))
-        facts = read_facts(journal.facts())
-        return Checked(
-            _told(journal, facts, intervals), _with_remedy([*filter(None, older)], journal, out)
-        )
-
-
-def _told(journal: Journal, facts: Facts, intervals: list[Interval]) -> str:
-    rows, calls = len(journal.links()), len(journal.calls())
-    what = f"all {rows} rows, {calls} answers among them, are as they were written"
-    end = f"{unchecked(facts) or _drawn(facts)}; head {journal.head}"
-    if facts.certificate is None or not intervals:
-        return f"{what}; the audit certifies nothing; {end}"
-    follow = "the interval follows" if len(intervals) == 1 else "the intervals follow"
-    return f"{what}; {follow} from them: {facts.certificate.promise}; {end}"
+        ages = (_check_result(journal, out / "result.json"), _check_report(journal, out / REPORT))
+        older, facts = [*filter(None, ages)], read_facts(journal.facts())
+        if older:
+            older.append(_remedy(facts, journal, out, "both" if older[1:] else "it"))
+        rows, calls = len(journal.links()), len(journal.calls())
+        sentence = f"all {rows} rows, {calls} answers among them, are as they were written; "
+        if facts.certificate is None or not intervals:
+            sentence += "the audit certifies nothing"
+        else:
+            follow = "the interval follows" if len(intervals) == 1 else "the intervals follow"
+            sentence += f"{follow} from them: {facts.certificate.promise}"
+        return f"{sentence}; {unchecked(facts) or _drawn(facts)}; head {journal.head}", older
 
 
 def _drawn(facts: Facts) -> str:
@@ -102,10 +99,10 @@ def _drawn(facts: Facts) -> str:
 
 
 def _check_result(journal: Journal, path: Path) -> str:
-    """That it is older than the journal; "" where it is not, or not there.
+    """Compare a result with what the journal comes to as of the head that the result carries.
 
-    Raises JournalError naming the first field that is not what the journal comes to, as of the
-    head that the result carries.
+    Return that it is older than the journal, or "". Raise JournalError naming the first field that
+    differs.
     """
     if not path.is_file():
         return ""
@@ -122,15 +119,31 @@ def _check_result(journal: Journal, path: Path) -> str:
             f"{path}: journal_head is none this journal ever had: expected {journal.head}, got "
             f"{head!r}; 'avtt report' writes the result anew"
         )
-    found = json.loads(json.dumps({**summarise(then).to_dict(), "journal_head": head}))
-    if difference := _difference(found, stated, ""):
+    computed = json.loads(json.dumps({**summarise(then).to_dict(), "journal_head": head}))
+    if difference := _difference(computed, stated, ""):
         moment = "" if then is journal else ", as of the journal_head that it carries"
         raise JournalError(f"{path}: {difference}{moment}")
     return "" if then is journal else _age(journal, head, path)
 
 
+def _check_report(journal: Journal, path: Path) -> str:
+    """Return that the page is older than the journal, or "". Raise JournalError where it carries no
+    head that the journal ever had."""
+    page = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else journal.head
+    if journal.head in page:
+        return ""
+    carried = set(HEAD.findall(page))
+    heads = [link.seal for link in journal.links() if link.seal in carried]
+    if not heads:
+        raise JournalError(
+            f"{path}: was not written from this journal (neither its head, {journal.head}, nor an "
+            "earlier one is in it); 'avtt report' writes it anew"
+        )
+    return _age(journal, heads[-1], path)
+
+
 def _age(journal: Journal, head: str, path: Path) -> str:
-    """How much older than the journal is what was written when it had this head."""
+    """Return how much older than the journal is what was written when it had this head."""
     links = journal.links()
     rows = 1 + next(k for k, link in enumerate(links) if link.seal == head)
     later = len(links) - rows
@@ -139,57 +152,37 @@ def _age(journal: Journal, head: str, path: Path) -> str:
     return f"{path}: was written {ago}, with {calls[0]:,} of the journal's {calls[1]:,} calls"
 
 
-def _with_remedy(older: list[str], journal: Journal, out: Path) -> list[str]:
-    if not older:
-        return []
-    facts = read_facts(journal.facts())
-    remedy = f"'avtt report {shlex.quote(str(out))}' writes {'both' if older[1:] else 'it'} anew"
+def _remedy(facts: Facts, journal: Journal, out: Path, what: str) -> str:
+    remedy = f"'avtt report {shlex.quote(str(out))}' writes {what} anew"
     if facts.ended is None:
         remedy += f"; the audit has not ended: go on with {way(facts, out, journal)}"
-    return [*older, remedy]
+    return remedy
 
 
-def _difference(found: Any, stated: Any, where: str) -> str:
-    """Where two JSON values differ first, in words; "" where they agree but for rounding."""
-    kinds = {type(found), type(stated)}
+def _difference(computed: Any, stated: Any, where: str) -> str:
+    """Return where two JSON values differ first; "" where they agree but for rounding."""
+    kinds, place = {type(computed), type(stated)}, where.lstrip(".")
     if kinds == {dict}:
-        if other := sorted(found.keys() ^ stated.keys()):
-            wrong = "is missing" if other[0] in found else "is no field of a result"
+        if other := sorted(computed.keys() ^ stated.keys()):
+            wrong = "is missing" if other[0] in computed else "is no field of a result"
             return f"{where}.{other[0]} {wrong}".lstrip(".")
-        told = (_difference(found[n], stated[n], f"{where}.{n}".lstrip(".")) for n in stated)
-        return next(filter(None, told), "")
-    if kinds == {list} and len(found) == len(stated):
-        told = (_difference(f, stated[i], f"{where}[{i}]") for i, f in enumerate(found))
-        return next(filter(None, told), "")
-    close = kinds <= {int, float} and _close(found, stated)
-    if close or (len(kinds) == 1 and found == stated):
-        return ""
+        inside = (_difference(computed[n], stated[n], f"{where}.{n}") for n in stated)
+        return next(filter(None, inside), "")
+    if kinds == {list} and len(computed) == len(stated):
+        inside = (_difference(c, stated[i], f"{where}[{i}]") for i, c in enumerate(computed))
+        return next(filter(None, inside), "")
     if kinds == {list}:
-        return f"{where}: the journal comes to {len(found)} rows, the file has {len(stated)}"
-    ours, theirs = json.dumps(found), json.dumps(stated)
-    return f"{where}: the journal comes to {ours}, the file says {theirs}"
+        return f"{place}: the journal comes to {len(computed)} rows, the file has {len(stated)}"
+    if (kinds <= {int, float} and _close(computed, stated)) or (
+        len(kinds) == 1 and computed == stated
+    ):
+        return ""
+    ours, theirs = json.dumps(computed), json.dumps(stated)
+    return f"{place}: the journal comes to {ours}, the file says {theirs}"
 
 
-def _close(found: float, stated: float) -> bool:
+def _close(computed: float, stated: float) -> bool:
     try:
-        return math.isclose(found, stated, rel_tol=AGREE, abs_tol=AGREE)
+        return math.isclose(computed, stated, rel_tol=AGREE, abs_tol=AGREE)
     except OverflowError:  # a whole number that no float holds
         return False
-
-
-def _check_report(journal: Journal, path: Path) -> str:
-    """That the page is older than the journal; "" where it is not, or not there. Raises
-    JournalError where it carries no head that the journal ever had."""
-    if not path.is_file():
-        return ""
-    page = path.read_text(encoding="utf-8", errors="replace")
-    if journal.head in page:
-        return ""
-    told = set(HEAD.findall(page))
-    heads = [link.seal for link in journal.links() if link.seal in told]
-    if not heads:
-        raise JournalError(
-            f"{path}: was not written from this journal (neither its head, {journal.head}, nor an "
-            "earlier one is in it); 'avtt report' writes it anew"
-        )
-    return _age(journal, heads[-1], path)

@@ -153,4 +153,4 @@ def test_help_says_that_a_spec_and_a_run_folder_are_programs(
 
 
 def test_verify_still_checks(out: Path) -> None:
-    assert "are as they were written" in check(out).told
+    assert "are as they were written" in check(out)[0]

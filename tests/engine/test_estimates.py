@@ -223,7 +223,7 @@ def rewritten(out: Path, change: Any) -> Journal:
 
 
 def test_the_journal_has_both_estimates_and_the_result_says_the_same(ended: Path) -> None:
-    assert "as they were written" in check(ended).told
+    assert "as they were written" in check(ended)[0]
     rows = json.loads((ended / "result.json").read_text())["targets"]
     with closing(SQLiteJournal(ended / "journal.db", must_exist=True)) as journal:
         stated, drawn = journal.facts()["intervals"], verify(journal)

@@ -94,7 +94,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_result_of_another_version_does_not_verify(folder: Path) -> None:
-    assert "intervals follow" in check(folder).told
+    assert "intervals follow" in check(folder)[0]
     path = folder / "result.json"
     stated = json.loads(path.read_text())
     assert stated["schema_version"] == SCHEMA_VERSION

@@ -9,8 +9,9 @@ import pytest
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.cli.progress import _still_open
 from adaptive_vtt.cli.run_folder import next_steps as printed
-from adaptive_vtt.cli.verify import _with_remedy
+from adaptive_vtt.cli.verify import _remedy
 from adaptive_vtt.journal import read_journal
+from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.results.report.evidence import Evidence
 from adaptive_vtt.results.report.headline import next_steps as shown
 from adaptive_vtt.results.runs import read_run
@@ -73,7 +74,7 @@ def test_a_cap_that_lost_calls_hold_back_is_named_with_the_way_on(
         audit.run()
     told = "with a --max-cost (max_cost= in Python) of 10 or more: calls that never came back"
     with closing(read_journal(tmp_path / "journal.db")) as journal:
-        remedy = _with_remedy(["result.json is older"], journal, tmp_path)[-1]
+        remedy = _remedy(read_facts(journal.facts()), journal, tmp_path, "it")
         step = shown(Evidence.of(journal))[0].text
     for way in (read_run(tmp_path).words, remedy, step):
         assert (told in way) == (cap < 10)
