@@ -20,7 +20,7 @@ from ..journal.facts import read_facts
 from ..journal.files import JOURNAL
 from ..results.cautions import about_answers
 from ..results.export.corrupted import KEPT_BYTES, Sources, export_corrupted
-from ..results.export.disagreements import Disagreements, check_paired, export_disagreements
+from ..results.export.disagreements import check_paired, export_disagreements
 from ..results.export.failures import Exported, Format, export_failures
 from ..results.export.mix import weights_of, write_mix
 from ..results.export.prompt_images import TABLE, Which, count_pictures, write_pictures
@@ -42,9 +42,18 @@ COMPARED = (
     "versus.audit.journal, versus.space, ...)"
 )
 """The same of a comparison."""
+USAGE = {
+    "--questions": "'avtt export --questions SPEC.toml --out DIR', with --sources and --hidden at "
+    "most",
+    "--mix": "'avtt export DIR --mix OUT', DIR a run or a SPEC.toml, with --seed and --run-code at "
+    "most",
+    "--disagreements": "'avtt export DIR --disagreements OUT', DIR a comparison, with --coco, "
+    "--fiftyone and --run-code at most",
+}
+"""What stands alone, and how."""
 
 
-def export(  # noqa: C901, PLR0913, PLR0915 - a command's options
+def export(  # noqa: C901, PLR0912, PLR0913 - a command's options
     source: Path | None = None,
     *,
     failures: Path | None = None,
@@ -108,78 +117,83 @@ def export(  # noqa: C901, PLR0913, PLR0915 - a command's options
         coco: With --failures or --disagreements: also as COCO's JSON, coco.json.
         fiftyone: With these: also for FiftyOne, fiftyone.json.
     """
-    of_run = (source, failures, disagreements, tsv, corrupted, data, relations)
-    if questions is not None and out is not None and of_run.count(None) == len(of_run):
-        _pictures(questions, out, sources, hidden, json_)
-        return
-    if questions is not None or out is not None or sources or hidden:
-        raise InputError(
-            "--questions: expected 'avtt export --questions SPEC.toml --out DIR', with --sources "
-            "and --hidden at most"
-        )
-    if mix is not None:
-        alone = of_run.count(None) == len(of_run) - 1
-        _mix(source if alone else None, mix, seed, run_code, json_)
-        return
-    of_audit = [failures, tsv, corrupted]
-    if disagreements is not None and any(each is not None for each in of_audit):
-        raise InputError("--disagreements: expected it alone, as it is of a comparison")
-    if disagreements is None and all(each is None for each in of_audit):
+    outputs = {
+        "--questions": questions,
+        "--mix": mix,
+        "--disagreements": disagreements,
+        "--failures": failures,
+        "--tsv": tsv,
+        "--corrupted": corrupted,
+    }
+    given = [option for option, path in outputs.items() if path is not None]
+    if not given:
         raise InputError(
             "export: expected --failures OUT, --disagreements OUT, --tsv FILE.tsv, --corrupted "
             "OUT, --mix OUT or --questions SPEC.toml, got none of them"
         )
+    _check_alone(given, source, out, sources or hidden, data is not None or relations is not None)
     if all_ and tsv is None:
         raise InputError("--all: expected --tsv FILE.tsv beside it; --failures has failures alone")
-    formats = _formats(coco, fiftyone, failures or disagreements)
     check_known("image format", image_format, FORMATS, "--image-format")
-    if disagreements is not None:
-        found = _disagreements(source, disagreements, formats, run_code)
-        typer.echo(json.dumps(found.as_dict()) if json_ else _differ(found, disagreements))
-        return
-    told: JsonObject = {}
-    lines = []
-    images_alone = failures is None and tsv is None
-    with _asked_about(source, data, names(relations), images_alone, run_code) as (journal, space):
-        if journal is not None and tsv is not None:
-            count = export_questions(
-                journal,
-                space,
-                tsv,
-                least_loss=least_loss,
-                everything=all_,
-                image_format=image_format,
-            )
-            told["questions"] = count
-            lines.append(f"wrote {tsv}: {count} questions with options and images")
-        if journal is not None and failures is not None:
-            written = export_failures(
-                journal, space, failures, least_loss=least_loss, formats=formats
-            )
-            told |= written.as_dict()
-            lines.append(_sentence(written, failures))
-        if corrupted is not None:
-            archives = _corrupted(journal, space, corrupted, json_)
-            told["archives"] = archives
-            images, one = sum(archives.values()), next(iter(archives))
-            lines.append(
-                f"wrote {corrupted}: {len(archives)} archives of {images} images in all, such as "
-                f"{one}"
-            )
-        warnings = _warnings(journal)
-    told |= {"warnings": warnings} if warnings else {}
-    lines += [f"warning: {warning}" for warning in warnings]
-    typer.echo(json.dumps(told) if json_ else "\n".join(lines))
+    wanted: dict[Format, bool] = {"coco": coco, "fiftyone": fiftyone}
+    formats = [name for name, is_wanted in wanted.items() if is_wanted]
+    if formats and failures is None and disagreements is None:
+        raise InputError(f"--{formats[0]}: expected --failures OUT beside it, got none")
+    if questions is not None and out is not None:
+        counts, lines = _pictures(questions, out, sources, hidden, json_)
+    elif source is not None and mix is not None:
+        counts, lines = _mix(source, mix, seed, run_code)
+    elif source is not None and disagreements is not None:
+        counts, lines = _disagreements(source, disagreements, formats, run_code)
+    else:
+        counts, lines = {}, []
+        asked = _asked_about(source, data, names(relations), given == ["--corrupted"], run_code)
+        with asked as (journal, space):
+            if journal is not None and tsv is not None:
+                count = export_questions(
+                    journal,
+                    space,
+                    tsv,
+                    least_loss=least_loss,
+                    everything=all_,
+                    image_format=image_format,
+                )
+                counts["questions"] = count
+                lines.append(f"wrote {tsv}: {count} questions with options and images")
+            if journal is not None and failures is not None:
+                written = export_failures(
+                    journal, space, failures, least_loss=least_loss, formats=formats
+                )
+                counts |= written.as_dict()
+                lines.append(_sentence(written, failures))
+            if corrupted is not None:
+                archives = counts["archives"] = _corrupted(journal, space, corrupted, json_)
+                images, one = sum(archives.values()), next(iter(archives))
+                of = f"{len(archives)} archives of {images} images in all, such as {one}"
+                lines.append(f"wrote {corrupted}: {of}")
+            if journal is not None and (
+                warnings := about_answers(read_facts(journal.facts()), journal.calls())
+            ):
+                counts["warnings"] = warnings
+                lines += [f"warning: {warning}" for warning in warnings]
+    typer.echo(json.dumps(counts) if json_ else "\n".join(lines))
 
 
-def _warnings(journal: Journal | None) -> list[str]:
-    """Return what the answers of the audit warn of, none where no audit is exported."""
-    if journal is None:
-        return []
-    return about_answers(read_facts(journal.facts()), journal.calls())
+def _check_alone(
+    given: list[str], source: Path | None, out: Path | None, of_pictures: bool, data: bool
+) -> None:
+    """Raise InputError where an option that stands alone has others beside it, or lacks its own."""
+    first, pictures = given[0], given[0] == "--questions"
+    wrong = len(given) > 1 or data or (source is None) != pictures
+    if first in USAGE and (wrong or pictures == (out is None)):
+        raise InputError(f"{first}: expected {USAGE[first]}")
+    if not pictures and (of_pictures or out is not None):
+        raise InputError(f"--questions: expected {USAGE['--questions']}")
 
 
-def _pictures(path: Path, out: Path, sources: bool, hidden: bool, as_json: bool) -> None:
+def _pictures(
+    path: Path, out: Path, sources: bool, hidden: bool, quiet: bool
+) -> tuple[JsonObject, list[str]]:
     """Write the pictures of a spec's questions, with a table for a model's answers."""
     if hidden and not sources:
         raise InputError("--hidden: expected --sources with it; without that all is written")
@@ -190,29 +204,15 @@ def _pictures(path: Path, out: Path, sources: bool, hidden: bool, as_json: bool)
     space = build_space(spec, path.parent)
     if hidden and not space.oracle.most_versions(space.dataset):
         raise InputError("--hidden: [oracle] hides no boxes of these images; leave it out")
-    with counting("writing", count_pictures(space, which), as_json) as advance:
+    with counting("writing", count_pictures(space, which), quiet) as advance:
         count = write_pictures(space, out, advance, which)
     use = "space.captions" if sources else "model.answers with kind = 'recorded'"
-    sentence = f"wrote {out}: {count} pictures; fill in {out / TABLE}, and name it as {use}"
-    typer.echo(json.dumps({"pictures": count}) if as_json else sentence)
+    line = f"wrote {out}: {count} pictures; fill in {out / TABLE}, and name it as {use}"
+    return {"pictures": count}, [line]
 
 
-def _formats(coco: bool, fiftyone: bool, out: Path | None) -> list[Format]:
-    """Return the further formats to write into ``out``. Raises InputError where nothing is."""
-    extra: dict[Format, bool] = {"coco": coco, "fiftyone": fiftyone}
-    formats = [name for name, wanted in extra.items() if wanted]
-    if formats and out is None:
-        raise InputError(f"--{formats[0]}: expected --failures OUT beside it, got none")
-    return formats
-
-
-def _mix(source: Path | None, out: Path, seed: int, run_code: bool, as_json: bool) -> None:
+def _mix(source: Path, out: Path, seed: int, run_code: bool) -> tuple[JsonObject, list[str]]:
     """Write a training set of images as they are and changed ones, of a run or a SPEC.toml."""
-    if source is None:
-        raise InputError(
-            "--mix: expected 'avtt export DIR --mix OUT', DIR a run or a SPEC.toml, with --seed "
-            "and --run-code at most"
-        )
     weights = None
     if source.suffix == ".toml":
         spec, base = read_spec(source), source.parent
@@ -230,20 +230,25 @@ def _mix(source: Path | None, out: Path, seed: int, run_code: bool, as_json: boo
     changed = build_space(spec.model_copy(update={"space": section}), base)
     images = write_mix(changed, out, weights, seed)
     counts = ", ".join(f"{count} {name}" for name, count in images.items())
-    sentence = f"wrote {out}: {sum(images.values())} images to train on: {counts}"
-    typer.echo(json.dumps({"mix": images}) if as_json else sentence)
+    return {"mix": images}, [f"wrote {out}: {sum(images.values())} images to train on: {counts}"]
 
 
 def _disagreements(
-    source: Path | None, out: Path, formats: list[Format], run_code: bool
-) -> Disagreements:
-    if source is None:
-        raise InputError("--disagreements: expected the folder of a comparison (DIR), got none")
+    source: Path, out: Path, formats: list[Format], run_code: bool
+) -> tuple[JsonObject, list[str]]:
+    """Write where two models of a comparison differ."""
     where = source / JOURNAL
     with closing(read_journal(where)) as journal:
         check_paired(read_facts(journal.facts()))
         space = space_of(journal, str(where), COMPARED, run_code=run_code, compared=True)[0]
-        return export_disagreements(journal, space, out, formats=formats)
+        differ = export_disagreements(journal, space, out, formats=formats)
+    (old, new), counts = differ.names, differ.folder
+    line = (
+        f"wrote {out}: {counts.images} images with {counts.answers} answers that differ; {old} "
+        f"lost less at {differ.better_a}, {new} at {differ.better_b}; "
+        f"{out / 'disagreements.csv'} has both losses"
+    )
+    return differ.as_dict(), [line]
 
 
 @contextmanager
@@ -254,8 +259,8 @@ def _asked_about(
     images_alone: bool,
     run_code: bool,
 ) -> Iterator[tuple[Journal | None, QuestionSpace]]:
-    """The journal of a run folder and its space; where ``images_alone`` are wanted also the space
-    of a SPEC.toml, or of data under relations."""
+    """Yield the journal of a run folder and its space; where ``images_alone`` are wanted also the
+    space of a SPEC.toml, or of data under relations."""
     if data is not None or relations is not None:
         if data is None or relations is None or source is not None or not images_alone:
             raise InputError(
@@ -277,29 +282,19 @@ def _asked_about(
 
 
 def _corrupted(
-    journal: Journal | None, space: QuestionSpace, out: Path, as_json: bool
+    journal: Journal | None, space: QuestionSpace, out: Path, quiet: bool
 ) -> dict[str, int]:
-    """Writes the archives, made in several processes where that saves time."""
+    """Write the archives, made in several processes where that saves time."""
     making = Making(space, None, Sources(space, KEPT_BYTES).made)
     images = sum(variant.relation.name != IDENTITY for variant in space.variants)
-    total = images * len(space.dataset)
     with (
         interrupted_as(lambda: f"interrupted; {out} was not written"),
-        counting("writing", total, as_json) as advance,
+        counting("writing", images * len(space.dataset), quiet) as advance,
     ):
         return export_corrupted(journal, space, out, follow_ups=making, advance=advance)
 
 
-def _differ(found: Disagreements, out: Path) -> str:
-    old, new = found.names
-    return (
-        f"wrote {out}: {found.folder.images} images with {found.folder.answers} answers that "
-        f"differ; {old} lost less at {found.better_a}, {new} at {found.better_b}; "
-        f"{out / 'disagreements.csv'} has both losses"
-    )
-
-
-def _sentence(written: "Exported", out: Path) -> str:
+def _sentence(written: Exported, out: Path) -> str:
     masks = "".join(f", {count} masks of {concept!r}" for concept, count in written.masks.items())
     return (
         f"wrote {out}: {written.images} images with {written.answers} failing answers{masks}; "

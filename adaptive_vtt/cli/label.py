@@ -9,7 +9,6 @@ from typing import Any
 
 import pandas as pd
 import typer
-from rich.console import Console
 
 from ..config.building import build_space
 from ..config.journaled import refuse_code, spec_of
@@ -29,7 +28,6 @@ from ..people.realism import realism_task
 from ..people.review import review_task, write_accepted
 from ..results.report.beside_journal import write
 from ..results.report.section import figure
-from ..space import QuestionSpace
 from ..utils.files import whole_folder, write_text
 from .build_vqa import QUESTIONS, SPEC, spec_text
 from .printing import plain_console, table_of
@@ -37,7 +35,7 @@ from .run_folder import rewrite, tell
 from .run_folder import write as write_result
 
 
-def label(  # noqa: C901, PLR0912 - a command's options
+def label(
     directory: Path,
     *,
     reader: str | None = None,
@@ -84,46 +82,38 @@ def label(  # noqa: C901, PLR0912 - a command's options
         group (COLUMN): Of it: a column of groups to certify; again for more.
         half_width (SHARE): Of it: how far intervals may reach to either side (default: 0.1).
     """
-    columns = {"id_": id_, "text": text or None, "group": group or None, "half_width": half_width}
+    columns = {"id": id_, "text": text or None, "group": group or None, "half_width": half_width}
     if directory.suffix == ".csv":
-        return _label_items(
-            directory, out, columns, take or [], COUNT if sample is None else sample
-        )
+        return _items(directory, out, columns, take or [], COUNT if sample is None else sample)
     if strange := [name for name, value in columns.items() if value is not None]:
         option = f"--{strange[0].replace('_', '-')}"
         raise InputError(f"{option}: expected a CSV of items with it, got {directory}")
-    actions = {
-        "--reader": reader,
-        "--take": take or None,
-        "--summary": summary or None,
-        "--out": out,
+    actions = {"--reader": reader, "--take": take, "--summary": summary, "--out": out}
+    given = [name for name, value in actions.items() if value]
+    table = directory / QUESTIONS if (directory / QUESTIONS).is_file() else directory
+    of_audit, of_all = table.suffix != ".tsv", all_ or sample is not None
+    mistakes = {
+        "expected one of --reader NAME, --take FILE, --summary and, of questions, --out FOLDER, "
+        f"got {' and '.join(given) or 'none'}": len(given) != 1,
+        "expected one of --realism and --questions, and one of --all and --sample": (
+            (realism and questions) or (all_ and (questions or sample is not None))
+        ),
+        "--sample and --all: expected --reader NAME with them": reader is None and of_all,
+        "--json: expected --summary with it": json_ and not summary,
+        "--realism, --questions and --all: expected an audit's folder": (
+            not of_audit and (realism or questions or all_)
+        ),
+        f"--out: expected a folder of build-vqa or a TSV, got {directory}": of_audit and out,
     }
-    given = [name for name, value in actions.items() if value is not None]
-    if len(given) != 1:
-        raise InputError(
-            "expected one of --reader NAME, --take FILE, --summary and, of questions, --out "
-            f"FOLDER, got {' and '.join(given) or 'none'}"
-        )
-    if (realism and questions) or (all_ and (questions or sample is not None)):
-        raise InputError("expected one of --realism and --questions, and one of --all and --sample")
-    if (all_ or sample is not None) and reader is None:
-        raise InputError("--sample and --all: expected --reader NAME with them")
-    if json_ and not summary:
-        raise InputError("--json: expected --summary with it")
-    table = _questions_at(directory)
-    if table is not None and (realism or questions or all_):
-        raise InputError("--realism, --questions and --all: expected an audit's folder")
-    if table is None and out is not None:
-        raise InputError(f"--out: expected a folder of build-vqa or a TSV, got {directory}")
+    for sentence, is_wrong in mistakes.items():
+        if is_wrong:
+            raise InputError(sentence)
     with ExitStack() as stack:
-        if table is not None:
+        if not of_audit:
             task, home, audit = review_task(table, sample), table.parent, [str(table.absolute())]
         else:
             journal = stack.enter_context(closing(read_journal(directory / JOURNAL)))
-            task, facts = (
-                _of_audit(journal, realism, questions, sample, all_),
-                journal.facts(),
-            )
+            task, facts = _task(journal, realism, questions, sample, all_), journal.facts()
             home, audit = directory, [facts["space"], facts["settings"]]
         folder = home / task.folder
         if reader is not None:
@@ -132,14 +122,17 @@ def label(  # noqa: C901, PLR0912 - a command's options
             typer.echo(f"'{command} --take FILE' takes the answers that it saves")
         elif take:
             _take(folder, task, take)
-        elif table is not None and out is not None:
-            _write_accepted(folder, task, table, out)
+        elif out is not None:
+            with whole_folder(out) as written:
+                count = write_accepted(table, _answers(folder, task), written / QUESTIONS)
+                write_text(written / SPEC, spec_text())
+            typer.echo(f"wrote {out}: {count} questions")
         else:
             answers = _answers(folder, task)
             _print(task.summarise(answers), answers, directory, json_)
 
 
-def _label_items(
+def _items(
     table: Path, out: Path | None, columns: dict[str, Any], files: Sequence[Path], count: int
 ) -> None:
     """Take what was filled in, and write the next items; print where the audit stands."""
@@ -152,18 +145,17 @@ def _label_items(
         console = plain_console()
         if not audit.state().calls and not files:
             plan = audit.plan()
-            console.print(
-                table_of([*plan], plan.astype(str).to_numpy().tolist(), "labels it takes")
-            )
+            rows = plan.astype(str).to_numpy().tolist()
+            console.print(table_of([*plan], rows, "labels it takes"))
         for file in files:
             typer.echo(f"took {take_items(audit, file)} losses from {file}")
         asked = write_next(audit, out, count)
         result = write_result(audit.journal, out)
         if result.questions:
-            rows = audit.intervals()[["target", "estimate", "lower", "upper", "certified"]]
-            _print_table(console, f"after {result.questions} labels", rows)
+            intervals = audit.intervals()[["target", "estimate", "lower", "upper", "certified"]]
+            _print_table(f"after {result.questions} labels", intervals)
         for warning in result.warnings:
-            console.print(f"warning: {warning}", markup=False)
+            console.print(f"warning: {warning}")
         if not asked:
             typer.echo(f"stopped: {result.reason}; report: {out / 'report.html'}")
             return
@@ -173,33 +165,23 @@ def _label_items(
         tell([(again, "takes them, and asks for the next")])
 
 
-def _questions_at(directory: Path) -> Path | None:
-    """Return the table of what build-vqa wrote; None for the folder of an audit."""
-    table = directory / QUESTIONS if (directory / QUESTIONS).is_file() else directory
-    return table if table.suffix == ".tsv" else None
-
-
-def _of_audit(
+def _task(
     journal: Journal, realism: bool, questions: bool, sample: int | None, everything: bool
 ) -> Task:
-    if questions:
-        space = _built_space(journal)
-        return reading_task(journal, space, Pictures(journal, space, alone=True), sample)
+    """Return what people do about an audit; with small pictures alone where its data are gone."""
     try:
-        pictures = Pictures(journal, _built_space(journal))
+        spec, base = spec_of(read_facts(journal.facts()), "journal", "its data are not known")
+        refuse_code(spec, "journal", "its data are not read again")
+        space = build_space(spec, base)
+        pictures = Pictures(journal, space, alone=questions)
     except AvttError as error:
+        if questions:
+            raise
         typer.echo(f"avtt: only the journal's small pictures: {error}", err=True)
         pictures = Pictures(journal)
-    kind = realism_task if realism else captions_task
-    return kind(journal, pictures, sample, everything)
-
-
-def _built_space(journal: Journal) -> QuestionSpace:
-    """Return what the audit asked about, from its data. Raise AvttError where its spec is not
-    known, or its space is code."""
-    spec, base = spec_of(read_facts(journal.facts()), "journal", "its data are not known")
-    refuse_code(spec, "journal", "its data are not read again")
-    return build_space(spec, base)
+    if questions:
+        return reading_task(journal, space, pictures, sample)
+    return (realism_task if realism else captions_task)(journal, pictures, sample, everything)
 
 
 def _write_page(folder: Path, task: Task, reader: str, audit: object) -> None:
@@ -221,14 +203,7 @@ def _take(folder: Path, task: Task, files: Sequence[Path]) -> None:
         typer.echo(f"took {new} new of {len(answers)} answers by {names} into {folder}")
     answers = _answers(folder, task)
     if answers["reader"].nunique() > 1:
-        _print_agreement(plain_console(), task.summarise(answers), answers)
-
-
-def _write_accepted(folder: Path, task: Task, table: Path, out: Path) -> None:
-    with whole_folder(out) as written:
-        count = write_accepted(table, _answers(folder, task), written / QUESTIONS)
-        write_text(written / SPEC, spec_text())
-    typer.echo(f"wrote {out}: {count} questions")
+        _print_agreement(task.summarise(answers), answers)
 
 
 def _answers(folder: Path, task: Task) -> pd.DataFrame:
@@ -245,35 +220,33 @@ def _print(summary: Summary, answers: pd.DataFrame, directory: Path, as_json: bo
         write(summary.realism, directory)
         typer.echo(f"report: {rewrite(directory)}", err=True)
     if as_json:
-        figures = {
-            **summary.figures,
-            "pairs": json.loads(by_pair(answers).to_json(orient="records")),
-        }
+        pairs = json.loads(by_pair(answers).to_json(orient="records"))
+        figures = {**summary.figures, "pairs": pairs}
         typer.echo(json.dumps(figures, indent=1, allow_nan=False, default=int))
         return
-    console = plain_console()
     for name, count in summary.figures["readers"].items():
-        console.print(f"{name}: {count} answered", markup=False)
+        typer.echo(f"{name}: {count} answered")
     for title, table in summary.tables.items():
-        _print_table(console, title, table)
+        _print_table(title, table)
     if len(summary.figures["readers"]) > 1:
-        _print_agreement(console, summary, answers)
+        _print_agreement(summary, answers)
     for note in summary.notes:
-        console.print(f"note: {note}", markup=False)
+        plain_console().print(f"note: {note}")
 
 
-def _print_agreement(console: Console, summary: Summary, answers: pd.DataFrame) -> None:
-    _print_table(console, "the same answer", by_pair(answers))
+def _print_agreement(summary: Summary, answers: pd.DataFrame) -> None:
+    _print_table("the same answer", by_pair(answers))
     for name, (kappa, count) in summary.figures["kappa"].items():
-        console.print(f"Fleiss' kappa of {name}: {figure(kappa)}, of {count} that all answered")
+        typer.echo(f"Fleiss' kappa of {name}: {figure(kappa)}, of {count} that all answered")
 
 
-def _print_table(console: Console, title: str, table: pd.DataFrame) -> None:
-    cells = table.astype(object).map(_cell).to_numpy().tolist()
-    console.print(table_of([*map(str, table)], cells, title))
+def _print_table(title: str, table: pd.DataFrame) -> None:
+    def cell(value: Any) -> str:
+        if value is None or value != value:  # NaN
+            return "-"
+        if not isinstance(value, float):
+            return str(value)
+        return f"{100 * value:.1f} %" if value <= 1 else f"{value:g}"
 
-
-def _cell(value: object) -> str:
-    if isinstance(value, float):
-        return "-" if pd.isna(value) else f"{value:g}" if value > 1 else f"{100 * value:.1f} %"
-    return "-" if value is None else str(value)
+    cells = table.astype(object).map(cell).to_numpy().tolist()
+    plain_console().print(table_of([*map(str, table)], cells, title))

@@ -486,7 +486,8 @@ def _of_uncertainty(spec: Spec, hard: bool) -> Iterator[str]:
     if min(asked) < lowest:
         end = f"if the first {SURELY_HARD} are all such, the audit stops and says so"
         if hard:
-            end = f"this model gives such answers, so the audit will stop after {SURELY_HARD}"
+            stops = f"the audit will stop after {SURELY_HARD} of them"
+            end = f"this model gives such answers, so {stops}"
         yield (
             f"with answers of 0 and 1 alone uncertainty cannot fall below {lowest:.3f} of its "
             f"prior, and {min(asked):g} is asked for: {end}"
