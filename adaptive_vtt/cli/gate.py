@@ -57,7 +57,7 @@ def gate(
             compared = certificate is not None and certificate.versus is not None
             typer.echo("\n".join(f"{VERSUS * compared}{name}" for name in names))
             return
-        found = decide(journal, rule, str(directory), head=head)
+        found = decide(journal, rule or [], str(directory), head=head)
         facts = read_facts(journal.facts())
         result = summarise(journal) if found.state == "open" else None
     if junit is not None:

@@ -8,7 +8,6 @@ import typer
 
 from ..config.going_on import new_limits, stays_ended
 from ..config.going_on import resume as go_on
-from ..utils.files import Table
 from .run_folder import report_again, run_and_report
 from .signals import interruptible
 from .spec_changes import settings
@@ -64,13 +63,12 @@ def resume(
         new = changed or posthoc or give_up_batch or model  # a model is looked at, if it is named
         if not new and stays_ended(directory):
             return report_again(directory, json_, open_it=open_)
-        audit = go_on(directory, posthoc=posthoc, give_up=give_up_batch, model=model, **limits)
+        given: Any = {"posthoc": posthoc or (), "give_up": give_up_batch or (), "model": model}
+        audit = go_on(directory, **given, **limits)
         if not json_ and changed:
-            typer.echo(_said(limits, bool(audit.targets)), err=True)
+            values = [f"{n.replace('_', '-')} {v:g}" for n, v in limits.items() if v is not None]
+            typer.echo(f"goes on with {', '.join(values)}", err=True)
+            if audit.targets:
+                holds = "the guarantee stays as it was: intervals hold at every moment"
+                typer.echo(holds, err=True)
         run_and_report(audit, directory, json_, open_it=open_)
-
-
-def _said(limits: Table, certifies: bool) -> str:
-    told = ", ".join(f"{n.replace('_', '-')} {v:g}" for n, v in limits.items() if v is not None)
-    holds = "\nthe guarantee stays as it was: intervals hold at every moment" if certifies else ""
-    return f"goes on with {told}{holds}"

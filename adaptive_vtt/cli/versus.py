@@ -7,9 +7,8 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import typer
 
@@ -21,7 +20,6 @@ from ..config.building import build_parts, build_space, model_of
 from ..config.journaled import notes_of
 from ..engine.settings import describe_oracle, describe_space, other_pictures
 from ..errors import InputError, ModelError
-from ..families import TargetId
 from ..journal import SQLiteJournal
 from ..journal.facts import Facts, begun_facts, read_facts
 from ..journal.files import JOURNAL, journal_at
@@ -42,8 +40,11 @@ ALONE = ("half_width", "at_most", "prior_journal", "cohort")
 """Options of a spec that are about one model."""
 
 
-@dataclass(frozen=True)
-class Asked:
+Placed = tuple[Spec, Path]
+"""A spec, and the folder that its paths start at."""
+
+
+class Asked(NamedTuple):
     """The options of the command that ``Versus`` takes."""
 
     margin: float
@@ -107,15 +108,13 @@ def versus(  # noqa: PLR0913 - a command's options
         require_decided: Exit with 4 where a target stays open.
         out: Folder to write journal.db, result.json and report.html into.
     """
-    way = "the same command goes on where this stopped"
-    with interruptible(out, way):
-        asked = Asked(margin, at_least, recorded_a, journal_a, use, names(targets), gate or [])
+    with interruptible(out, "the same command goes on where this stopped"):
         flags = {"audit.budget": budget, "audit.max_cost": max_cost, "audit.seed": seed}
-        specs = read(spec_a, False, flags, set_), read(spec_b, False, {})
+        a, b = read(spec_a, False, flags, set_), read(spec_b, False, {})
         if not json_:
-            for told in limits_of_both(spec_a, specs[0][0], flags, set_ or []):
-                typer.echo(told, err=True)
-        verdict = run(*specs, asked, out, json_)
+            _say_limits(spec_a, a[0], flags, set_ or [])
+        asked = Asked(margin, at_least, recorded_a, journal_a, use, names(targets), gate or [])
+        verdict = _run(a, b, asked, out, json_)
         if json_:
             typer.echo(json.dumps(verdict.result.to_dict(), indent=1, allow_nan=False))
         if open_:
@@ -126,69 +125,49 @@ def versus(  # noqa: PLR0913 - a command's options
             raise typer.Exit(4)
 
 
-def limits_of_both(
-    path: Path, spec: Spec, flags: Mapping[str, object], sets: Sequence[str]
-) -> list[str]:
-    """A line for each limit that is the first spec's, which has it for one model: that it is one
-    of both models together here. ``flags`` and ``sets``: what was given beside the spec."""
+def _say_limits(path: Path, spec: Spec, flags: Mapping[str, object], sets: Sequence[str]) -> None:
+    """Say of the first spec's limits, which it has for one model, that they are of both here.
+
+    ``flags`` and ``sets``: what was given beside the spec.
+    """
     given = {name for name, value in flags.items() if value is not None}
     given |= {change.partition("=")[0].strip() for change in sets}
     counted = {
         "budget": "the calls of both models together; --budget",
         "max_cost": "the money for both models together; --max-cost",
     }
-    limits = {name: getattr(spec.audit, name) for name in counted}
-    return [
-        f"{path}: {name} = {limit:.10g} limits {counted[name]} gives another"
-        for name, limit in limits.items()
-        if limit is not None and f"audit.{name}" not in given
-    ]
+    for name, what in counted.items():
+        limit = getattr(spec.audit, name)
+        if limit is not None and f"audit.{name}" not in given:
+            typer.echo(f"{path}: {name} = {limit:.10g} limits {what} gives another", err=True)
 
 
-def run(
-    a: tuple[Spec, Path],
-    b: tuple[Spec, Path],
-    asked: Asked,
-    out: Path,
-    quiet: bool,
-) -> Verdict:
-    """Goes on with the comparison in ``out``, or begins it; writes result.json and report.html.
-
-    ``a``, ``b``: each model's spec, and the folder that its paths start at.
-    """
-    _refuse_audit(out)
+def _run(a: Placed, b: Placed, asked: Asked, out: Path, quiet: bool) -> Verdict:
+    """Begin the comparison in ``out``, or go on with it; write result.json and report.html."""
+    if (out / JOURNAL).is_file():
+        with closing(SQLiteJournal(out / JOURNAL, read_only=True)) as journal:
+            begun = begun_facts(journal.facts())
+        if begun is not None and (begun.certificate is None or begun.certificate.versus is None):
+            raise InputError(
+                f"{out}: holds an audit of one model; another --out begins a comparison"
+            )
     out.mkdir(parents=True, exist_ok=True)
-    with (
-        _versus(a, b, asked, out) as versus,
-        Live(versus.audit, quiet=quiet) as live,
-    ):
+    with _versus(a, b, asked, out) as versus, Live(versus.audit, quiet=quiet) as live:
+        journal = versus.audit.journal
         try:
-            versus.run([live.update, own_progress(versus.audit.journal)])
+            versus.run([live.update, own_progress(journal)])
         except (InputError, ModelError) as error:
             error.args = (f"{error}; the same command goes on once that is mended",)
             raise
-        journal = versus.audit.journal
-        result = write(journal, out)
-        verdict = verdict_of(result, journal)
-        facts = read_facts(journal.facts())
-        certificate = facts.certificate
-        rules = asked.gate or ([] if certificate is None else [shipping_rule(certificate)])
+        verdict, facts = verdict_of(write(journal, out), journal), read_facts(journal.facts())
+    certificate = facts.certificate
+    rules = asked.gate or ([] if certificate is None else [shipping_rule(certificate)])
     if not quiet:
         _finish(verdict, facts, out, rules, bool(asked.gate))
     return verdict
 
 
-def _refuse_audit(out: Path) -> None:
-    if not (out / JOURNAL).is_file():
-        return
-    with closing(SQLiteJournal(out / JOURNAL, read_only=True)) as journal:
-        facts = begun_facts(journal.facts())
-    if facts is not None and (facts.certificate is None or facts.certificate.versus is None):
-        raise InputError(f"{out}: holds an audit of one model; another --out begins a comparison")
-
-
-def _versus(a: tuple[Spec, Path], b: tuple[Spec, Path], asked: Asked, out: Path) -> Versus:
-    kept = notes_of(a[0], os.path.abspath(a[1]))
+def _versus(a: Placed, b: Placed, asked: Asked, out: Path) -> Versus:
     space, other = build_space(*a), build_space(*b)
     if difference := differs(space, other):
         raise InputError(
@@ -198,74 +177,64 @@ def _versus(a: tuple[Spec, Path], b: tuple[Spec, Path], asked: Asked, out: Path)
     known = asked.recorded_a is not None
     alone = a[0].model_copy(update={"stop": a[0].stop.model_copy(update={"gate": None})})
     _, model_a, options = build_parts(alone, a[1], space, code=not known)
-    chosen = {name: value for name, value in options.items() if name not in ALONE}
+    options = {name: value for name, value in options.items() if name not in ALONE}
     own = "targets" in a[0].certify.model_fields_set
-    targets = asked.targets or (a[0].certify.targets if own else ["overall"])
-    chosen["targets"] = targets
+    options["targets"] = asked.targets or (a[0].certify.targets if own else ["overall"])
+    earlier = None if asked.journal_a is None else journal_at(asked.journal_a)
+    if earlier is not None and not earlier.is_file():
+        raise InputError(
+            f"--journal-a {asked.journal_a}: expected the run folder of an audit, found none"
+        )
+    targets = named_targets(space, options["targets"], options["where"])
+    until = Gated.of(asked.gate, [t.id for t in targets], versus=True) if asked.gate else None
+    # its end would go by intervals, and that of 'avtt gate' afterwards by the claim's bets
+    if until is not None and asked.at_least is not None and until.only_claims(asked.at_least):
+        raise InputError(
+            f"--gate: expected a rule beside the claim --at-least {asked.at_least:g}, got that "
+            f"claim, {asked.gate[0]!r}; leave one of the two away"
+        )
+    begun_by = shlex.join(["avtt", *sys.argv[1:]])
     return Versus(
         space,
         None if known else model_a,
         model_of(*b, space),
         margin=asked.margin,
-        until=_gated(asked, [t.id for t in named_targets(space, targets, chosen["where"])]),
+        until=until,
         at_least=asked.at_least,
         recorded_a=None if asked.recorded_a is None else answers_table(asked.recorded_a),
-        journal_a=None if asked.journal_a is None else _journal_in(asked.journal_a),
+        journal_a=earlier,
         use=asked.use,
         journal=out / JOURNAL,
-        notes={"begun_by": shlex.join(["avtt", *sys.argv[1:]]), **_files(a, b), **kept},
-        **chosen,
+        notes={
+            "begun_by": begun_by,
+            **_files(a, b),
+            **notes_of(a[0], os.path.abspath(a[1])),
+        },
+        **options,
     )
 
 
-def _files(*specs: tuple[Spec, Path]) -> dict[str, list[str]]:
-    """The note of what holds the models, which tells apart two of the same name: the last parts
-    of their paths, from where these differ."""
+def _files(*specs: Placed) -> dict[str, list[str]]:
+    """Return the note of what holds the models, which tells apart two of the same name: the last
+    parts of their paths, from where these differ."""
     files = [Path.absolute(base / (spec.model.file() or "")) for spec, base in specs]
     if files[0] == files[1] or not all(spec.model.file() for spec, _ in specs):
         return {}
-    found = [file.name for file in files]
-    if found[0] == found[1]:
-        above = os.path.commonpath(files)
-        found = [file.relative_to(above).as_posix() for file in files]
-    return {"files": found}
-
-
-def _gated(asked: Asked, ids: list[TargetId]) -> Gated | None:
-    """The gate, where there is one. Raises InputError for one that is the claim itself: the end
-    would go by intervals, and 'avtt gate' afterwards by the claim's bets."""
-    if not asked.gate:
-        return None
-    gated = Gated.of(asked.gate, ids, versus=True)
-    if asked.at_least is not None and gated.only_claims(asked.at_least):
-        raise InputError(
-            f"--gate: expected a rule beside the claim --at-least {asked.at_least:g}, got that "
-            f"claim, {asked.gate[0]!r}; leave one of the two away"
-        )
-    return gated
-
-
-def _journal_in(where: Path) -> Path:
-    """The journal of a run folder, or the file itself."""
-    path = journal_at(where)
-    if not path.is_file():
-        raise InputError(f"--journal-a {where}: expected the run folder of an audit, found none")
-    return path
+    if files[0].name != files[1].name:
+        return {"files": [file.name for file in files]}
+    above = os.path.commonpath(files)
+    return {"files": [file.relative_to(above).as_posix() for file in files]}
 
 
 def differs(a: QuestionSpace, b: QuestionSpace) -> str:
-    """The first thing in which two spaces differ, in words; "" where they are the same."""
+    """Return the first thing in which two spaces differ, in words; "" where they are the same."""
     if a.fingerprint == b.fingerprint and describe_oracle(a) == describe_oracle(b):
         return ""
-    pairs: list[tuple[str, Any, Any]] = [
-        (name.replace("_", " "), value, describe_space(b)[name])
-        for name, value in describe_space(a).items()
-        if name not in ("fingerprint", "size", "cell_counts", "shown")
-    ]
-    pairs.append(("oracle", describe_oracle(a), describe_oracle(b)))
-    for name, one, other in pairs:
-        if one != other:
-            return f"{name} {_short(one)} and {_short(other)}"
+    one, other = ({**describe_space(space), "oracle": describe_oracle(space)} for space in (a, b))
+    for name, value in one.items():
+        apart = name in ("fingerprint", "size", "cell_counts", "shown")
+        if value != other[name] and not apart:
+            return f"{name.replace('_', ' ')} {_short(value)} and {_short(other[name])}"
     what = other_pictures(a.shown, b.shown)
     return f"{what} that are not the same" if what else "images or labels that are not the same"
 
@@ -277,32 +246,45 @@ def _short(value: Any) -> str:
 
 
 def _finish(verdict: Verdict, facts: Facts, out: Path, rules: list[str], gated: bool) -> None:
+    """Print how a comparison ended, and what may be done next."""
     console, result = plain_console(), verdict.result
-    console.print(f"stopped: {result.reason}")
     a, b = verdict.names
     took = [f"{verdict.calls_a:,} calls of {a}", f"{verdict.calls_b:,} of {b}"]
     took += [result.paid] if result.cost or result.in_doubt else []
-    console.print(", ".join(took))
+    console.print(f"stopped: {result.reason}\n{', '.join(took)}")
     rows = []
-    for row, told in zip(verdict.targets.to_dict("records"), verdict.told, strict=True):
+    for row, words in zip(verdict.targets.to_dict("records"), verdict.told, strict=True):
         apart = "-" if math.isnan(row["disagreement"]) else percent(row["disagreement"])
         decision = DECISIONS[str(row["decision"])].format(b=brief(b))
-        rows.append((row["target"], told, decision, apart))
+        rows.append((row["target"], words, decision, apart))
     columns = ("target", "difference", "decision", "disagreement")
     title = f"error rate of {b} less that of {a}"
     console.print(table_of(columns, rows, title, words=columns[1:3]))
     console.print(verdict.promise)
+    further = _further(verdict)
     if not verdict.decided and not gated:
         console.print(_still_open(verdict))
     for warning in result.warnings:
         console.print(f"warning: {warning}")
     console.print(f"report: {out / 'report.html'}")
-    tell(_next_steps(verdict, facts, out, rules, gated))
+    folder, steps = shlex.quote(str(out)), []
+    if not verdict.decided and not gated:
+        made = verdict.calls_a + verdict.calls_b
+        more = made if further is None else max(further.most, math.ceil(MIN * made))
+        limits = raised(facts, made, result.questions, result.cost, more)
+        steps.append((same_command(limits), "decides the rest"))
+    if gated or verdict.targets["decision"].iloc[0] not in UNFIT:
+        options = " ".join(f"--rule {shlex.quote(rule)}" for rule in rules)
+        steps.append((f"avtt gate {folder} {options}", "may it ship?"))
+    if (verdict.targets["disagreement"] > 0).any():  # NaN where A's answers were recorded
+        command = f"avtt export {folder} --disagreements FOLDER"
+        steps.append((command, "where the models differ, as files"))
+    tell([*steps, (f"avtt verify {folder}", "checks every figure")])
 
 
 def _still_open(verdict: Verdict) -> str:
-    """How many differences are open, and about how many calls of both models would decide them, as
-    --budget counts calls."""
+    """Return how many differences are open, and about how many calls of both models would decide
+    them, as --budget counts calls."""
     result, targets = verdict.result, verdict.targets
     count = int((targets["decision"] == "open").sum())
     text = f"{count} of {len(targets)} targets {'is' if count == 1 else 'are'} open"
@@ -320,22 +302,3 @@ def _further(verdict: Verdict) -> Range | None:
     draws = forecast(open_.to_dict("records"))
     made = verdict.calls_a + verdict.calls_b
     return None if draws is None else draws.times(made / max(verdict.result.calls, 1))
-
-
-def _next_steps(
-    verdict: Verdict, facts: Facts, out: Path, rules: list[str], gated: bool
-) -> list[tuple[str, str]]:
-    folder, result = shlex.quote(str(out)), verdict.result
-    steps = []
-    if not verdict.decided and not gated:
-        made, further = verdict.calls_a + verdict.calls_b, _further(verdict)
-        more = made if further is None else max(further.most, math.ceil(MIN * made))
-        limits = raised(facts, made, result.questions, result.cost, more)
-        steps.append((same_command(limits), "decides the rest"))
-    told = " ".join(f"--rule {shlex.quote(rule)}" for rule in rules)
-    if gated or verdict.targets["decision"].iloc[0] not in UNFIT:
-        steps.append((f"avtt gate {folder} {told}", "may it ship?"))
-    if (verdict.targets["disagreement"] > 0).any():  # NaN where A's answers were recorded
-        command = f"avtt export {folder} --disagreements FOLDER"
-        steps.append((command, "where the models differ, as files"))
-    return [*steps, (f"avtt verify {folder}", "checks every figure")]

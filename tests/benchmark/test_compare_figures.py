@@ -244,7 +244,7 @@ def test_the_terminal_tells_whole_sentences_in_80_columns(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     runs = counted(uniform=[100] * 5, certify=[50, 46, 54, 50, 50], argmax=[None, 9, 9, 9, 9])
-    _show_certified(StrategyComparison(runs, 0.1, 0.95, ["overall"], [0.3]), 0.1)
+    _show_certified(StrategyComparison(runs, 0.1, 0.95, ["overall"], [0.3]))
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
     shown = " ".join(" ".join(lines).split())
