@@ -200,7 +200,7 @@ def test_images_at_which_the_models_differ_are_exported_with_both_losses(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--failures", "f"], "--disagreements: expected it alone, as it is of a comparison"),
+        (["--failures", "f"], "--disagreements: expected 'avtt export DIR --disagreements OUT'"),
         ([], "expected a comparison in which both models were asked"),
     ],
 )
