@@ -20,6 +20,7 @@ from ..engine.options import Limits as Limits
 from ..engine.options import Sampling as Sampling
 from ..engine.options import Shorthands, grouped
 from ..engine.settings import check_cost, check_judge, check_model, describe_space, same_audit
+from ..engine.tensors import load_torch
 from ..errors import InputError, OrderError
 from ..families import TargetId
 from ..journal import JournalSource, answered, check_undamaged, opened, recall
@@ -86,6 +87,8 @@ class Audit:
         self.certify = suited(self.certify, space)
         self._check()
         discovery, watch = Discovery(self.space, self.certify), Stopwatch(clock)
+        if self.space.dataset.has_images:  # before nets are taught, which takes one thread
+            load_torch()
         made = assembled(
             self.space,
             self.model,

@@ -245,6 +245,10 @@ class Inspection:
             write_report(journal, path)
         return path
 
+    def journaled(self) -> Result:
+        with self._reading() as journal:
+            return summarise(journal)
+
     @contextmanager
     def _reading(self) -> Iterator[Journal]:
         if self._path is None:

@@ -119,7 +119,7 @@ def rejudge(
     judge = Judge(space, then.facts.settings.answers, keep_masks=True)
     sources = _sources(then, judge, reading)
     rows = _judged(then, judge, reading)
-    facts = _facts(then, judge, rows) | dict(notes or {})
+    facts = _facts(then, judge, rows, reading) | dict(notes or {})
     facts["warnings"] = [*then.facts.warnings, *told]
     with closing(open_journal(None if folder is None else folder / JOURNAL)) as made:
         made.add_draws(then.draws)
@@ -369,15 +369,23 @@ def _check_lost(then: _Audit, judge: Judge, before: CallRow, now: CallRow) -> No
 # -- the new journal -----------------------------------------------------------------------
 
 
-def _facts(then: _Audit, judge: Judge, rows: list[CallRow]) -> JsonObject:
+def _facts(
+    then: _Audit, judge: Judge, rows: list[CallRow], reading: Rereading | None
+) -> JsonObject:
     """The facts of the new journal: the old ones, but for what the oracle changes."""
     space, raw, certificate = judge.space, then.raw, then.facts.certificate
     oracle = (then.facts.begun_with.get("oracle") or {}).get("name", "")
+    replies = any(row.reply for row in then.calls)
     found = {name: value for name, value in raw.items() if name not in SPEC}
     found |= {
         "space": describe_space(space),
         "settings": {**raw["settings"], "oracle": describe_oracle(space)},
-        "rejudged": {"source": then.where, "head": then.head, "oracle": oracle},
+        "rejudged": {
+            "source": then.where,
+            "head": then.head,
+            "oracle": oracle,
+            "reading": reading.words if reading is not None and replies else None,
+        },
         "ended": {"reason": ENDED, "elapsed": then.facts.ended.elapsed if then.facts.ended else 0},
     }
     if certificate is None or not then.facts.population:

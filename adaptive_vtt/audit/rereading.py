@@ -23,11 +23,20 @@ None: no answer."""
 class Rereading:
     """How replies are read: split among the questions of a call by the ``template`` of its prompt,
     then each part by our own rules, or by ``rule``. ``numbers``: whether numbers were read in
-    words, so that they are read again."""
+    words, so that they are read again; ``name``: what the rule is called in the result."""
 
     template: Template = TEMPLATES["zero-shot"]
     rule: Rule | None = None
     numbers: bool = False
+    name: str | None = None
+
+    @property
+    def words(self) -> str:
+        """How replies are read, in words."""
+        rule = "our own rules"
+        if self.rule is not None:
+            rule = repr(self.name or getattr(self.rule, "__name__", type(self.rule).__name__))
+        return f"by {rule}, split by template {self.template.name!r}"
 
     def values(self, reply: str, prompt: Prompt, before: tuple[Value, ...]) -> tuple[Value, ...]:
         """Return what a reply says, or for each concept what was read in it ``before``. Raise

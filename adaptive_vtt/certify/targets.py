@@ -133,15 +133,23 @@ def named_targets(
     of a metadata column); or a name of ``where``, a filter: field -> allowed values, the fields
     being relation, severity, concept, truth, or any metadata column. Names that select the same
     questions are one target, whose ``also`` are the other names. Raises InputError for an unknown
-    name or a filter that selects nothing.
+    name, and for a filter that selects nothing or has the name of another target.
     """
     filters = dict(where or {})
     kept: dict[str, Target] = {}
+    own_names: set[str] = set()
     for name in names:
         for target in _family(space, name, filters):
+            own_names |= set() if name in filters else target.id.names
             if size(space, target) > 0:
                 subset = fingerprint([target])
                 kept[subset] = _merged(kept[subset], target) if subset in kept else target
+    for name in filters:
+        if name in own_names or family_of(name) is not None:
+            raise InputError(
+                f"where: expected a name for a filter that no target has, got {name!r}; call it "
+                "something else"
+            )
     if not kept:
         raise InputError(f"targets: expected some with questions, got none from {list(names)}")
     return list(kept.values())

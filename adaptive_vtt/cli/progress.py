@@ -28,6 +28,7 @@ from ..audit.progress import done, share_done, widest
 from ..engine.options import Certify
 from ..journal.facts import CertificateFacts, goal_reached
 from ..models.base import ConcurrentModel
+from ..results import census
 from ..results.cautions import fallen_back
 from ..results.replies import readings
 from ..results.result import Result
@@ -288,15 +289,17 @@ def _exact(result: Result) -> Table:
     first, others = rates.head(1), rates.iloc[1:].sort_values("exact", ascending=False)
     shown = pd.concat([first, others]).head(SHOWN)
     low, high = shown["lower elsewhere"], shown["upper elsewhere"]
-    cells = zip(
-        shown["target"],
-        [f"{100 * rate:.2f} %" for rate in shown["exact"]],
-        [f"{count:,}" for count in shown["questions"]],
-        [span(*ends) for ends in zip(low, high, strict=True)],
-        strict=True,
-    )
+    columns = {
+        "target": shown["target"],
+        "rate": [f"{100 * rate:.2f} %" for rate in shown["exact"]],
+        "questions": [f"{count:,}" for count in shown["questions"]],
+        "for others (95 % each)": [span(*ends) for ends in zip(low, high, strict=True)],
+    }
+    if census.ANY_WRONG in shown:
+        shares = ["" if pd.isna(s) else f"{100 * s:.2f} %" for s in shown[census.ANY_WRONG]]
+        columns["any wrong"] = shares  # of the labels of an image; short, beside long names
     title = "exact rates" + (f", {SHOWN} of {len(rates)}" if len(rates) > SHOWN else "")
-    return table_of(("target", "rate", "questions", "for others (95 % each)"), cells, title)
+    return table_of([*columns], zip(*columns.values(), strict=True), title)
 
 
 def unreached(result: Result, certify: Certify | CertificateFacts) -> str:

@@ -290,6 +290,7 @@ def rejudge_folder(
         own if template is None else named_template(template),
         None if rule is None else load_object(rule, what="reading"),
         all(yes_from(way.yes_from) == WORDS for way in facts.ways.values()),
+        rule,
     )
     return rejudge(directory, space, out=out, notes=notes, reading=reading)
 

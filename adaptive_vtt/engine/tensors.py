@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from torch import Tensor as Tensor
 
 
+def load_torch() -> None:
+    """Load PyTorch, whose threads ``utils.threads.one_thread`` limits only once it is loaded."""
+    import torch  # noqa: F401
+
+
 def array(values: "Tensor | npt.ArrayLike") -> npt.NDArray[Any]:
     """The tensor as an array of its shape and type; on the CPU they share their memory. An array
     is taken as it is, and a list becomes one."""

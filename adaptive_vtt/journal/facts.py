@@ -381,11 +381,13 @@ class EndedFacts(Fact):
 
 class RejudgedFacts(Fact):
     """Which answers were judged anew: those of the journal ``source``, as of its ``head``, whose
-    ``oracle`` judged them before."""
+    ``oracle`` judged them before; ``reading``: how kept replies were read anew, in words, None
+    where they were not."""
 
     source: str
     head: str
     oracle: str
+    reading: str | None = None
 
 
 class ReplayFacts(Fact):

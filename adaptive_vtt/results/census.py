@@ -40,6 +40,8 @@ MAX_CLASSES = 100
 """Confusion matrices of more classes are left out."""
 NONE = "no answer"
 """What an image of which no class was answered is given, in a confusion matrix."""
+ANY_WRONG = "any label wrong"
+"""Share of images with a wrong label, or more."""
 Tables = dict[str, pd.DataFrame]
 Variant = tuple[str, int]
 
@@ -83,6 +85,10 @@ def tables(
     elif facts.space.concepts_are == "labels":
         classes = _of_labels(facts.space, counted)
         perturbations = _errors(counted, _variants(facts.space)).join(_means(classes))
+        if len(facts.space.concepts) > 1:
+            worst = counted.groupby([*WHERE, "sample"], sort=False)["loss"].max()
+            shares = worst.groupby(level=WHERE, sort=False).mean()
+            perturbations.insert(3, ANY_WRONG, shares.reindex(perturbations.index))
     else:
         each = _variants(facts.space, facts.space.concepts)
         rates = facts.settings.oracle.rates
@@ -103,6 +109,8 @@ def _rates(targets: pd.DataFrame) -> pd.DataFrame:
     exact = targets["estimate"].where(count > 0).to_numpy(float)
     lower, upper = clopper_pearson(exact, targets["images"], CONFIDENCE)
     counts = {"questions": count, "unanswered": targets["unanswered"], "images": targets["images"]}
+    if "any_wrong" in targets:
+        counts = {ANY_WRONG: targets["any_wrong"], **counts}
     found = targets[["target", *COLUMNS]].assign(exact=exact, **counts)
     return found.assign(**{"lower elsewhere": lower, "upper elsewhere": upper})
 

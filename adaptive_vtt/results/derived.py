@@ -27,8 +27,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ..families import OfConcept, OfRelation, OfRelationConcept, Overall, TargetId
-from ..types import IDENTITY, SIDES, Floats
+from ..families import (
+    Filtered,
+    OfConcept,
+    OfRelation,
+    OfRelationConcept,
+    OfSlice,
+    Overall,
+    TargetId,
+)
+from ..types import ERROR, IDENTITY, SIDES, Floats
 
 if TYPE_CHECKING:
     from ..journal.facts import SpaceFacts
@@ -212,13 +220,15 @@ def baseline(relation: str) -> Baseline | None:
 class _Known:
     """What is certified of which space. ``counts`` C x 2: questions per concept and truth;
     ``levels``: the severities of each relation; ``concepts_are``: see ``OracleDefaults``;
-    ``rates``: by any name of their targets, as one may be about what another is asked for by."""
+    ``rates``: by any name of their targets, as one may be about what another is asked for by;
+    ``error``: what the mean loss of a relation is called."""
 
     concepts: tuple[str, ...]
     counts: Floats
     levels: dict[str, set[int]]
     concepts_are: str
     rates: Mapping[str, Bounds]
+    error: str
 
     @classmethod
     def of(cls, space: "SpaceFacts", rates: Rates) -> "_Known":
@@ -226,8 +236,13 @@ class _Known:
         for relation, severity in space.variants:
             levels.setdefault(relation, set()).add(severity)
         counts = np.array(space.cell_counts, float)
-        named = {name: bounds for target, bounds in rates.items() for name in target.names}
-        return cls(space.concepts, counts, levels, space.concepts_are, named)
+        named = {}
+        for target, bounds in rates.items():
+            chosen_by_users = isinstance(target, Filtered | OfSlice)
+            names = target.also if chosen_by_users else target.names
+            named.update(dict.fromkeys(names, bounds))
+        error = next((t.rate for t in rates if isinstance(t, Overall | OfRelation)), ERROR)
+        return cls(space.concepts, counts, levels, space.concepts_are, named, error)
 
     @property
     def relations(self) -> list[str]:
@@ -245,7 +260,7 @@ class _Known:
             return self.rates.get(OfConcept(concept, side, rate).name)
         return self.rates.get(OfRelationConcept(relation, concept, side, rate).name)
 
-    def error(self, relation: str) -> Bounds | None:
+    def under(self, relation: str) -> Bounds | None:
         """The mean loss under a relation."""
         return self.rates.get(OfRelation(relation).handle)
 
@@ -314,15 +329,15 @@ def _class_rates(
 
 
 def _differences(known: _Known) -> list[Figure]:
-    clean = known.error(IDENTITY)
+    clean = known.under(IDENTITY)
     if clean is None:
         return []
     found = []
     for relation in known.relations:
-        rate = known.error(relation)
+        rate = known.under(relation)
         if rate is not None:
             beyond = rate.minus(clean).within(-1, 1)
-            found.append(Figure("difference", relation, "error", beyond))
+            found.append(Figure("difference", relation, known.error, beyond))
     return found
 
 

@@ -96,7 +96,7 @@ def _words(row: Mapping[Any, Any]) -> str:
     range first where the estimate alone would mislead."""
     width = row["upper"] - row["lower"]
     if width <= POINT:
-        return f"{Bar('', row['estimate'], np.nan, np.nan, done=True).words}, exact"
+        return f"{Bar('', row['estimate'], np.nan, np.nan, done=True).words}, exact{_images(row)}"
     if width > WIDE:
         return f"hardly known yet ({span(row['lower'], row['upper'])})"
     if width > READABLE:
@@ -104,3 +104,9 @@ def _words(row: Mapping[Any, Any]) -> str:
         likely = beside(row["estimate"], row["lower"], row["upper"])
         return f"between {100 * low:.1f} and {100 * high:.1f} %, most likely {likely}"
     return Bar("", row["estimate"], row["lower"], row["upper"], done=False).words
+
+
+def _images(row: Mapping[Any, Any]) -> str:
+    """The share of images with any wrong label, where that is known; "" elsewhere."""
+    share = row.get("any_wrong", np.nan)
+    return "" if np.isnan(share) else f" (any label wrong in {percent(share)} of the images)"

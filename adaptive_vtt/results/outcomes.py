@@ -8,10 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from ..certify.verify_draws import Membership
 from ..datasets.base import CompleteDataset
 from ..journal import Journal
 from ..journal.facts import Facts, SpaceFacts, read_facts
 from ..journal.rows import CallRow, DrawRow
+from ..oracles.base import LABEL_ERROR
 from ..types import IDENTITY, Floats, Indices
 
 FAILED = 0.5
@@ -81,6 +83,25 @@ def with_metadata(table: pd.DataFrame, dataset: CompleteDataset, samples: Indice
         for name in dataset.metadata_columns
     }
     return table.assign(**found)
+
+
+def any_wrong(facts: Facts, calls: Sequence[CallRow], place: int) -> float:
+    """Return the share of a target's images that have any wrong label, its questions being those
+    that were asked: a label error of 2 % may be one wrong label in each of many images.
+
+    NaN where the target at ``place`` of the certificate is not about several labels.
+    """
+    certificate, population = facts.certificate, facts.population
+    if certificate is None or population is None or facts.space.concepts_are != "labels":
+        return math.nan
+    target = certificate.ids[place]
+    if target.rate != LABEL_ERROR or "concept" in target.as_dict() or len(facts.space.concepts) < 2:
+        return math.nan
+    rows = [row for call in calls for row in call.answers if not (row.loss is None or row.excluded)]
+    questions = np.array([row.question for row in rows], np.int64)
+    losses = pd.Series([row.loss for row in rows], facts.space.numbering.image_of(questions), float)
+    inside = Membership(population, [population["targets"][place]]).inside(questions)[:, 0]
+    return float(losses[inside].groupby(level=0).max().mean())
 
 
 def wilson(wrong: float, count: int) -> tuple[float, float]:

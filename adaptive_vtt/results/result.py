@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+import numpy as np
 import pandas as pd
 
 from ..certify.decisions import Compared, compared
@@ -39,8 +40,8 @@ from .derived import Bounds, Rates, figures
 from .opening import sentence
 from .outcomes import FAILED as FAILED
 from .outcomes import METRICS as METRICS
+from .outcomes import any_wrong, judged
 from .outcomes import confusion as confusion
-from .outcomes import judged
 from .outcomes import outcomes as outcomes
 
 if TYPE_CHECKING:
@@ -78,6 +79,9 @@ class Source(Protocol):
     def write_report(self, path: Path | None) -> Path:
         """See ``Result.report``."""
 
+    def journaled(self) -> "Result":
+        """What the journal comes to by now, without what only a running audit knows."""
+
 
 @dataclass(frozen=True, repr=False)
 class Result:
@@ -93,6 +97,7 @@ class Result:
     upper and note (what to mind, or ""); no rows where nothing follows.
     constant and constant_answer: what the best answer that never depends on the image (always the
     same class, Yes, No or letter) would lose on the same questions, known from the labels.
+    any_wrong, where labels were asked about and counted: the share of images with any wrong label.
     The columns kind, concept, side, rate, relation, severity, group, value and filter say what a
     target is about, see ``families``; ``target`` is its name for people.
     ``reason``: why it stopped, None while it has not. ``scoring``: how replies in words were
@@ -197,10 +202,16 @@ class Result:
         return written
 
     def save(self, folder: Path | str) -> Path:
-        """Writes result.json and report.html into a folder, and of an audit that asked everything
-        its tables; gives the report's path."""
-        census.write(Path(folder), dict(self.census))
-        text = json.dumps(self.to_dict(), indent=1, allow_nan=False)
+        """Write result.json and report.html into a folder, and of an audit that asked everything
+        its tables; return the report's path.
+
+        The files say what the journal comes to by now, so that ``avtt verify`` follows them: of an
+        audit that has not ended, that leaves out what only the running audit knows (forecasts of
+        calls, and estimates by today's predictions).
+        """
+        found = self._source("save").journaled()
+        census.write(Path(folder), dict(found.census))
+        text = json.dumps(found.to_dict(), indent=1, allow_nan=False)
         write_text(Path(folder) / "result.json", text + "\n")
         return self.report(Path(folder) / "report.html")
 
@@ -408,10 +419,9 @@ def _certified(
     assert certificate is not None
     if certificate.counted:
         counts = counted(certificate, facts.population, calls) if rows is None else rows
-        same = {"emptied": False, "invalidated": False}
-        return _constant(
-            _identified(pd.DataFrame(counts).assign(**same), certificate.ids), certificate
-        )
+        table = pd.DataFrame(counts).assign(emptied=False, invalidated=False)
+        table = _constant(_identified(table, certificate.ids), certificate)
+        return _any_wrong(table, facts, calls)
     if rows is None:
         found = enumerate(recompute(certificate, draws, calls))
         rows = [_recomputed(interval, certificate, k) for k, interval in found]
@@ -430,6 +440,13 @@ def _certified(
     if is_mute(calls):
         table["certified"] = False
     return _constant(_identified(table, certificate.ids), certificate)
+
+
+def _any_wrong(table: pd.DataFrame, facts: Facts, calls: list[CallRow]) -> pd.DataFrame:
+    """With the share of images that have any wrong label, of targets that are known exactly."""
+    exact = table["certified"].to_numpy(bool)
+    shares = [any_wrong(facts, calls, k) if exact[k] else np.nan for k in range(len(table))]
+    return table if np.isnan(shares).all() else table.assign(any_wrong=shares)
 
 
 def _constant(table: pd.DataFrame, certificate: CertificateFacts) -> pd.DataFrame:

@@ -71,6 +71,9 @@ class TargetEntry(_Part):
     excluded: Count = Field(0, description="answered questions that did not count")
     unanswered: Count = Field(0, description="where everything is asked: without an answer")
     images: Count = Field(0, description="where everything is asked: that questions were about")
+    any_wrong: Share | None = Field(
+        None, description="of labels, where everything is asked: share of images with any wrong one"
+    )
     decided: Literal["above", "at most", "below", "open"] | None = Field(
         None, description="on which side of at_most it lies; null or open: not known yet"
     )

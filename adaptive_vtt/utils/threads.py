@@ -5,6 +5,7 @@ The nets, posteriors and proposals of an audit are thousands of operations on ti
 over all cores, each waits longer for the threads to meet than it computes.
 """
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -36,11 +37,13 @@ def _libraries() -> ThreadpoolController:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Compute with one thread, and restore the numbers of threads afterwards."""
-    import torch
+    """Compute with one thread, and restore the numbers of threads afterwards.
 
-    threads = torch.get_num_threads()
-    if threads == 1:
+    Before PyTorch is loaded nothing is limited: NumPy alone has little to compute for an audit.
+    """
+    torch = sys.modules.get("torch")
+    threads = 1 if torch is None else torch.get_num_threads()
+    if torch is None or threads == 1:
         yield
         return
     with _libraries().limit(limits=1) as limits:

@@ -1,6 +1,7 @@
 """Ask and tell: in any sensible order they come to the same, and what is no answer is refused."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.audit import Call, Progress
+from adaptive_vtt.cli.verify import check
 from adaptive_vtt.errors import ModelError, OrderError
 from adaptive_vtt.models import Answer
 from adaptive_vtt.testing import ScriptedModel
@@ -37,6 +39,18 @@ def test_ask_and_tell_come_to_the_same_as_run(space: QuestionSpace) -> None:
             assert isinstance(answer, Answer)
             audit.tell(call.number, Answer(answer.values, cost=1.0))
     assert content(audit.journal) == content(finished(space, budget=9, batch=2).journal)
+
+
+def test_what_is_saved_in_the_middle_is_what_the_journal_comes_to(
+    space: QuestionSpace, tmp_path: Path
+) -> None:
+    options: dict[str, Any] = {"half_width": 0.05, "surrogate": False, "seed": 1}
+    with Audit(space, ScriptedModel(), journal=tmp_path / "journal.db", **options) as audit:
+        for call in audit.ask(8)[:7]:
+            audit.tell(call, [0.9, 0.1])
+        audit.result().save(tmp_path)
+        assert "effective_draws" in audit.result().targets
+        assert not check(tmp_path).older
 
 
 def test_plain_numbers_are_taken_as_an_answer(space: QuestionSpace) -> None:

@@ -31,9 +31,11 @@ from adaptive_vtt.oracles import Consistency, Correctness, MaskDrop, TopClass
 from adaptive_vtt.relations import get
 from adaptive_vtt.results.gate import gate
 from adaptive_vtt.results.outcomes import clopper_pearson, outcomes
+from adaptive_vtt.results.report import render
 from adaptive_vtt.results.result import Result, summarise
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import Floats, Unanswered
+from adaptive_vtt.utils.figures import percent
 
 CLOSE = 1e-9
 RELATIONS = ["identity", "brightness_up"]
@@ -124,6 +126,23 @@ def test_rates_are_the_means_of_all_losses(labelled: QuestionSpace, labels_found
     third = losses[variant == 3]
     assert rates.loc["relation brightness_up severity 3: label error", "exact"] == third.mean()
     assert rates.loc["overall label error", "images"] == len(np.unique(sample)) == SAMPLES
+
+
+def test_the_share_of_images_with_any_wrong_label_stands_beside_the_label_error(
+    labels_found: Whole, classes_found: Whole
+) -> None:
+    worst = labels_found.outcomes.groupby(["relation", "severity", "sample"])["loss"].max()
+    targets = labels_found.result.targets.set_index("target")["any_wrong"]
+    assert targets["overall label error"] == pytest.approx(worst.mean(), abs=CLOSE)
+    assert targets["relation identity: label error"] == worst["identity"].mean()
+    assert np.isnan(targets["c1: miss rate"])
+    shares = labels_found.perturbations.set_index(["relation", "severity"])["any label wrong"]
+    assert shares["brightness_up", 3] == worst["brightness_up", 3].mean()
+    share = percent(worst["identity"].mean())
+    assert f"any label wrong in {share} of the images" in str(labels_found.result.headline)
+    page = " ".join(re.sub(r"<[^>]*>|\s", " ", render(labels_found.journal)).split())
+    assert f"any label wrong in {share} of the images" in page
+    assert "any_wrong" not in classes_found.result.targets
 
 
 def test_targets_of_the_same_questions_are_one(classes_found: Whole) -> None:

@@ -144,6 +144,10 @@ def test_replies_are_read_anew_without_a_call(tmp_path: Path) -> None:
     results = [json.loads((each / "result.json").read_text()) for each in (out, same, other)]
     bounds = [[(row["lower"], row["upper"]) for row in each["targets"]] for each in results]
     assert bounds[0] == bounds[1] != bounds[2]
+    warnings = [" ".join(each["warnings"]) for each in results]
+    assert "read anew" not in warnings[0]
+    assert "read anew by our own rules, split by template 'zero-shot'" in warnings[1]
+    assert f"read anew by {rule!r}, split by" in warnings[2]
     assert (answers_of(same), answers_of(other)) == ({1.0}, {0.0})
     assert run("verify", str(other)) == 0
 

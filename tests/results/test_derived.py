@@ -177,7 +177,9 @@ def test_figures_of_classes_are_those_of_scikit_learn(
         "all relations: BE": None,  # rotation is the only one
     }
     losses = table[table["truth"] == 1].groupby("relation")["loss"].mean()
-    wanted["relation rotation minus identity: error"] = losses["rotation"] - losses["identity"]
+    wanted["relation rotation minus identity: misclassification rate"] = (
+        losses["rotation"] - losses["identity"]
+    )
     assert wanted.pop("all relations: BE") is None
     for name, value in wanted.items():
         assert derived.loc[name, ["lower", "estimate", "upper"]].tolist() == pytest.approx(
@@ -193,7 +195,7 @@ def test_the_report_shows_them_with_the_audits_own_names(
     journal, derived = classes
     page = render(journal)
     assert page.index('id="certified"') < page.index('id="derived"') < page.index('id="widths"')
-    for heading in ("All classes together", "Balanced error (BE)", "Error beyond that on unch"):
+    for heading in ("All classes together", "Balanced error (BE)", "Rise over unchanged"):
         assert heading in page
     kappa = derived.loc["Cohen's kappa", "estimate"]
     assert f'data-value="{kappa}"' in page
@@ -202,6 +204,14 @@ def test_the_report_shows_them_with_the_audits_own_names(
     assert all(s.belief is None for s in standings)  # which are about 0.5, not about the likeliest
     assert kinds["overall misclassification rate"][0] == "overall"
     assert kinds["relation rotation, b: miss rate"] == ("relation, miss rate", "rotation, b")
+
+
+@pytest.mark.parametrize("name", ["overall", "relation:identity", "c0: miss rate"])
+def test_a_filter_has_no_targets_name(name: str) -> None:
+    space, where = QuestionSpace(tiny_dataset()), {name: {"concept": ["c1"]}}
+    options: dict[str, Any] = {"half_width": 0.1, "targets": ["concepts", name], "where": where}
+    with pytest.raises(InputError, match=f"a filter that no target has, got '{name}'"):
+        Audit(space, ScriptedModel(), **options)
 
 
 def test_nothing_follows_from_uncertified_or_single_figures() -> None:

@@ -122,7 +122,7 @@ def test_headline_states_the_totals(page: str, fashion: Path, table: pd.DataFram
     wrong = int((table["loss"] >= 0.5).sum())
     assert "fashion-cnn on fashion-mnist-longtail" in text
     assert "Stopped: 220 calls were made." in text
-    assert f"Wrong in {spaced(percent(wrong / len(table)))} of what was asked" in text
+    assert f"Label error {spaced(percent(wrong / len(table)))} of what was asked" in text
     assert f"{wrong:,} of {len(table):,} questions: a raw figure, without a guarantee" in text
     assert f"Questions judged {len(table):,}" in text
     assert "Raw sample figures: the questions were chosen adaptively" in text

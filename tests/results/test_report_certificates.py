@@ -155,7 +155,7 @@ def test_headline_counts_and_quotes_certified_targets(certified: Journal) -> Non
     assert plain["upper"] - plain["lower"] > 0.5  # too little is known to open with it
     assert overall["upper"] - overall["lower"] > 0.5  # an estimate would mislead
     interval = spaced(span(overall["lower"], overall["upper"]))
-    assert f"Hardly known yet: wrong in {interval} of all" in text
+    assert f"Hardly known yet: label error {interval} over all" in text
     assert "95 % sure, all 10 intervals at once" in text
 
 
@@ -196,7 +196,7 @@ def test_a_rate_that_is_hardly_known_is_told_by_its_interval_and_called_no_worst
     known = upper < 0.5
     assert said.figure == span(0.004, upper)
     assert (f"most likely {percent(0.2)}" in said.sure) == known
-    assert said.before.startswith("Hardly known yet: wrong in") != known
+    assert said.before.startswith("Hardly known yet: label error") != known
     assert ("the worst of" in said.after) == known
 
 

@@ -3,6 +3,7 @@
 import shlex
 
 from ...certify.decisions import Compared, calls_of, compared
+from ...certify.further import longest
 from ...types import JsonObject
 from ...utils.figures import EXACT, is_exact
 from ..difference import (
@@ -126,13 +127,7 @@ def _verdict(evidence: Evidence, found: list[Compared]) -> Verdict:
 
 
 def _tiles(evidence: Evidence) -> list[Tile]:
-    a, b = calls_of(
-        evidence.certificate,
-        evidence.draws,
-        evidence.calls,
-        len(evidence.sources),
-        evidence.facts.known_a,
-    )
+    a, b = _calls(evidence)
     certificate = evidence.certificate
     told = "" if certificate is None or certificate.paired else "its answers were known"
     if evidence.facts.known_a:
@@ -145,10 +140,23 @@ def _tiles(evidence: Evidence) -> list[Tile]:
     ]
 
 
+def _calls(evidence: Evidence) -> tuple[int, int]:
+    """The calls of the old model, and of the new one."""
+    sources, known = len(evidence.sources), evidence.facts.known_a
+    return calls_of(evidence.certificate, evidence.draws, evidence.calls, sources, known)
+
+
 def _steps(evidence: Evidence, found: list[Compared]) -> list[Step]:
     begun, steps = evidence.facts.begun_by or "", []
-    if any(row.decision == "open" for row in found):
-        text = "Still open: the same command goes on, with a higher limit if it met one."
+    pairs = zip(evidence.standings, found, strict=True)
+    if open_ := [standing for standing, row in pairs if row.decision == "open"]:
+        further = longest(standing.more_calls for standing in open_)
+        calls, draws = sum(_calls(evidence)), max(len(evidence.draws) + len(evidence.sources), 1)
+        text = "Still open: the same command continues."
+        if further is not None:
+            more = further.times(calls / draws)
+            text = f"Still open: the same command continues; {more} more calls would decide it, "
+            text += f"{amount(calls + more.most)} in all at the most, for --budget."
         steps.append(Step(text, begun))
     if evidence.certificate is not None and found[0].decision not in UNFIT:
         rule = shlex.quote(shipping_rule(evidence.certificate))

@@ -3,11 +3,14 @@
 from shlex import quote
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ...certify.further import longest
 from ...journal.facts import CertificateFacts
+from ...oracles.base import error_of
 from ...utils.figures import POINT
 from ..opening import READABLE, WIDE, WITH_CHANGES, opening, silent_share
-from ..outcomes import FAILED, wilson
+from ..outcomes import FAILED, any_wrong, wilson
 from ..way_on import advised, census_as_they_are, in_money, more_calls, rounded_up
 from .beside_journal import BASELINE_NAMES
 from .content import Failure
@@ -118,13 +121,6 @@ def _calls_note(evidence: Evidence) -> str:
 # -- verdict and next steps ------------------------------------------------------------------------
 
 
-SAYS = {
-    "EFR": "The score falls too far in",
-    "violation rate": "Inconsistent in",
-    "mean distance": "Grades are off by",
-    "mean loss": "Mean loss",
-}
-"""What a loss means, by the name of the oracle's rates; else answers are wrong."""
 OPEN = 4
 """Open targets that are named, at most."""
 
@@ -139,26 +135,25 @@ def verdict(evidence: Evidence) -> Verdict:
     whole = next((s for s in found if s.kind == "overall"), None)
     standing = whole or max(found, key=lambda s: (s.lower, s.estimate))
     concepts_are = evidence.facts.space.concepts_are
-    asked = "labels" if concepts_are == "labels" else "questions"
-    before, after = _says(evidence), f"of all {amount(standing.size)} {asked}"
-    if concepts_are == "classes" and whole is not None:
-        before, after = "Wrong class for", f"of all {amount(standing.size)} images"
-        sources = evidence.facts.space.samples
-        if sources < standing.size:
-            after += f", made of {amount(sources)}"
-    elif whole is None and len(found) > 1 and not _hardly_known(standing):
-        after = f"of the questions {standing.id.about}, the worst of {amount(len(found))} targets"
+    asked = {"labels": "labels", "classes": "images"}.get(concepts_are, "questions")
+    after = f"over all {amount(standing.size)} {asked}"
+    sources = evidence.facts.space.samples
+    if concepts_are == "classes" and whole is not None and sources < standing.size:
+        after += f", made of {amount(sources)}"
     elif whole is None:
-        after = f"of the questions {standing.id.about}"
+        after = f"over the questions {standing.id.about}"
+        if len(found) > 1 and not _hardly_known(standing):
+            after += f", the worst of {amount(len(found))} targets"
     if (standing.lower, standing.upper) == (0, 1):
         return Verdict("", "Nothing is known yet", "", "no answer has narrowed an interval down")
-    return _told(before, standing, after, _parts(evidence, certificate, standing))
+    return _told(standing, after, _parts(evidence, certificate, standing))
 
 
-def _told(before: str, standing: Standing, after: str, parts: list[str]) -> Verdict:
+def _told(standing: Standing, after: str, parts: list[str]) -> Verdict:
     """The estimate in large type; the interval, where that is so wide that it would mislead."""
+    before = _capital(standing.id.rate)
     if _hardly_known(standing):
-        before = f"Hardly known yet: {before[0].lower()}{before[1:]}"
+        before = f"Hardly known yet: {standing.id.rate}"
         return Verdict(before, span(standing.lower, standing.upper), after, ", ".join(parts))
     figure, rest = _shown(standing)
     return Verdict(before, figure, after, ", ".join([rest, *parts]))
@@ -177,7 +172,11 @@ def _shown(standing: Standing) -> tuple[str, str]:
 def _parts(evidence: Evidence, certificate: CertificateFacts, standing: Standing) -> list[str]:
     """What stands beneath a rate: what a constant answer would have, what is missing, how sure."""
     promised = _promised(certificate, len(evidence.standings))
-    return [*_constant(standing), *filter(None, [silent_share(evidence.calls)]), *promised]
+    wrong = np.nan
+    if certificate.counted and standing.certified:
+        wrong = any_wrong(evidence.facts, evidence.calls, standing.place)
+    labels = [] if np.isnan(wrong) else [f"any label wrong in {percent(wrong)} of the images"]
+    return [*labels, *_constant(standing), *filter(None, [silent_share(evidence.calls)]), *promised]
 
 
 def _hardly_known(standing: Standing) -> bool:
@@ -193,22 +192,16 @@ def _opening_verdict(evidence: Evidence, certificate: CertificateFacts) -> Verdi
     whole = None if places.whole is None else found.get(places.whole)
     if _hardly_known(plain) and (whole is not None or (plain.lower, plain.upper) == (0, 1)):
         return None
-    images = f"your {amount(evidence.facts.space.samples)} images as they are"
-    before, after = _says(evidence), f"of what is asked about {images}"
-    concepts_are = evidence.facts.space.concepts_are
-    if concepts_are == "labels":
-        after = f"of the labels of {images}"
-    elif concepts_are == "classes":
-        before, after = "Wrong class for", f"of {images}"
+    after = f"on your {amount(evidence.facts.space.samples)} images as they are"
     parts = _parts(evidence, certificate, plain)
     if _hardly_known(plain):
-        return _told(before, plain, after, parts)
+        return _told(plain, after, parts)
     figure, rest = _shown(plain)
     if whole is not None:
         more, below = _shown(whole)
         after += f", {more} {WITH_CHANGES}"
         rest += f"; with changes {below}"
-    return Verdict(before, figure, after, ", ".join([rest, *parts]))
+    return Verdict(_capital(plain.id.rate), figure, after, ", ".join([rest, *parts]))
 
 
 def _constant(standing: Standing) -> list[str]:
@@ -223,11 +216,8 @@ def _estimate(standing: Standing) -> str:
     return beside(standing.estimate, standing.lower, standing.upper)
 
 
-def _says(evidence: Evidence) -> str:
-    if evidence.captioned:
-        return "A rule is broken in"
-    rates = evidence.settings.oracle.rates
-    return next((words for rate, words in SAYS.items() if rate in rates), "Wrong in")
+def _capital(rate: str) -> str:
+    return f"{rate[0].upper()}{rate[1:]}"
 
 
 def _promised(certificate: CertificateFacts, count: int) -> list[str]:
@@ -245,14 +235,19 @@ def _together(certificate: CertificateFacts, count: int) -> str:
 
 
 def _raw_verdict(evidence: Evidence) -> Verdict:
-    asked, wrong = len(evidence.table), int((evidence.table["loss"] >= FAILED).sum())
+    concepts_are, table = evidence.facts.space.concepts_are, evidence.table
+    unit, units = table, "questions"
+    if concepts_are == "classes":  # as in ``certify.targets.selected``
+        unit, units = table[table["truth"] == 1], "images"
+    asked, wrong = len(unit), int((unit["loss"] >= FAILED).sum())
     if not asked:
         return Verdict("", "Nothing is known yet", "", "no question has been answered and judged")
     why = "without a guarantee"
     if evidence.adaptive:
         why += ", as the questions were chosen adaptively"
-    counted = f"{amount(wrong)} of {amount(asked)} questions: a raw figure, {why}"
-    return Verdict(_says(evidence), percent(wrong / asked), "of what was asked", counted)
+    counted = f"{amount(wrong)} of {amount(asked)} {units}: a raw figure, {why}"
+    rate = _capital(error_of(concepts_are, evidence.settings.oracle.rates))
+    return Verdict(rate, percent(wrong / asked), "of what was asked", counted)
 
 
 def aims(certificate: CertificateFacts, found: list[Standing]) -> str:
