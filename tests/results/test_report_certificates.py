@@ -196,7 +196,7 @@ def test_a_rate_that_is_hardly_known_is_told_by_its_interval_and_called_no_worst
     known = upper < 0.5
     assert said.figure == span(0.004, upper)
     assert (f"most likely {percent(0.2)}" in said.sure) == known
-    assert said.before.startswith("Hardly known yet: label error") != known
+    assert said.before.startswith("Hardly known yet: ") != known
     assert ("the worst of" in said.after) == known
 
 
