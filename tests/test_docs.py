@@ -240,7 +240,7 @@ def test_contributing_points_at_what_exists() -> None:
 
 
 def test_readme_is_short() -> None:
-    assert len(text_of(README).splitlines()) < 120
+    assert len(text_of(README).splitlines()) <= 100
 
 
 def test_readme_leads_to_a_strategy_of_ones_own() -> None:
