@@ -63,79 +63,51 @@ class Dataset(Protocol):
         """All samples, or ``most`` random ones: their indices (m,) ascending and truths m x C."""
 
 
-class CompleteDataset(Dataset, Protocol):
-    """A dataset with all members that have a default; see ``DatasetDefaults``."""
-
-    features: Floats | None
-    """What makes samples alike, one row per sample (n x d); None: their images and truths."""
-
-    @property
-    def metadata_columns(self) -> tuple[str, ...]:
-        """The columns that ``metadata_values`` knows."""
-
-    remarks: Mapping[str, str]
-    """What became of a part of what was read, such as a column of a table, for people: by name."""
-
-    @property
-    def guessing(self) -> Floats | None:
-        """n x C: the error rate of who guesses, where questions have options; None: no options."""
-
-    @property
-    def most_boxes(self) -> int | None:
-        """The most boxes that any sample has; None: not known."""
-
-    @property
-    def asked(self) -> tuple[tuple[str, ...], Sequence[int]]:
-        """The concepts to send to a model, and which of these each of ``concepts`` is."""
-
-    def pixels(self, samples: Indices) -> Floats:
-        """(n,): how many pixels each source image has; NaN where only decoding it would tell."""
-
-    def characters(self, samples: Indices, concepts: Indices) -> Floats:
-        """(n,): how long the words of each pair's question are, its options included; 0 where
-        there are none."""
-
-    def asks(self, index: int) -> Mapping[str, Ask]:
-        """``Sample.asks`` of the sample at ``index``, best without decoding anything."""
-
-    def answers(self, index: int) -> Mapping[str, tuple[str, ...]]:
-        """``Sample.answers`` of the sample at ``index``, best without decoding anything."""
-
-
 class DatasetDefaults:
-    """What most datasets have alike; ``CompleteDataset`` says what it means."""
+    """What most datasets have alike, and what it means."""
 
     name: str
     concepts: tuple[str, ...]
     features: Floats | None = None
+    """What makes samples alike, one row per sample (n x d); None: their images and truths."""
     remarks: Mapping[str, str] = MappingProxyType({})
+    """What became of a part of what was read, such as a column of a table, for people: by name."""
 
     @property
     def metadata_columns(self) -> tuple[str, ...]:
+        """The columns that ``metadata_values`` knows."""
         return ()
 
     @property
     def guessing(self) -> Floats | None:
+        """n x C: the error rate of who guesses, where questions have options; None: no options."""
         return None
 
     @property
     def most_boxes(self) -> int | None:
+        """The most boxes that any sample has; None: not known."""
         return None
 
     @property
     def asked(self) -> tuple[tuple[str, ...], Sequence[int]]:
+        """The concepts to send to a model, and which of these each of ``concepts`` is."""
         return self.concepts, range(len(self.concepts))
 
     def pixels(self, samples: Indices) -> Floats:
+        """Return the pixels of each source image (n,); NaN where only decoding it would tell."""
         return np.full(len(samples), np.nan)
 
     def characters(self, samples: Indices, concepts: Indices) -> Floats:
+        """Return the length (n,) of the words of each pair's question, its options included; 0
+        where there are none."""
         return np.zeros(len(samples))
 
     def asks(self, index: int) -> Mapping[str, Ask]:
+        """Return ``Sample.asks`` of the sample at ``index``, best without decoding anything."""
         return cast(Dataset, self).sample(index).asks
 
     def answers(self, index: int) -> Mapping[str, tuple[str, ...]]:
+        """Return ``Sample.answers`` of the sample at ``index``, best without decoding anything."""
         return cast(Dataset, self).sample(index).answers
 
     def __len__(self) -> int:
@@ -144,6 +116,10 @@ class DatasetDefaults:
     def __repr__(self) -> str:
         size = f"{len(self)} samples x {len(self.concepts)} concepts"
         return f"{type(self).__name__}({self.name}: {size})"
+
+
+class CompleteDataset(DatasetDefaults, Dataset):
+    """A dataset with all members that have a default: what ``adapted_dataset`` returns."""
 
 
 class Adapted(Completed, DatasetDefaults):

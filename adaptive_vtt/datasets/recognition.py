@@ -10,6 +10,7 @@ import re
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -48,84 +49,20 @@ from .formats.yolo import from_yolo, yolo_folders
 from .scanning import NAMES, Folder, folders_below, image_files
 from .table import Labels, as_labels, from_table, image_ids, label_cells
 
-Known = tuple[str, Path, dict[str, object], str]
-"""A kind of dataset, its file or folder, its options, and what was left alone, as of a Layout."""
-
-
-def known_file(path: Path) -> Known | None:
-    """What the file is; None where it is in none of these formats."""
-    if path.suffix == ".npz":
-        return "medmnist", path, {}, ""
-    if path.suffix == ".json":
-        return _coco(path)
-    if path.suffix not in (".tsv", ".parquet"):
-        return None
-    return ("endobench", path, {}, "") if {*NEEDED} <= {*_columns(path)} else None
-
-
-def known_folder(root: Path, pictures: list[Path]) -> Known | None:
-    """The same of a folder; ``pictures``: the folders of image files in it."""
-    files = [*root.glob("*.json"), *root.glob("*/*.json")]
-    files.sort(key=lambda file: (split_rank(file, root), file))
-    while files:
-        file = files.pop(0)
-        if found := _coco(file, [file.parent, *pictures, root], last=not files):
-            others = [other for other in files if _coco(other, [root], last=False)]
-            said = f"{file.relative_to(root)} is read; {_left_alone(others)}" if others else ""
-            return (*found[:3], said)
-    if pictures:
-        return None
-    archives = sorted(root.glob("*.npz"))
-    if len(archives) == 1:
-        return known_file(archives[0])
-    tables = sorted(root.glob("*.tsv"))
-    if len(tables) == 1:
-        return known_file(tables[0])
-    saved = (root / "state.json").is_file() and (root / "dataset_info.json").is_file()
-    return ("hugging-face", root, {}, "") if saved else None
-
-
-def _columns(path: Path) -> list[str]:
-    """The names in a table's header; [] where it cannot be read, which is said later."""
-    try:
-        if path.suffix == ".parquet":
-            return [*parquet_file(path).schema_arrow.names]
-        with path.open(encoding="utf-8-sig") as file:
-            return [cell.strip().strip('"') for cell in file.readline(MAX_HEADER).split("\t")]
-    except (InputError, OSError, UnicodeDecodeError):
-        return []
-
-
-def _coco(path: Path, folders: list[Path] | None = None, last: bool = True) -> Known | None:
-    """``folders``: where the images may be; default: those beside the file, and one further up.
-    ``last``: whether to raise InputError where they are not."""
-    try:
-        data = path.read_bytes()
-        content = json.loads(data) if all(f'"{part}"'.encode() in data for part in PARTS) else {}
-        first = content["images"][0]["file_name"]
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        return None
-    if folders is None:
-        parents = [path.parent, path.parent.parent]
-        folders = [*parents, *(f for top in parents for f in sorted(top.iterdir()) if f.is_dir())]
-    found = next((folder for folder in folders if (folder / first).is_file()), None)
-    if found is None and last:
-        raise InputError(
-            f"{path}: expected the folder with its images, such as {first!r}, beside it, found "
-            'none; name both in [dataset]: kind = "coco", labels = ..., images = ...'
-        )
-    return None if found is None else ("coco", path, {"images": found}, "")
-
-
 VOC = ("Annotations", "JPEGImages")
 """The folders of a set in the layout of PASCAL VOC."""
 SHOWN = "object"
 """What masks show, as far as a folder tells."""
-LABELS = "labels"
-"""The table that is meant where there are others beside it, as in what `avtt export` writes."""
+NAMED = ("labels", "metadata")
+"""The table that is meant where there are others, as in what `avtt export` writes."""
 MOST = 0.5
 """Share of its first cells that a column of image files names at least, where some are missing."""
-_READERS: Mapping[str, Callable[..., Dataset]] = {
+MANY = 20
+"""Images from which on a class of each one's own is no class."""
+ORDER = ("test", "val", "dev", "train")
+"""Which split is audited, where only one is."""
+
+READERS: Mapping[str, Callable[..., Dataset]] = {
     "table": read_table,
     "masks": from_masks,
     "classes": from_class_folders,
@@ -150,12 +87,12 @@ class Layout:
     """What of the folder was left alone, and how to choose it; "" for nothing."""
 
     def load(self) -> Dataset:
-        """The dataset; raises InputError for whatever in it cannot be used."""
-        return _READERS[self.kind](self.path, **self.options)
+        """Return the dataset. Raise InputError for whatever in it cannot be used."""
+        return READERS[self.kind](self.path, **self.options)
 
     def about(self, concepts: list[str] | None) -> Dataset:
-        """The dataset, with these columns of its table as concepts, or this name for what its
-        masks or images show. Raises InputError where the data have other concepts, too."""
+        """Return the dataset, with these columns of its table as concepts, or this name for what
+        its masks or images show. Raise InputError where the data have other concepts, too."""
         options = {**self.options}
         if concepts and self.kind == "table" and "class_column" not in options:
             known = [*options.get("concepts", ()), *options.get("metadata", ())]
@@ -166,6 +103,231 @@ class Layout:
         elif concepts and self.kind == "masks" and len(concepts) == 1:
             options["concept"] = concepts[0]
         return _only(replace(self, options=options).load(), concepts)
+
+
+@dataclass(frozen=True)
+class Contents:
+    """A folder as the formats look at it; each part is looked for once."""
+
+    root: Path
+
+    @cached_property
+    def folders(self) -> list[Path]:
+        """The folders of images below it."""
+        return [path for path in folders_below(self.root) if _holds_images(path)]
+
+    @cached_property
+    def loose(self) -> bool:
+        """Whether images lie in the folder itself."""
+        return _holds_images(self.root)
+
+    @cached_property
+    def pictures(self) -> list[Path]:
+        """All folders of images, the folder itself among them."""
+        return [*self.folders, *[self.root] * self.loose]
+
+    @cached_property
+    def tables(self) -> tuple[list[Path], str]:
+        """The tables of labels in the folder, or in its splits, and what is said of others: one
+        called "labels" or "metadata" is meant, or that of the split to be audited."""
+        files = [file for file in sorted(self.root.iterdir()) if file.suffix.lower() in TABLES]
+        if not files:
+            below = sorted(self.root.glob("*/metadata.*"))
+            files = [file for file in below if file.suffix.lower() in TABLES]
+        chosen = [file for file in files if file.stem.lower() in NAMED]
+        if len(chosen) != 1 and all(split_rank(file, self.root) < len(ORDER) for file in files):
+            chosen = sorted(files, key=lambda file: split_rank(file, self.root))[:1]
+        if len(files) < 2 or len(chosen) != 1:
+            return files, ""
+        others = _left_alone([file for file in files if file not in chosen])
+        return chosen, f"{chosen[0].relative_to(self.root)} is read; {others}"
+
+
+def _holds_images(folder: Path) -> bool:
+    return bool(image_files(folder, allow_outside=True))
+
+
+# -- formats: each says whether a folder is in it --------------------------------------------------
+
+
+def _masks(held: Contents) -> Layout | None:
+    return Layout("masks", held.root, {"concept": SHOWN}) if mask_layouts(held.root) else None
+
+
+def _voc(held: Contents) -> Layout | None:
+    there = all((held.root / name).is_dir() for name in VOC)
+    return Layout("voc", held.root, {}) if there else None
+
+
+def _yolo(held: Contents) -> Layout | None:
+    return Layout("yolo", held.root, {}) if yolo_folders(held.root) else None
+
+
+def _coco(held: Contents) -> Layout | None:
+    root = held.root
+    files = [*root.glob("*.json"), *root.glob("*/*.json")]
+    files.sort(key=lambda file: (split_rank(file, root), file))
+    while files:
+        file = files.pop(0)
+        layout = _instances(file, [file.parent, *held.pictures, root], last=not files)
+        if layout is not None:
+            others = [other for other in files if _instances(other, [root], last=False)]
+            said = f"{file.relative_to(root)} is read; {_left_alone(others)}" if others else ""
+            return replace(layout, apart=said)
+    return None
+
+
+def _instances(path: Path, folders: list[Path], last: bool = True) -> Layout | None:
+    """Return the layout of COCO's JSON, None for another file.
+
+    ``folders``: where the images may be. ``last``: whether to raise InputError where they are not.
+    """
+    try:
+        data = path.read_bytes()
+        content = json.loads(data) if all(f'"{part}"'.encode() in data for part in PARTS) else {}
+        first = content["images"][0]["file_name"]
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return None
+    images = next((folder for folder in folders if (folder / first).is_file()), None)
+    if images is None and last:
+        raise InputError(
+            f"{path}: expected the folder with its images, such as {first!r}, beside it, found "
+            'none; name both in [dataset]: kind = "coco", labels = ..., images = ...'
+        )
+    return None if images is None else Layout("coco", path, {"images": images})
+
+
+def _single_file(held: Contents) -> Layout | None:
+    for ending in ("npz", "tsv"):
+        files = [*held.root.glob(f"*.{ending}")]
+        if len(files) == 1 and not held.pictures:
+            return _known_file(files[0])
+    return None
+
+
+def _hugging_face(held: Contents) -> Layout | None:
+    saved = all((held.root / name).is_file() for name in ("state.json", "dataset_info.json"))
+    return Layout("hugging-face", held.root, {}) if saved and not held.pictures else None
+
+
+def _classes(held: Contents) -> Layout | None:
+    """Recognise two classes or more, with more images than classes."""
+    if held.loose or len(held.folders) < 2:
+        return None
+    files = [file for f in held.folders for file in image_files(f, allow_outside=True)]
+    places = class_places(files, held.root)
+    named = [file for file in files if file.parent in places]
+    names = [file.relative_to(held.root).parts[places[file.parent]] for file in named]
+    if len({*names}) < 2 or len({*names}) == len(names) >= MANY:
+        return None
+    return Layout("classes", held.root, {}, _left_alone(held.tables[0]))
+
+
+def _labels(held: Contents) -> Layout | None:
+    tables, apart = held.tables
+    if len(tables) != 1:
+        return None
+    layout = _table(tables[0], held.pictures)
+    return replace(layout, apart="; ".join(filter(None, [layout.apart, apart])))
+
+
+def _images(held: Contents) -> Layout | None:
+    alone = held.loose or len(held.folders) == 1
+    return Layout("images", held.pictures[-1], {}) if alone and not held.tables[0] else None
+
+
+FORMATS: tuple[Callable[[Contents], Layout | None], ...] = (
+    _masks,
+    _voc,
+    _yolo,
+    _coco,
+    _single_file,
+    _hugging_face,
+    _classes,
+    _labels,
+    _images,
+)
+"""What recognises a folder; the first that does is taken."""
+
+
+def recognised(path: Path | str) -> Layout:
+    """Return what the file or folder holds, by the first of FORMATS that recognises it.
+
+    Raises InputError where none does.
+    """
+    root = Path(path)
+    if not root.is_dir():
+        layout = _known_file(root) if root.is_file() else None
+        if layout is None and root.is_file() and root.suffix.lower() in TABLES:
+            layout = _table(root, Contents(root.parent).folders)
+        if layout is None:
+            raise InputError(
+                f"{root}: expected a folder, a table of labels ({', '.join(TABLES)}), a MedMNIST "
+                "archive (.npz) or COCO's boxes (.json), got "
+                f"{'another file' if root.is_file() else 'nothing: it does not exist'}"
+            )
+        return layout
+    held, foreign = Contents(root), foreign_labels(root)
+    layout = next(filter(None, (recognise(held) for recognise in FORMATS)), None)
+    if layout is not None:
+        return replace(layout, apart="; ".join(filter(None, [layout.apart, foreign])))
+    expected = (
+        "one folder of images per class, folders images/ and masks/, a table of labels (CSV or "
+        "Parquet) beside images, or images; found none of these"
+    )
+    tables, _ = held.tables
+    if len(tables) > 1:
+        expected = f"one table of labels, found {listed(t.name for t in tables)}; name one of them"
+    elif held.folders:
+        names = listed((str(folder.relative_to(root)) for folder in held.folders), 3)
+        expected = (
+            "one folder of images per class, or a table of labels beside them, found "
+            f"{len(held.folders)} folders of images, {names}, whose names are no classes; name one "
+            "of them to read images without labels"
+        )
+    raise InputError("; ".join(filter(None, [f"{root}: expected {expected}", foreign])))
+
+
+def _known_file(path: Path) -> Layout | None:
+    """Return what the file is, None where it is in none of the published formats."""
+    if path.suffix == ".npz":
+        return Layout("medmnist", path, {})
+    if path.suffix == ".json":
+        parents = [path.parent, path.parent.parent]
+        below = [folder for top in parents for folder in sorted(top.iterdir()) if folder.is_dir()]
+        return _instances(path, [*parents, *below])
+    if path.suffix not in (".tsv", ".parquet"):
+        return None
+    try:
+        if path.suffix == ".parquet":
+            columns = [*parquet_file(path).schema_arrow.names]
+        else:
+            with path.open(encoding="utf-8-sig") as file:
+                columns = file.readline(MAX_HEADER).split("\t")
+    except (InputError, OSError, UnicodeDecodeError):
+        return None  # whoever reads the table says why
+    names = {name.strip().strip('"') for name in columns}
+    return Layout("endobench", path, {}) if {*NEEDED} <= names else None
+
+
+def split_rank(path: Path, root: Path) -> int:
+    """Return the place in ORDER of the split that a path names below the root; its length for
+    none."""
+    words = _words(path.relative_to(root).as_posix())
+    return next((k for k, n in enumerate(ORDER) if any(w.startswith(n) for w in words)), len(ORDER))
+
+
+def _left_alone(tables: list[Path]) -> str:
+    """Return what is said of tables beside what was taken; "" for none."""
+    if not tables:
+        return ""
+    names = listed(table.name for table in tables)
+    one, them = ("it", "was") if len(tables) == 1 else ("one of them", "were")
+    instead = f"to go by {one}, give {tables[0]} in place of the folder"
+    return f"{names} there {them} left alone; {instead}"
+
+
+# -- data at hand ----------------------------------------------------------------------------------
 
 
 def as_dataset(
@@ -220,135 +382,12 @@ def _known(concepts: list[str], table: pd.DataFrame) -> list[str]:
     return concepts
 
 
-def recognised(path: Path | str) -> Layout:
-    """What the file or folder holds.
-
-    Looked for in this order: images beside masks (``from_masks`` names the layouts); PASCAL VOC's
-    folders of annotations and images; YOLO, COCO, MedMNIST, EndoBench and Hugging Face
-    (``known_folder``); a table of labels, the file itself, the one called "labels" or the only one
-    in the folder; one folder of images per class; images and nothing else, in the folder or in the
-    only one below it.
-    Raises InputError where it is none.
-    """
-    root = Path(path)
-    if not root.is_dir():
-        return _of_file(root)
-    tables, apart = _tables(root)
-    foreign = foreign_labels(root)
-    folders, loose = _image_folders(root), _are_loose(root)
-    pictures = [*folders, *[root] * loose]
-    layout = _published(root, pictures)
-    classes = layout is None and not loose and len(folders) > 1 and _has_classes(folders, root)
-    if layout is None and len(tables) == 1 and not classes:
-        layout = _table(tables[0], pictures)
-    elif layout is None and classes:
-        layout, apart = Layout("classes", root, {}), _left_alone(tables)
-    elif layout is None and len(pictures) and (loose or len(folders) == 1) and len(tables) < 2:
-        layout = Layout("images", pictures[-1], {})
-    if layout is not None:
-        return replace(layout, apart="; ".join(filter(None, [layout.apart, apart, foreign])))
-    expected = (
-        "one folder of images per class, folders images/ and masks/, a table of labels (CSV or "
-        "Parquet) beside images, or images; found none of these"
-    )
-    if len(tables) > 1:
-        expected = f"one table of labels, found {listed(t.name for t in tables)}; name one of them"
-    elif folders:
-        names = listed((str(folder.relative_to(root)) for folder in folders), 3)
-        expected = (
-            "one folder of images per class, or a table of labels beside them, found "
-            f"{len(folders)} folders of images, {names}, whose names are no classes; name one of "
-            "them to read images without labels"
-        )
-    raise InputError("; ".join(filter(None, [f"{root}: expected {expected}", foreign])))
-
-
-def _published(root: Path, pictures: list[Path]) -> Layout | None:
-    """Return what a folder holds that has a layout of its own; None where it has none."""
-    if mask_layouts(root):
-        return Layout("masks", root, {"concept": SHOWN})
-    if all((root / name).is_dir() for name in VOC):
-        return Layout("voc", root, {})
-    if yolo_folders(root):
-        return Layout("yolo", root, {})
-    known = known_folder(root, pictures)
-    return known and Layout(*known)
-
-
-def _has_classes(folders: list[Path], root: Path) -> bool:
-    """Return whether folders of images have two classes or more, with more images than classes."""
-    files = [file for folder in folders for file in image_files(folder, allow_outside=True)]
-    places = class_places(files, root)
-    named = [file for file in files if file.parent in places]
-    names = [file.relative_to(root).parts[places[file.parent]] for file in named]
-    return len({*names}) >= 2 and (len({*names}) < len(names) or len(names) < MANY)
-
-
-def _tables(root: Path) -> tuple[list[Path], str]:
-    """Return the tables of labels in a folder, or in its splits, and what is said of others: one
-    called "labels" or "metadata" is meant, or that of the split to be audited."""
-    files = [file for file in sorted(root.iterdir()) if file.suffix.lower() in TABLES]
-    found = files or [f for f in sorted(root.glob("*/metadata.*")) if f.suffix.lower() in TABLES]
-    chosen = [file for file in found if file.stem.lower() in (LABELS, "metadata")]
-    if len(chosen) != 1 and all(split_rank(file, root) < len(ORDER) for file in found):
-        chosen = sorted(found, key=lambda file: split_rank(file, root))[:1]
-    if len(found) < 2 or len(chosen) != 1:
-        return found, ""
-    others = _left_alone([file for file in found if file not in chosen])
-    return chosen, f"{chosen[0].relative_to(root)} is read; {others}"
-
-
-ORDER = ("test", "val", "dev", "train")
-"""Which split is audited, where only one is."""
-
-
-def split_rank(path: Path, root: Path) -> int:
-    """Return the place in ORDER of the split that a path names below the root; its length for
-    none."""
-    words = _words(path.relative_to(root).as_posix())
-    return next((k for k, n in enumerate(ORDER) if any(w.startswith(n) for w in words)), len(ORDER))
-
-
-MANY = 20
-"""Images from which on a class of each one's own is no class."""
-
-
-def _of_file(path: Path) -> Layout:
-    if path.is_file() and (known := known_file(path)) is not None:
-        return Layout(*known)
-    if path.is_file() and path.suffix.lower() in TABLES:
-        return _table(path)
-    raise InputError(
-        f"{path}: expected a folder, a table of labels ({', '.join(TABLES)}), a MedMNIST archive "
-        "(.npz) or COCO's boxes (.json), got "
-        f"{'another file' if path.is_file() else 'nothing: it does not exist'}"
-    )
-
-
-def _left_alone(tables: list[Path]) -> str:
-    """What is said of tables beside what was taken; "" for none."""
-    if not tables:
-        return ""
-    names = listed(table.name for table in tables)
-    one, them = ("it", "was") if len(tables) == 1 else ("one of them", "were")
-    instead = f"to go by {one}, give {tables[0]} in place of the folder"
-    return f"{names} there {them} left alone; {instead}"
-
-
-def _are_loose(path: Path | str) -> bool:
-    return Path(path).is_dir() and bool(image_files(Path(path), allow_outside=True))
-
-
-def _image_folders(root: Path) -> list[Path]:
-    return [path for path in folders_below(root) if _are_loose(path)]
-
-
 # -- tables ----------------------------------------------------------------------------
 
 
-def _table(path: Path, image_folders: list[Path] | None = None) -> Layout:
+def _table(path: Path, below: list[Path]) -> Layout:
+    """Return how to read a table of labels. ``below``: the folders of images beside it."""
     table = read_rows(path)
-    below = _image_folders(path.parent) if image_folders is None else image_folders
     places = [[folder] for folder in dict.fromkeys([path.parent, path.parent.parent, *below])]
     # where most files are there, the column is meant, and reading it says more
     shares = {

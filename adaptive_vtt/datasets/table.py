@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ..errors import InputError, check_known, some, unknown
+from ..errors import InputError, check_known, some
 from ..types import UNKNOWN, Ask, Floats, Image, Indices, Mask, Sample, Truths
 from ..utils.files import as_path
 from ..utils.image_files import as_image, pixels_declared, read_image
@@ -232,11 +232,11 @@ class TableDataset(HeldTruths):
         truth = {c: v for c, v in zip(self.concepts, row, strict=True) if v != UNKNOWN}
         metadata = {name: values[index] for name, values in self._columns.items()}
         image = self._image(index)
-        given = {c: m[index] for c, m in self._masks.items() if m[index] is not None}
+        masks: Mapping[str, Mask] = {}
+        sources = {c: m[index] for c, m in self._masks.items() if m[index] is not None}
         ignored = None if self._ignored is None else self._ignored[index]
-        where = f"sample {self._ids[index]!r}"
-        kept = given or ignored is not None
-        masks = LazyMasks(given, image, where, ignored) if kept else {}
+        if sources or ignored is not None:
+            masks = LazyMasks(sources, image, f"sample {self._ids[index]!r}", ignored)
         return Sample(self._ids[index], image, truth, metadata, masks)
 
     def sample_id(self, index: int) -> str:
@@ -252,43 +252,40 @@ class TableDataset(HeldTruths):
     def _columns(self) -> dict[str, npt.NDArray[Any]]:
         """Metadata by name: numbers as they are, all else as objects. Every rendered image reads a
         row, and pandas takes as long to find one as a small image takes to render."""
-        table = pd.DataFrame() if self.metadata is None else self.metadata
-        found = {str(name): table[name] for name in table.columns}
-        plain = {
-            n: isinstance(v.dtype, np.dtype) and v.dtype.kind in "biuf" for n, v in found.items()
-        }
-        return {n: v.to_numpy(None if plain[n] else object) for n, v in found.items()}
+        columns: dict[str, npt.NDArray[Any]] = {}
+        for name, cells in ({} if self.metadata is None else self.metadata).items():
+            number = isinstance(cells.dtype, np.dtype) and cells.dtype.kind in "biuf"
+            columns[str(name)] = cells.to_numpy(None if number else object)
+        return columns
 
     @property
     def metadata_columns(self) -> tuple[str, ...]:
         return () if self.metadata is None else tuple(map(str, self.metadata.columns))
 
     def metadata_values(self, column: str) -> npt.NDArray[np.object_]:
-        columns = self.metadata_columns
-        if self.metadata is None or column not in columns:
-            if not columns:
-                raise InputError(
-                    f"dataset {self.name!r}: unknown metadata column {column!r}: expected one that "
-                    f'is declared, there is none; metadata = ["{column}"] in [dataset] (in Python '
-                    "metadata=) declares it"
-                )
-            raise unknown("metadata column", column, columns, f"dataset {self.name!r}")
+        if self.metadata is None or not self.metadata_columns:
+            raise InputError(
+                f"dataset {self.name!r}: unknown metadata column {column!r}: expected one that is "
+                f'declared, there is none; metadata = ["{column}"] in [dataset] (in Python '
+                "metadata=) declares it"
+            )
+        check_known("metadata column", column, self.metadata_columns, f"dataset {self.name!r}")
         return self.metadata[column].to_numpy(dtype=object)
 
     def pixels(self, samples: Indices) -> Floats:
-        for index in set(samples.tolist()) - self._pixels.keys():
-            self._pixels[index] = self._measured(index)
-        return np.array([self._pixels[index] for index in samples.tolist()])
-
-    def _measured(self, index: int) -> float:
         if self._images is None:
-            return np.nan
-        if isinstance(self._images, Measured):
-            return self._images.pixels(index)
-        source = self._images[index]
-        if isinstance(source, str | Path):
-            return pixels_declared(as_path(source))
-        return float(np.prod(source.shape[:2])) if isinstance(source, np.ndarray) else np.nan
+            return np.full(len(samples), np.nan)
+        for index in set(samples.tolist()) - self._pixels.keys():
+            if isinstance(self._images, Measured):
+                self._pixels[index] = self._images.pixels(index)
+                continue
+            source, size = self._images[index], np.nan
+            if isinstance(source, str | Path):
+                size = pixels_declared(as_path(source))
+            elif isinstance(source, np.ndarray):
+                size = float(np.prod(source.shape[:2]))
+            self._pixels[index] = size
+        return np.array([self._pixels[index] for index in samples.tolist()])
 
     def _image(self, index: int) -> Image | None:
         if self._images is None:
@@ -439,14 +436,12 @@ def _features(features: npt.ArrayLike) -> Floats:
 
 
 def _unique(names: Sequence[str], what: str, where: str) -> None:
-    seen: set[str] = set()
-    for row, name in enumerate(names):
-        if name in seen:
-            raise InputError(
-                f"{where}: {what} {name!r} stands twice, again at position {row}; each is to be "
-                "another"
-            )
-        seen.add(name)
+    again = np.flatnonzero(pd.Index(names).duplicated())
+    if len(again):
+        raise InputError(
+            f"{where}: {what} {names[again[0]]!r} stands twice, again at position {again[0]}; each "
+            "is to be another"
+        )
 
 
 def _check_masks(masks: MaskSource, ids: Sequence[str], concepts: Sequence[str]) -> None:

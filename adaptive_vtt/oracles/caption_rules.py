@@ -59,40 +59,41 @@ class Finding:
 
 def check(
     located: Sequence[Located],
-    visible: Sequence[float | None],
-    status: Sequence[str],
     named: Sequence[str],
     detected: Sequence[Box],
     same: Same,
     received: Sequence[str] = (),
 ) -> tuple[Finding, ...]:
-    """One finding per object of the source's caption, and per object only the follow-up's names.
+    """Return a finding per object of the source's caption, and per new name of the follow-up's.
 
-    ``located``, ``visible`` and ``status`` are about the source's objects, ``named`` are the
-    follow-up's, ``detected`` all boxes of the source, ``received`` the objects of all captions of
-    the source with boxes hidden.
+    Args:
+        located: the objects of the source's caption.
+        named: the names in the follow-up's.
+        detected: all boxes of the source.
+        same: decides whether two names mean the same.
+        received: the names in all captions of the source with boxes hidden.
     """
-    names = [one.name for one in located]
-    new = [n for n in named if not any(same(n, name) for name in names)]
+    new = [name for name in named if not any(same(name, one.name) for one in located)]
     findings = []
-    for one, share, state in zip(located, visible, status, strict=True):
-        said = any(same(one.name, n) for n in named)
-        found = Finding(one.name, state, said, one.boxes, share)
-        if state == "retained" and not said:
-            found = replace(found, rule=1, error=_missing(one, new, detected, same))
-        elif state == "disappeared" and said:
-            found = replace(found, rule=2, error="3")
-        findings.append(found)
-    whole = bool(status) and all(state == "retained" for state in status)
-    lost = [f for f in findings if f.rule == 1]
+    for one in located:
+        is_named = any(same(one.name, name) for name in named)
+        finding = Finding(one.name, one.status, is_named, one.boxes, one.visible)
+        if one.status == "retained" and not is_named:
+            finding = replace(finding, rule=1, error=_missing(one, new, detected, same))
+        elif one.status == "disappeared" and is_named:
+            finding = replace(finding, rule=2, error="3")
+        findings.append(finding)
+    whole = bool(located) and all(one.status == "retained" for one in located)
+    lost = [finding for finding in findings if finding.rule == 1]
     spare = _spare(located, named, detected, same)
     for name in new:
         boxes = tuple(b for b in detected if b.label and same(name, b.label))
-        found = Finding(name, "new", said=True, boxes=boxes)
+        finding = Finding(name, "new", said=True, boxes=boxes)
         if whole:
             seen = boxes or spare is None or any(same(name, n) for n in received)
-            found = replace(found, rule=3, error=_added(found, lost, bool(seen), bool(spare)))
-        findings.append(found)
+            error = _added(finding, lost, bool(seen), bool(spare))
+            finding = replace(finding, rule=3, error=error)
+        findings.append(finding)
     return tuple(findings)
 
 

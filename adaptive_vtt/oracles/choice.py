@@ -15,7 +15,7 @@ from ..relations.base import coordinates, moves
 from ..types import Ask, Case, JsonObject, Outcome, Question, Unanswered, Value
 from ..utils.options import Option
 from .base import OracleDefaults, Premise, UnansweredLoss
-from .choice_extraction import extract
+from .choice_extraction import Extraction, extract
 from .judge_models import EXACT, OPTION_MATCHING, JudgeModel, Query
 
 ERRORS = MappingProxyType({"error rate": 1})
@@ -27,26 +27,89 @@ ASKED = "asked"
 
 
 @dataclass(frozen=True)
-class Choice:
-    """What was asked, the right letter, and why the question should not count, or ""."""
+class Expected:
+    """What a reply is read against: a right letter or the accepted answers, why the question should
+    not count, or "", and what was asked."""
 
-    ask: Ask
-    letter: str
+    right: tuple[str, ...]
     spoilt: str = ""
+    ask: Ask | None = None
 
 
-class MultipleChoice(OracleDefaults):
+class InWords(OracleDefaults):
+    """Base of oracles that read replies in words by a rule; ``judge``, a ``JudgeModel``, is asked
+    where that is not sure. Answers that are numbers are taken to be scores: right from .5 on."""
+
+    rates = ERRORS
+
+    def __init__(self, judge: JudgeModel | None, unanswered_loss: float) -> None:
+        self.judge_by = judge
+        self.unanswered_loss = unanswered_loss
+
+    @property
+    def regime(self) -> str | None:
+        """How replies are read; see ``judge_models``."""
+        return None if self.judge_by is None else self.judge_by.regime
+
+    def read(self, reply: str, expected: Expected) -> Outcome:
+        """Return what the rule makes of a reply."""
+        raise TypeError(f"{type(self).__name__} defines no read")
+
+    def is_sure(self, reply: str, expected: Expected) -> bool | None:
+        """Return whether the rule is sure of a reply; None where no judge is to be asked."""
+        raise TypeError(f"{type(self).__name__} defines no is_sure")
+
+    def truth(self, expected: Expected) -> str:
+        """Return the right answer as a judge is told it."""
+        return " or ".join(expected.right)
+
+    def judge(
+        self, question: Question, answer: Any, expected: Expected, source_answer: Any = None
+    ) -> Outcome:
+        if expected.spoilt:
+            outcome = Outcome(0.0, excluded=expected.spoilt)
+        elif isinstance(answer, Unanswered):
+            outcome = Outcome(self.unanswered_loss)
+        elif isinstance(answer, float):
+            outcome = scored(answer >= 0.5)
+        else:
+            outcome = self.read(answer, expected)
+        return replace(outcome, details=in_words(expected.ask, expected.right))
+
+    def query(self, case: Case) -> Query | None:
+        expected, reply, judge = case.expected, case.answer, self.judge_by
+        if judge is None or expected.ask is None or expected.spoilt or not isinstance(reply, str):
+            return None
+        sure = self.is_sure(reply, expected)
+        if sure is None:
+            return None
+        return Query(judge.text(expected.ask, self.truth(expected), reply), sure)
+
+    def settled(self, case: Case, said: Value) -> Outcome:
+        rule, judge = self.judge(case.question, case.answer, case.expected), self.judge_by
+        if judge is None:
+            return rule
+        right = judge.agrees(said)
+        if judge.regime == OPTION_MATCHING:
+            letter = judge.letter(said, case.expected.ask.options)
+            right = None if letter is None else letter in case.expected.right
+        if right is not None:
+            return replace(scored(right), details=rule.details)
+        # where the judge cannot tell, or failed, there is no answer
+        why = f" (judge: {said.reason})" if isinstance(said, Unanswered) else ""
+        return Outcome(self.unanswered_loss, unanswered=NO_ANSWER + why, details=rule.details)
+
+
+class MultipleChoice(InWords):
     """Loss 1 for a wrong letter, 0 for the right one; 1 - the mean loss is the accuracy.
 
     ``judge``: a ``JudgeModel`` that is asked what a reply meant that names no option. Refusals and
     replies without an option count as ``unanswered_loss``; the benchmark counts them as wrong.
-    ``regime`` names how replies were read. Answers that are numbers are taken to be scores: right
-    from .5 on.
+    ``regime`` names how replies were read.
 
     A question about coordinates does not count after a relation that moves them.
     """
 
-    rates = ERRORS
     concepts_are = "choices"
 
     def __init__(
@@ -57,16 +120,15 @@ class MultipleChoice(OracleDefaults):
         judge: JudgeModel | None = None,
         unanswered_loss: UnansweredLoss = 1.0,
     ) -> None:
+        super().__init__(judge, unanswered_loss)
         self.faithful = faithful
-        self.judge_by = judge
-        self.unanswered_loss = unanswered_loss
 
     @property
     def regime(self) -> str:
         """ "exact", "option-matching judge" or "yes-no judge"."""
-        return EXACT if self.judge_by is None else self.judge_by.regime
+        return super().regime or EXACT
 
-    def expect(self, given: Premise) -> Choice:
+    def expect(self, given: Premise) -> Expected:
         sample, concept = given.sample, given.question.concept
         ask, answers = sample.asks.get(concept), sample.answers.get(concept, ())
         if ask is None or not ask.options or len(answers) != 1:
@@ -75,46 +137,27 @@ class MultipleChoice(OracleDefaults):
                 f"{concept!r}, got {len(ask.options) if ask else 0} options and "
                 f"the answers {list(answers)}"
             )
-        spoilt = ""
-        if coordinates(ask) and moves(given.relation, given.follow_up, sample):
-            spoilt = f"{given.relation.name} moves what the coordinates name"
-        return Choice(ask, answers[0], spoilt)
+        moved = coordinates(ask) and moves(given.relation, given.follow_up, sample)
+        spoilt = f"{given.relation.name} moves what the coordinates name" if moved else ""
+        return Expected(answers, spoilt, ask)
 
-    def judge(
-        self, question: Question, answer: Any, expected: Choice, source_answer: Any = None
-    ) -> Outcome:
-        told = in_words(expected.ask, [expected.letter])
-        return replace(self._judged(answer, expected), details=told)
+    def read(self, reply: str, expected: Expected) -> Outcome:
+        choice = self._extracted(reply, expected)
+        if choice.letter is not None:
+            return scored(choice.letter in expected.right)
+        return Outcome(self.unanswered_loss, unanswered=choice.reason)
 
-    def query(self, case: Case) -> Query | None:
-        expected, reply = case.expected, case.answer
-        if self.judge_by is None or expected.spoilt or not isinstance(reply, str):
-            return None
-        found = extract(reply, expected.ask.options, faithful=self.faithful)
-        if not (found.letter or found.open):
-            return None
-        truth = expected.ask.options[ascii_uppercase.index(expected.letter)]
-        return Query(self.judge_by.text(expected.ask, truth, reply), found.letter is not None)
+    def is_sure(self, reply: str, expected: Expected) -> bool | None:
+        choice = self._extracted(reply, expected)
+        return choice.letter is not None if choice.letter or choice.open else None
 
-    def settled(self, case: Case, said: Value) -> Outcome:
-        rule, judge = self.judge(case.question, case.answer, case.expected), self.judge_by
-        if judge is None:
-            return rule
-        if judge.regime == OPTION_MATCHING:
-            letter = judge.letter(said, case.expected.ask.options)
-            right = None if letter is None else letter == case.expected.letter
-        else:
-            right = judge.agrees(said)
-        return by_judge(right, said, self.unanswered_loss, rule)
+    def truth(self, expected: Expected) -> str:
+        assert expected.ask is not None
+        return expected.ask.options[ascii_uppercase.index(expected.right[0])]
 
-    def _judged(self, answer: Any, expected: Choice) -> Outcome:
-        settled = without_reading(answer, expected.spoilt, self.unanswered_loss)
-        if settled is not None:
-            return settled
-        found = extract(answer, expected.ask.options, faithful=self.faithful)
-        if found.letter is not None:
-            return scored(found.letter == expected.letter)
-        return Outcome(self.unanswered_loss, unanswered=found.reason)
+    def _extracted(self, reply: str, expected: Expected) -> Extraction:
+        options = () if expected.ask is None else expected.ask.options
+        return extract(reply, options, faithful=self.faithful)
 
 
 def in_words(ask: Ask | None, right: Sequence[str]) -> JsonObject | None:
@@ -122,25 +165,6 @@ def in_words(ask: Ask | None, right: Sequence[str]) -> JsonObject | None:
     if ask is None:
         return None
     return {ASKED: {"question": ask.text, "options": [*ask.options], "right": [*right]}}
-
-
-def without_reading(answer: Any, spoilt: str, unanswered_loss: float) -> Outcome | None:
-    """The outcome where there are no words to read: what was asked is spoilt, nothing was
-    answered, or a score was recorded; else None."""
-    if spoilt:
-        return Outcome(0.0, excluded=spoilt)
-    if isinstance(answer, Unanswered):
-        return Outcome(unanswered_loss)
-    return scored(answer >= 0.5) if isinstance(answer, float) else None
-
-
-def by_judge(right: bool | None, said: Value, unanswered_loss: float, rule: Outcome) -> Outcome:
-    """The outcome of an answer that a judge ``said`` to be ``right`` or not, or could not tell
-    (None): then it is no answer, as where the judge failed."""
-    if right is not None:
-        return replace(scored(right), details=rule.details)
-    why = f" (judge: {said.reason})" if isinstance(said, Unanswered) else ""
-    return Outcome(unanswered_loss, unanswered=NO_ANSWER + why, details=rule.details)
 
 
 def scored(right: bool) -> Outcome:

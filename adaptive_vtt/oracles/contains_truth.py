@@ -6,8 +6,8 @@ an instrument, one more than before, and where the instrument is can no longer b
 """
 
 import re
-from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal
+from dataclasses import replace
+from typing import Annotated, Literal
 
 from ..datasets.vqa.medvqa_questions import (
     INSTRUMENT_COUNT,
@@ -20,12 +20,12 @@ from ..errors import InputError, check_known
 from ..models.reply_frames import answer_in, conclusion
 from ..models.yes_no import declines
 from ..relations.base import RelationDefaults, moves
-from ..types import Ask, Case, FollowUp, Outcome, Question, Unanswered, Value
+from ..types import FollowUp, Outcome, Unanswered
 from ..utils.options import Option
-from .base import OracleDefaults, Premise, UnansweredLoss
-from .choice import ERRORS, by_judge, in_words, scored, without_reading
+from .base import Premise, UnansweredLoss
+from .choice import Expected, InWords, scored
 from .choice_extraction import without_denied
-from .judge_models import YES_NO, JudgeModel, Query
+from .judge_models import YES_NO, JudgeModel
 
 Accept = Literal["either", "yes", "name"]
 ACCEPT = ("either", "yes", "name")
@@ -37,16 +37,7 @@ _TYPOS = {"rigth": "right", "instrumnet": "instrument", "grey": "gray", "centre"
 _NONE = ("no", "none", "not relevant", "0", "")
 
 
-@dataclass(frozen=True)
-class Truths:
-    """Accepted answers, why the question should not count, or "", and what was asked."""
-
-    accepted: tuple[str, ...]
-    spoilt: str = ""
-    ask: Ask | None = None
-
-
-class ContainsTruth(OracleDefaults):
+class ContainsTruth(InWords):
     """Loss 0 where the reply contains an accepted answer; 1 - the mean loss is the accuracy.
 
     Case, known typos, number words, quotes and hyphens do not matter. An answer that is a
@@ -62,8 +53,6 @@ class ContainsTruth(OracleDefaults):
     Questions by other names than MEDVQA-GI's are judged by what their samples accept alone.
     """
 
-    rates = ERRORS
-
     def __init__(
         self,
         strict: Annotated[bool, Option("whole words only")] = True,
@@ -77,99 +66,66 @@ class ContainsTruth(OracleDefaults):
                 "contains truth: expected a judge of the regime 'yes-no', as there are no options "
                 f"to match, got {judge.regime!r}"
             )
-        self.judge_by = judge
+        super().__init__(judge, unanswered_loss)
         self.strict = strict
         self.accept = accept
-        self.unanswered_loss = unanswered_loss
-
-    @property
-    def regime(self) -> str | None:
-        """ "yes-no judge"; None without a judge."""
-        return None if self.judge_by is None else self.judge_by.regime
 
     def applies(self, relation: RelationDefaults, concept: str) -> bool:
         """Where the instrument is cannot be said once another was put in."""
         return not (relation.adds == "instrument" and concept == INSTRUMENT_PLACE)
 
-    def expect(self, given: Premise) -> Truths:
+    def expect(self, given: Premise) -> Expected:
         sample, concept = given.sample, given.question.concept
-        truths = sample.answers.get(concept, ())
+        truths, ask = sample.answers.get(concept, ()), sample.asks.get(concept)
         if not truths:
             raise InputError(f"sample {sample.id!r}: expected an accepted answer for {concept!r}")
         if concept in POSITIONS and moves(given.relation, given.follow_up, sample):
-            return Truths(truths, f"{given.relation.name} moves what is asked for")
-        found = changed(truths, concept, given.follow_up, self.accept)
-        return replace(found, ask=sample.asks.get(concept))
+            return Expected(truths, f"{given.relation.name} moves what is asked for")
+        return replace(changed(truths, concept, given.follow_up, self.accept), ask=ask)
 
-    def judge(
-        self, question: Question, answer: Any, expected: Truths, source_answer: Any = None
-    ) -> Outcome:
-        told = in_words(expected.ask, expected.accepted)
-        return replace(self._judged(answer, expected), details=told)
-
-    def _judged(self, answer: Any, expected: Truths) -> Outcome:
-        settled = without_reading(answer, expected.spoilt, self.unanswered_loss)
-        if settled is not None:
-            return settled
-        part = answer_in(answer)
+    def read(self, reply: str, expected: Expected) -> Outcome:
+        part = answer_in(reply)
         if isinstance(part, Unanswered):
             return Outcome(self.unanswered_loss, unanswered=part.reason)
-        if self._contains(part, expected.accepted):
+        if self._contains(part, expected.right):
             return scored(True)
         reason = declines(part)
         return Outcome(self.unanswered_loss, unanswered=reason) if reason else scored(False)
 
-    def _contains(self, answer: str, accepted: tuple[str, ...]) -> bool:
-        """Whether an accepted answer stands in the reply, by the oracle's rule."""
-        said = answer
-        if self.strict:
-            said = without_denied(conclusion(answer), [p for t in accepted for p in _parts(t)])
-        return any(contains(said, truth, strict=self.strict) for truth in accepted)
-
-    def query(self, case: Case) -> Query | None:
-        expected, reply = case.expected, case.answer
-        judge, ask = self.judge_by, expected.ask
-        if judge is None or ask is None or expected.spoilt or not isinstance(reply, str):
-            return None
+    def is_sure(self, reply: str, expected: Expected) -> bool | None:
         if not reply.strip() or declines(reply):
             return None
-        plain = [reply, *expected.accepted]
-        sure = self._contains(reply, expected.accepted) or all(map(_is_plain, plain))
-        return Query(judge.text(ask, " or ".join(expected.accepted), reply), sure)
+        plain = all(map(_is_plain, [reply, *expected.right]))
+        return self._contains(reply, expected.right) or plain
 
-    def settled(self, case: Case, said: Value) -> Outcome:
-        rule, judge = self.judge(case.question, case.answer, case.expected), self.judge_by
-        right = None if judge is None else judge.agrees(said)
-        return by_judge(right, said, self.unanswered_loss, rule)
+    def _contains(self, answer: str, accepted: tuple[str, ...]) -> bool:
+        """Return whether an accepted answer stands in the reply, by the oracle's rule."""
+        text = answer
+        if self.strict:
+            text = without_denied(conclusion(answer), [p for t in accepted for p in _parts(t)])
+        return any(contains(text, truth, strict=self.strict) for truth in accepted)
 
 
 def changed(
     truths: tuple[str, ...], concept: str, follow_up: FollowUp, accept: Accept = "either"
-) -> Truths:
-    """The accepted answers after what a relation put into the picture (``details["adds"]``)."""
-    added = follow_up.details.get("adds", "")
+) -> Expected:
+    """Return the accepted answers after what a relation put into the picture."""
+    added, right, spoilt = follow_up.details.get("adds", ""), truths, ""
     if added == "text" and concept == TEXT:
-        return Truths(("Yes",))
-    if added == "instrument" and concept == INSTRUMENTS:
-        return Truths(_instruments(truths, str(follow_up.details.get("object", added)), accept))
-    if added == "instrument" and concept == INSTRUMENT_COUNT:
-        return _one_more(truths)
-    if added == "instrument" and concept == INSTRUMENT_PLACE:
-        return Truths(truths, "an instrument was put in, so where it is cannot be said")
-    return Truths(truths)
-
-
-def _instruments(truths: tuple[str, ...], added: str, accept: Accept) -> tuple[str, ...]:
-    """What may be said of the instruments in the picture, those it had included."""
-    names = (added, *(t for t in truths if normalised(t) not in (*_NONE, "yes")))
-    return {"yes": ("Yes",), "name": names, "either": ("Yes", *names)}[accept]
-
-
-def _one_more(truths: tuple[str, ...]) -> Truths:
-    counts = [normalised(truth) for truth in truths]
-    if not all(count.isdigit() for count in counts):
-        return Truths(truths, "one more than an unknown number of instruments")
-    return Truths(tuple(str(int(count) + 1) for count in counts))
+        right = ("Yes",)
+    elif added == "instrument" and concept == INSTRUMENTS:
+        name = str(follow_up.details.get("object", added))
+        names = (name, *(t for t in truths if normalised(t) not in (*_NONE, "yes")))
+        right = {"yes": ("Yes",), "name": names, "either": ("Yes", *names)}[accept]
+    elif added == "instrument" and concept == INSTRUMENT_COUNT:
+        counts = [normalised(truth) for truth in truths]
+        if all(count.isdigit() for count in counts):
+            right = tuple(str(int(count) + 1) for count in counts)
+        else:
+            spoilt = "one more than an unknown number of instruments"
+    elif added == "instrument" and concept == INSTRUMENT_PLACE:
+        spoilt = "an instrument was put in, so where it is cannot be said"
+    return Expected(right, spoilt)
 
 
 def contains(reply: str, truth: str, *, strict: bool = True) -> bool:

@@ -1,7 +1,7 @@
 """What a journal's captions and its judge model came to: counts, agreement, cost."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -9,7 +9,6 @@ from pydantic import Field
 from ..journal import Journal
 from ..journal.facts import read_lost
 from ..journal.rows import AnswerRow, CallRow, DrawRow, JudgingRow, SourceRow
-from ..types import JsonObject
 from ..utils.figures import USD, money
 from .judge_models import JUDGED
 
@@ -31,9 +30,6 @@ class Findings:
     unlocated: Annotated[Count, Field(description="objects that were not found in the image")]
     violations: Count
     distinct: Annotated[Count, Field(description="things (of an image) that violations are about")]
-
-    def as_dict(self) -> dict[str, int]:
-        return asdict(self)
 
     def __str__(self) -> str:
         return (
@@ -104,9 +100,6 @@ class JudgeFindings:
         told += f", for {money(self.cost, currency)} of the cost" * bool(self.cost)
         both = f"; where the rule had a verdict they agree in {self.agree:,} of {self.compared:,}"
         return told + both * bool(self.compared)
-
-    def as_dict(self) -> JsonObject:
-        return asdict(self)
 
 
 def found_by_judge(rows: Iterable[JudgingRow], calls: Sequence[CallRow]) -> JudgeFindings | None:

@@ -36,16 +36,8 @@ MAX_BYTES = 2000
 conclusions stand: no more tokens than bytes, so that the bound on a judge's price holds."""
 
 _TEXTS = {OPTION_MATCHING: "judge_options.txt", YES_NO: "judge_yes_no.txt"}
-PROMPTS = {
-    regime: files(__package__).joinpath("data", name).read_text(encoding="utf-8")
-    for regime, name in _TEXTS.items()
-}
 """What judges are asked, where nothing else is given; {question}, {options} (a line each, with
 its letter), {truth}, {reply} and {mark}, around the reply, are filled in."""
-_FILLED = {
-    OPTION_MATCHING: {"question", "options", "reply", "mark"},
-    YES_NO: {"question", "options", "truth", "reply", "mark"},
-}
 _NEEDED = {OPTION_MATCHING: ("options", "reply", "mark"), YES_NO: ("truth", "reply", "mark")}
 _PLACE = re.compile(r"\{(\w+)\}")
 _ALONE = re.compile(r"[\s\"'*.(\[]*([A-Za-z]+)[\s\"'*.)\]]*")
@@ -63,8 +55,8 @@ class JudgeModel:
     """A model of words that says what replies mean of which an oracle's rule is not sure.
 
     ``model``: whatever an audit may ask, or a function that makes it, called when it is first
-    asked (then ``name`` says what it is). ``prompt``: by default one of PROMPTS. ``code``: whether
-    making it runs code of the user's, which a dry run leaves alone.
+    asked (then ``name`` says what it is). ``prompt``: by default that of its regime. ``code``:
+    whether making it runs code of the user's, which a dry run leaves alone.
 
     Replies of a judge count in one form alone: a letter (Yes or No), and nothing else but quotes
     and stops. Raises InputError for options that are none.
@@ -102,7 +94,8 @@ class JudgeModel:
     ) -> None:
         check_options(JudgeModel, {"regime": regime, "check": check}, "judge")
         self.regime = _REGIMES[regime]
-        self.prompt = PROMPTS[self.regime] if prompt is None else prompt
+        text = files(__package__).joinpath("data", _TEXTS[self.regime])
+        self.prompt = text.read_text(encoding="utf-8") if prompt is None else prompt
         self.check, self.code = check, code
         self._check_prompt()
         self._given = model
@@ -124,7 +117,7 @@ class JudgeModel:
         digest = hashlib.blake2b(reply.encode("utf-8", "replace"), digest_size=6).hexdigest()
         values = {
             "question": ask.text,
-            "options": _listed(ask.options),
+            "options": "\n".join(map("{}. {}".format, ascii_uppercase, ask.options)),
             "truth": truth,
             "reply": reply,
             "mark": f"==={digest}===",  # follows from the reply, so that none can hold its own
@@ -150,18 +143,15 @@ class JudgeModel:
                 f"judge.prompt: expected {{{what}}} in it{' twice' * (what == 'mark')}, which a "
                 f"{self.regime} is sent, got none"
             )
-        if strange := sorted(places - _FILLED[self.regime]):
-            raise unknown("place", strange[0], _FILLED[self.regime], "judge.prompt")
+        filled = {"question", "options", *_NEEDED[self.regime]}
+        if strange := sorted(places - filled):
+            raise unknown("place", strange[0], filled, "judge.prompt")
 
 
 def _alone(said: Value) -> str:
     """The only word of a reply; "" where it says anything else."""
     found = _ALONE.fullmatch(said) if isinstance(said, str) and len(said) < MAX_BYTES else None
     return found[1] if found else ""
-
-
-def _listed(options: tuple[str, ...]) -> str:
-    return "\n".join(f"{c}. {o}" for c, o in zip(ascii_uppercase, options, strict=False))
 
 
 def _cut(reply: str) -> str:

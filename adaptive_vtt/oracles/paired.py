@@ -117,7 +117,8 @@ class Paired(OracleDefaults):
         return self.models - np.isin(questions, self.known).astype(np.int64)
 
     def paired_losses(self, details: Mapping[str, Any] | None) -> Sequence[PairedLoss]:
-        return [_lost(details, model) for model in MODELS]
+        parts = [(details or {}).get(model, {}) for model in MODELS]
+        return [PairedLoss(float(part.get("loss", NEUTRAL)), part.get(MARGIN)) for part in parts]
 
     def judge_call(self, cases: Sequence[Case], values: Sequence[Value]) -> list[Outcome]:
         sides = []
@@ -131,10 +132,9 @@ class Paired(OracleDefaults):
                 )
                 for case in cases
             ]
-            said = [_part(value, model) for value in values]
-            sides.append((mine, self.oracle.judge_call(mine, said)))
-        (cases_a, lost_a), (cases_b, lost_b) = sides
-        return [_pair(*four) for four in zip(cases_a, lost_a, cases_b, lost_b, strict=True)]
+            answers = [_part(value, model) for value in values]
+            sides.append([*zip(mine, self.oracle.judge_call(mine, answers), strict=True)])
+        return [_outcome(a, b) for a, b in zip(*sides, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -146,13 +146,8 @@ class Expected:
 
 
 def _part(value: Any, model: str) -> Any:
-    """One model's part of what both said, or are expected to say; else what both share."""
+    """Return one model's part of what both said, or are expected to say; else what both share."""
     return getattr(value, model) if isinstance(value, PairedAnswer | Expected) else value
-
-
-def _lost(details: Mapping[str, Any] | None, model: str) -> PairedLoss:
-    told = (details or {}).get(model, {})
-    return PairedLoss(float(told.get("loss", NEUTRAL)), told.get(MARGIN))
 
 
 def difference(lost_a: float, lost_b: float) -> float:
@@ -160,31 +155,27 @@ def difference(lost_a: float, lost_b: float) -> float:
     return (1 + lost_a - lost_b) / 2
 
 
-def _pair(case_a: Case, lost_a: Outcome, case_b: Case, lost_b: Outcome) -> Outcome:
-    loss = difference(lost_a.loss, lost_b.loss)
-    details = {"a": _told(case_a, lost_a), "b": _told(case_b, lost_b)}
-    if asked := (lost_a.details or {}).get(ASKED):
+def _outcome(a: tuple[Case, Outcome], b: tuple[Case, Outcome]) -> Outcome:
+    """Return the outcome of a pair: the question and the outcome of each model."""
+    details: JsonObject = {"a": _details(*a), "b": _details(*b)}
+    if asked := (a[1].details or {}).get(ASKED):
         details[ASKED] = asked
-    if excluded := lost_a.excluded or lost_b.excluded:
+    if excluded := a[1].excluded or b[1].excluded:
         return Outcome(0.0, excluded=excluded, details=details)
-    missing = _missing("A", case_a, lost_a) or _missing("B", case_b, lost_b)
-    if missing is not None:
-        return Outcome(loss, unanswered=missing, details=details)
+    loss = difference(a[1].loss, b[1].loss)
+    for name, (case, outcome) in (("A", a), ("B", b)):
+        answer = case.answer
+        reason = answer.reason if isinstance(answer, Unanswered) else outcome.unanswered
+        if reason is not None:
+            return Outcome(loss, unanswered=f"model {name}: {reason}", details=details)
     return Outcome(loss, score=loss, details=details)
 
 
-def _missing(name: str, case: Case, outcome: Outcome) -> str | None:
-    reason = case.answer.reason if isinstance(case.answer, Unanswered) else outcome.unanswered
-    return None if reason is None else f"model {name}: {reason}"
-
-
-def _told(case: Case, outcome: Outcome) -> JsonObject:
-    """What one model said and lost, as JSON has it; of a mask its score."""
-    said = outcome.score if isinstance(case.answer, np.ndarray) else to_json(case.answer)
-    told: JsonObject = {"said": said, "loss": float(outcome.loss)}
+def _details(case: Case, outcome: Outcome) -> JsonObject:
+    """Return what one model said and lost, as JSON has it; of a mask its score."""
+    answer = outcome.score if isinstance(case.answer, np.ndarray) else to_json(case.answer)
     truth = case.expected if isinstance(case.expected, int) else 1
-    details = outcome.details
-    if outcome.margin is not None:
-        details = {"margin": float(outcome.margin)}
-    sure = None if outcome.excluded else margin(truth, outcome.coordinate, details)
-    return told if sure is None else told | {"margin": sure}
+    own = {MARGIN: float(outcome.margin)} if outcome.margin is not None else outcome.details
+    sure = None if outcome.excluded else margin(truth, outcome.coordinate, own)
+    details: JsonObject = {"said": answer, "loss": float(outcome.loss)}
+    return details if sure is None else details | {MARGIN: sure}

@@ -26,15 +26,14 @@ from ..types import (
     Question,
     Received,
     Sample,
-    Value,
     Version,
     mask_of,
 )
-from ..utils.options import Option
+from ..utils.options import Option, check_options
 from ..utils.other_code import fingerprint_of
 from .base import Premise, UnansweredLoss
 from .caption_rules import STATUS, Finding, check, comparable
-from .captioned import NOT_CAPTIONED, QUESTION, CaptionOracle, QuestionOption, caption_of, refusal
+from .captioned import NOT_CAPTIONED, QUESTION, CaptionOracle, QuestionOption, caption_of
 from .captions import Reader, Same, callable_of
 from .captions.localising import (
     HIDDEN,
@@ -57,16 +56,13 @@ captions."""
 class Expected:
     """What a follow-up's caption is read against.
 
-    ``located`` objects of the source's ``caption``, how much of each is ``visible``, and
-    ``status`` of each; ``captions``: how many versions of the source were captioned, too;
-    ``unnamed``: boxes by label of what was detected and the caption does not name; ``received``:
-    what the captions of those versions name.
+    ``located`` objects of the source's ``caption``; ``captions``: how many versions of the source
+    were captioned, too; ``unnamed``: boxes by label of what was detected and the caption does not
+    name; ``received``: what the captions of those versions name.
     """
 
     caption: str
     located: tuple[Located, ...]
-    visible: tuple[float | None, ...]
-    status: tuple[str, ...]
     boxes: tuple[Box, ...]
     reduction: Crop | Stretch | Rotate
     size: tuple[int, int]
@@ -137,16 +133,13 @@ class ReducedCaptions(CaptionOracle):
         super().__init__(question, unanswered_loss)
         if not 0 <= down < up <= 1:
             raise InputError(f"captions: expected 0 <= down < up <= 1, got {down} and {up}")
-        if most_boxes < 0:
-            raise InputError(f"captions: expected most_boxes of at least 0, got {most_boxes}")
+        check_options(ReducedCaptions, {"most_boxes": most_boxes}, "captions")
         self.reader = reader or language.reader()
         self.same = same or language.same()
         self.words = f"{fingerprint_of(self.reader)}; {fingerprint_of(self.same)}"
         self.filling = fingerprint_of(fill)
-        self.detection = detection
-        self.occlusion = occlusion
-        self.most_boxes = most_boxes
-        self.hide_named = hide_named
+        self.detection, self.occlusion = detection, occlusion
+        self.most_boxes, self.hide_named = most_boxes, hide_named
         self.fill = fill
         self.down, self.up = down, up
 
@@ -162,7 +155,7 @@ class ReducedCaptions(CaptionOracle):
     # -- the source --------------------------------------------------------------------
 
     def versions(self, sample: Sample, received: Received | None) -> Mapping[int, Version]:
-        """Boxes hidden in three ways, where a name of the caption matches no box.
+        """Return boxes hidden in three ways, where a name of the caption matches no box.
 
         A box holds an object only if none of the three captions names the object. So as soon as
         every object in question was named once, the box's other versions are not asked about:
@@ -170,11 +163,11 @@ class ReducedCaptions(CaptionOracle):
         """
         if not self.occlusion or sample.image is None:
             return {}
-        named = self._named(sample, received) if received is not None else ()
-        matched = {box for one in named for box in one.boxes}
-        found = {}
+        located = [] if received is None else self._detected(sample, received)
+        matched = {box for one in located for box in one.boxes}
+        versions = {}
         for number, box in enumerate(sample.boxes[: self.most_boxes]):
-            lost = [one.name for one in named if not one.boxes]
+            lost = [one.name for one in located if not one.boxes]
             if box in matched and not self.hide_named:
                 continue
             for v, version in enumerate(VERSIONS):
@@ -182,86 +175,62 @@ class ReducedCaptions(CaptionOracle):
                 if received is not None and not lost:
                     break
                 hiding = partial(occluded, sample.image, box, version, fill=self.fill)
-                found[place] = Version(f"{HIDDEN}{version}", number + 1, hiding)
+                versions[place] = Version(f"{HIDDEN}{version}", number + 1, hiding)
                 if received is not None:
-                    lost = self._still_lost(lost, received.versions.get(place))
-        return found
+                    answer = received.versions.get(place)
+                    if not isinstance(answer, str):  # what it names is not known yet
+                        break
+                    names = self.reader.objects(answer)
+                    lost = [n for n in lost if not any(self.same(n, m) for m in names)]
+        return versions
 
-    def _named(self, sample: Sample, received: Received) -> Sequence[Located]:
-        """What the caption names, by the boxes of its name; nothing where there is none."""
-        caption = received.answer
-        if not isinstance(caption, str) or refusal(caption):
-            return ()
-        return self._by_detection(self.reader.objects(caption), sample.boxes)
-
-    def _still_lost(self, names: Sequence[str], said: Value | None) -> list[str]:
-        """The names that are absent from a caption; none while that is not known."""
-        if not isinstance(said, str):
-            return []
-        there = self.reader.objects(said)
-        return [name for name in names if not any(self.same(name, n) for n in there)]
-
-    def _by_detection(self, names: Sequence[str], boxes: Sequence[Box]) -> list[Located]:
-        return by_detection(names, boxes if self.detection else (), self.same)
-
-    def _located(self, sample: Sample, received: Received) -> tuple[Located, ...]:
+    def _detected(self, sample: Sample, received: Received) -> list[Located]:
+        """Return what the caption names, by the boxes of its name; [] where there is none."""
         caption = caption_of(received.answer, sample.id)
-        if caption is None:
-            return ()
-        detected = self._by_detection(self.reader.objects(caption), sample.boxes)
-        boxes = sample.boxes[: self.most_boxes]
-        return completed(detected, boxes, self._hidden(received), self.same)
-
-    def _hidden(self, received: Received) -> dict[int, tuple[str, ...]]:
-        return {
-            place: self.reader.objects(said)
-            for place, said in received.versions.items()
-            if isinstance(said, str)
-        }
+        names = () if caption is None else self.reader.objects(caption)
+        return by_detection(names, sample.boxes if self.detection else (), self.same)
 
     # -- the follow-up -----------------------------------------------------------------
 
     def expect(self, given: Premise) -> Expected | None:
-        """None where the source was not captioned."""
+        """Return what a follow-up's caption is read against; None for an uncaptioned source."""
         sample = given.sample
-        said: Any = given.source_answer
-        received = said if isinstance(said, Received) else Received(said, {})
+        answer: Any = given.source_answer
+        received = answer if isinstance(answer, Received) else Received(answer, {})
         caption = caption_of(received.answer, sample.id)
         if caption is None or sample.image is None:
             return None
         height, width = sample.image.shape[:2]
         reduction = given.follow_up.details["reduction"]
-        located = self._located(sample, received)
-        visible: list[float | None] = []
-        status = []
-        for one in located:
+        hidden = {
+            place: self.reader.objects(answer)
+            for place, answer in received.versions.items()
+            if isinstance(answer, str)
+        }
+        boxes = sample.boxes[: self.most_boxes]
+        located = completed(self._detected(sample, received), boxes, hidden, self.same)
+        for place, one in enumerate(located):
             mask = mask_of(one.boxes, height, width)
-            seen = float(visible_shares([mask], [reduction])[0, 0]) if mask.any() else None
-            code = None if seen is None else int(statuses(np.array(seen), self.down, self.up))
-            visible.append(seen)
-            status.append("unlocated" if code is None else STATUS[code])
+            if mask.any():
+                share = float(visible_shares([mask], [reduction])[0, 0])
+                status = STATUS[int(statuses(np.array(share), self.down, self.up))]
+                located[place] = replace(one, visible=share, status=status)
+        # a label is named, too, where its boxes are those of an object of another name
+        taken = {box.label for one in located for box in one.boxes}
+        unnamed: dict[str, tuple[Box, ...]] = {}
+        for label in dict.fromkeys(box.label for box in sample.boxes if self.detection):
+            if label and label not in taken and not any(self.same(label, o.name) for o in located):
+                unnamed[label] = tuple(box for box in sample.boxes if box.label == label)
         return Expected(
             caption,
-            located,
-            tuple(visible),
-            tuple(status),
+            tuple(located),
             sample.boxes,
             reduction,
             (height, width),
             len(received.versions),
-            self._unnamed(sample.boxes, located),
-            tuple(name for names in self._hidden(received).values() for name in names),
+            unnamed,
+            tuple(name for names in hidden.values() for name in names),
         )
-
-    def _unnamed(
-        self, boxes: Sequence[Box], located: Sequence[Located]
-    ) -> Mapping[str, tuple[Box, ...]]:
-        labels = dict.fromkeys(b.label for b in boxes if b.label and self.detection)
-        other = {b.label for one in located for b in one.boxes}  # named, by whatever name
-        free = [
-            n for n in labels if n not in other and not any(self.same(n, o.name) for o in located)
-        ]
-        return {label: tuple(b for b in boxes if b.label == label) for label in free}
 
     def judge(
         self,
@@ -275,16 +244,10 @@ class ReducedCaptions(CaptionOracle):
         unread = self.unread(answer, question.sample_id)
         if unread is not None:
             return unread
-        findings = check(
-            expected.located,
-            expected.visible,
-            expected.status,
-            self.reader.objects(answer),
-            expected.boxes if self.detection else (),
-            self.same,
-            expected.received,
-        )
-        broken = any(f.rule is not None for f in findings)
+        detected = expected.boxes if self.detection else ()
+        names = self.reader.objects(answer)
+        findings = check(expected.located, names, detected, self.same, expected.received)
+        broken = any(finding.rule is not None for finding in findings)
         return replace(scored(not broken), details=describe(expected, findings, answer))
 
 

@@ -261,14 +261,14 @@ class Result:
             "scoring": self.scoring,
             "protocol": None if self.protocol is None else self.protocol.as_dict(),
             "lost": self.lost,
-            "captions": None if self.captions is None else self.captions.as_dict(),
+            "captions": None if self.captions is None else asdict(self.captions),
             "journal_head": self.head,
             "repeat_probes": None if self.repeat_probes is None else self.repeat_probes.as_dict(),
             "warnings": list(self.warnings),
             "guarantee": self.guarantee,
             "headline": self.headline,
             "versus": [asdict(row) for row in self.versus] or None,
-            "judge": None if self.judge is None else self.judge.as_dict(),
+            "judge": None if self.judge is None else asdict(self.judge),
             "census": {n: _records(table) for n, table in self.census.items()} or None,
         }
 

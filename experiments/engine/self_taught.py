@@ -21,6 +21,7 @@ import torch
 from adaptive_vtt.audit import Audit
 from adaptive_vtt.benchmark.runs import UNIFORM, Job, certified_run
 from adaptive_vtt.datasets import from_table
+from adaptive_vtt.datasets.base import adapted_dataset
 from adaptive_vtt.models import SelfTaught
 from adaptive_vtt.surrogates import sample_features
 from adaptive_vtt.types import Floats
@@ -81,7 +82,7 @@ def explained_at(bench: Bench, count: int, seed: int) -> float:
     seen, unseen = bench.judged(order[:count]), bench.judged(order[count : count + TEST])
     gp = bench.gp(
         shared=True,
-        features=sample_features(bench.dataset(), seed),
+        features=sample_features(adapted_dataset(bench.dataset()), seed),
         proxies=bench.proxy_losses if bench.proxies.shape[-1] else None,
     )
     gp.observe(seen)

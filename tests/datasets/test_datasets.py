@@ -12,9 +12,7 @@ import pytest
 
 from adaptive_vtt.datasets import UNKNOWN, from_table, read_table
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.testing import TiledDataset
 from adaptive_vtt.utils.image_files import MAX_PIXELS
-from adaptive_vtt.utils.random_streams import generator
 
 RED_GREEN = np.array([[[255, 0, 0], [0, 255, 0]]], np.uint8)  # 1 x 2 RGB
 
@@ -46,47 +44,6 @@ def test_truths_are_those_of_the_table(labels: pd.DataFrame) -> None:
     assert dataset.sample(1).truth == {"drusen": 1, "cyst": 0}  # the unknown is left out
     assert dataset.sample(1).image is None
     assert [dataset.sample_id(i) for i in range(4)] == ["a", "b", "c", "d"]
-
-
-@pytest.mark.parametrize(
-    "column",
-    [[True, False, None], ["1", "0", ""], ["1", "0", None], [1.0, 0.0, np.nan], [1, 0, pd.NA]],
-    ids=str,
-)
-def test_labels_may_be_numbers_words_or_missing(column: list[Any]) -> None:
-    labels = pd.DataFrame({"drusen": column}).replace("", np.nan)
-    truth = from_table(None, labels).truth(np.arange(3), np.zeros(3, int))
-    assert truth.tolist() == [1, 0, UNKNOWN]
-
-
-@pytest.mark.parametrize(
-    "dataset",
-    [
-        from_table(None, pd.DataFrame(generator(0, "t").integers(0, 2, (9, 2)))),
-        TiledDataset(generator(0, "tile").integers(-1, 2, (5, 2)), 23),
-    ],
-    ids=["table", "tiled"],
-)
-def test_members_are_the_samples_of_each_side_in_order(dataset: Any) -> None:
-    for concept in range(2):
-        truths = dataset.truth(np.arange(len(dataset)), np.full(len(dataset), concept))
-        for side in (0, 1):
-            expected = np.flatnonzero(truths == side)
-            assert dataset.counts[concept, side] == len(expected)
-            members = dataset.members(concept, side, np.arange(len(expected)))
-            assert members.tolist() == expected.tolist()
-
-
-def test_reference_is_everything_or_so_many_random_samples(labels: pd.DataFrame) -> None:
-    dataset = from_table(None, labels)
-    samples, truths = dataset.reference(10, generator(0, "reference"))
-    assert samples.tolist() == [0, 1, 2, 3]
-    assert truths.shape == (4, 3)
-    samples, truths = dataset.reference(2, generator(0, "reference"))
-    assert len(set(samples.tolist())) == 2
-    assert samples.tolist() == sorted(samples.tolist())
-    expected = dataset.truth(samples[:, None], np.arange(3)[None, :])
-    assert truths.tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize("value", [2, 0.5, "maybe", "1?", np.inf])
@@ -123,12 +80,6 @@ def test_ids_and_concepts_that_stand_twice_are_named(labels: pd.DataFrame) -> No
         from_table(None, labels.set_axis(["drusen", "cyst", "cyst"], axis=1))
 
 
-@pytest.mark.parametrize(("rows", "columns", "size"), [(0, 3, "0 x 3"), (4, 0, "4 x 0")])
-def test_empty_table_is_refused(labels: pd.DataFrame, rows: int, columns: int, size: str) -> None:
-    with pytest.raises(InputError, match=rf"at least one sample and one concept, got {size}"):
-        from_table(None, labels.iloc[:rows, :columns])
-
-
 # -- images --------------------------------------------------------------------------------
 
 
@@ -159,13 +110,6 @@ def test_array_that_is_no_image_is_named(image: Any, got: str) -> None:
 
 def from_file(path: Path) -> Any:
     return from_table([path], pd.DataFrame({"drusen": [1]}, index=["eye"])).sample(0).image
-
-
-def test_missing_image_file_is_named_at_once(tmp_path: Path) -> None:
-    write_png(tmp_path / "a.png", RED_GREEN)
-    files = [tmp_path / "a.png", tmp_path / "b.png"]
-    with pytest.raises(InputError, match=r"sample 'y': image file '.*b\.png' does not exist"):
-        from_table(files, pd.DataFrame({"drusen": [1, 0]}, index=["x", "y"]))
 
 
 NOISE = np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)
@@ -297,11 +241,3 @@ def test_table_that_cannot_be_used_is_named(
         options = {"images": tmp_path}
     with pytest.raises(InputError, match=message):
         read_table(write(tmp_path, text), **options)
-
-
-def test_missing_and_unreadable_tables_are_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"gone\.csv: cannot read a table of labels: .*No such"):
-        read_table(tmp_path / "gone.csv")
-    (tmp_path / "labels.csv").write_bytes(b"id,drusen\n\xff\xfe\x00,1\n")
-    with pytest.raises(InputError, match=r"labels\.csv: cannot read .*save it as UTF-8"):
-        read_table(tmp_path / "labels.csv")

@@ -61,7 +61,7 @@ def test_a_spec_is_written_that_reads_them(name: str, of_folder: bool, tmp_path:
     space = build_space(read_spec(spec), spec.parent)
     assert space.size > 0
     assert space.dataset.has_images
-    if name == "endobench":
+    if name == "endobench" and not of_folder:
         assert "options are" in (spec.parent / "model.py").read_text()
         assert run("audit", str(spec), "--budget", "3", "--out", str(tmp_path / "run")) == 0
 

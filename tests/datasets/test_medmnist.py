@@ -102,13 +102,6 @@ def test_medmnist_option_that_is_none_is_named(
         datasets.from_medmnist(tmp_path, **{"flag": "octmnist", **options})
 
 
-def test_medmnist_file_of_unknown_name_needs_a_flag(tmp_path: Path) -> None:
-    with pytest.raises(
-        InputError, match=r"cells\.npz \(give flag=\): unknown dataset flag 'cells'"
-    ):
-        datasets.from_medmnist(tmp_path / "cells.npz")
-
-
 GREY, LABELS = np.zeros((3, 28, 28), np.uint8), np.zeros((3, 1), np.uint8)
 
 
@@ -163,12 +156,3 @@ def test_damaged_npz_is_named_when_its_images_are_read(tmp_path: Path) -> None:
     dataset = datasets.from_medmnist(path)
     with pytest.raises(InputError, match=r"octmnist\.npz: cannot read array 'test_images'"):
         dataset.sample(0)
-
-
-def test_array_that_unpacks_to_too_much_is_never_read(tmp_path: Path) -> None:
-    path = medmnist(tmp_path, "octmnist")
-    stored = dict(np.load(path))
-    np.savez_compressed(path, **stored)
-    with pytest.raises(InputError, match=r"'test_images' unpacks to 4704 bytes, over the limit of"):
-        datasets.from_medmnist(path, most_bytes=4703)
-    assert len(datasets.from_medmnist(path, most_bytes=4704)) == 6

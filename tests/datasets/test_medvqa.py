@@ -172,7 +172,7 @@ def test_truths_follow_what_was_put_in(
     truth: str, concept: str, follow_up: FollowUp, accept: Accept, accepted: tuple[str, ...]
 ) -> None:
     found = changed((truth,), concept, follow_up, accept)
-    assert (found.accepted, found.spoilt) == (accepted, "")
+    assert (found.right, found.spoilt) == (accepted, "")
 
 
 def test_where_an_added_instrument_is_does_not_count() -> None:
@@ -244,13 +244,3 @@ def test_tables_have_the_shape_of_the_thesis(folder: Path, tmp_path: Path) -> No
     assert short.loc[("stubborn", QUESTIONS[8].text)].tolist()[1:] == ["1.000", "0.500", "0.500"]
     readings = instrument_readings(space, audit.journal).set_index("accept")["accuracy"]
     assert readings.to_dict() == {"either": 1.0, "yes": 0.5, "name": 0.5}
-
-
-def test_tables_need_their_targets(folder: Path, tmp_path: Path) -> None:
-    space = avtt.QuestionSpace(
-        from_medvqa(folder, questions=[15]), ["medtest/text"], oracle=ContainsTruth()
-    )
-    options = {"strategy": "random", "budget": 9, "half_width": 0.1, "targets": ["relations"]}
-    avtt.Audit(space, Stubborn(), **options, journal=tmp_path / "journal.db").run()
-    with pytest.raises(InputError, match="expected rates of MEDVQA-GI's questions per relation"):
-        medtest.tables([read_run(str(tmp_path))], [])

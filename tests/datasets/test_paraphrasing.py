@@ -62,13 +62,6 @@ def test_a_reply_is_read_line_by_line_and_its_faults_are_told() -> None:
     assert "{subject}, image" in asked[0]
 
 
-def test_a_model_without_a_reply_gives_no_wording() -> None:
-    found = paraphrased(["presence"], reply("", []), PRICE, math.inf)
-    assert found.wordings == {"presence": ()}
-    assert found.refused == ["presence: 'no reply': it loses '{subject}'"]
-    assert found.cost == PRICE / 2
-
-
 def test_no_call_is_made_that_could_pass_the_cap() -> None:
     asked: list[str] = []
     found = paraphrased(["presence", "box", "contour"], reply(GOOD, asked), PRICE, 0.4)

@@ -8,15 +8,7 @@ from adaptive_vtt.datasets.vqa.taxonomy import (
     TASKS,
     granularity,
     named,
-    visual_prompt,
 )
-
-
-def test_visual_prompts_follow_from_the_subtask() -> None:
-    subtasks = [name for name, _, _ in TASKS[-1].subtasks]
-    found = [visual_prompt("Region Recognition", name) for name in subtasks]
-    assert found == ["box", "contour", "multi", "coordinate"]
-    assert visual_prompt("Visual Grounding", "Visual Grounding") == "image-level"
 
 
 @pytest.mark.parametrize(
@@ -36,12 +28,6 @@ def test_visual_prompts_follow_from_the_subtask() -> None:
 def test_granularities_tell_what_is_drawn(subtask: str, question: str, level: str) -> None:
     said = question.replace("{}", "green")
     assert granularity("Region Recognition", named(subtask), said) == level
-
-
-def test_granularities_of_other_tasks() -> None:
-    assert granularity("Region Selection", "Region Selection", "What color?") == "multi-box"
-    for task in TASKS[:10]:
-        assert granularity(task.name, task.name, "In the green box?") == "image-level"
 
 
 def test_five_granularities_and_four_columns_have_the_same_questions() -> None:

@@ -7,10 +7,8 @@ from string import Formatter
 import numpy as np
 
 from adaptive_vtt.datasets.vqa.marked import distractors
-from adaptive_vtt.datasets.vqa.question_making import Case, Plan
-from adaptive_vtt.datasets.vqa.taxonomy import ROLES, granularity
+from adaptive_vtt.datasets.vqa.taxonomy import granularity
 from adaptive_vtt.datasets.vqa.wordings import WORDS
-from adaptive_vtt.types import Sample
 
 
 def test_there_are_five_to_eight_ways_to_ask_each() -> None:
@@ -18,20 +16,6 @@ def test_there_are_five_to_eight_ways_to_ask_each() -> None:
         assert 5 <= len({*ways}) == len(ways) <= 8, kind
         fields = [{name for _, name, _, _ in Formatter().parse(way) if name} for way in ways]
         assert all(each == fields[0] for each in fields), kind
-
-
-def test_all_of_them_are_drawn() -> None:
-    rng = np.random.default_rng(0)
-    sample = Sample("s", None, {"polyp": 1})
-    case = Case(sample, "presence", "polyp, answer Yes", Plan(("polyp",)), rng)
-    said = {case.words() for _ in range(100)}
-    assert said == {way.format(subject="polyp") for way in WORDS["presence"]}
-
-
-def test_every_role_that_is_named_has_words_of_its_own() -> None:
-    named = {f"type/{role}" for role, told in ROLES.items() if told.naming}
-    assert named == {kind for kind in WORDS if kind.startswith("type/")}
-    assert "Which organ does this image show?" in WORDS["type/organ"]
 
 
 def test_words_about_several_regions_tell_boxes_from_outlines() -> None:

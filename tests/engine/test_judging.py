@@ -95,12 +95,12 @@ def test_free_answers_go_to_a_judge_that_says_whether_they_agree() -> None:
 def test_free_answers_that_deny_the_truth_do_not_contain_it(
     reply: str, truth: str, right: bool, sure: bool
 ) -> None:
-    from adaptive_vtt.oracles.contains_truth import Truths
+    from adaptive_vtt.oracles.choice import Expected
     from adaptive_vtt.space import Question
     from adaptive_vtt.types import Case
 
     question = Question(0, "s", "identity", 0, "finding", 1)
-    expected = Truths((truth,), ask=Ask("What?"))
+    expected = Expected((truth,), ask=Ask("What?"))
     oracle = ContainsTruth(judge=JudgeModel(Reader(), regime="yes-no"))
     assert (oracle.judge(question, reply, expected).loss == 0) == right
     query = oracle.query(Case(question, 0, reply, expected, None))

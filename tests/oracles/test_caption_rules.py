@@ -1,5 +1,7 @@
 """What REIC's rules make of two captions, and the types of error that they guess."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -30,8 +32,8 @@ def found(
 ) -> dict[str, Finding]:
     """The findings by name, where all that the source names is in view."""
     objects = by_detection(source, detected, same) if located is None else located
-    shares = [1.0] * len(objects)
-    findings = check(objects, shares, [status] * len(objects), follow_up, detected, same, received)
+    objects = [replace(one, visible=1.0, status=status) for one in objects]
+    findings = check(objects, follow_up, detected, same, received)
     return {each.name: each for each in findings}
 
 

@@ -1,7 +1,6 @@
 """Reading replies: the public rule's edge cases, what is read better, refusals, and judges."""
 
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from adaptive_vtt.errors import InputError
 from adaptive_vtt.models import Prompt, Unanswered
 from adaptive_vtt.models.network.prompt_templates import template
 from adaptive_vtt.models.reply_frames import conclusion
-from adaptive_vtt.models.yes_no import DECLINED, NO_IMAGE, declines
+from adaptive_vtt.models.yes_no import DECLINED, NO_IMAGE
 from adaptive_vtt.oracles import ContainsTruth, MultipleChoice, Outcome, Premise
 from adaptive_vtt.oracles.choice_extraction import STRUCK, extract, without_denied
 from adaptive_vtt.oracles.contains_truth import contains
@@ -130,16 +129,6 @@ def test_refusals_are_recognised(reply: str) -> None:
     assert MultipleChoice().judge(QUESTION, reply, _expected()).unanswered == found.reason
 
 
-def test_an_answer_is_no_refusal() -> None:
-    assert declines("There is a polyp in the lower left.") is None
-    assert extract("cannot determine the answer", FOUR, faithful=True).reason is not None
-
-
-def test_no_answer_is_the_same_every_time() -> None:
-    outcomes = [MultipleChoice().judge(QUESTION, "B or C", _expected()) for _ in range(20)]
-    assert {(found.loss, found.unanswered) for found in outcomes} == {(1.0, "no answer")}
-
-
 @pytest.mark.parametrize(
     "reply",
     [
@@ -176,12 +165,6 @@ def test_right_and_wrong_letters_are_scored() -> None:
     assert oracle.judge(QUESTION, Unanswered("timeout"), _expected()).loss == 1
     assert MultipleChoice(unanswered_loss=0.75).judge(QUESTION, "", _expected()).loss == 0.75
     assert dict(oracle.rates) == {"error rate": 1}
-
-
-def test_the_faithful_oracle_reads_the_article() -> None:
-    reply = "A polyp is visible"
-    assert MultipleChoice().judge(QUESTION, reply, _expected()).loss == 0
-    assert MultipleChoice(faithful=True).judge(QUESTION, reply, _expected()).loss == 1
 
 
 def test_a_sample_without_options_is_refused() -> None:
@@ -248,12 +231,6 @@ def test_a_prompt_shows_question_options_and_form() -> None:
     assert "Final answer" in template("chain-of-thought").render(_prompt((TASK,), (Ask("Where?"),)))
 
 
-def test_a_concept_without_words_is_asked_about_with_yes_and_no() -> None:
-    text = template("zero-shot").render(_prompt(("polyp",)))
-    assert "polyp" in text
-    assert "Yes or No" in text
-
-
 def test_sample_answers_stand_in_the_order_of_the_questions() -> None:
     concepts = ("landmark colour", "procedure", "text present")
     text = template("few-shot").render(_prompt(concepts, tuple(Ask(c) for c in concepts)))
@@ -272,14 +249,6 @@ def test_answers_are_told_apart_by_number() -> None:
     first, second = split("2) Red", 2)
     assert isinstance(first, Unanswered)
     assert second == "Red"
-
-
-def test_hashes_follow_the_words() -> None:
-    plain = template("zero-shot")
-    assert replace(plain).hash == plain.hash
-    assert replace(plain, letter="Reply with a letter.").hash != plain.hash
-    with pytest.raises(InputError, match=r"unknown template 'zero-shots'.* mean 'zero-shot'"):
-        template("zero-shots")
 
 
 def _expected() -> object:

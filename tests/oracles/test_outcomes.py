@@ -209,16 +209,6 @@ def test_masks_agree_without_any_true_mask() -> None:
     assert losses.to_dict() == {"shift": 0, "half": 1}
 
 
-def test_a_sample_without_the_mask_to_score_by_is_named() -> None:
-    images = np.zeros((2, 16, 16, 1), np.uint8)
-    dataset = from_table(images, pd.DataFrame({"square": [1, 1]}, index=["a", "b"]))
-    made = QuestionSpace(dataset, ["identity", Shift()], oracle=MaskDrop())
-    with pytest.raises(
-        InputError, match=r"sample '[ab]': expected a true mask to score the model's by, got none"
-    ):
-        Audit(made, PythonModel(segmenter)).run()
-
-
 # -- classes --------------------------------------------------------------------------------
 
 

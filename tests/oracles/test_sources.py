@@ -24,7 +24,7 @@ from tests.helpers.twins import slowly
 
 @pytest.mark.parametrize("answers", ["one", "all"])
 @pytest.mark.parametrize("batch", [1, 7])
-@pytest.mark.parametrize("budget", [2, 9, 1000])
+@pytest.mark.parametrize("budget", [9, 1000])
 def test_sources_are_asked_once_and_count(answers: Any, batch: int, budget: int) -> None:
     model = ScriptedModel(answers=answers)
     audit = Audit(space(), model, budget=budget, batch=batch)
@@ -79,7 +79,7 @@ def test_answers_in_any_order_come_to_the_same() -> None:
     assert play(False) == play(True)
 
 
-@pytest.mark.parametrize("last", [0, 6, *slowly(1, 2, 3, 11)])
+@pytest.mark.parametrize("last", [6, *slowly(0, 1, 2, 3, 11)])
 def test_an_interrupted_audit_goes_on_and_pays_for_nothing_twice(tmp_path: Path, last: int) -> None:
     options = {"half_width": 0.2, "targets": ["overall", "relations"], "budget": 20}
     assert_goes_on(space, tmp_path / "j.db", last, "all", options)

@@ -67,7 +67,7 @@ def asked(model: ScriptedModel) -> list[Asked]:
 
 
 @pytest.mark.parametrize("batch", [1, 4])
-@pytest.mark.parametrize("budget", [5, 6, 7, 13, 20, 1000])
+@pytest.mark.parametrize("budget", [6, 13, 1000])
 def test_versions_come_after_their_source_and_before_its_follow_ups(
     batch: int, budget: int
 ) -> None:
@@ -101,7 +101,7 @@ def test_versions_of_one_source_are_handed_out_together() -> None:
     assert source.prompt.sample_id not in {call.prompt.sample_id for call in audit.ask(1)}
 
 
-@pytest.mark.parametrize("last", [0, 8, 20, *slowly(2, 4, 6, 10, 12, 14, 16, 18)])
+@pytest.mark.parametrize("last", [8, *slowly(0, 2, 4, 6, 10, 12, 14, 16, 18, 20)])
 def test_an_interrupted_audit_goes_on_and_pays_for_no_version_twice(
     tmp_path: Path, last: int
 ) -> None:

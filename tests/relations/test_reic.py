@@ -213,9 +213,11 @@ def test_masks_hold_the_pixels_whose_centres_are_inside() -> None:
 
 
 def findings(status: dict[str, str], named: list[str], boxes: tuple[Box, ...] = ()) -> dict:
-    located = [Located(name, tuple(b for b in boxes if b.label == name)) for name in status]
-    found = check(located, [None] * len(status), list(status.values()), named, boxes, same)
-    return {f.name: (f.rule, f.error) for f in found}
+    located = [
+        Located(name, tuple(b for b in boxes if b.label == name), status=state)
+        for name, state in status.items()
+    ]
+    return {f.name: (f.rule, f.error) for f in check(located, named, boxes, same)}
 
 
 def test_what_is_in_view_must_be_named() -> None:
@@ -250,13 +252,12 @@ def test_a_caption_without_objects_breaks_no_rule() -> None:
 
 
 def test_the_detector_tells_which_caption_misnamed_a_thing() -> None:
-    in_source = check([Located("wolf", (DOG,))], [1.0], ["retained"], ["dog"], (DOG,), same)
+    in_source = check([Located("wolf", (DOG,), 1.0, "retained")], ["dog"], (DOG,), same)
     assert [(f.name, f.error) for f in in_source] == [("wolf", "1.1"), ("dog", "1.1")]
     in_follow_up = findings({"dog": "retained"}, ["wolf"], (DOG,))
     assert in_follow_up == {"dog": (1, "1.2"), "wolf": (3, "1.2")}
 
 
 def test_a_follow_up_with_nothing_to_check_is_told_apart() -> None:
-    located = [Located("dog", ())]
-    assert not comparable(check(located, [0.5], ["ambiguous"], ["dog"], (), same))
-    assert comparable(check(located, [0.0], ["disappeared"], [], (), same))
+    assert not comparable(check([Located("dog", (), 0.5, "ambiguous")], ["dog"], (), same))
+    assert comparable(check([Located("dog", (), 0.0, "disappeared")], [], (), same))

@@ -62,32 +62,29 @@ class Detected(View):
         return hashlib.blake2b(said.encode(), digest_size=12).hexdigest()
 
     def sample(self, index: int) -> Sample:
-        found = super().sample(index)
-        return replace(found, boxes=self._boxes(index, found.id, found.image))
-
-    def _boxes(self, index: int, sample: str, image: Image | None) -> tuple[Box, ...]:
+        sample = super().sample(index)
         if index not in self._found:
-            if image is None:
+            if sample.image is None:
                 raise InputError(
-                    f"sample {sample!r}: expected an image to find things in, has none"
+                    f"sample {sample.id!r}: expected an image to find things in, has none"
                 )
-            self._found[index] = self._looked_at(image, f"detector: sample {sample!r}")
-        return self._found[index]
+            self._found[index] = self._boxes(sample.image, f"detector: sample {sample.id!r}")
+        return replace(sample, boxes=self._found[index])
 
-    def _looked_at(self, image: Image, where: str) -> tuple[Box, ...]:
+    def _boxes(self, image: Image, where: str) -> tuple[Box, ...]:
         try:
-            found = tuple(self.detector.detect(image))
+            boxes = tuple(self.detector.detect(image))
         except AvttError:
             raise
         except Exception as error:
             reason = f"{type(error).__name__}: {one_line(error)[:200]}"
             raise InputError(f"{where}: cannot be looked at: {reason}{place_of(error)}") from error
         labels = getattr(self.detector, "labels", None)
-        for box in found:
+        for box in boxes:
             _check(box, image.shape, labels if isinstance(labels, list | tuple) else None, where)
-        if found and min(image.shape[:2]) > 1 and max(max(box.edges) for box in found) <= 1:
-            raise InputError(f"{where}: expected edges in pixels, got shares of it: {found[0]}")
-        return found
+        if boxes and min(image.shape[:2]) > 1 and max(max(box.edges) for box in boxes) <= 1:
+            raise InputError(f"{where}: expected edges in pixels, got shares of it: {boxes[0]}")
+        return boxes
 
     def try_out(self) -> None:
         """Looks at the first, the middle and the last image, so that what does not fit is said
@@ -152,7 +149,16 @@ def yolo(outputs: Sequence[Array], labels: int, size: Size, picture: Size, where
 
     Raises InputError for an output of the wrong shape.
     """
-    rows = _yolo_rows(np.asarray(outputs[0], float), labels, where)
+    output = np.asarray(outputs[0], float)
+    if output.ndim == 3 and output.shape[:2] == (1, 4 + labels):
+        rows = output[0].T
+    elif output.ndim == 3 and output.shape[::2] == (1, 5 + labels):
+        rows = np.hstack([output[0, :, :4], output[0, :, 4:5] * output[0, :, 5:]])
+    else:
+        raise InputError(
+            f"{where}: expected an output of shape (1, {4 + labels}, N) or (1, N, {5 + labels}) "
+            f"for {labels} labels, got {output.shape}"
+        )
     scale, top, left = _placed(picture, size)
     middle, half = rows[:, :2] - [left, top], rows[:, 2:4] / 2
     scores = rows[:, 4:]
@@ -161,19 +167,9 @@ def yolo(outputs: Sequence[Array], labels: int, size: Size, picture: Size, where
     return Found(edges, classes, scores[np.arange(len(rows)), classes])
 
 
-def _yolo_rows(output: Floats, labels: int, where: str) -> Floats:
-    """N x (4 + C), the class scores last."""
-    if output.ndim == 3 and output.shape[:2] == (1, 4 + labels):
-        return output[0].T
-    if output.ndim == 3 and output.shape[::2] == (1, 5 + labels):
-        return np.hstack([output[0, :, :4], output[0, :, 4:5] * output[0, :, 5:]])
-    raise InputError(
-        f"{where}: expected an output of shape (1, {4 + labels}, N) or (1, N, {5 + labels}) "
-        f"for {labels} labels, got {output.shape}"
-    )
-
-
-def fastestdet(outputs: Sequence[Array], labels: int, picture: Size, where: str) -> Found:
+def fastestdet(
+    outputs: Sequence[Array], labels: int, size: Size, picture: Size, where: str
+) -> Found:
     """The candidates of a picture that was drawn out to the input, one per cell.
 
     Raises InputError for an output of the wrong shape.
@@ -201,7 +197,7 @@ def fastestdet(outputs: Sequence[Array], labels: int, picture: Size, where: str)
     )
 
 
-def ssd(outputs: Sequence[Array], size: Size, picture: Size, where: str) -> Found:
+def ssd(outputs: Sequence[Array], labels: int, size: Size, picture: Size, where: str) -> Found:
     """The candidates of a picture that was drawn out to ``size``.
 
     Raises InputError for outputs of the wrong shape.
@@ -220,6 +216,10 @@ def ssd(outputs: Sequence[Array], size: Size, picture: Size, where: str) -> Foun
         across, down = width / size[1], height / size[0]
         edges = boxes * [across, down, across, down]
     return Found(edges, classes.ravel().astype(np.int64), scores.ravel())
+
+
+READERS = {"yolo": yolo, "fastestdet": fastestdet, "ssd": ssd}
+"""What reads the outputs of each layout."""
 
 
 def roles(outputs: Sequence[str], where: str) -> list[str]:
@@ -297,13 +297,17 @@ class OnnxDetector:
         self._session = session(Path(path), providers or ("CPUExecutionProvider",), "detector")
         there = self._session.get_outputs()
         outputs = [output.name for output in there]
-        self.layout = (
-            _layout([len(output.shape) for output in there]) if layout == "auto" else layout
-        )
-        self._outputs = roles(outputs, self._where) if self.layout == "ssd" else outputs[:1]
+        if layout == "auto":
+            grid = len(there[0].shape) == 4
+            layout = "ssd" if len(there) > 1 else "fastestdet" if grid else "yolo"
+        self.layout = layout
+        self._outputs = roles(outputs, self._where) if layout == "ssd" else outputs[:1]
         self._preprocessing = Preprocessing(tuple(mean), tuple(std))
         self._take_input((size, size) if isinstance(size, int) else size)
-        self._try()
+        height, width = self._shape.height, self._shape.width
+        if layout != "ssd" or (height and width):
+            # a black picture shows what does not fit before an audit begins
+            self.detect(np.zeros((height or 32, width or 32, 3), np.uint8))
         options = (self.labels, self.layout, threshold, overlap, self._shape, self._preprocessing)
         content = hashlib.blake2b(Path(path).read_bytes(), digest_size=12).hexdigest()
         self.fingerprint = f"ONNX detector {content} {options!r}"
@@ -313,20 +317,10 @@ class OnnxDetector:
         """The boxes in H x W x C uint8, surest first, clipped to the picture."""
         height, width = image.shape[:2]
         canvas = self._canvas(image)
-        size, outputs = (canvas.shape[0], canvas.shape[1]), self._run(canvas)
-        if self.layout == "yolo":
-            found = yolo(outputs, len(self.labels), size, (height, width), self._where)
-        elif self.layout == "fastestdet":
-            found = fastestdet(outputs, len(self.labels), (height, width), self._where)
-        else:
-            found = ssd(outputs, size, (height, width), self._where)
+        size, picture = (canvas.shape[0], canvas.shape[1]), (height, width)
+        read = READERS[self.layout]
+        found = read(self._run(canvas), len(self.labels), size, picture, self._where)
         return self._kept(found._replace(edges=found.edges.clip(0, [width, height] * 2)))
-
-    def _try(self) -> None:
-        """Looks at a black picture, so that what does not fit is said before an audit begins."""
-        height, width = self._shape.height, self._shape.width
-        if self.layout != "ssd" or (height and width):
-            self.detect(np.zeros((height or 32, width or 32, 3), np.uint8))
 
     def _canvas(self, image: Image) -> Image:
         if self.layout == "ssd":
@@ -395,13 +389,6 @@ class OnnxDetector:
         order.sort(key=lambda place: float(-scores[place]))
         rows = np.column_stack([edges, scores.clip(max=1)]).tolist()
         return tuple(Box(self.labels[classes[k]], *rows[k]) for k in order)
-
-
-def _layout(axes: Sequence[int]) -> Layout:
-    """That of outputs with so many axes each."""
-    if len(axes) > 1:
-        return "ssd"
-    return "fastestdet" if axes[0] == 4 else "yolo"
 
 
 def _labels(given: Sequence[str] | Path | str) -> tuple[str, ...]:

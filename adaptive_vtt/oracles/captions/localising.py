@@ -144,14 +144,20 @@ def _blurred(image: Image, blur: float) -> Image:
 
 @dataclass(frozen=True)
 class Located:
-    """An object by its name in the caption, and the boxes it is seen in; none: unlocated."""
+    """An object by its name in the caption, and the boxes it is seen in; none: unlocated.
+
+    ``visible``: the share of it that a follow-up shows, None where that is not known; ``status``:
+    "retained", "ambiguous", "disappeared" or "unlocated" there.
+    """
 
     name: str
     boxes: tuple[Box, ...]
+    visible: float | None = None
+    status: str = "unlocated"
 
 
 def by_detection(names: Sequence[str], boxes: Sequence[Box], same: Same) -> list[Located]:
-    """Each name with every box whose label means the same."""
+    """Return each name with every box whose label means the same."""
     return [
         Located(name, tuple(b for b in boxes if b.label and same(name, b.label))) for name in names
     ]
@@ -162,12 +168,12 @@ def completed(
     boxes: Sequence[Box],
     hidden: Mapping[int, Sequence[str]],
     same: Same,
-) -> tuple[Located, ...]:
-    """What was detected, and by occlusion what no box bears the name of."""
-    return tuple(
+) -> list[Located]:
+    """Return what was detected, and by occlusion what no box bears the name of."""
+    return [
         one if one.boxes or not hidden else by_occlusion(one.name, boxes, hidden, same)
         for one in detected
-    )
+    ]
 
 
 def by_occlusion(

@@ -7,7 +7,7 @@ before any follow-up of its image is made (docs/papers.md).
 """
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ...datasets.base import Dataset
@@ -48,9 +48,11 @@ class RecordedNaming:
     @property
     def fingerprint(self) -> str:
         """A hash of all captions, and how they are read."""
-        every = sorted(self.captions.items())
-        said = repr([(sample, one.answer, sorted(one.versions.items())) for sample, one in every])
-        digest = hashlib.blake2b(said.encode(), digest_size=12).hexdigest()
+        captions = sorted(self.captions.items())
+        rows = repr(
+            [(sample, one.answer, sorted(one.versions.items())) for sample, one in captions]
+        )
+        digest = hashlib.blake2b(rows.encode(), digest_size=12).hexdigest()
         return f"captions {digest} ({self._words})"
 
     @property
@@ -129,47 +131,40 @@ def source_captions(path: Path | str, samples: Sequence[str]) -> dict[str, Recei
     file = Path(path)
     table = read_captions(file)
     require_columns(table, ("sample", "caption"), str(file))
-    known, said = set(samples), dict[tuple[str, int], str]()
+    known = set(samples)
+    captions: dict[str, dict[int, str]] = {sample: {} for sample in samples}
     for number, row in enumerate(table.to_dict("records"), start=1):
-        where, told = f"{file}: row {number}", row.get("relation")
+        where, relation = f"{file}: row {number}", row.get("relation")
         # in JSON, rows about an image itself may leave the relation out
-        relation = told if isinstance(told, str) and told else IDENTITY
+        relation = relation if isinstance(relation, str) and relation else IDENTITY
         if relation != IDENTITY and not relation.startswith(HIDDEN):
             continue
-        key = _sample(row["sample"], known, where), _place(relation, row.get("severity"), where)
-        if key in said:
-            raise InputError(f"{where}, sample: {key[0]!r} stands twice; leave one row")
-        caption = row["caption"]
+        sample, caption = row["sample"], row["caption"]
+        if sample is None or sample != sample:  # NaN, which a row of JSON without one has
+            raise InputError(f"{where}, sample: expected the name of a sample, got none")
+        check_known("sample", str(sample), known, where)
+        place = _place(relation, row.get("severity"), where)
+        if place in captions[str(sample)]:
+            raise InputError(f"{where}, sample: {str(sample)!r} stands twice; leave one row")
         if isinstance(caption, str) and caption.strip():
-            said[key] = caption
+            captions[str(sample)][place] = caption
         elif relation == IDENTITY:
             raise InputError(
-                f"{where}, caption: expected a caption of sample {key[0]!r}, got none; the "
+                f"{where}, caption: expected a caption of sample {str(sample)!r}, got none; the "
                 "captioner's words about that image go there"
             )
-    missing = [sample for sample in samples if (sample, PLAIN) not in said]
+    missing = [sample for sample in samples if PLAIN not in captions[sample]]
     if missing:
         raise InputError(
             f"{file}: expected a row with a caption of sample {missing[0]!r}, got none; "
             f"{len(missing)} of {len(samples)} samples have none"
             + (f" (in rows of relation {IDENTITY!r})" if "relation" in table else "")
         )
-    versions: dict[str, dict[int, str]] = {sample: {} for sample in samples}
-    for (sample, place), caption in said.items():
-        versions[sample][place] = caption
-    return {sample: Received(of.pop(PLAIN), of) for sample, of in versions.items()}
-
-
-def _sample(told: object, known: Collection[str], where: str) -> str:
-    """The name of a sample. In JSON a row may lack it (NaN, which alone differs from itself)."""
-    if told is None or told != told:
-        raise InputError(f"{where}, sample: expected the name of a sample, got none")
-    check_known("sample", str(told), known, where)
-    return str(told)
+    return {sample: Received(places.pop(PLAIN), places) for sample, places in captions.items()}
 
 
 def _place(relation: str, severity: object, where: str) -> int:
-    """That of a version among a sample's: box * 3 + version, PLAIN for the image itself."""
+    """Return the place of a version among a sample's: box * 3 + version, PLAIN for the image."""
     if relation == IDENTITY:
         return PLAIN
     version = relation.removeprefix(HIDDEN)
