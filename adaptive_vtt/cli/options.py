@@ -37,7 +37,9 @@ FIELD = re.compile(r"\{([\w.]+)\}")
 def command_of(name: str, function: Callable[..., None]) -> Any:
     """Return the command that calls ``function``, with the options of its signature."""
     about, *sections = HEADING.split(cleandoc(function.__doc__ or ""))
-    helps = {entry[1]: (None, *entry.groups()[1:]) for entry in ENTRY.finditer(SHARED)}
+    helps: dict[str, Any] = {
+        entry[1]: (None, *entry.groups()[1:]) for entry in ENTRY.finditer(SHARED)
+    }
     for heading, body in zip(sections[::2], sections[1::2], strict=True):
         panel = None if heading == "Args" else heading
         helps |= {e[1]: (panel, *e.groups()[1:]) for e in ENTRY.finditer(dedent(body))}
@@ -45,7 +47,11 @@ def command_of(name: str, function: Callable[..., None]) -> Any:
     for parameter in signature(function).parameters.values():
         panel, metavar, text = helps[parameter.name]
         words = FIELD.sub(_description, " ".join(text.split()))
-        more = {"help": words.replace("[", "\\["), "metavar": metavar, "rich_help_panel": panel}
+        more: Any = {
+            "help": words.replace("[", "\\["),
+            "metavar": metavar,
+            "rich_help_panel": panel,
+        }
         if parameter.kind is Parameter.KEYWORD_ONLY:
             flag = f"--{parameter.name.strip('_').replace('_', '-')}"
             flag += f"/--no-{flag[2:]}" * (parameter.default is True)

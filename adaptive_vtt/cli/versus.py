@@ -145,8 +145,8 @@ def _say_limits(path: Path, spec: Spec, flags: Mapping[str, object], sets: Seque
 def _run(a: Placed, b: Placed, asked: Asked, out: Path, quiet: bool) -> Verdict:
     """Begin the comparison in ``out``, or go on with it; write result.json and report.html."""
     if (out / JOURNAL).is_file():
-        with closing(SQLiteJournal(out / JOURNAL, read_only=True)) as journal:
-            begun = begun_facts(journal.facts())
+        with closing(SQLiteJournal(out / JOURNAL, read_only=True)) as there:
+            begun = begun_facts(there.facts())
         if begun is not None and (begun.certificate is None or begun.certificate.versus is None):
             raise InputError(
                 f"{out}: holds an audit of one model; another --out begins a comparison"

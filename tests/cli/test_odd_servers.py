@@ -17,6 +17,7 @@ from adaptive_vtt.results.view.pages import state_of
 from tests.helpers.command_line import run
 from tests.helpers.odd_chats import KEY, odd_chat
 
+TAUGHT = ("--set", "certify.surrogate=true", "--set", "certify.self_taught=true")
 RULE = "def read(reply, concept):\n    return 'artifacts' not in reply\n"
 
 
@@ -25,6 +26,15 @@ def audited(spec: Path, *options: str) -> tuple[int, Path]:
     out = spec.parent / "run"
     given = options or ("--budget", "12")
     return run("audit", str(spec), *given, "--out", str(out)), out
+
+
+@pytest.fixture(scope="module")
+def prose(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The audit of a server that answers everything with one sentence, and is gone by now."""
+    with odd_chat("prose", tmp_path_factory.mktemp("prose")) as (spec, _):
+        code, out = audited(spec)
+    assert code == 0
+    return out
 
 
 def calls_of(folder: Path) -> list[CallRow]:
@@ -62,7 +72,6 @@ def test_an_audit_ends_after_ten_calls_where_none_is_answered(
         ("thinking", 0.0, "<thinking>Yes? Rather not.</thinking> No."),
         ("parts", 0.0, "Answer: no"),
         ("no log-probabilities", 0.0, "No"),
-        ("no temperature", 0.0, "No"),
     ],
 )
 def test_what_a_server_means_is_read_and_its_reply_kept(
@@ -81,6 +90,7 @@ def test_what_a_server_means_is_read_and_its_reply_kept(
 def test_a_refused_option_is_left_out_and_that_is_kept(tmp_path: Path) -> None:
     with odd_chat("no temperature", tmp_path) as (spec, requests):
         _, out = audited(spec)
+    assert answers_of(out) == {0.0}
     assert sum("temperature" in request for request in requests) == 1
     facts = read_facts(read_journal(out / "journal.db").facts())
     assert facts.ways[""].without == ("temperature",)
@@ -101,17 +111,16 @@ def test_a_long_reply_is_shortened_and_holds_no_key(
 
 
 def test_cautions_reach_gate_view_runs_and_export(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    prose: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with odd_chat("prose", tmp_path) as (spec, _):
-        _, out = audited(spec)
+    out = prose
     caution = "the model gave the same answer (1.0) in all 12 calls"
     given = ("--rule", "lesion: miss rate <= 0.9", "--junit", str(tmp_path / "junit.xml"))
     assert run("gate", str(out), *given, "--summary", str(tmp_path / "gate.md")) == 0
     capsys.readouterr()
     for file in ("junit.xml", "gate.md"):
         assert caution in (tmp_path / file).read_text()
-    run("runs", str(tmp_path))
+    run("runs", str(out))
     assert "same answer" in capsys.readouterr().out
     latest: Any = SimpleNamespace(value=read_rates(out), failure="", busy=False)
     report: Any = SimpleNamespace(value=None, failure="", busy=False)
@@ -120,28 +129,22 @@ def test_cautions_reach_gate_view_runs_and_export(
     assert caution in capsys.readouterr().out
 
 
-def test_replies_stand_in_failures_export_and_report(tmp_path: Path) -> None:
-    with odd_chat("prose", tmp_path) as (spec, _):
-        _, out = audited(spec)
-        assert run("export", str(out), "--failures", str(tmp_path / "failures")) == 0
+def test_replies_stand_in_failures_export_and_report(prose: Path, tmp_path: Path) -> None:
+    assert run("export", str(prose), "--failures", str(tmp_path / "failures")) == 0
     rows = list(csv.DictReader((tmp_path / "failures" / "failures.csv").open()))
     assert {row["reply"] for row in rows} == {"The radiograph shows a lesion, without artifacts."}
-    page = (out / "report.html").read_text()
+    page = (prose / "report.html").read_text()
     assert "What the model said, and how it was read" in page
     assert "The radiograph shows a lesion" in page
 
 
-def test_replies_are_read_anew_without_a_call(tmp_path: Path) -> None:
+def test_replies_are_read_anew_without_a_call(prose: Path, tmp_path: Path) -> None:
     (tmp_path / "rule.py").write_text(RULE)
-    with odd_chat("prose", tmp_path) as (spec, requests):
-        _, out = audited(spec)
-        before = len(requests)
-        same, other = tmp_path / "same", tmp_path / "other"
-        assert run("rejudge", str(out), "--out", str(same)) == 0
-        rule = f"{tmp_path / 'rule.py'}:read"
-        assert run("rejudge", str(out), "--reading", rule, "--out", str(other)) == 0
-        assert len(requests) == before
-    results = [json.loads((each / "result.json").read_text()) for each in (out, same, other)]
+    same, other = tmp_path / "same", tmp_path / "other"
+    assert run("rejudge", str(prose), "--out", str(same)) == 0
+    rule = f"{tmp_path / 'rule.py'}:read"
+    assert run("rejudge", str(prose), "--reading", rule, "--out", str(other)) == 0
+    results = [json.loads((each / "result.json").read_text()) for each in (prose, same, other)]
     bounds = [[(row["lower"], row["upper"]) for row in each["targets"]] for each in results]
     assert bounds[0] == bounds[1] != bounds[2]
     warnings = [" ".join(each["warnings"]) for each in results]
@@ -181,7 +184,7 @@ def test_a_wrong_key_is_told_before_nets_are_taught(
     taught: list[object] = []
     monkeypatch.setattr(SelfTaught, "of", lambda *_, **__: taught.append(1))
     with odd_chat("wrong key", tmp_path) as (spec, requests):
-        code, _ = audited(spec, "--set", "certify.self_taught=true")
+        code, _ = audited(spec, *TAUGHT)
     assert code == 2
     assert "http 401: the key is wrong or missing" in capsys.readouterr().err
     assert (len(requests), taught) == (1, [])
@@ -189,6 +192,6 @@ def test_a_wrong_key_is_told_before_nets_are_taught(
 
 def test_a_good_key_that_may_list_no_models_is_taken(tmp_path: Path) -> None:
     with odd_chat("parts", tmp_path) as (spec, requests):
-        code, out = audited(spec, "--budget", "12", "--set", "certify.self_taught=true")
+        code, out = audited(spec, "--budget", "12", *TAUGHT)
     assert (code, requests[0]["messages"]) == (0, [])
     assert len(calls_of(out)) == 12

@@ -15,12 +15,11 @@ from typing import Any
 import pytest
 
 from adaptive_vtt.cli import main
-from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.cli.signals import Interrupted, interruptible
 from adaptive_vtt.config import going_on
 from adaptive_vtt.config.going_on import resume, stays_ended
 from adaptive_vtt.journal import SQLiteJournal, read_journal
-from tests.helpers.command_line import run
+from tests.helpers.command_line import plain_start, run
 
 EVEN = """class Even:
     def weights(self, candidates, belief):
@@ -33,7 +32,7 @@ OPTIONS = ["--budget", "4", "--targets", "overall", "--half-width", "0.1"]
 def finished(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """The files of an audit that ended."""
     out = tmp_path_factory.mktemp("finished")
-    write_start(out / "start")
+    plain_start(out / "start")
     assert run("audit", str(out / "start" / "SPEC.toml"), *OPTIONS, "--out", str(out / "run")) == 0
     return {p.name: p.read_bytes() for p in (out / "run").iterdir()}
 
@@ -48,8 +47,7 @@ def folder(finished: dict[str, bytes], tmp_path: Path) -> Path:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Path:
-    write_start(tmp_path / "start")
-    return tmp_path / "start"
+    return plain_start(tmp_path / "start").parent
 
 
 def audit(start: Path, out: Path) -> int:
@@ -455,17 +453,6 @@ def test_a_signal_before_the_audit_began_advises_no_resume_of_an_earlier_one(
     assert "interrupted before anything was asked; the same command begins again" in told
     assert "avtt resume" not in told
     assert (out / "journal.db").read_bytes() == before
-
-
-@pytest.mark.slow
-def test_the_demo_compares_nothing_that_it_has_not_reached(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = tmp_path / "demo"
-    budget = ["--budget", "2", "--set", "certify.self_taught=false"]
-    assert run("audit", "--demo", *budget, "--out", str(out)) == 0
-    assert not (out / "baselines.json").exists()
-    assert "at random" not in capsys.readouterr().out
 
 
 def test_a_signal_that_a_library_swallowed_while_it_was_imported_ends_with_a_sentence_too(

@@ -15,7 +15,7 @@ from tests.helpers.small_datasets import picture
 
 Body = Mapping[str, Any]
 USED = {"prompt_tokens": 100, "completion_tokens": 10}
-IMAGES = 60
+IMAGES = 40
 KEY = "sk-0d5f3c7e91ab42"
 
 
@@ -82,6 +82,7 @@ def odd_chat(way: str, folder: Path, **options: object) -> Iterator[tuple[Path, 
         spec.write_text(
             '[dataset]\nkind = "table"\nlabels = "labels.csv"\nimages = "images"\n\n'
             + "\n".join(["[model]", *lines])
-            + "\n\n[certify]\nhalf_width = 0.3\nself_taught = false\n\n[audit]\nseed = 1\n"
+            + "\n\n[certify]\nhalf_width = 0.3\nself_taught = false\nsurrogate = false\n"
+            + "\n[audit]\nseed = 1\n"
         )
         yield spec, requests
