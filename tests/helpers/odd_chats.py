@@ -15,7 +15,7 @@ from tests.helpers.small_datasets import picture
 
 Body = Mapping[str, Any]
 USED = {"prompt_tokens": 100, "completion_tokens": 10}
-IMAGES = 40
+IMAGES = 60
 KEY = "sk-0d5f3c7e91ab42"
 
 
