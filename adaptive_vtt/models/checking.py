@@ -2,7 +2,7 @@
 
 import math
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -174,15 +174,7 @@ def currency_of(models: Sequence[ModelDefaults], where: str) -> str | None:
 
     Raises InputError where they differ, as costs are added up; ``where``: for messages.
     """
-    return one_currency(
-        [(m.currency or USD, name_of(m)) for m in models if m.costs_money or m.currency], where
-    )
-
-
-def one_currency(paid: Iterable[tuple[str, str]], where: str) -> str | None:
-    """The currency that is the same in all of ``paid``, (currency, what is paid in it); None of
-    none. Raises InputError as ``currency_of`` does."""
-    names = dict(paid)
+    names = {m.currency or USD: name_of(m) for m in models if m.costs_money or m.currency}
     if len(names) > 1:
         got = " and ".join(f"{currency} of {name!r}" for currency, name in names.items())
         raise InputError(

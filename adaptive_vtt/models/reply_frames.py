@@ -5,11 +5,13 @@ found by the place of their token.
 """
 
 import re
+import tomllib
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib.resources import files
+from typing import Any
 
 from ..types import Unanswered
-from .patterns import Patterns, read_table
 
 NO_ANSWER = "no answer"
 CUT_OFF = "cut off while thinking"
@@ -17,6 +19,36 @@ MORE = " [...]"
 """After a kept reply, or in the midst of it, where some of its words are missing."""
 KEPT = 2000
 """Characters of a reply that are kept, at most."""
+
+
+def read_table(name: str) -> Mapping[str, Any]:
+    """Return the TOML file of this name in data/."""
+    return tomllib.loads(files(__package__).joinpath("data", name).read_text(encoding="utf-8"))
+
+
+def any_of(words: Iterable[str]) -> str:
+    """Return the pattern of any of these words, longer ones first; a * stands for any ending."""
+    ordered = sorted(words, key=len, reverse=True)
+    return "(?:" + "|".join(re.sub(r"(?<=\w)\*", r"\\w*", word) for word in ordered) + ")"
+
+
+class Patterns:
+    """The patterns of a ``table``: ``one`` compiled by name, ``several`` as lists of texts.
+
+    ``lists``: words by name, which patterns may name, too.
+    """
+
+    def __init__(self, table: Mapping[str, Any], lists: Mapping[str, Iterable[str]]) -> None:
+        self._pieces = {name: any_of(words) for name, words in lists.items()}
+        for name, piece in table["pieces"].items():
+            self._pieces[name] = self.filled(piece)
+        self.one = {n: re.compile(self.filled(text)) for n, text in table["patterns"].items()}
+        self.several = {n: [*map(self.filled, texts)] for n, texts in table["several"].items()}
+
+    def filled(self, text: str) -> str:
+        """Return a pattern with its pieces; a name in braces that is none of them stays."""
+        return re.sub(r"\{([a-z_]+)\}", lambda match: self._pieces.get(match[1], match[0]), text)
+
 
 _PATTERNS = Patterns(read_table("reply_frames.toml"), {})
 _ONE = _PATTERNS.one

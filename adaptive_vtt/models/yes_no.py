@@ -13,8 +13,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from ..types import Unanswered, Value
-from .patterns import Patterns, read_table
-from .reply_frames import answer_in
+from .reply_frames import Patterns, answer_in, read_table
 
 NEITHER, BOTH = "neither yes nor no", "both yes and no"
 UNSURE, DECLINED = "is not sure", "declined to answer"

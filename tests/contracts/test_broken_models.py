@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import Any, Literal
 
+import numpy as np
 import pytest
 
 from adaptive_vtt.errors import ModelError
 from adaptive_vtt.models import Answer, Prompt, Unanswered
-from adaptive_vtt.models.checking import checked
+from adaptive_vtt.models.checking import checked, to_answers
 from adaptive_vtt.types import Ask
 
 
@@ -80,3 +81,11 @@ def test_words_answer_questions_in_words_alone() -> None:
         None, ("organ",), "s", "identity", 0, (Ask("Which organ?", ("colon", "stomach")),)
     )
     assert checked(Saying([Answer(("A",))]), [asked]) == [Answer(("A",))]
+
+
+def test_numbers_where_words_are_asked_for_are_told_so() -> None:
+    """A captioner that gives P(yes) is not told to return other columns."""
+    prompt = Prompt(np.zeros((4, 4, 3), np.uint8), ("caption",), "a", "identity", 0, (Ask("?"),))
+    expected = r"expected a list of texts, one per image \(1\), got an array of shape \(1, 3\); re"
+    with pytest.raises(ModelError, match=expected):
+        to_answers(np.zeros((1, 3)), [prompt], "model 'm'")

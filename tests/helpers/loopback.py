@@ -1,5 +1,6 @@
 """A server on loopback that answers with whatever a test's function says."""
 
+import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -81,3 +82,17 @@ def serving(answer: Answering) -> Iterator[str]:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+class Replies:
+    """Sends the JSON ``reply``, or what it makes of each request's, with 200 or as (status, JSON);
+    keeps the requests that it ``saw``."""
+
+    def __init__(self, reply: Any) -> None:
+        self.reply, self.saw = reply, list[Any]()
+
+    def __call__(self, path: str, headers: Mapping[str, str], body: bytes) -> Said:
+        self.saw.append(json.loads(body))
+        sent = self.reply(self.saw[-1]) if callable(self.reply) else self.reply
+        status, sent = sent if isinstance(sent, tuple) else (200, sent)
+        return status, {}, json.dumps(sent).encode()

@@ -1,7 +1,5 @@
 """Anthropic's messages one by one, through its own library: what is sent, and how it is read."""
 
-import json
-from collections.abc import Mapping
 from contextlib import closing
 from typing import Any
 
@@ -10,7 +8,7 @@ import pytest
 from adaptive_vtt.models import AnthropicMessages, Prices, Prompt, Retries
 from adaptive_vtt.types import Answer, Unanswered
 from tests.helpers.endpoint import MODEL, Behaviour, DemoModel, demo_server
-from tests.helpers.loopback import Said, serving
+from tests.helpers.loopback import Replies, serving
 from tests.helpers.served import FRAMES, frame
 from tests.models.test_openai_chat import ASK, ONE, TWO
 
@@ -20,7 +18,7 @@ PRICES = Prices(input=2.0, output=1.0, tokens=100)
 def message(text: str, **more: Any) -> dict[str, Any]:
     usage = {"input_tokens": 250, "cache_read_input_tokens": 50, "output_tokens": 20}
     reply = {"content": [{"type": "text", "text": text}], "stop_reason": "end_turn", "usage": usage}
-    return {"type": "succeeded", "message": {**reply, **more}}
+    return {**reply, **more}
 
 
 def used(**probabilities: float) -> dict[str, Any]:
@@ -52,18 +50,9 @@ def model_at(url: str, **options: Any) -> AnthropicMessages:
 
 def asked(reply: Any, prompt: Prompt = ONE, **options: Any) -> tuple[Any, list[Any], Any]:
     """What is said where a server replies so, the requests it saw, and the model."""
-    seen: list[dict[str, Any]] = []
-
-    def answer(path: str, headers: Mapping[str, str], body: bytes) -> Said:
-        assert path == "/v1/messages"
-        seen.append(json.loads(body))
-        said = reply(seen[-1]) if callable(reply) else reply
-        if "status" in said:
-            return said["status"], said.get("headers", {}), json.dumps(said["body"]).encode()
-        return 200, {}, json.dumps(said["message"]).encode()
-
-    with serving(answer) as url, closing(model_at(url, **options)) as model:
-        return model.ask([prompt])[0], seen, model
+    server = Replies(reply)
+    with serving(server) as url, closing(model_at(url, **options)) as model:
+        return model.ask([prompt])[0], server.saw, model
 
 
 def test_a_probability_is_given_to_a_tool_that_has_to_be_used():
@@ -92,7 +81,7 @@ def test_a_tool_that_is_refused_or_passed_over_gives_place_to_words():
     def thinks(request: dict[str, Any]) -> Any:
         if "tool_choice" in request:
             error = {"type": "invalid_request_error", "message": "Thinking may not be enabled"}
-            return {"status": 400, "body": {"type": "error", "error": error}}
+            return 400, {"type": "error", "error": error}
         return message('I would say {"probability": 0.4}.')
 
     said, seen, model = asked(thinks)

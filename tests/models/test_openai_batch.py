@@ -13,7 +13,7 @@ from adaptive_vtt.models import OpenAIBatch, Prices, Retries
 from adaptive_vtt.models.network.batches import Unkept
 from adaptive_vtt.types import Answer, Unanswered
 from tests.helpers.batch_service import BatchService
-from tests.helpers.loopback import Said, serving
+from tests.helpers.loopback import Replies, Said, serving
 from tests.models.test_openai_chat import ONE, completion, token
 
 YES = completion("Yes", logprobs={"content": [token("Yes", Yes=0.8, No=0.2)]})
@@ -26,16 +26,10 @@ USED, WORST = (300 * 2 + 20) / 200, (1000 * 2 + 50) / 200
 def asked(reply: Any, **options: Any) -> Iterator[tuple[OpenAIBatch, BatchService]]:
     """A model behind a service that replies so, and the service."""
 
-    def chat(path: str, headers: Any, body: bytes) -> Said:
-        assert path == "/v1/chat/completions"
-        said = reply(json.loads(body)) if callable(reply) else reply
-        status, said = said if isinstance(said, tuple) else (200, said)
-        return status, {}, json.dumps(said).encode()
-
     async def no_wait(_: float) -> None:
         pass
 
-    service = BatchService(chat)
+    service = BatchService(Replies(reply))
     given: dict[str, Any] = {
         "prices": PRICES,
         "max_input_tokens": 1000,

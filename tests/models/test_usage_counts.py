@@ -27,7 +27,7 @@ from adaptive_vtt.models import (
 )
 from adaptive_vtt.models.checking import checked
 from adaptive_vtt.models.network.prices import MAX_TOKENS
-from tests.helpers.hostile import PROMPT, chat, http, space
+from tests.helpers.hostile import PLAIN, PROMPT, chat, http, space
 from tests.helpers.loopback import serving
 
 PRICES = Prices(per_call=0.5, input=2.0, output=3.0, tokens=1)
@@ -133,7 +133,7 @@ def test_whatever_a_server_counts_the_cap_holds(make: Make, found: list[Any]) ->
     cap = 4.5 * WORST
     with counting(make, within, limits=Limits(in_flight=3)) as endpoint:
         spent = [0.0]
-        with Audit(space(), endpoint, strategy="random", max_cost=cap) as audit:
+        with Audit(space(), endpoint, **PLAIN, max_cost=cap) as audit:
             audit.run(lambda step: spent.append(step.cost))
             assert all(call.cost >= 0.5 for call in audit.journal.calls())
         assert spent == sorted(spent)
@@ -147,7 +147,7 @@ def test_a_count_that_nobody_can_believe_ends_the_audit(make: Make, count: int) 
     lies = [{"prompt_tokens": count, "completion_tokens": 1}] * 20
     with (
         counting(make, lies, limits=Limits(in_flight=1)) as endpoint,
-        Audit(space(), endpoint, strategy="random", max_cost=4.5 * WORST) as audit,
+        Audit(space(), endpoint, **PLAIN, max_cost=4.5 * WORST) as audit,
     ):
         with pytest.raises(ModelError, match="counts over 10,000,000 tokens for one call, so that"):
             audit.run()
@@ -156,35 +156,22 @@ def test_a_count_that_nobody_can_believe_ends_the_audit(make: Make, count: int) 
         assert checked(endpoint, [PROMPT]) == [Answer((1.0,), 1.0)]
 
 
-@MAKERS
-def test_a_count_above_the_bound_is_known_to_an_audit_that_goes_on(
-    make: Make, tmp_path: Path
+def test_a_count_above_the_bound_is_billed_and_known_to_an_audit_that_goes_on(
+    tmp_path: Path,
 ) -> None:
     more = [{"prompt_tokens": 3 * INPUT, "completion_tokens": 1}] * 20
     cap = 2.9 * (0.5 + 6.0 * INPUT + 3.0 * OUTPUT)
-    known: dict[str, Any] = {"strategy": "random", "max_cost": cap, "seed": 3}
+    known: dict[str, Any] = {**PLAIN, "max_cost": cap, "seed": 3}
     known["journal"] = tmp_path / "journal.db"
     for budget in (1, 2, None):  # a third, at the price that is known, would pass the cap
         with (
-            counting(make, more, limits=Limits(in_flight=1), name="m") as endpoint,
+            counting(counted_chat, more, limits=Limits(in_flight=1), name="m") as endpoint,
             Audit(space(), endpoint, budget=budget, **known) as audit,
         ):
             result = audit.run()
+            assert audit.journal.facts()["endpoint"]["over_bound"] == 1
     assert (result.calls, result.cost) == (2, pytest.approx(2 * (0.5 + 6.0 * INPUT + 3.0)))
-
-
-@MAKERS
-def test_a_count_above_the_bound_is_billed_as_counted_and_said(make: Make) -> None:
-    more = [{"prompt_tokens": 3 * INPUT, "completion_tokens": 1}]
-    with (
-        counting(make, more, limits=Limits(in_flight=1)) as endpoint,
-        Audit(space(), endpoint, strategy="random", max_cost=1.5 * WORST) as audit,
-    ):
-        result = audit.run()
-        assert audit.journal.facts()["endpoint"]["over_bound"] == 1
-    assert result.cost == pytest.approx(0.5 + 2.0 * 3 * INPUT + 3.0)
-    assert result.calls == 1
-    assert str(result.reason).startswith("$6,003.50 of $3,225.75 was spent")
+    assert str(result.reason).startswith("$12,007.00 of $17,836.45 was spent")
 
 
 # -- defence in depth ------------------------------------------------------------------------
@@ -214,7 +201,7 @@ def test_a_cost_that_is_no_money_is_a_model_error(cost: Any, unanswered: bool) -
     message = r"'generous'.* expected a cost that is finite and 0 or more, got .* for sample"
     model = Generous(cost, unanswered=unanswered)
     with (
-        Audit(space(), model, strategy="random", max_cost=5.0) as audit,
+        Audit(space(), model, **PLAIN, max_cost=5.0) as audit,
         pytest.raises(ModelError, match=message),
     ):
         audit.run()

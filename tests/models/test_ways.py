@@ -19,7 +19,7 @@ from adaptive_vtt.relations import resolve
 from adaptive_vtt.types import Answer
 from tests.helpers.batch_service import BatchService
 from tests.helpers.endpoint import DemoModel, demo_server
-from tests.helpers.loopback import Said, serving
+from tests.helpers.loopback import Replies, serving
 from tests.helpers.served import FRAMES
 from tests.models.test_openai_chat import ASK, ONE, completion, token
 
@@ -30,13 +30,6 @@ Replying = Callable[[dict[str, Any]], Any]
 @contextmanager
 def asked(reply: Replying, batch: bool = False, **options: Any) -> Iterator[tuple[Any, list[Any]]]:
     """A model, one by one or in batches, and the requests that its server saw."""
-    seen: list[dict[str, Any]] = []
-
-    def chat(path: str, headers: Any, body: bytes) -> Said:
-        seen.append(json.loads(body))
-        said = reply(seen[-1])
-        status, said = said if isinstance(said, tuple) else (200, said)
-        return status, {}, json.dumps(said).encode()
 
     async def no_wait(_: float) -> None:
         pass
@@ -45,12 +38,12 @@ def asked(reply: Replying, batch: bool = False, **options: Any) -> Iterator[tupl
     given.setdefault("retries", Retries(times=2, timeout=10.0))
     if batch:
         given |= {"poll_seconds": 0.001, "batch_factor": 1.0}
-    kind = OpenAIBatch if batch else OpenAIChat
+    kind, server = OpenAIBatch if batch else OpenAIChat, Replies(reply)
     with (
-        serving(BatchService(chat) if batch else chat) as url,
+        serving(BatchService(server) if batch else server) as url,
         closing(kind("m", base_url=f"{url}/v1", **given)) as model,
     ):
-        yield model, seen
+        yield model, server.saw
 
 
 def schema_only(request: dict[str, Any]) -> Any:

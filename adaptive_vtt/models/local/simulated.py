@@ -12,7 +12,8 @@ from ...utils.options import Option
 from ...utils.random_streams import generator
 from ..base import ModelDefaults
 
-KINDS = ("unbiased", "biased", "negatively-biased")
+KINDS = {"unbiased": (0.7, 0.7), "biased": (0.9, 0.5), "negatively-biased": (0.5, 0.9)}
+"""The paper's models: how often each is right about the commonest concept, and about others."""
 
 
 class Simulated(ModelDefaults):
@@ -58,11 +59,7 @@ class Simulated(ModelDefaults):
         present most often, 50 % on others), negatively-biased (50 % and 90 %)."""
         check_known("simulated model", kind, KINDS)
         common = dataset.concepts[int(np.argmax(dataset.counts[:, 1]))]
-        on_common, elsewhere = {
-            "unbiased": (0.7, 0.7),
-            "biased": (0.9, 0.5),
-            "negatively-biased": (0.5, 0.9),
-        }[kind]
+        on_common, elsewhere = KINDS[kind]
         accuracy = {c: on_common if c == common else elsewhere for c in dataset.concepts}
         return cls(dataset, accuracy, seed=seed, answers=answers, name=kind)
 
@@ -70,21 +67,18 @@ class Simulated(ModelDefaults):
         return [Answer(tuple(self._value(p, c) for c in p.concepts)) for p in prompts]
 
     def _value(self, prompt: Prompt, concept: str) -> float:
-        column = self._dataset.concepts.index(concept)
-        truth = self._truth(prompt.sample_id, column)
+        if not self._index:
+            count = len(self._dataset)
+            self._index = {self._dataset.sample_id(i): i for i in range(count)}
+        sample = np.array([self._index[prompt.sample_id]])
+        column = np.array([self._dataset.concepts.index(concept)])
+        truth = int(self._dataset.truth(sample, column)[0])
         key = f"simulated/{prompt.sample_id}/{prompt.relation}/{concept}"
         rng = generator(self._seed, key, prompt.severity)
         right = rng.random() < self._accuracy[concept]
         # an unknown truth is never judged; any side will do
         says_yes = (truth == 1) == right if truth != UNKNOWN else right
         return float((rng.random() + says_yes) / 2)
-
-    def _truth(self, sample_id: str, column: int) -> int:
-        if not self._index:
-            count = len(self._dataset)
-            self._index = {self._dataset.sample_id(i): i for i in range(count)}
-        sample = np.array([self._index[sample_id]])
-        return int(self._dataset.truth(sample, np.array([column]))[0])
 
 
 paper = Simulated.paper

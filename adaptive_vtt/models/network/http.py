@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from ...errors import InputError, one_line
 from ...types import Image, Prompt
 from ...utils.image_codec import jpeg, png
-from ...utils.importing import pip_install
+from ...utils.importing import needed
 from ...utils.options import Option
 from .attempts import MALFORMED, QUOTED, TOO_LONG, Trouble, of_status
 from .endpoint import Endpoint
@@ -70,9 +70,10 @@ _PIECE = 65_536  # bytes decompressed at a time
 _CONTAINERS = 100_000
 """Most lists and objects in a reply that is parsed: an empty object takes 2 bytes on the wire and
 72 in memory."""
-_INFLATED = {"gzip": 47, "x-gzip": 47, "deflate": 47}
-"""Content encodings that are unpacked here, with zlib's ``wbits``: 47 stands for the largest window
-(15) and for telling gzip from zlib by the header (32)."""
+_INFLATED = ("gzip", "x-gzip", "deflate")
+"""Content encodings that are unpacked here."""
+_GZIP_OR_ZLIB = 47
+"""zlib's ``wbits``: the largest window (15), and telling gzip from zlib by the header (32)."""
 
 
 def client_options(most: int, bound: str = "max_reply_bytes") -> dict[str, Any]:
@@ -125,12 +126,13 @@ def _bounded(most: int, bound: str) -> Callable[[Any], Awaitable[None]]:
 
 def _unpacker(encoding: str) -> Callable[[bytes], Iterator[bytes]]:
     """From a chunk as it came to pieces of what it stands for, none of them large."""
-    if encoding.strip().lower() in ("", "identity"):
+    named = encoding.strip().lower()
+    if named in ("", "identity"):
         return lambda chunk: iter((chunk,))
-    if encoding.strip().lower() not in _INFLATED:
+    if named not in _INFLATED:
         detail = f"comes as {encoding[:40]!r}, which was not asked for"
         raise Trouble(MALFORMED, detail, billed=True)
-    inflating = zlib.decompressobj(_INFLATED[encoding.strip().lower()])
+    inflating = zlib.decompressobj(_GZIP_OR_ZLIB)
 
     def unpack(chunk: bytes) -> Iterator[bytes]:
         while chunk:  # once at least, so that bytes which stand for nothing are counted
@@ -157,9 +159,9 @@ def parsed(body: bytes) -> Any:
         raise Trouble(MALFORMED, one_line(error), billed=True) from None
 
 
-def fields_of(found: object) -> Mapping[str, Any]:
+def fields_of(value: object) -> Mapping[str, Any]:
     """The fields of a JSON object; none of anything else that a server may send in its place."""
-    return found if isinstance(found, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def read_or_none(body: bytes) -> Any:
@@ -174,12 +176,12 @@ def words_of(body: bytes) -> str:
     """The beginning of a reply, and of JSON errors the message alone."""
     text = body[:_PIECE].decode(errors="replace")
     try:
-        said = json.loads(text)
-        if isinstance(said, list) and len(said) == 1:  # as Gemini's errors come
-            said = said[0]
-        while isinstance(said, dict) and (inner := said.get("error", said.get("message"))):
-            said = inner
-        text = said if isinstance(said, str) else text
+        error = json.loads(text)
+        if isinstance(error, list) and len(error) == 1:  # as Gemini's errors come
+            error = error[0]
+        while isinstance(error, dict) and (inner := error.get("error", error.get("message"))):
+            error = inner
+        text = error if isinstance(error, str) else text
     except (ValueError, RecursionError):
         pass
     return " ".join(text.split())[:QUOTED]
@@ -187,13 +189,13 @@ def words_of(body: bytes) -> str:
 
 def lost(error: BaseException) -> Trouble:
     """The trouble with a connection that failed. The names are those of httpx's errors."""
-    name, said = type(error).__name__, one_line(error)
+    name, words = type(error).__name__, one_line(error)
     if name in ("ConnectError", "ConnectTimeout", "UnsupportedProtocol"):
         return Trouble(
-            "unreachable", f"cannot be reached: {said}; is the url right, and the server up?"
+            "unreachable", f"cannot be reached: {words}; is the url right, and the server up?"
         )
-    kind = "truncated" if "body" in said else "connection lost"
-    return Trouble(kind, said, billed=True)
+    kind = "truncated" if "body" in words else "connection lost"
+    return Trouble(kind, words, billed=True)
 
 
 def lost_in(error: Any) -> Trouble:
@@ -220,12 +222,22 @@ class HttpEndpoint(Endpoint):
         max_reply_bytes: MaxReplyBytes = MAX_REPLY_BYTES,
         **options: Any,
     ) -> None:
-        httpx = _library()
+        with needed("http", "HTTP endpoints need httpx"):
+            import httpx
         host = host_of(url)
-        self._headers, found = _filled(headers or {})
-        found += written_out([*texts(headers or {}, "", "", "header"), *texts_of_query(url)])
+        self._headers: dict[str, Key] = {}
+        secrets = [*keys]
+        for name, text in (headers or {}).items():
+            self._headers[name], values = fill(text, f"model.headers: {name}")
+            if not values and names_secret(name):
+                raise InputError(
+                    f"model.headers: {name}: expected the key as '$VARIABLE', from the "
+                    "environment, not written out"
+                )
+            secrets += values
+        secrets += written_out([*texts(headers or {}, "", "", "header"), *texts_of_query(url)])
         self._url = url
-        super().__init__(host=host, keys=[*keys, *found], **options)
+        super().__init__(host=host, keys=secrets, **options)
         _, most = self.limits.bounds
         self._client = httpx.AsyncClient(
             **client_options(max_reply_bytes),
@@ -273,14 +285,6 @@ def _authorised(headers: Mapping[str, Key]) -> "Callable[[httpx.Request], httpx.
     return authorised
 
 
-def _library() -> Any:
-    try:
-        import httpx
-    except ImportError:
-        raise InputError(f"HTTP endpoints need httpx: {pip_install('http')}") from None
-    return httpx
-
-
 def host_of(url: str) -> str:
     """Host and port of a URL; raises InputError for what is no http URL, or holds a password."""
     try:
@@ -294,16 +298,3 @@ def host_of(url: str) -> str:
     if parts.username or parts.password:
         raise InputError(f"model.url: expected no user or password before {host!r}, use headers")
     return host if port is None else f"{host}:{port}"
-
-
-def _filled(headers: Mapping[str, str]) -> tuple[dict[str, Key], list[Key]]:
-    filled, keys = {}, []
-    for name, text in headers.items():
-        filled[name], found = fill(text, f"model.headers: {name}")
-        if not found and names_secret(name):
-            raise InputError(
-                f"model.headers: {name}: expected the key as '$VARIABLE', from the environment, "
-                f"not written out"
-            )
-        keys += found
-    return filled, keys

@@ -73,9 +73,9 @@ def from_environment(variable: str, where: str) -> Key:
 
 def fill(text: str, where: str) -> tuple[Key, list[Key]]:
     """``text`` with every ``$VARIABLE`` replaced from the environment, and those values."""
-    found = {name: from_environment(name, where) for name in _VARIABLE.findall(text)}
-    filled = _VARIABLE.sub(lambda match: found[match.group(1)].reveal(), text)
-    return Key(filled), list(found.values())
+    keys = {name: from_environment(name, where) for name in _VARIABLE.findall(text)}
+    filled = _VARIABLE.sub(lambda match: keys[match.group(1)].reveal(), text)
+    return Key(filled), list(keys.values())
 
 
 def scrubbed(text: str, keys: Iterable[Key]) -> str:
@@ -250,6 +250,6 @@ def texts_of_query(url: str, field: str = "url") -> Iterator[Sent]:
 
 def written_out(sent: Iterable[Sent]) -> list[Key]:
     """What may be a key among texts that are sent, word by word, as a server may repeat it."""
-    found = [one.text for one in sent if one.text and (not is_plain(one) or looks_like_key(one))]
-    words = [word for text in found for word in text.split() if word.lower() not in SCHEMES]
+    suspect = [one.text for one in sent if one.text and (not is_plain(one) or looks_like_key(one))]
+    words = [word for text in suspect for word in text.split() if word.lower() not in SCHEMES]
     return [Key(word) for word in words]

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from statistics import fmean
 from typing import Annotated, Literal, TypeVar
 
@@ -47,17 +47,13 @@ class Limits:
     tokens_per_minute: Annotated[float | None, Option("at most so many tokens", gt=0)] = None
 
     def __post_init__(self) -> None:
-        if self.in_flight != "auto" and not isinstance(self.in_flight, int):
-            least, most = self.in_flight
-            if not 0 < least <= most:
-                raise InputError(
-                    "in_flight: expected the least and the most calls at a time, 1 or more and in "
-                    f"this order, got {least} and {most}"
-                )
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, int | float) and not value > 0:
-                raise InputError(f"{field.name}: expected a number above 0, got {value}")
+        check_options(Limits, vars(self))
+        least, most = self.bounds
+        if not 0 < least <= most:
+            raise InputError(
+                "in_flight: expected the least and the most calls at a time, 1 or more and in "
+                f"this order, got {least} and {most}"
+            )
 
     @property
     def bounds(self) -> tuple[int, int]:

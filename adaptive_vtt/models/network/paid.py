@@ -127,10 +127,10 @@ class Paid(ModelDefaults):
         or any part of it is no count, that side is taken for the most it can be. Raises Trouble
         that ends the audit for a count that nobody can believe.
         """
-        told = (sent, *(count for count in cached if count is not None))
-        inputs = [whole(count) for count in told]
+        parts = (sent, *(count for count in cached if count is not None))
+        inputs = [whole(count) for count in parts]
         counts = None if None in inputs else sum(filter(None, inputs)), whole(said)
-        absurd = any(isinstance(c, int) and c > MAX_TOKENS for c in (*told, said, *counts))
+        absurd = any(isinstance(c, int) and c > MAX_TOKENS for c in (*parts, said, *counts))
         if absurd and self._per_token:
             raise Trouble(
                 "token count",

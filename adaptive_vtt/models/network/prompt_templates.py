@@ -11,10 +11,11 @@ Every template has a hash, which belongs into the journal.
 """
 
 import hashlib
+import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from string import ascii_uppercase
@@ -73,15 +74,6 @@ def read_layout(path: Path) -> str:
 MISSING = "no answer to this question in the reply"
 _NUMBERED = re.compile(r"[*\s]*(\d+)\s*[:.)*]+\s*(.*)")
 _QUOTED = re.compile(r'"[^"\n]*"(?:\s*,\s*"[^"\n]*")*')
-_TITLE, _NUMBERED_TITLE = "Question: {text}", "Question {number}: {text}"
-_LATER: Mapping[str, object] = {
-    "layout": "",
-    "title": _TITLE,
-    "numbered_title": _NUMBERED_TITLE,
-    "quoted": False,
-    "wordings": {},
-}
-"""Fields that came later: in the hash unless they are these, so that older audits can go on."""
 
 
 @dataclass(frozen=True)
@@ -114,8 +106,8 @@ class Template:
     absent: str = ""
     example_title: str = "Sample answers {number}:"
     layout: str = ""
-    title: str = _TITLE
-    numbered_title: str = _NUMBERED_TITLE
+    title: str = "Question: {text}"
+    numbered_title: str = "Question {number}: {text}"
     quoted: bool = False
     wordings: Mapping[str, str] = field(default_factory=dict)
 
@@ -127,10 +119,8 @@ class Template:
     @property
     def hash(self) -> str:
         """A short hash of all words: other words, another hash."""
-        words = {field.name: getattr(self, field.name) for field in fields(self)}
-        given = {name: text for name, text in words.items() if text != _LATER.get(name, ...)}
-        plain = [(name, _plain(text)) for name, text in given.items()]
-        return hashlib.blake2b(repr(plain).encode(), digest_size=8).hexdigest()
+        words = json.dumps(asdict(self), sort_keys=True)
+        return hashlib.blake2b(words.encode(), digest_size=8).hexdigest()
 
     def protocol(self, options: Mapping[str, Any]) -> JsonObject:
         """What a model with this template and these options of its requests tells of them."""
@@ -234,13 +224,6 @@ class Template:
             several = len(answers) > 1
             shown += [f"{k}: {a}" if several else a for k, a in enumerate(answers, start=1)]
         return shown
-
-
-def _plain(said: object) -> object:
-    """A field for hashing: mappings as sorted pairs."""
-    if isinstance(said, Mapping):
-        return sorted(said.items())
-    return [_plain(each) for each in said] if isinstance(said, tuple) else said
 
 
 def _has_words(prompt: Prompt, place: int) -> bool:

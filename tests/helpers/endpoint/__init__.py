@@ -8,16 +8,14 @@ from contextlib import contextmanager
 from adaptive_vtt.datasets import Dataset
 
 from .behaviour import FAULTS, Behaviour, Statistics
-from .fake_models import REFUSAL, DemoModel, FakeModel, Reply
+from .fake_models import DemoModel, FakeModel, Reply
 from .openai_api import DIALECTS, Dialect
-from .server import MODEL, STATISTICS, DemoServer
+from .server import MODEL, DemoServer
 
 __all__ = [
     "DIALECTS",
     "FAULTS",
     "MODEL",
-    "REFUSAL",
-    "STATISTICS",
     "Behaviour",
     "DemoModel",
     "DemoServer",

@@ -32,8 +32,8 @@ class Anthropic:
     """POST /v1/messages: the last user message that has an image is answered.
 
     ``tools`` with a ``tool_choice`` that names one, or "any", are answered by its use: its
-    ``input_schema`` is filled as schemas are (`conversation.filled`), with P(yes) for a number. A
-    refusal ends with the stop reason "refusal". Tokens are counted as those of chat completions.
+    ``input_schema`` is filled as schemas are (`conversation.filled`), with P(yes) for a number.
+    Tokens are counted as those of chat completions.
     """
 
     def __init__(self, fake: FakeModel, model: str, most_pixels: int = MAX_PIXELS) -> None:
@@ -58,19 +58,17 @@ class Anthropic:
         if tool is not None and (asked.get("thinking") or {}).get("type") == "enabled":
             raise Rejected(400, "Thinking may not be enabled when tool_choice forces tool use.")
         replies = self._fake.answers(question.image, question.prompt)
-        refused = replies[0].refused
-        if tool is not None and not refused:
+        if tool is not None:
             given = filled(tool.get("input_schema"), replies, self._fake, question.image)
             used = {"type": "tool_use", "id": "toolu_demo", "name": tool["name"], "input": given}
             said, why = pieces(json.dumps(given)), "tool_use"
             content: list[JsonObject] = [used]
         else:
-            said, why = pieces(listed(replies)), "refusal" if refused else "end_turn"
+            said, why = pieces(listed(replies)), "end_turn"
             most = whole(asked, "max_tokens", 1)
             said, why = (said, why) if len(said) <= most else (said[:most], "max_tokens")
             content = [{"type": "text", "text": "".join(said)}]
-        usage = Usage(question.tokens, len(said), refused, len(replies) == 1 and replies[0].rambled)
-        return self._told(content, why, usage)
+        return self._told(content, why, Usage(question.tokens, len(said)))
 
     def _told(self, content: list[JsonObject], why: str, usage: Usage) -> Response:
         billed = {"input_tokens": usage.prompt_tokens, "output_tokens": usage.completion_tokens}

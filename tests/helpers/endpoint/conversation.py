@@ -85,7 +85,7 @@ def asked_in(messages: Any, parts: Parts, most_pixels: int) -> Asked:
 
 def listed(replies: Sequence[Reply]) -> str:
     """What is said in plain words: of several questions a line each, without rambling."""
-    if len(replies) == 1 or replies[0].refused:
+    if len(replies) == 1:
         return replies[0].words
     return "\n".join(f"{n}: {reply.choice}" for n, reply in enumerate(replies, start=1))
 

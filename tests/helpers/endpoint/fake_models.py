@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from adaptive_vtt.datasets.base import Dataset
-from adaptive_vtt.errors import InputError, check_known
 from adaptive_vtt.experiments.reic.scene_plan import KINDS
 from adaptive_vtt.experiments.reic.template_captioner import TemplateCaptioner, digest_of
 from adaptive_vtt.oracles.choice_extraction import extract
@@ -119,12 +118,11 @@ _COLOUR_WEIGHT, _DETAIL_WEIGHT = 3.0, 0.5  # MedTest's strongest changes then re
 class Seen:
     """What a picture was taken for.
 
-    ``index``: its place in the gallery, None where nothing is similar. ``similarity``: the
-    correlation with it, -1..1. ``strain``: how far it was changed, 0 (not at all) to 1.
+    ``index``: its place in the gallery, None where nothing is similar. ``strain``: how far it was
+    changed, 0 (not at all) to 1.
     """
 
     index: int | None
-    similarity: float
     strain: float
 
 
@@ -147,10 +145,9 @@ class Gallery:
         places = np.arange(len(self._keys)) if among is None else among
         similarities = self._keys[places] @ _key(picture)
         best = int(np.argmax(similarities))
-        similarity = float(similarities[best])
-        if similarity < SIMILAR:
-            return Seen(None, similarity, 1.0)
-        return Seen(int(places[best]), similarity, self._strain(picture, int(places[best])))
+        if similarities[best] < SIMILAR:
+            return Seen(None, 1.0)
+        return Seen(int(places[best]), self._strain(picture, int(places[best])))
 
     def _strain(self, picture: Image, place: int) -> float:
         difference = (_thumb(picture).astype(np.float32) - self._thumbs[place]) / 255
@@ -179,8 +176,6 @@ def _detail(picture: Image) -> float:
 
 # -- answering -----------------------------------------------------------------------------
 
-REFUSAL = "I'm sorry, I can't help with that."
-
 _UNCLEAR = "unclear"
 
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
@@ -201,23 +196,15 @@ _RAMBLES = (
 
 @dataclass(frozen=True)
 class Reply:
-    """What the model says of one question, and what only a test may know.
+    """What the model says of one question.
 
     ``words``: all it says. ``choice``: the bare answer in it, a letter where there are
-    options. ``likelihoods``: the choices it weighs, which sum to 1. ``right``: whether the
-    choice is right, None where the truth is not known to it. ``sample``: the dataset's
-    picture it took the image for; ``strain``: how changed that seemed, 0..1.
+    options. ``likelihoods``: the choices it weighs, which sum to 1.
     """
 
     words: str
     choice: str
     likelihoods: Mapping[str, float]
-    right: bool | None
-    concept: str | None
-    sample: str | None
-    strain: float
-    refused: bool = False
-    rambled: bool = False
 
     @property
     def yes(self) -> float:
@@ -256,15 +243,13 @@ class DemoModel:
 
     ``error``: the probability of a wrong answer on the picture itself, one number or one per
     concept; ``worse``: what is added to it under the strongest perturbation, in proportion
-    to ``Reply.strain``. ``refusals`` and ``rambling``: the shares of questions that are
-    refused, and whose answer is buried in words; ``vague``: of those with options, whose answer
-    names neither letter nor text of one. All are in 0..1.
+    to the strain. ``rambling``: the share of questions whose answer is buried in words;
+    ``vague``: of those with options, whose answer names neither letter nor text of one.
 
     A picture of another dataset is taken for the most similar one of this, or, if none is
     similar, answered by guessing, as is a question in which no concept is recognised. Only
     the dataset's truth counts: an object that a perturbation adds is overlooked. All
-    pictures are read once, when this is made. Raises InputError for a share that is none,
-    for an unknown concept in ``error``, and for a dataset without images.
+    pictures are read once, when this is made.
     """
 
     def __init__(
@@ -273,21 +258,13 @@ class DemoModel:
         *,
         error: float | Mapping[str, float] = 0.1,
         worse: float = 0.3,
-        refusals: float = 0.0,
         rambling: float = 0.0,
         vague: float = 0.0,
         seed: int = 0,
     ) -> None:
         self.concepts = dataset.concepts
-        self.worse, self.refusals, self.rambling, self.seed = worse, refusals, rambling, seed
-        self.vague = vague
+        self.worse, self.rambling, self.vague, self.seed = worse, rambling, vague, seed
         self._errors = _per_concept(error, dataset.concepts)
-        shares = {"worse": worse, "refusals": refusals, "rambling": rambling, "vague": vague}
-        shares |= {f"error of {concept!r}": share for concept, share in self._errors.items()}
-        for name, share in shares.items():
-            if not 0 <= share <= 1:
-                raise InputError(f"DemoModel: expected {name} in 0..1, got {share}")
-        self._ids: list[str] = []
         self._truths: list[Mapping[str, int]] = []
         self._asked: dict[str, dict[int, list[_Known]]] = {}
         self._gallery = Gallery(self._learn(dataset))
@@ -296,14 +273,6 @@ class DemoModel:
     def error(self, concept: str, strain: float = 0.0) -> float:
         """The probability that an answer about ``concept`` is wrong at that strain."""
         return min(1.0, self._errors[concept] + self.worse * strain)
-
-    def see(self, image: Image) -> Seen:
-        """What picture of the dataset (by place) an H x W x C image is taken for."""
-        return self._gallery.find(_rgb(image))
-
-    def sample_id(self, place: int) -> str:
-        """The id of the dataset's picture at ``place``."""
-        return self._ids[place]
 
     def answer(self, image: Image | None, question: str) -> Reply:
         """The reply to a question: a concept's name, or a prompt in words.
@@ -320,7 +289,7 @@ class DemoModel:
     def _answers(self, image: Image | None, questions: Sequence[str]) -> list[Reply]:
         picture = None if image is None else _rgb(image)
         digest = "no image" if picture is None else digest_of(picture)
-        seen = Seen(None, 0.0, 1.0) if picture is None else self._gallery.find(picture)
+        seen = Seen(None, 1.0) if picture is None else self._gallery.find(picture)
         replies = []
         for question in questions:
             asked = self._read(question)
@@ -339,9 +308,7 @@ class DemoModel:
         """Notes every sample's truth and questions on the way of its picture to the gallery."""
         for place in range(len(dataset)):
             sample = dataset.sample(place)
-            if sample.image is None:
-                raise InputError(f"DemoModel: dataset {dataset.name!r} has no images to recognise")
-            self._ids.append(sample.id)
+            assert sample.image is not None
             self._truths.append(sample.truth)
             for concept, ask in sample.asks.items():
                 if concept not in sample.answers:
@@ -399,36 +366,24 @@ class DemoModel:
     def _reply(
         self, seen: Seen, known: _Known | None, asked: Read, rng: np.random.Generator
     ) -> Reply:
-        wrong, pick, sure, refuse, ramble, style, vague = rng.random(7).tolist()
+        # the fourth, which once said whether to refuse, keeps the others what they were
+        wrong, pick, sure, _, ramble, style, vague = rng.random(7).tolist()
         choices = self._choices(known, asked)
         good, bad = _sides(choices, known)
-        right = (
-            None
-            if known is None
-            else bool(good) and wrong >= self.error(known.concept, seen.strain)
-        )
+        right = known and bool(good) and wrong >= self.error(known.concept, seen.strain)
         among = good if right else bad or good
         choice = among[int(pick * len(among))]
-        likelihoods = _likelihoods([*choices], choice, sure if known else 0.1 * sure)
-        said = Reply(
-            choice,
-            choice,
-            likelihoods,
-            right,
-            known.concept if known else asked.subject,
-            None if seen.index is None else self._ids[seen.index],
-            seen.strain,
+        reply = Reply(
+            choice, choice, _likelihoods([*choices], choice, sure if known else 0.1 * sure)
         )
-        if refuse < self.refusals:
-            return replace(said, words=REFUSAL, refused=True)
         place = [*choices].index(choice)
         if asked.options and vague < self.vague and place < len(ORDINALS):
-            return replace(said, words=_VAGUE.format(ordinal=ORDINALS[place]), rambled=True)
+            return replace(reply, words=_VAGUE.format(ordinal=ORDINALS[place]))
         if ramble < self.rambling:
             other = next((text for key, text in choices.items() if key != choice), "something else")
-            told = _RAMBLES[int(style * len(_RAMBLES))].format(choice=choice, other=other)
-            return replace(said, words=told, rambled=True)
-        return said
+            words = _RAMBLES[int(style * len(_RAMBLES))].format(choice=choice, other=other)
+            return replace(reply, words=words)
+        return reply
 
 
 def _sides(choices: Mapping[str, str], known: _Known | None) -> tuple[list[str], list[str]]:
@@ -455,8 +410,6 @@ def _texts(answers: Iterable[str], options: Sequence[str]) -> tuple[str, ...]:
 def _per_concept(error: float | Mapping[str, float], concepts: Sequence[str]) -> dict[str, float]:
     if not isinstance(error, Mapping):
         return dict.fromkeys(concepts, float(error))
-    for concept in error:
-        check_known("concept", concept, concepts, "DemoModel: error")
     return {concept: float(error.get(concept, 0.0)) for concept in concepts}
 
 
@@ -481,7 +434,7 @@ class FakeCaptioner:
 
     def answer(self, image: Image | None, question: str) -> Reply:
         words = NO_IMAGE if image is None else self.captioner.caption(image)
-        return Reply(words, words, {words: 1.0}, None, None, None, 0.0)
+        return Reply(words, words, {words: 1.0})
 
     def answers(self, image: Image | None, prompt: str) -> list[Reply]:
         return [self.answer(image, prompt)]
@@ -515,7 +468,7 @@ class FakeJudge:
         if marked is None:
             return self.fake.answers(image, prompt)
         said = _read(prompt[: marked.start()], marked[2])
-        return [Reply(said, said, {said: 1.0}, None, None, None, 0.0)]
+        return [Reply(said, said, {said: 1.0})]
 
 
 def _read(asked: str, reply: str) -> str:

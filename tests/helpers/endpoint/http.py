@@ -12,12 +12,10 @@ from adaptive_vtt.utils.http_server import Rejected, Request
 
 @dataclass(frozen=True)
 class Usage:
-    """What a request is billed for, and what was said."""
+    """What a request is billed for."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    refused: bool = False
-    rambled: bool = False
 
 
 @dataclass(frozen=True)

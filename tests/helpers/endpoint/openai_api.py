@@ -15,7 +15,7 @@ from typing import Any
 from adaptive_vtt.types import Image, JsonObject
 from adaptive_vtt.utils.http_server import Rejected, Request
 
-from .behaviour import Batch, Batches, Faults, Statistics, jsonl
+from .behaviour import Fault, Faults, Statistics
 from .conversation import (
     MAX_PIXELS,
     asked_in,
@@ -26,7 +26,7 @@ from .conversation import (
     texts_of,
     whole,
 )
-from .fake_models import REFUSAL, FakeModel, Reply
+from .fake_models import FakeModel, Reply
 from .http import Response, Route, Usage
 
 _FIELDS = ("model", "messages", "max_tokens", "temperature", "stream", "n")
@@ -160,19 +160,13 @@ class OpenAI:
         tokens = pieces(words)
         most = whole(asked, "max_completion_tokens", whole(asked, "max_tokens", len(tokens)))
         said, cut = tokens[:most], len(tokens) > most
-        formatted = bool(asked.get("response_format")) and words == REFUSAL
         choice = {
             "index": 0,
-            "message": {
-                "role": "assistant",
-                "content": None if formatted else "".join(said),
-                "refusal": "".join(said) if formatted else None,
-            },
+            "message": {"role": "assistant", "content": "".join(said)},
             "logprobs": _logprobs(asked, said, replies),
             "finish_reason": "length" if cut else "stop",
         }
-        first, rambled = replies[0], len(replies) == 1 and replies[0].rambled
-        return self._completion(choice, Usage(question.tokens, len(said), first.refused, rambled))
+        return self._completion(choice, Usage(question.tokens, len(said)))
 
     def _completion(self, choice: JsonObject, usage: Usage) -> Response:
         billed = {
@@ -191,9 +185,9 @@ class OpenAI:
         return Response(200, content, usage=usage)
 
     def _words(self, wanted: Any, replies: Sequence[Reply], image: Image | None) -> str:
-        """What is said, as JSON where that is wanted; a refusal is a refusal in any format."""
+        """What is said, as JSON where that is wanted."""
         kind = wanted.get("type") if isinstance(wanted, dict) else None
-        if replies[0].refused or kind in (None, "text"):
+        if kind in (None, "text"):
             return listed(replies)
         if kind == "json_object":
             return json.dumps({"answer": replies[0].choice})
@@ -255,11 +249,18 @@ _NAME = re.compile(rb'name="([^"]*)"')
 
 
 @dataclass(kw_only=True)
-class _Batch(Batch):
-    """``output`` and ``failures`` are files."""
+class _Batch:
+    """``began``, on a monotonic clock, and ``seconds``: when work on it began, and how long it
+    takes; ``requests`` by custom id; ``output`` and ``failures`` are files."""
 
+    id: str
+    seconds: float
     input_file: str
     metadata: Any
+    requests: dict[str, bytes] = field(default_factory=dict)
+    began: float = field(default_factory=time.monotonic)
+    created: float = field(default_factory=time.time)
+    status: str = "in_progress"
     errors: list[str] = field(default_factory=list)
     output: str | None = None
     failures: str | None = None
@@ -284,22 +285,22 @@ class _Batch(Batch):
         }
 
 
-class OpenAIBatches(Batches[_Batch]):
+class OpenAIBatches:
     """/v1/files and /v1/batches, by the fake that answers one by one.
 
-    A file makes one batch, and is gone then. A batch takes as long as an answer does. The faults of
-    ``faults`` befall its requests: a "hung" one makes the batch expire, and the result of a
-    "truncated" one is missing. A batch whose own fault is "broken" fails as a whole.
+    A file makes one batch, and is gone then. A batch takes as long as an answer does; a cancelled
+    one has done as much as it had time for. The faults of ``faults`` befall its requests: "limited"
+    and "broken" ones fail, a "hung" one makes the batch expire, and the result of a "truncated" one
+    is billed and missing. A batch whose own fault is "broken" fails as a whole.
     """
-
-    missing = "No batch found with id '{name}'."
 
     def __init__(
         self, openai: OpenAI, faults: Callable[[bytes], Faults], statistics: Statistics
     ) -> None:
-        super().__init__(self._chat, openai.error, faults, statistics)
-        self._openai = openai
+        self._openai, self.error = openai, openai.error
+        self._faults, self._statistics = faults, statistics
         self._files: dict[str, bytes] = {}
+        self._batches: dict[str, _Batch] = {}
         of = r"/v1/batches/(?P<name>[\w-]+)"
         self.routes = (
             Route("POST", r"/v1/files", self._upload, fails=True),
@@ -309,9 +310,6 @@ class OpenAIBatches(Batches[_Batch]):
             Route("GET", of, self._look, fails=True),
             Route("POST", rf"{of}/cancel", self._cancel, fails=True),
         )
-
-    def _chat(self, body: bytes) -> Response:
-        return self._openai.answer(Request("POST", _CHAT, {}, body))
 
     # -- files -----------------------------------------------------------------------------
 
@@ -362,12 +360,53 @@ class OpenAIBatches(Batches[_Batch]):
         if faults.fault == "broken":
             batch.errors = ["The server had an error while it validated the batch."]
         batch.status = "failed" if batch.errors else "in_progress"
-        return self._begin(batch)
+        self._batches[batch.id] = batch
+        return Response(200, batch.as_dict())
 
     def _list(self, request: Request) -> Response:
-        page, more = self._page(request, "after", 100)
-        shown = [batch.as_dict() for batch in page]
+        """A page of batches, the newest first, and whether others follow."""
+        backwards = [*self._batches][::-1]
+        after, limit = request.query.get("after"), request.query.get("limit", "20")
+        start = backwards.index(after) + 1 if after in backwards else 0
+        stop = start + (min(100, int(limit)) if limit.isdecimal() and len(limit) < 5 else 20)
+        shown = [self._now(name).as_dict() for name in backwards[start:stop]]
+        more = len(backwards) > stop
         return Response(200, {"object": "list", "data": shown, "has_more": more})
+
+    def _look(self, request: Request, name: str) -> Response:
+        return Response(200, self._now(name).as_dict())
+
+    def _cancel(self, request: Request, name: str) -> Response:
+        batch = self._now(name)
+        if batch.status == "in_progress":
+            done = (time.monotonic() - batch.began) / max(batch.seconds, 1e-9)
+            self._end(batch, int(done * len(batch.requests)), cancelled=True)
+        return Response(200, batch.as_dict())
+
+    def _now(self, name: str) -> _Batch:
+        """The batch as it stands by now."""
+        if name not in self._batches:
+            raise Rejected(404, f"No batch found with id '{name}'.")
+        batch = self._batches[name]
+        if batch.status == "in_progress" and time.monotonic() - batch.began >= batch.seconds:
+            self._end(batch, len(batch.requests), cancelled=False)
+        return batch
+
+    def _answered(self, body: bytes) -> tuple[Fault | None, Response | None]:
+        """What befalls one request, and its reply, if there is one; on the bill."""
+        counts, faults = self._statistics, self._faults(body)
+        counts.requests += 1
+        if faults.fault in ("limited", "broken", "hung"):
+            counts.fail(faults.fault)
+            status = 429 if faults.fault == "limited" else faults.status
+            failed = Rejected(status, "It failed; try again.")
+            return faults.fault, None if faults.fault == "hung" else self.error(failed)
+        response = self._openai.answer(Request("POST", _CHAT, {}, body))
+        if response.usage is None:
+            counts.rejected += 1
+        else:
+            counts.bill(response.usage, faults.fault)
+        return faults.fault, response
 
     def _end(self, batch: _Batch, many: int, *, cancelled: bool) -> None:
         output: list[JsonObject] = []
@@ -384,8 +423,12 @@ class OpenAIBatches(Batches[_Batch]):
             if fault != "truncated":
                 kept = output if response.usage is not None else failures
                 kept.append({**line, "response": reply})
-        batch.output = self._store(jsonl(output)) if output else None
-        batch.failures = self._store(jsonl(failures)) if failures else None
+        batch.output, batch.failures = (
+            self._store(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+            if lines
+            else None
+            for lines in (output, failures)
+        )
         batch.counts = {"completed": len(output), "failed": len(failures)}
         batch.status = "cancelled" if cancelled else "expired" if hung else "completed"
 

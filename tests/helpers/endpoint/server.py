@@ -20,17 +20,14 @@ from .openai_api import Dialect, OpenAI, OpenAIBatches
 MODEL = "demo-endoscopist"
 """What the served model is called."""
 
-STATISTICS = "/demo/statistics"
-
 
 class DemoServer(HttpServer):
     """Serves a ``FakeModel`` on loopback (``HttpServer``).
 
-    Speaks OpenAI's chat completions, and batches of them, and Anthropic's messages (/v1); GET
-    /demo/statistics shows what was answered and billed. ``dialect``: how chat completions differ
-    from OpenAI's. With ``key``, all but statistics need it, as "Authorization: Bearer KEY" or
-    "X-Api-Key: KEY". Images above ``most_pixels`` get 413. Clients of OpenAI's API add "/v1" to
-    ``url``.
+    Speaks OpenAI's chat completions, and batches of them, and Anthropic's messages (/v1).
+    ``dialect``: how chat completions differ from OpenAI's. With ``key``, all requests need it, as
+    "Authorization: Bearer KEY" or "X-Api-Key: KEY". Images above ``most_pixels`` get
+    413. Clients of OpenAI's API add "/v1" to ``url``.
     """
 
     def __init__(
@@ -72,10 +69,7 @@ class DemoServer(HttpServer):
             return await self._paid(call, api, route, arguments)
         if route is not None and route.fails:
             return await self._failing(call, api, route, arguments)
-        if request.method == "GET" and request.path == STATISTICS:
-            await call.send(Response(200, self.statistics.as_dict()))
-        else:
-            await call.send(self._handled(api, route, request, arguments))
+        await call.send(self._handled(api, route, request, arguments))
         return True
 
     def _find(self, request: Request) -> tuple[Api, Route | None, dict[str, str]]:
