@@ -94,39 +94,41 @@ def raised(who: str, error: BaseException, prompts: Sequence[Prompt]) -> ModelEr
     )
 
 
-def as_answer(said: Any, prompt: Prompt, call: int) -> Answer:
+def as_answer(answer: Any, prompt: Prompt, call: int) -> Answer:
     """What somebody tells of a call, one value per concept, in their order or by name; raises
     ModelError for anything else.
 
     Numbers, or, where the prompt asks in words, texts; a mask or masks as an array of bool.
     """
-    if isinstance(said, Mapping):
-        if {*said} != {*prompt.concepts}:
+    if isinstance(answer, Mapping):
+        if {*answer} != {*prompt.concepts}:
             raise ModelError(
                 f"tell: expected a number for each of {listed(prompt.concepts)} for call {call}, "
-                f"got some for {listed(map(str, said))}"
+                f"got some for {listed(map(str, answer))}"
             )
-        said = [said[concept] for concept in prompt.concepts]
+        answer = [answer[concept] for concept in prompt.concepts]
     if prompt.asks:
-        return Answer((said,) if isinstance(said, str) else tuple(said))
-    if isinstance(said, np.ndarray) and said.dtype == np.bool_:
-        return Answer(tuple(said.reshape(-1, *said.shape[-2:])))
+        return Answer((answer,) if isinstance(answer, str) else tuple(answer))
+    if isinstance(answer, np.ndarray) and answer.dtype == np.bool_:
+        return Answer(tuple(answer.reshape(-1, *answer.shape[-2:])))
     try:
-        return Answer(tuple(float(v) for v in np.ravel(said)))
+        return Answer(tuple(float(v) for v in np.ravel(answer)))
     except (TypeError, ValueError):
         raise ModelError(
-            f"tell: expected {len(prompt.concepts)} numbers for call {call}, got {said!r}"
+            f"tell: expected {len(prompt.concepts)} numbers for call {call}, got {answer!r}"
         ) from None
 
 
-def as_loss(said: Any, call: int) -> Answer:
+def as_loss(answer: Any, call: int) -> Answer:
     """What somebody tells of an item; raises ModelError for what is no number in [0, 1]."""
     try:
-        loss = float(said)
+        loss = float(answer)
     except (TypeError, ValueError):
         loss = math.nan
     if not 0 <= loss <= 1:  # NaN is not
-        raise ModelError(f"tell: expected a loss between 0 and 1 for item {call}, got {said!r:.80}")
+        raise ModelError(
+            f"tell: expected a loss between 0 and 1 for item {call}, got {answer!r:.80}"
+        )
     return Answer((loss,))
 
 

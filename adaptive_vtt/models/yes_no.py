@@ -64,9 +64,8 @@ def read(reply: str, concept: str = "") -> Reading:
     if isinstance(part, Unanswered):
         return Reading(part)
     low = "".join(c.lower() if len(c.lower()) == 1 else c for c in part)
-    text = _ONE["pair"].sub(
-        _spaces, low.translate(str.maketrans("’‘“”", "''\"\"")).replace("__", "**")
-    )
+    low = low.translate(str.maketrans("’‘“”", "''\"\"")).replace("__", "**")
+    text = _ONE["pair"].sub(lambda match: " " * len(match.group()), low)
     named = _named(concept)
     words = sorted(_explicit(text, named))
     sides = {_MEANING[word] for _, word in words}
@@ -153,10 +152,6 @@ def _explicit(text: str, named: str) -> set[tuple[int, str]]:
             if not _ONE["denied"].search(text, max(0, match.start() - 40), match.start()):
                 answers.add((match.start("word"), match["word"]))
     return answers
-
-
-def _spaces(match: re.Match[str]) -> str:
-    return " " * len(match.group())
 
 
 def _together(text: str, refusal: re.Match[str], place: int) -> bool:

@@ -121,7 +121,7 @@ def test_under_a_cap_two_servers_with_faults_never_bill_more(tmp_path: Path, cap
     """16 calls of each on their way, interrupted twice; the servers count what they billed."""
     dataset = phantoms.frames(30, size=64)
     questions = QuestionSpace(dataset, ["identity", "brightness_up"])
-    fake_models = [DemoModel(dataset, error=error, worse=0.1, seed=1) for error in (0.3, 0.2)]
+    fake_models = [DemoModel(dataset.concepts, seed=seed) for seed in (1, 2)]
     behaviours = [Behaviour(**FAULTY, truncated=0.1, retry_after=0.01, seed=k) for k in (1, 2)]
     path = tmp_path / "journal.db"
 

@@ -199,15 +199,10 @@ def readable(journal: Path) -> Tables:
 
 
 def serve(port: Any, folder: str) -> None:
-    """A demo endpoint that knows the folder's labels, in a process of its own."""
-    import pandas as pd
-
-    from adaptive_vtt.datasets import from_table
-
-    labels = pd.read_csv(Path(folder) / "labels.csv").set_index("id")
-    images = [str(Path(folder) / "images" / f"{name}.png") for name in labels.index]
+    """A demo endpoint that recognises the folder's concepts, in a process of its own."""
+    concepts = (Path(folder) / "labels.csv").read_text().splitlines()[0].split(",")[1:]
     faults = Behaviour(latency=PAUSE, spread=0.5, limited=0.03, broken=0.03, retry_after=0.05)
-    with DemoServer(DemoModel(from_table(images, labels), error=0.1, worse=0.3), faults) as server:
+    with DemoServer(DemoModel(concepts), faults) as server:
         port.send(server.port)
         signal.pause()
 

@@ -284,7 +284,7 @@ def test_only_multiple_choice_becomes_a_table(tmp_path: Path) -> None:
 def test_the_command_chain_with_the_demo_endpoint(
     questions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    fake = DemoModel(from_endobench(questions / "questions.tsv"), error=0.4)
+    fake = DemoModel(())
     with demo_server(fake) as server:
         text = (questions / "SPEC.toml").read_text()
         text = text.replace("http://127.0.0.1:8008/v1", f"{server.url}/v1")

@@ -13,7 +13,7 @@ import pytest
 from adaptive_vtt.config import read_spec
 from adaptive_vtt.config.building import build_space
 from adaptive_vtt.config.datasets import read_dataset
-from adaptive_vtt.datasets import from_masks, from_medvqa, medmnist_sets
+from adaptive_vtt.datasets import from_masks, medmnist_sets
 from adaptive_vtt.datasets.formats.endobench import from_endobench
 from adaptive_vtt.datasets.vqa.question_building import choose
 from adaptive_vtt.datasets.vqa.question_table import write_questions
@@ -191,7 +191,7 @@ def test_endobench_spec_runs_on_a_built_set(tmp_path: Path) -> None:
     write_questions(
         tmp_path / "EndoBench.tsv", (replace(one.made, scene="Colonoscopy") for one in built)
     )
-    fake = DemoModel(from_endobench(tmp_path / "EndoBench.tsv"), error=0.5)
+    fake = DemoModel(())
     with demo_server(fake) as server:
         spec = copied("endobench.toml", tmp_path, **served_at(server))
         out = audited(spec)
@@ -210,7 +210,7 @@ def test_medvqa_spec_runs_on_a_served_model(tmp_path: Path) -> None:
         label = {"Question": "How many polyps are in the image?", "Answer": [number]}
         entries.append({"ImageID": sample.id, "Labels": [label]})
     write_text(folder / "gt.json", json.dumps(entries))
-    with demo_server(DemoModel(from_medvqa(folder), error=0.5)) as server:
+    with demo_server(DemoModel(())) as server:
         out = audited(copied("medvqa.toml", tmp_path, **served_at(server)))
     assert "relation medtest/text: label error" in targets(out)
     failures = pd.read_csv(tmp_path / "failures" / "failures.csv")
@@ -272,9 +272,7 @@ def test_a_spec_of_each_provider_runs_on_a_server_with_its_dialect(
     for variable in ("ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
         monkeypatch.setenv(variable, "planted")
     key = "planted" if name in ("anthropic.toml", "gemini.toml") else None
-    with demo_server(
-        DemoModel(phantoms.frames(8, size=96), error=0.2), like=like, key=key
-    ) as server:
+    with demo_server(DemoModel(["polyp", "instrument"]), like=like, key=key) as server:
         text = (SPECS / name).read_text(encoding="utf-8")
         address = "[model]\n" if name == "anthropic.toml" else re.findall(r'url = ".*"', text)[0]
         spec = copied(

@@ -29,7 +29,7 @@ def used(**probabilities: float) -> dict[str, Any]:
 
 USED, WORST = (300 * 2 + 20) / 100, (1000 * 2 + 50) / 100
 """What a reply costs by its tokens, and at most."""
-FAKE = DemoModel(FRAMES, error=0.2, seed=1)
+FAKE = DemoModel(FRAMES.concepts, seed=1)
 
 
 @pytest.fixture(autouse=True)

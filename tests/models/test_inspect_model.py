@@ -267,7 +267,7 @@ def test_an_audit_stays_below_its_cap_whatever_is_not_counted() -> None:
 
 @pytest.mark.usefixtures("keys")
 def test_the_bundled_spec_runs_and_bills_what_the_server_does(tmp_path: Path) -> None:
-    with demo_server(DemoModel(FRAMES, error=0.2)) as server:
+    with demo_server(DemoModel(FRAMES.concepts)) as server:
         spec = copied(
             "inspect.toml",
             tmp_path,

@@ -227,7 +227,7 @@ def test_the_only_way_that_was_allowed_is_kept_and_its_lack_is_said():
 
 
 SPACE = QuestionSpace(FRAMES, resolve(["identity", "gaussian_noise"]))
-FAKE = DemoModel(FRAMES, error=0.2, seed=1)
+FAKE = DemoModel(FRAMES.concepts, seed=1)
 GOAL: dict[str, Any] = {"half_width": 0.05, "seed": 1}
 
 

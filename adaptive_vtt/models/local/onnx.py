@@ -64,14 +64,12 @@ class OnnxModel(TensorModel):
 
         answers: list[Answer | Unanswered] = []
         for alike, tensors in batches(prompts, self._batch, tensor):
-            answers += self._outputs.answers(self._run(np.stack(tensors)), alike, self._shape, who)
+            inputs = np.stack(tensors)
+            if self._shape.batch is not None:  # a network with a fixed batch takes no smaller one
+                inputs = inputs[np.arange(self._shape.batch) % len(alike)]
+            (output,) = self._session.run([self._reads], {self._input: inputs})
+            answers += self._outputs.answers(output[: len(alike)], alike, self._shape, who)
         return answers
-
-    def _run(self, tensors: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        count = len(tensors)
-        if self._shape.batch is not None:  # a network with a fixed batch takes no smaller one
-            tensors = tensors[np.arange(self._shape.batch) % count]
-        return self._session.run([self._reads], {self._input: tensors})[0][:count]
 
 
 def session(path: Path, providers: Sequence[str], what: str = "model") -> Any:

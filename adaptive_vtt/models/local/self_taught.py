@@ -39,6 +39,7 @@ from ...types import (
 )
 from ...utils.random_streams import generator
 from ..base import ModelDefaults
+from ..checking import image_of
 from .tensors import shrunk, small
 
 MEMORY = (0.9, 0.99)
@@ -193,13 +194,13 @@ class SelfTaught(ModelDefaults):
     def predict(self, pictures: Pictures, samples: Indices) -> Floats:
         """P(yes) n x C of follow-ups n x H x W x ch, in ``shape``, of source samples (n,)."""
         scaled = self._teams[0][0].scaled(_pixels(pictures))  # all teams learnt the same images
-        said = torch.zeros(len(samples), len(self.concepts), dtype=torch.float64)
+        likely = torch.zeros(len(samples), len(self.concepts), dtype=torch.float64)
         for nets, (_, fold) in zip(self._nets, self._teams, strict=True):
             of = fold[samples]
             for number in np.unique(of).tolist():
                 mine = torch.from_numpy(np.flatnonzero(of == number))
-                said.index_add_(0, mine, nets[number].logits(scaled[mine]).sigmoid_().double())
-        return np.where(self._known, said.numpy() / len(self._teams), UNSURE)
+                likely.index_add_(0, mine, nets[number].logits(scaled[mine]).sigmoid_().double())
+        return np.where(self._known, likely.numpy() / len(self._teams), UNSURE)
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
         """P(yes) of each prompt's concepts; raises InputError for a prompt without an image."""
@@ -207,16 +208,12 @@ class SelfTaught(ModelDefaults):
             return []
         # of a sample not learnt from any net says what it says of the first
         sample = np.array([self._ids.get(p.sample_id, 0) for p in prompts])
-        said = self.predict(np.stack([self._seen(p) for p in prompts]), sample)
+        likely = self.predict(
+            np.stack([shrunk(image_of(p, "self-taught proxy"), self.shape) for p in prompts]),
+            sample,
+        )
         places = [[self.concepts.index(c) for c in p.concepts] for p in prompts]
-        return [Answer(tuple(row[p].tolist())) for row, p in zip(said, places, strict=True)]
-
-    def _seen(self, prompt: Prompt) -> Pictures:
-        if prompt.image is None:
-            raise InputError(
-                f"self-taught proxy: expected an image of {prompt.sample_id!r}, got none"
-            )
-        return shrunk(prompt.image, self.shape)
+        return [Answer(tuple(row[p].tolist())) for row, p in zip(likely, places, strict=True)]
 
     def content(self) -> str:
         """A hash of the weights."""

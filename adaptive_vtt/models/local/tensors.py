@@ -233,7 +233,9 @@ class Classes:
     def __init__(self, labels: Sequence[str], names: ClassNames, who: str) -> None:
         self._labels, self._who = tuple(labels), who
         self._places = {_plain(label): place for place, label in enumerate(labels)}
-        self._named = {c: self._found([n] if isinstance(n, str) else n) for c, n in names.items()}
+        self._named = {
+            c: self._places_of([n] if isinstance(n, str) else n) for c, n in names.items()
+        }
 
     def __repr__(self) -> str:
         return f"Classes({self._labels}, {self._named})"
@@ -245,7 +247,7 @@ class Classes:
     def of(self, concept: str) -> list[int]:
         """The places of a concept's classes among the model's."""
         if concept not in self._named:
-            self._named[concept] = self._found([concept])
+            self._named[concept] = self._places_of([concept])
         return self._named[concept]
 
     def likely(self, row: npt.NDArray[Any], concept: str, activation: Activation) -> float:
@@ -253,10 +255,10 @@ class Classes:
 
         Of several classes that are one concept, a softmax is summed, else the largest counts.
         """
-        found = row[self.of(concept)]
-        return float(min(found.sum(), 1.0) if activation == "softmax" else found.max())
+        likely = row[self.of(concept)]
+        return float(min(likely.sum(), 1.0) if activation == "softmax" else likely.max())
 
-    def _found(self, names: Sequence[str]) -> list[int]:
+    def _places_of(self, names: Sequence[str]) -> list[int]:
         for name in names:
             if _plain(name) not in self._places:
                 error = unknown("class", name, self._labels, f"model {self._who!r}")

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ...datasets.base import Dataset, adapted_dataset
 from ...errors import AvttError, InputError, ModelError, check_known, listed, one_line
-from ...types import Answer, Mask, Prompt, Unanswered
+from ...types import Answer, Prompt, Unanswered
 from ...utils.options import Group, Option, at_base
 from ...utils.other_code import place_of
 from ..base import ModelDefaults
@@ -178,13 +178,12 @@ class TorchNetwork(ModelDefaults):
             return Answer(tuple(likely))
         size = image_of(prompt, self.name).shape[:2]
         maps = _array(interpolate(output[None], size, mode="bilinear")[0])
-        return Answer(tuple(self._mask(maps, concept) for concept in prompt.concepts))
-
-    def _mask(self, maps: npt.NDArray[Any], concept: str) -> Mask:
-        places = self._classes.of(concept)
+        places = [self._classes.of(concept) for concept in prompt.concepts]
         if self._activation == "softmax":
-            return np.isin(maps.argmax(0), places)
-        return maps[places].max(0) >= (0.0 if self._activation == "sigmoid" else 0.5)
+            likeliest = maps.argmax(0)
+            return Answer(tuple(np.isin(likeliest, of) for of in places))
+        half = 0.0 if self._activation == "sigmoid" else 0.5
+        return Answer(tuple(maps[of].max(0) >= half for of in places))
 
 
 def torch_network(

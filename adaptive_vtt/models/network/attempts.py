@@ -20,7 +20,7 @@ class Reply:
     ``text``: its words as they came.
     """
 
-    said: tuple[Value, ...] | Unanswered
+    values: tuple[Value, ...] | Unanswered
     usage: Usage | None = None
     text: str = ""
 

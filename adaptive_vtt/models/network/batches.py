@@ -17,6 +17,7 @@ import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from io import BytesIO
 from typing import Annotated, Any, TypeVar
@@ -302,19 +303,17 @@ class OpenAIBatch(OpenAIProtocol):
         What is not listed yet may be a moment later, so it is looked for twice, and once more
         whenever the audit goes on.
         """
-        for look in range(1 if batch.lost else 2):
-            if look:
-                self._awaited(self._sleep(self._poll))
-            try:
+        with suppress(Trouble):
+            for look in range(1 if batch.lost else 2):
+                if look:
+                    self._awaited(self._sleep(self._poll))
                 name = self._again(
                     "looking for a batch",
                     lambda: self.find(batch.key, batch.at),
                     lambda trouble: trouble.kind == UNLISTED,
                 )
-            except Trouble:
-                return None
-            if name is not None:
-                return name
+                if name is not None:
+                    return name
         return None
 
     # -- what came of a batch --------------------------------------------------------------
@@ -508,7 +507,9 @@ class OpenAIBatch(OpenAIProtocol):
         if reply["id"] != batch or status not in (*_RUNNING, *_ENDED, "failed"):
             raise ValueError(f"expected batch {batch!r} and its status, got {str(status)[:40]!r}")
         if status == "failed":
-            return Job(True, refused=_why(reply.get("errors")))
+            errors = fields_of(reply.get("errors")).get("data")
+            first = fields_of(errors[0] if isinstance(errors, list) and errors else None)
+            return Job(True, refused=str(first.get("message", "no reason was given")))
         if status not in _ENDED:
             counts = fields_of(reply.get("request_counts"))
             return Job(False, sum(whole(counts.get(n)) or 0 for n in ("completed", "failed")))
@@ -563,13 +564,6 @@ def _may_have_arrived(trouble: Trouble) -> bool:
     """Return whether something may have been submitted."""
     refused = trouble.kind.startswith("http 4") and trouble.kind != "http 408"
     return not refused and trouble.kind != "unreachable"
-
-
-def _why(errors: Any) -> str:
-    """Why a batch was refused as a whole."""
-    listed = fields_of(errors).get("data")
-    first = listed[0] if isinstance(listed, list) and listed else None
-    return str(first.get("message")) if isinstance(first, dict) else "no reason was given"
 
 
 def _way(form: str, prompt: Prompt) -> str:

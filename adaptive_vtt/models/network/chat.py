@@ -156,7 +156,7 @@ class Chat(Paid):
         asked for and there is another way."""
         with reading(usage):
             got = received(choice, prompt, way, self.template, self._given.output)
-        reply = Reply(got.said, usage, got.text)
+        reply = Reply(got.values, usage, got.text)
         if in_words(prompt) or got.wanted is None:
             return reply
         if got.wanted:

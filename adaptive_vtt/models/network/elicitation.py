@@ -79,21 +79,21 @@ class Elicitation:
             without=self.without,
         )
 
-    def keep_to(self, found: WayFacts) -> None:
+    def keep_to(self, facts: WayFacts) -> None:
         """The way in which an audit that goes on was asked before. Raises InputError where that is
         none of these."""
-        self.without = found.without
-        if not found.yes_from:
+        self.without = facts.without
+        if not facts.yes_from:
             return
-        if found.yes_from not in self._names:
+        if facts.yes_from not in self._names:
             raise InputError(
                 f"model.yes_from: expected the way in which this audit was asked before, "
-                f"{kind(found.yes_from)!r}, got {kind(self._names[0])!r}; begin a new audit to ask "
+                f"{kind(facts.yes_from)!r}, got {kind(self._names[0])!r}; begin a new audit to ask "
                 "otherwise"
             )
-        self._left = list(self._names[self._names.index(found.yes_from) :])
-        self._instead = {w: why for w, why in found.instead.items() if w in self._names}
-        self.settled, self._partly = True, found.partly
+        self._left = list(self._names[self._names.index(facts.yes_from) :])
+        self._instead = {w: why for w, why in facts.instead.items() if w in self._names}
+        self.settled, self._partly = True, facts.partly
 
 
 def kind(way: str) -> str:

@@ -184,8 +184,8 @@ class InspectModel(Chat, Endpoint):
         if usage is None:
             return None
         cached = usage.input_tokens_cache_read, usage.input_tokens_cache_write
-        sent, said = usage.input_tokens, usage.output_tokens
-        return self.counted(sent, said, *cached) if sent or said or any(cached) else None
+        sent, answered = usage.input_tokens, usage.output_tokens
+        return self.counted(sent, answered, *cached) if sent or answered or any(cached) else None
 
 
 def messages(
@@ -208,8 +208,8 @@ def value_of(output: "ModelOutput", prompt: Prompt, template: Template) -> Value
     are any, or words."""
     way = WORDS if in_words(prompt) else "logprobs"
     longest = 0 if output.usage is None else output.usage.output_tokens
-    said = received(_choice(output), prompt, way, template, longest).said
-    return said[0] if isinstance(said, tuple) else said
+    values = received(_choice(output), prompt, way, template, longest).values
+    return values[0] if isinstance(values, tuple) else values
 
 
 def trouble_of(error: Exception) -> Trouble:

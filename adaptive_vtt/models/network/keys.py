@@ -40,10 +40,10 @@ class Key:
 def needing_no_key() -> Iterator[list[str]]:
     """Inside, models are made to plan with, and are asked nothing: a variable that is not set is
     noted in the list, and a word that is no key stands in its place."""
-    found: list[str] = []
-    before = _unset.set(found)
+    unset: list[str] = []
+    before = _unset.set(unset)
     try:
-        yield found
+        yield unset
     finally:
         _unset.reset(before)
 

@@ -252,9 +252,9 @@ class Gate:
         self._sending += 1
         sent, began = self._concurrency.sent(self._sending), self._clock()
         try:
-            found = await send()
+            reply = await send()
             self._concurrency.answered(self._clock() - began, sent)
-            return found
+            return reply
         except Trouble as trouble:
             if trouble.kind in CONGESTED:
                 self._concurrency.congested(sent)

@@ -120,7 +120,7 @@ class Paid(ModelDefaults):
         self.trusted = False
         self._counts = _Counts()
 
-    def counted(self, sent: object, said: object, *cached: object) -> Usage | None:
+    def counted(self, sent: object, answered: object, *cached: object) -> Usage | None:
         """The tokens that a server counts, whatever it gives for them; None where neither counts.
 
         ``cached``: tokens sent that it counts apart, absent ones 0. Where one side is not counted,
@@ -129,8 +129,8 @@ class Paid(ModelDefaults):
         """
         parts = (sent, *(count for count in cached if count is not None))
         inputs = [whole(count) for count in parts]
-        counts = None if None in inputs else sum(filter(None, inputs)), whole(said)
-        absurd = any(isinstance(c, int) and c > MAX_TOKENS for c in (*parts, said, *counts))
+        counts = None if None in inputs else sum(filter(None, inputs)), whole(answered)
+        absurd = any(isinstance(c, int) and c > MAX_TOKENS for c in (*parts, answered, *counts))
         if absurd and self._per_token:
             raise Trouble(
                 "token count",
@@ -199,9 +199,9 @@ class Paid(ModelDefaults):
         prices = self.prices
         if not (prices.known and prices.input):
             return None
-        sent, said = prices.input / prices.tokens, (prices.output or 0.0) / prices.tokens
+        sent, answered = prices.input / prices.tokens, (prices.output or 0.0) / prices.tokens
         return PriceGuess(
-            (prices.per_call or 0.0) + sent * tokens + said * reply * self._bound.output,
+            (prices.per_call or 0.0) + sent * tokens + answered * reply * self._bound.output,
             sent / pixels_per_token,
             sent / CHARACTERS_PER_TOKEN,
             MAX_PIXELS,
@@ -230,8 +230,8 @@ class Paid(ModelDefaults):
             )
 
     def _unforeseen(self, error: Exception) -> ModelError:
-        said = scrubbed(one_line(error), self._keys)
-        return ModelError(f"{self._who}: {type(error).__name__}: {said}")
+        words = scrubbed(one_line(error), self._keys)
+        return ModelError(f"{self._who}: {type(error).__name__}: {words}")
 
     def _cause(self, error: Exception) -> Exception | None:
         """The exception, to be shown below another, unless a key would be shown with it."""
@@ -239,12 +239,12 @@ class Paid(ModelDefaults):
 
     def _check(self, reply: Reply, prompt: Prompt) -> None:
         """Raises ValueError or ModelError for what is no answer to the prompt."""
-        if isinstance(reply.said, Unanswered):
+        if isinstance(reply.values, Unanswered):
             return
-        for value in reply.said:
+        for value in reply.values:
             if isinstance(value, float) and not math.isfinite(value):
                 raise ValueError(f"expected P(yes) between 0 and 1, got {value}")
-        check_answer(Answer(reply.said), prompt, self._who)
+        check_answer(Answer(reply.values), prompt, self._who)
 
     async def _in_time(self, doing: Any, *, billed: bool = False) -> Any:
         try:
@@ -260,10 +260,10 @@ class Paid(ModelDefaults):
         unconfirmed = reply.usage is None and self._per_token
         bill = spent + self._bill(reply.usage, unconfirmed=unconfirmed)
         text = kept(writable(scrubbed(reply.text, self._keys)))  # half a key would stay in it
-        if isinstance(reply.said, Unanswered):
-            reason = writable(scrubbed(reply.said.reason, self._keys))
+        if isinstance(reply.values, Unanswered):
+            reason = writable(scrubbed(reply.values.reason, self._keys))
             return Unanswered(reason, bill.cost, bill.unconfirmed, text)
-        values = tuple(self._without_keys(value) for value in reply.said)
+        values = tuple(self._without_keys(value) for value in reply.values)
         return Answer(values, bill.cost, bill.unconfirmed, text)
 
     def _without_keys(self, value: Value) -> Value:
@@ -318,8 +318,8 @@ class Paid(ModelDefaults):
         strange = trouble.then == "leave" and trouble.kind not in REPLIED and not self.trusted
         first = not self._answered and (strange or trouble.kind == "unreachable")
         if trouble.then == "stop" or first:
-            said = one_line(trouble).replace(f"{self._who}: ", "")
-            raise failed(spent)(f"{self._who}: {said}") from None
+            words = one_line(trouble).replace(f"{self._who}: ", "")
+            raise failed(spent)(f"{self._who}: {words}") from None
 
     @property
     def _who(self) -> str:

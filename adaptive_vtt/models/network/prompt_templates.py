@@ -135,7 +135,12 @@ class Template:
         examples = self._examples(prompt)
         title = self.title if len(asks) == 1 else self.numbered_title
         questions = [
-            "\n".join([title.format(number=k, text=ask.text), *_listed(ask)])
+            "\n".join(
+                [
+                    title.format(number=k, text=ask.text),
+                    *(["Options:", *_options(ask)] if ask.options else []),
+                ]
+            )
             for k, ask in enumerate(asks, start=1)
         ]
         if not self.layout:
@@ -233,10 +238,6 @@ def _has_words(prompt: Prompt, place: int) -> bool:
 def _options(ask: Ask) -> list[str]:
     pairs = zip(ascii_uppercase, ask.options, strict=False)
     return [f"{letter}. {option}" for letter, option in pairs]
-
-
-def _listed(ask: Ask) -> list[str]:
-    return ["Options:", *_options(ask)] if ask.options else []
 
 
 def _built_in() -> Iterator[tuple[str, Template]]:

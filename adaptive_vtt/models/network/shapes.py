@@ -39,7 +39,7 @@ class Received(NamedTuple):
     """What a reply says, and whether ``wanted``, what was asked for, is in it; None: the reply
     cannot tell, since it was refused, say, or cut. ``text``: its words as they came."""
 
-    said: tuple[Value, ...] | Unanswered
+    values: tuple[Value, ...] | Unanswered
     wanted: bool | None
     text: str
 
@@ -65,20 +65,20 @@ def received(
         return Received(FILTERED, None, words)
     if cut is None and not text.strip():
         return Received(unsaid(message), True if way == WORDS else None, words)
-    said, wanted = spoken(text, prompt, template, cut=cut), False
+    values, wanted = spoken(text, prompt, template, cut=cut), False
     if way == WORDS:
-        return Received(said, True, words)
+        return Received(values, True, words)
     if way in ALTERNATIVES:
         tokens = (choice.get("logprobs") or {}).get("content") or ()
         wanted = any(token.get("top_logprobs") for token in tokens)
         value = p_yes(tokens, prompt.concepts[0])
-        begun = isinstance(said, tuple) and not isinstance(said[0], Unanswered)
-        said = said if value is None or not (cut is None or begun) else (value,)
+        begun = isinstance(values, tuple) and not isinstance(values[0], Unanswered)
+        values = values if value is None or not (cut is None or begun) else (value,)
     elif (stated := stated_in(text, names_in(prompt))) is not None:
-        said, wanted = stated, True
+        values, wanted = stated, True
     # a reply that is cut, empty or a refusal tells nothing about what the server can do
     silent = cut is not None or not text.strip() or declines(text)
-    return Received(said, wanted or (None if silent else False), words)
+    return Received(values, wanted or (None if silent else False), words)
 
 
 def cut_off(longest: int) -> Unanswered:

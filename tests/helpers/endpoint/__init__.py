@@ -1,6 +1,4 @@
-"""A model endpoint on loopback that knows the truth about the images it is asked about, and errs,
-delays and fails at rates that are set.
-"""
+"""A model endpoint on loopback that delays and fails at rates that are set."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,11 +33,11 @@ def demo_server(
     key: str | None = None,
     like: str = "openai",
 ) -> Iterator[DemoServer]:
-    """Serves ``fake``, or one that is never wrong about a dataset's images.
+    """Serves ``fake``, or one that recognises a dataset's concepts.
 
     ``like``: whose chat completions it serves, a name of ``DIALECTS``.
     """
     if isinstance(fake, Dataset):
-        fake = DemoModel(fake, error=0.0, worse=0.0)
+        fake = DemoModel(fake.concepts)
     with DemoServer(fake, behaviour, key=key, dialect=DIALECTS[like]) as server:
         yield server

@@ -12,7 +12,6 @@ from adaptive_vtt.utils.http_server import Call, HttpServer, Rejected, Request
 
 from .anthropic_api import Anthropic
 from .behaviour import Behaviour, Faults, Statistics
-from .conversation import MAX_PIXELS
 from .fake_models import FakeModel
 from .http import Api, Response, Route, Usage
 from .openai_api import Dialect, OpenAI, OpenAIBatches
@@ -26,8 +25,7 @@ class DemoServer(HttpServer):
 
     Speaks OpenAI's chat completions, and batches of them, and Anthropic's messages (/v1).
     ``dialect``: how chat completions differ from OpenAI's. With ``key``, all requests need it, as
-    "Authorization: Bearer KEY" or "X-Api-Key: KEY". Images above ``most_pixels`` get
-    413. Clients of OpenAI's API add "/v1" to ``url``.
+    "Authorization: Bearer KEY" or "X-Api-Key: KEY". Clients of OpenAI's API add "/v1" to ``url``.
     """
 
     def __init__(
@@ -39,7 +37,6 @@ class DemoServer(HttpServer):
         model: str = MODEL,
         key: str | None = None,
         most_bytes: int = 32 * 2**20,
-        most_pixels: int = MAX_PIXELS,
         patience: float = 5.0,
         idle: float = 60.0,
         dialect: Dialect | None = None,
@@ -48,11 +45,11 @@ class DemoServer(HttpServer):
         self.fake, self.behaviour, self.model = fake, behaviour or Behaviour(), model
         self.statistics = Statistics()
         self._key = key
-        self._openai = OpenAI(fake, model, most_pixels, dialect)
+        self._openai = OpenAI(fake, model, dialect)
         self._apis: tuple[Api, ...] = (
             self._openai,
             OpenAIBatches(self._openai, self._faults, self.statistics),
-            Anthropic(fake, model, most_pixels),
+            Anthropic(fake, model),
         )
         self._times: Counter[bytes] = Counter()
         self._at_once = 0
