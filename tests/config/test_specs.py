@@ -67,7 +67,8 @@ def audited(spec: Path, budget: int = 18) -> Path:
     out = spec.parent / "run"
     assert run("audit", str(spec), "--budget", str(budget), "--out", str(out), "--json") == 0
     assert run("verify", str(out)) == 0
-    assert run("export", str(out), "--failures", str(spec.parent / "failures")) == 0
+    failures = str(spec.parent / "failures")
+    assert run("export", str(out), "--failures", failures, "--run-code") == 0
     return out
 
 
@@ -180,7 +181,7 @@ def test_captions_spec_runs_on_a_served_captioner(tmp_path: Path) -> None:
     result = json.loads((out / "result.json").read_text())
     assert served == result["calls"] <= 40
     assert targets(out) == {
-        f"relation reic/{k}: label error" for k in ("crop", "stretch", "rotate")
+        f"relation reic/{k}: violation rate" for k in ("crop", "stretch", "rotate")
     }
     assert "Captions that break a rule" in (out / "report.html").read_text(encoding="utf-8")
 
@@ -212,7 +213,7 @@ def test_medvqa_spec_runs_on_a_served_model(tmp_path: Path) -> None:
     write_text(folder / "gt.json", json.dumps(entries))
     with demo_server(DemoModel(())) as server:
         out = audited(copied("medvqa.toml", tmp_path, **served_at(server)))
-    assert "relation medtest/text: label error" in targets(out)
+    assert "relation medtest/text: error rate" in targets(out)
     failures = pd.read_csv(tmp_path / "failures" / "failures.csv")
     assert set(failures["asked"]) == {"How many polyps does the image show?"}
     assert set(failures["right"]) <= {"one", "two"}

@@ -97,7 +97,7 @@ class Chat(Paid):
         ] = 4096,
         **paid: Any,
     ) -> None:
-        check_known("way", yes_from, ["auto", *map(kind, self.ways)], "model.yes_from")
+        check_known("value", yes_from, ["auto", *map(kind, self.ways)], "model.yes_from")
         if answers == "all" and yes_from == "logprobs":
             raise InputError(
                 "model.yes_from: 'logprobs' needs one question per call, answers = 'one'"
