@@ -108,8 +108,8 @@ GREY, LABELS = np.zeros((3, 28, 28), np.uint8), np.zeros((3, 1), np.uint8)
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"x": GREY, "y": LABELS}, r"expected the arrays test_images, test_labels, found x, y"),
-        ({"test_images": GREY}, r"expected the arrays test_images, test_labels, found test_images"),
+        ({"x": GREY, "y": LABELS}, r"expected the array test_images, found x, y"),
+        ({"test_images": GREY}, r"expected the array test_labels, found test_images"),
         (
             {"test_images": GREY[0], "test_labels": LABELS},
             r"expected test_images of shape \(N, S, S\) and uint8 for octmnist, got \(28, 28\)",
@@ -144,7 +144,7 @@ def test_npz_that_is_not_the_set_is_named(
 
 def test_file_that_is_no_npz_is_named(tmp_path: Path) -> None:
     (tmp_path / "octmnist.npz").write_bytes(b"PK no")
-    with pytest.raises(InputError, match=r"octmnist\.npz: cannot read an \.npz file: .*not a zip"):
+    with pytest.raises(InputError, match=r"octmnist\.npz: cannot read array .*not a zip"):
         datasets.from_medmnist(tmp_path / "octmnist.npz")
 
 

@@ -10,7 +10,6 @@ import math
 import struct
 import zipfile
 import zlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -53,7 +52,8 @@ class NpzArray:
         except InputError:
             raise
         except _UNREADABLE as error:
-            raise InputError(f"{path}: cannot read array {key!r}: {one_line(error)}") from None
+            why = why_unread(path, error) if isinstance(error, OSError) else one_line(error)
+            raise InputError(f"{path}: cannot read array {key!r}: {why}") from None
 
     def __len__(self) -> int:
         return self.shape[0] if self.shape else 0
@@ -82,16 +82,14 @@ class NpzArray:
     def _read_header(self) -> None:
         with zipfile.ZipFile(self.path) as archive:
             name = f"{self.key}.npy"
-            if name not in archive.namelist():
-                raise missing(self.path, [self.key], archive)
+            if name not in (names := archive.namelist()):
+                there = ", ".join(sorted(each.removesuffix(".npy") for each in names)) or "none"
+                raise InputError(f"{self.path}: expected the array {self.key}, found {there}")
             info = archive.getinfo(name)
             with archive.open(info) as member:
-                version = np.lib.format.read_magic(member)
-                read = (
-                    np.lib.format.read_array_header_1_0
-                    if version == (1, 0)
-                    else np.lib.format.read_array_header_2_0
-                )
+                first = np.lib.format.read_magic(member) == (1, 0)
+                kind = np.lib.format
+                read = kind.read_array_header_1_0 if first else kind.read_array_header_2_0
                 self.shape, fortran, self.dtype = read(member)
                 header = member.tell()
         if self.dtype.hasobject:
@@ -120,24 +118,6 @@ class NpzArray:
                 f"{self.path}: array {self.key!r}: expected {size} bytes, as its shape "
                 f"{self.shape} and type {self.dtype} say, got {info.file_size - header}"
             )
-
-
-def missing(path: Path, expected: Sequence[str], archive: zipfile.ZipFile) -> InputError:
-    """The error for an .npz without the ``expected`` arrays, naming those it has."""
-    found = sorted(name.removesuffix(".npy") for name in archive.namelist())
-    return InputError(
-        f"{path}: expected the arrays {', '.join(expected)}, found {', '.join(found) or 'none'}"
-    )
-
-
-def require(path: Path, keys: Sequence[str]) -> None:
-    """Raises InputError where ``path`` is no .npz file with all of ``keys``."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            if not {f"{key}.npy" for key in keys} <= set(archive.namelist()):
-                raise missing(path, keys, archive)
-    except (OSError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path}: cannot read an .npz file: {why_unread(path, error)}") from None
 
 
 def _content_start(path: Path, info: zipfile.ZipInfo) -> int:
@@ -211,7 +191,6 @@ def from_medmnist(
     check_known("split", split, SPLITS, "medmnist")
     check_known("value of classes", classes, ("all", "own"), "medmnist")
     facts = medmnist_sets()[name]
-    require(file, [f"{split}_images", f"{split}_labels"])
     images = NpzArray(file, f"{split}_images", most_bytes)
     _check_images(images, facts, size)
     labels = _labels(NpzArray(file, f"{split}_labels", most_bytes), len(images), facts)

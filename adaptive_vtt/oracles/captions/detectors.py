@@ -1,15 +1,11 @@
 """Object detectors in ONNX files, and datasets with the boxes that a detector finds.
 
-The outputs of a network are read in three layouts.
+The output of a network is read in two layouts; other networks are a detector of one's own.
 
 "yolo": one output of numbers in pixels of the network's input, which holds the picture with its
 proportions kept, on grey (a letterbox). 1 x (4 + C) x N (centre x, centre y, width, height, and C
 class scores, as of YOLOv8), or 1 x N x (5 + C) (the score that there is anything comes before the
 class scores, as of YOLOv5). The number of labels C tells them apart.
-
-"ssd": outputs of boxes, class numbers and scores. Boxes 1 x N x 4 are top, left, bottom, right as
-shares of the picture (TensorFlow's object detection exports); boxes N x 4 are left, top, right,
-bottom in pixels of the network's input (torchvision's).
 
 "fastestdet": one output 1 x (5 + C) x H x W about a grid of H x W cells laid over the picture: the
 score that there is anything, where the middle is (by tanh, cells to the right of the cell's
@@ -122,8 +118,6 @@ Size = tuple[int, int]
 GREY = 114
 """Grey level (0..255) of the border around the picture in a letterbox, as YOLO networks were
 trained with."""
-ROLES = {"boxes": ("box",), "classes": ("class", "label"), "scores": ("score",)}
-"""The outputs of the SSD layout, and what their names hold."""
 
 
 class Found(NamedTuple):
@@ -197,41 +191,8 @@ def fastestdet(
     )
 
 
-def ssd(outputs: Sequence[Array], labels: int, size: Size, picture: Size, where: str) -> Found:
-    """The candidates of a picture that was drawn out to ``size``.
-
-    Raises InputError for outputs of the wrong shape.
-    """
-    boxes, classes, scores = (np.asarray(output, float) for output in outputs)
-    fits = boxes.ndim in (2, 3) and boxes.shape[-1] == 4 and boxes.shape[:-2] in ((), (1,))
-    if not fits or not classes.shape == scores.shape == boxes.shape[:-1]:
-        raise InputError(
-            f"{where}: expected boxes, classes and scores of shape (1, N, 4), (1, N), (1, N) or "
-            f"(N, 4), (N,), (N,), got {boxes.shape}, {classes.shape}, {scores.shape}"
-        )
-    height, width = picture
-    if boxes.ndim == 3:  # shares, from the top
-        edges = boxes[0][:, [1, 0, 3, 2]] * [width, height, width, height]
-    else:
-        across, down = width / size[1], height / size[0]
-        edges = boxes * [across, down, across, down]
-    return Found(edges, classes.ravel().astype(np.int64), scores.ravel())
-
-
-READERS = {"yolo": yolo, "fastestdet": fastestdet, "ssd": ssd}
-"""What reads the outputs of each layout."""
-
-
-def roles(outputs: Sequence[str], where: str) -> list[str]:
-    """Which outputs hold boxes, classes and scores: by name, else the first three in order."""
-    if len(outputs) < len(ROLES):
-        raise InputError(f"{where}: expected outputs {', '.join(ROLES)}, got {', '.join(outputs)}")
-    # TensorFlow's exports also give raw boxes, and scores of all classes
-    plain = [name for name in outputs if "raw" not in name and "multi" not in name]
-    named = [[n for n in plain if any(w in n.lower() for w in words)] for words in ROLES.values()]
-    if all(len(names) == 1 for names in named):
-        return [names[0] for names in named]
-    return list(outputs[: len(ROLES)])
+READERS = {"yolo": yolo, "fastestdet": fastestdet}
+"""What reads the output of each layout."""
 
 
 def _placed(picture: Sequence[int], size: Size) -> tuple[float, int, int]:
@@ -244,26 +205,31 @@ def _placed(picture: Sequence[int], size: Size) -> tuple[float, int, int]:
 # -- detectors -------------------------------------------------------------------------------------
 
 
-Layout = Literal["auto", "yolo", "ssd", "fastestdet"]
+Layout = Literal["auto", "yolo", "fastestdet"]
 
 SIDES = {"yolo": 640, "fastestdet": 352}
-"""The side of a network's input where its file leaves it free, by layout; for the third
-layout that of the picture."""
+"""The side of a network's input where its file leaves it free, by layout."""
 
 
 class OnnxDetector:
-    """A ``Detector`` from an ONNX file with one image input.
+    """A ``Detector`` from an ONNX file with one image input. Needs the extra ``onnx``.
 
-    ``labels``: what class 0, 1 ... of the network is, as a list or as a text file with one per
-    line; where class numbers start at 1 (most SSD networks), the first is the background.
-    ``layout``: see above; "auto" takes a single output for FastestDet's where it has
-    four axes, else for YOLO's. Boxes with a score below ``threshold`` are dropped, and of two
-    boxes with the same label whose intersection over union is above ``overlap`` the less sure one
-    (both in (0, 1]; REIC names neither). ``size``: height and width of the input, or one number
-    for both; default the file's, and where it has none, 640 (YOLO), 352 (FastestDet) or the
-    picture's own. ``mean``, ``std``: see `Preprocessing`; ``providers``: where it runs, in order
-    of preference (default: the CPU). Needs onnxruntime (the extra ``onnx``). Raises InputError
-    for what does not fit.
+    Args:
+        path: the file.
+        labels: what class 0, 1 ... of the network is, as a list or as a text file with one per
+            line.
+        layout: see above; "auto" takes the output for FastestDet's where it has four axes, else
+            for YOLO's.
+        threshold: boxes with a lower score are dropped.
+        overlap: of two boxes with the same label whose intersection over union is larger, the
+            less sure one is dropped; both are in (0, 1], REIC names neither.
+        size: height and width of the input, or one number for both; default the file's, and where
+            it has none, 640 (YOLO) or 352 (FastestDet).
+        mean, std: see `Preprocessing`.
+        providers: where it runs, in order of preference (default: the CPU).
+
+    Raises:
+        InputError: for what does not fit.
     """
 
     def __init__(
@@ -295,19 +261,15 @@ class OnnxDetector:
         self.labels = _labels(labels)
         self.threshold, self.overlap = threshold, overlap
         self._session = session(Path(path), providers or ("CPUExecutionProvider",), "detector")
-        there = self._session.get_outputs()
-        outputs = [output.name for output in there]
-        if layout == "auto":
-            grid = len(there[0].shape) == 4
-            layout = "ssd" if len(there) > 1 else "fastestdet" if grid else "yolo"
-        self.layout = layout
-        self._outputs = roles(outputs, self._where) if layout == "ssd" else outputs[:1]
+        output = self._session.get_outputs()[0]
+        guessed = "fastestdet" if len(output.shape) == 4 else "yolo"
+        self.layout = guessed if layout == "auto" else layout
+        self._outputs = [output.name]
         self._preprocessing = Preprocessing(tuple(mean), tuple(std))
         self._take_input((size, size) if isinstance(size, int) else size)
         height, width = self._shape.height, self._shape.width
-        if layout != "ssd" or (height and width):
-            # a black picture shows what does not fit before an audit begins
-            self.detect(np.zeros((height or 32, width or 32, 3), np.uint8))
+        # a black picture shows what does not fit before an audit begins
+        self.detect(np.zeros((height or 32, width or 32, 3), np.uint8))
         options = (self.labels, self.layout, threshold, overlap, self._shape, self._preprocessing)
         content = hashlib.blake2b(Path(path).read_bytes(), digest_size=12).hexdigest()
         self.fingerprint = f"ONNX detector {content} {options!r}"
@@ -323,8 +285,6 @@ class OnnxDetector:
         return self._kept(found._replace(edges=found.edges.clip(0, [width, height] * 2)))
 
     def _canvas(self, image: Image) -> Image:
-        if self.layout == "ssd":
-            return fitted(image, self._shape)
         side = SIDES[self.layout]
         size = self._shape.height or side, self._shape.width or side
         if self.layout == "yolo":
@@ -334,8 +294,7 @@ class OnnxDetector:
 
     def _take_input(self, size: tuple[int, int] | None) -> None:
         self._input, self._dtype, sides = image_input(self._session, self._where)
-        self._bare = len(sides) == 3  # torchvision's take an image, not a batch
-        shape = InputShape.of([1] * self._bare + sides, self._where)
+        shape = InputShape.of(sides, self._where)
         if shape.batch not in (None, 1):
             raise InputError(f"{self._where}: expected an input of one image, got {shape.batch}")
         height, width = size or (shape.height, shape.width)
@@ -353,12 +312,11 @@ class OnnxDetector:
             InputShape(1, self._shape.channels, None, None, self._shape.channels_first),
             dtype=self._dtype,
         )
-        tensor = tensor if self._bare else tensor[None]
         try:
-            return self._session.run(self._outputs, {self._input: tensor})
+            return self._session.run(self._outputs, {self._input: tensor[None]})
         except Exception as error:  # onnxruntime's errors have no base of their own
             raise InputError(
-                f"{self._where}: cannot run on an input of shape {tensor.shape}: "
+                f"{self._where}: cannot run on an input of shape {(1, *tensor.shape)}: "
                 f"{one_line(error)[:200]}"
             ) from None
 
