@@ -60,6 +60,7 @@ def test_run_lengths_as_text(size: tuple[int, int], counts: str) -> None:
     assert np.array_equal(mask({"size": list(size), "counts": counts}, *size), expected)
 
 
+@settings(max_examples=40)
 @given(drawn=arrays(np.bool_, st.tuples(st.integers(1, 9), st.integers(1, 9))))
 def test_run_lengths_as_numbers(drawn: Any) -> None:
     flat = drawn.T.ravel()
@@ -259,7 +260,7 @@ IMAGES = arrays(
 
 
 @given(image=IMAGES, most=st.integers(1, 5))
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_regions_keep_to_their_limits_for_any_image(image: Image, most: int) -> None:
     before = image.copy()
     regions = Regions(most=most, smallest=0.05, largest=0.4, overlap=0.3)

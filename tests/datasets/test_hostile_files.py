@@ -156,6 +156,7 @@ def test_a_folder_that_is_a_link_itself_is_its_own_inside(folder: Path) -> None:
 CELLS = st.text(st.sampled_from("=+-@\t\r'a1.e\" ,"), max_size=8)
 
 
+@settings(max_examples=40)
 @given(CELLS)
 def test_no_text_is_written_as_a_formula_and_all_come_back(cell: str) -> None:
     written = inert(cell)
@@ -222,11 +223,10 @@ def test_a_bomb_takes_no_memory(tmp_path: Path) -> None:
 # -- wide tables ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("rows", [1, 300])
-def test_a_table_of_100_000_columns_is_refused_at_once(rows: int, tmp_path: Path) -> None:
+def test_a_table_of_100_000_columns_is_refused_at_once(tmp_path: Path) -> None:
     path = tmp_path / "wide.csv"
     names = ",".join(["id", *(f"c{k}" for k in range(99_999))])
-    path.write_text(f"{names}\n" + ("a" + ",1" * 99_999 + "\n") * rows)
+    path.write_text(f"{names}\n" + ("a" + ",1" * 99_999 + "\n") * 99)
     began = time.process_time()
     with pytest.raises(InputError, match=r"wide\.csv: expected at most 10000 columns, got 100000"):
         read_table(path)
@@ -295,6 +295,7 @@ def test_any_json_is_an_answer_or_a_journal_error(said: Any) -> None:
         from_json(said)
 
 
+@settings(max_examples=40)
 @given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 9))
 def test_masks_come_back_as_they_were(height: int, width: int, seed: int) -> None:
     mask = np.random.default_rng(seed).random((height, width)) < 0.5

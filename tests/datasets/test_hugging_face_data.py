@@ -38,12 +38,6 @@ def test_a_class_per_row_becomes_a_column_per_class() -> None:
     assert words.fillna(9).to_numpy().tolist() == [[0, 1], [9, 9], [1, 0]]
 
 
-def test_several_classes_per_row_become_columns() -> None:
-    table = class_table([[1], [0, 1], [], None], ["x", "y"])
-    assert table.fillna(9).to_numpy().tolist() == [[0, 1], [1, 1], [0, 0], [9, 9]]
-    assert class_table([["b"], ["a"]], None).to_numpy().tolist() == [[0, 1], [1, 0]]
-
-
 @pytest.mark.parametrize("on_disk", [False, True])
 def test_images_and_classes_are_read(on_disk: bool, tmp_path: Path) -> None:
     made = animals()

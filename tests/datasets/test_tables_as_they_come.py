@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adaptive_vtt.datasets import UNKNOWN, as_dataset, read_table, recognised
@@ -62,6 +62,7 @@ def test_the_header_and_the_rows_tell_the_delimiter(
 CELLS = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=9)
 
 
+@settings(max_examples=40)
 @given(
     st.lists(st.lists(CELLS, min_size=3, max_size=3), min_size=2, max_size=6),
     st.sampled_from(",;\t|"),

@@ -1,13 +1,11 @@
 """How questions are worded, and whether the size of a box tells which one is right."""
 
-import re
 from collections import Counter
 from string import Formatter
 
 import numpy as np
 
 from adaptive_vtt.datasets.vqa.marked import distractors
-from adaptive_vtt.datasets.vqa.taxonomy import granularity
 from adaptive_vtt.datasets.vqa.wordings import WORDS
 
 
@@ -16,14 +14,6 @@ def test_there_are_five_to_eight_ways_to_ask_each() -> None:
         assert 5 <= len({*ways}) == len(ways) <= 8, kind
         fields = [{name for _, name, _, _ in Formatter().parse(way) if name} for way in ways]
         assert all(each == fields[0] for each in fields), kind
-
-
-def test_words_about_several_regions_tell_boxes_from_outlines() -> None:
-    task = ("Region Recognition", "Multi-region Recognition")
-    for way in WORDS["multi"]:
-        for mark, level in (("box", "multi-box"), ("outline", "multi-contour")):
-            assert granularity(*task, way.format(colour="green", mark=mark)) == level
-            assert re.search(r"\bgreen\b", way.format(colour="green", mark=mark))
 
 
 def test_the_size_of_a_box_does_not_tell_that_it_is_right() -> None:

@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adaptive_vtt.errors import InputError
@@ -82,6 +82,7 @@ def test_the_golden_replies_are_read_or_left_open() -> None:
     assert missed == [("The absence of ulceration suggests a polyp.", "-", "B")]  # 31 before
 
 
+@settings(max_examples=40)
 @given(st.text(alphabet="ABCD no,not is.ulcerpolyp\n", max_size=80))
 def test_striking_out_never_brings_up_another_option(reply: str) -> None:
     left = without_denied(reply, FOUR)

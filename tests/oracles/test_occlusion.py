@@ -38,7 +38,7 @@ every_version = pytest.mark.parametrize("version", VERSIONS)
 
 @every_version
 @given(image=IMAGES, box=BOXES)
-@settings(max_examples=60)
+@settings(max_examples=25)
 def test_only_what_is_in_the_box_changes(version: str, image: Image, box: Box) -> None:
     before = image.copy()
     covered = occluded(image, box, version)
@@ -112,6 +112,7 @@ def within(inner: Box, outer: Box) -> bool:
     )
 
 
+@settings(max_examples=40)
 @given(corners=st.lists(st.tuples(*[st.integers(0, 3)] * 4), max_size=7))
 def test_innermost_boxes_hold_no_other_and_every_box_holds_one(corners: Any) -> None:
     boxes = [Box(str(k), x, y, x + w + 1, y + h + 1) for k, (x, y, w, h) in enumerate(corners)]

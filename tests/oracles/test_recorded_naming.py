@@ -1,6 +1,7 @@
 """REIC's follow-ups by captions that were recorded beforehand: fixed before anything is asked."""
 
 import json
+import shutil
 from pathlib import Path
 from random import Random
 
@@ -115,25 +116,26 @@ def captions(images):
 """
 
 
-@pytest.fixture
-def folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A specification, and the captions that its [space] names, recorded."""
-    (tmp_path / "SPEC.toml").write_text(SPEC)
-    (tmp_path / "model.py").write_text(MODEL)
-    plain = tmp_path / "plain"
-    assert (
-        run("export", "--questions", str(tmp_path / "SPEC.toml"), "--sources", "--out", str(plain))
-        == 0
-    )
-    said = " ".join(capsys.readouterr().out.split())
-    assert "4 pictures" in said
-    assert "name it as space.captions" in said
+    top = tmp_path_factory.mktemp("captions")
+    (top / "SPEC.toml").write_text(SPEC)
+    (top / "model.py").write_text(MODEL)
+    plain = top / "plain"
+    spec = str(top / "SPEC.toml")
+    assert run("export", "--questions", spec, "--sources", "--out", str(plain)) == 0
     table = pd.read_csv(plain / "answers.csv", dtype=str)
     assert set(table["relation"]) == {"identity"}
     images = [cv2.imread(str(plain / "images" / name))[:, :, ::-1] for name in table["file"]]
     table["caption"] = [faulty(seed=2).caption(np.ascontiguousarray(image)) for image in images]
     table.to_csv(plain / "answers.csv", index=False)
-    return tmp_path
+    return top
+
+
+@pytest.fixture
+def folder(exported: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(exported, tmp_path / "captions"))
 
 
 @pytest.mark.slow
