@@ -255,7 +255,8 @@ class CertifiedStop:
             self.result = audit.result()
             if self._out is not None:
                 self.result.save(self._out)
-            return {"intervals": audit.interval_rows(), "stopped": audit.stopped}
+            rows = [status.row() for status in audit.statuses()]
+            return {"intervals": rows or None, "stopped": audit.stopped}
 
 
 # -- tasks and their samples -----------------------------------------------------------------------

@@ -1,15 +1,16 @@
 """When an audit ends. Rules combine: ``a | b`` ends at the first, ``a & b`` at the last."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Annotated, ClassVar, Literal, NamedTuple, Protocol
 
 import numpy as np
 
+from .certify.status import TargetStatus
 from .errors import InputError, check_known
-from .types import Bools, EndedBy, Floats
+from .types import EndedBy, Floats
 from .utils.figures import USD, money
 from .utils.options import Option
 
@@ -35,46 +36,30 @@ class State:
 
     ``calls`` drawn so far, ``questions`` judged so far, seconds ``elapsed``, and
     ``uncertainty`` C x 2: u- and u+ of each concept as shares of their value before any
-    question, NaN on a side where nothing is left to ask. ``lower`` and ``upper`` (K,):
-    every target's interval, None in audits that do not certify. ``next_calls``: the most
-    calls that the next question may take, 2 where its source image may have to be asked
-    about, too. ``cost`` is what was spent, ``reserved`` what calls on their way and the next
-    question may cost at most, ``lost`` of it calls that were sent and never came back, each at all
-    of the ``attempts`` that one may take, and ``waiting`` of it calls that were drawn and may
-    still come back. ``emptied`` (K,): whether nothing was left of a target's
-    interval; ``invalidated`` (K,): whether that, or its draws disagree with it; ``abandoned``
-    (K,): emptied ones of which nothing more is asked while the audit goes on for others
-    (``Certifier.abandoned``).
-    ``hard``: how many answers there were, where all were 0 or 1, else 0; ``lowest``: below which
-    relative uncertainty no side can fall by such answers. ``limit``: what targets are decided
-    against, None in audits that decide nothing; ``above`` and ``below`` (K,): which are decided to
-    lie above it, and which at most at it. ``compared`` (K,): which differences of two models are
-    decided, None where none are asked for; ``differences``: (K,) each, R_A - R_B of two models at
-    least and at most.
+    question, NaN on a side where nothing is left to ask. ``targets``: where every target stands,
+    none in audits that do not certify. ``next_calls``: the most calls that the next question may
+    take, 2 where its source image may have to be asked about, too. ``cost`` is what was spent,
+    ``reserved`` what calls on their way and the next question may cost at most, ``lost`` of it
+    calls that were sent and never came back, each at all of the ``attempts`` that one may take,
+    and ``waiting`` of it calls that were drawn and may still come back. ``hard``: how many answers
+    there were, where all were 0 or 1, else 0; ``lowest``: below which relative uncertainty no side
+    can fall by such answers. ``limit``: what bets decide targets against, None where none do.
     """
 
     calls: int
     questions: int
     elapsed: float
     uncertainty: Floats
-    lower: Floats | None = None
-    upper: Floats | None = None
+    targets: tuple[TargetStatus, ...] = ()
     next_calls: int = 1
     cost: float = 0.0
     reserved: float = 0.0
     lost: float = 0.0
     waiting: float = 0.0
     attempts: int = 1
-    emptied: Bools | None = None
-    invalidated: Bools | None = None
-    abandoned: Bools | None = None
     hard: int = 0
     lowest: float = 0.0
     limit: float | None = None
-    above: Bools | None = None
-    below: Bools | None = None
-    compared: Bools | None = None
-    differences: tuple[Floats, Floats] | None = None
 
     @property
     def widest(self) -> float:
@@ -265,13 +250,12 @@ class Certified(Combinable):
         check_half_width(self.half_width, "stop: half_width")
 
     def reached(self, state: State) -> str | None:
-        if state.lower is None or state.upper is None:
+        if _is_open(state, [t.half_width <= self.half_width for t in state.targets]):
             return None
-        wide = (state.upper - state.lower) / 2 > self.half_width
-        if _left(state, wide):
-            return None
-        told = f"certified to +-{self.half_width:g}"
-        return _but_for_abandoned(state, told) or f"all {len(state.lower)} targets are {told}"
+        certified = f"certified to +-{self.half_width:g}"
+        return _but_for_abandoned(state, certified) or (
+            f"all {len(state.targets)} targets are {certified}"
+        )
 
     def __str__(self) -> str:
         return f"every target within +-{self.half_width:g}"
@@ -288,16 +272,19 @@ class Decided(Combinable):
     at_most: float
 
     def reached(self, state: State) -> str | None:
-        if state.lower is None or state.upper is None:
+        sides = [self._side(state, target) for target in state.targets]
+        if _is_open(state, [side != "open" for side in sides]):
             return None
-        above, below = state.lower > self.at_most, state.upper <= self.at_most
-        if state.limit == self.at_most and state.above is not None and state.below is not None:
-            above, below = state.above, state.below
-        if _left(state, ~(above | below)):
-            return None
+        count = sides.count("above")
         return _but_for_abandoned(state, f"decided against {self.at_most:g}") or (
-            f"every target is decided: {int(above.sum())} of {len(above)} above {self.at_most:g}"
+            f"every target is decided: {count} of {len(sides)} above {self.at_most:g}"
         )
+
+    def _side(self, state: State, target: TargetStatus) -> str | None:
+        if state.limit == self.at_most:
+            return target.decided
+        below = "below" if target.upper <= self.at_most else "open"
+        return "above" if target.lower > self.at_most else below
 
     def __str__(self) -> str:
         return f"every target on one side of {self.at_most:g}"
@@ -311,11 +298,11 @@ class Compared(Combinable):
     at_least: float | None = None
 
     def reached(self, state: State) -> str | None:
-        if state.compared is None or _left(state, ~state.compared):
+        if _is_open(state, [t.decision not in (None, "open") for t in state.targets]):
             return None
-        if told := _but_for_abandoned(state, "decided"):
-            return told
-        count = len(state.compared)
+        if reason := _but_for_abandoned(state, "decided"):
+            return reason
+        count = len(state.targets)
         if self.at_least is not None:
             return "the claim is decided" if count == 1 else f"all {count} claims are decided"
         return "the difference is decided" if count == 1 else f"all {count} differences are decided"
@@ -343,25 +330,21 @@ class WallClock(Combinable):
         return f"{self.seconds:g} seconds"
 
 
-def _left(state: State, open_: Bools) -> bool:
-    """Whether a target is ``open_`` (K,), or its draws and interval disagree, so that it may not be
-    called certified yet; abandoned ones apart."""
-    left = open_ if state.invalidated is None else open_ | state.invalidated
-    return bool((left if state.abandoned is None else left & ~state.abandoned).any())
+def _is_open(state: State, done: Sequence[bool]) -> bool:
+    """Return whether nothing is certified, or a target is not ``done``, or its draws and interval
+    disagree, so that it may not be called certified yet; abandoned ones apart."""
+    both = zip(state.targets, done, strict=True)
+    left = (t.invalidated or not there for t, there in both if not t.abandoned)
+    return not state.targets or any(left)
 
 
-def _abandoned(state: State) -> int:
-    return 0 if state.abandoned is None else int(state.abandoned.sum())
-
-
-def _but_for_abandoned(state: State, told: str) -> str | None:
-    """How many targets are ``told`` to be something, and how many abandoned; None without any."""
-    lost = _abandoned(state)
-    if not lost or state.abandoned is None:
+def _but_for_abandoned(state: State, done: str) -> str | None:
+    """How many targets are ``done``, and how many abandoned; None without any."""
+    count, lost = len(state.targets), sum(target.abandoned for target in state.targets)
+    if not lost:
         return None
     others = "other is" if lost == 1 else f"other {lost} are"
-    count = len(state.abandoned)
-    return f"{count - lost} of {count} targets are {told}, and the {others} invalidated"
+    return f"{count - lost} of {count} targets are {done}, and the {others} invalidated"
 
 
 def all_invalidated(state: State) -> str | None:
@@ -373,8 +356,9 @@ def all_invalidated(state: State) -> str | None:
     certified any more. Where each interval holds by itself, chance empties some of many: such
     targets are abandoned, and the audit goes on until nothing is left of any.
     """
-    count = 0 if state.emptied is None else int(state.emptied.sum())
-    if not count or (state.abandoned is not None and 0 < _abandoned(state) < len(state.abandoned)):
+    count = sum(target.emptied for target in state.targets)
+    abandoned = sum(target.abandoned for target in state.targets)
+    if not count or 0 < abandoned < len(state.targets):
         return None
     targets = "one target" if count == 1 else f"{count} targets"
     return f"the model's answers changed during the audit: nothing is left for {targets}"

@@ -15,6 +15,7 @@ from statistics import median
 from typing import Any, TypeVar
 
 import cv2
+import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 import torch
@@ -163,9 +164,8 @@ class Watch:
         self.truth, self.held = truth, True
 
     def __call__(self, step: Progress) -> None:
-        lower, upper = step.state.lower, step.state.upper
-        assert lower is not None
-        assert upper is not None
+        lower = np.array([target.lower for target in step.state.targets])
+        upper = np.array([target.upper for target in step.state.targets])
         inside = (lower <= self.truth + ROUNDING) & (self.truth <= upper + ROUNDING)
         self.held &= bool(inside.all())
 

@@ -23,13 +23,13 @@ ROOMS = (
     "models",
     "oracles",
     "surrogates",
-    # 2: the questions, and when to end
+    # 2: the questions
     "space",
     "pool",
     "cohort",
-    "stopping",
-    # 3: what intervals hold, and what to ask
+    # 3: what intervals hold, when to end, and what to ask
     "certify",
+    "stopping",
     "strategies",
     # 4: the loop
     "engine",

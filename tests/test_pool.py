@@ -100,7 +100,7 @@ def test_groups_are_targets_and_their_sizes_are_exact() -> None:
         "site Basel: mean loss": sizes["Basel"],
         "site Bern: mean loss": sizes["Bern"],
     }
-    assert [i.target for i in verify(audit.journal)] == [*table.index]
+    assert [i.name for i in verify(audit.journal)] == [*table.index]
 
 
 def test_everything_asked_is_known_exactly() -> None:
@@ -120,7 +120,7 @@ def test_the_order_in_which_answers_come_changes_nothing() -> None:
     while calls := other.ask(5):
         for call in calls:
             other.tell(call.number, losses[call.item])
-    assert one.interval_rows() == other.interval_rows()
+    assert one.statuses() == other.statuses()
 
 
 def test_an_item_nobody_could_look_at_counts_as_lost() -> None:
@@ -336,7 +336,7 @@ def test_a_space_is_told_by_hand_as_a_model_would_answer() -> None:
         by_hand.tell(calls[0], {"c1": 0.9, "c0": 0.2})
     while calls := by_name.ask():
         by_name.tell(calls[0], Answer((0.2, 0.9)))
-    assert by_hand.interval_rows() == by_name.interval_rows()
+    assert by_hand.statuses() == by_name.statuses()
     assert len(by_hand.journal.calls()) == 6
     audit = Audit(space, **options)
     (call,) = audit.ask()
@@ -376,9 +376,9 @@ def test_intervals_hold_as_often_as_is_said() -> None:
 def test_a_journal_of_a_pool_is_read_by_who_has_no_pool(tmp_path: Path) -> None:
     with Audit(Pool(30), half_width=0.3, journal=tmp_path / "journal.db", seed=0) as audit:
         told(audit, np.zeros(30))
-        rows = audit.interval_rows()
+        rows = audit.statuses()
     with closing(SQLiteJournal(tmp_path / "journal.db")) as journal:
-        assert [i.upper for i in verify(journal)] == [r["upper"] for r in rows or []]
+        assert [s.upper for s in verify(journal)] == [s.upper for s in rows]
 
 
 # -- from a table, and without a line of Python -----------------------------------------------

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.certify.status import TargetStatus
 from adaptive_vtt.errors import InputError
+from adaptive_vtt.families import Overall
 from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.stopping import (
     AllOf,
@@ -202,10 +204,14 @@ def test_a_cap_names_what_money_is_held_back_for(beside: dict[str, Any], told: s
 
 def test_an_abandoned_target_does_not_keep_a_comparison_going():
     """No decision will ever come of it, so that all was asked, or all the budget spent."""
-    some = np.array([True, False, True])
-    now = State(9, 9, 1.0, np.ones((1, 2)), compared=some, invalidated=~some, abandoned=~some)
+    better = TargetStatus(id=Overall(), estimate=0.4, lower=0.3, upper=0.45, decision="better")
+    open_ = replace(better, decision="open")
+
+    def reason(*targets: TargetStatus) -> str | None:
+        return Compared(0.0).reached(replace(state(), targets=targets))
+
     told = "2 of 3 targets are decided, and the other is invalidated"
-    assert Compared(0.0).reached(now) == told
-    assert Compared(0.0).reached(replace(now, abandoned=np.zeros(3, bool))) is None
-    assert Compared(0.0).reached(replace(now, invalidated=~some & False)) == told
-    assert Compared(0.0).reached(replace(now, compared=~some, invalidated=~some & False)) is None
+    assert reason(better, replace(open_, invalidated=True, abandoned=True), better) == told
+    assert reason(better, replace(open_, invalidated=True), better) is None
+    assert reason(better, replace(open_, abandoned=True), better) == told
+    assert reason(open_, replace(better, abandoned=True), open_) is None

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
+from ..certify.status import TargetStatus
 from ..certify.targets import Target, describe_population
 from ..engine.assembly import assembled, features_changed, features_used, suited
 from ..engine.audit_key import same_key
@@ -29,10 +30,11 @@ from ..models.base import BatchModel, ModelDefaults, ModelSource, adapted_model
 from ..models.checking import name_of
 from ..models.local.python import ByHand, model_of
 from ..results.result import Result, summarise
+from ..results.run import Run
 from ..space import QuestionSpace
 from ..stopping import State, levels_of
 from ..strategies import EVERYTHING
-from ..types import Answer, JsonObject, Unanswered
+from ..types import Answer, Unanswered
 from .class_order import check_order
 from .forecast import forecasts
 from .in_order import InOrder, check_goals, in_order
@@ -182,6 +184,11 @@ class Audit:
         again goes on. Raises InputError before the first question where a local model's columns
         fit another order of the classes clearly better.
         """
+        self.ask_all(on_progress)
+        return self.result()
+
+    def ask_all(self, on_progress: Hooks = None) -> None:
+        """``run``, for whoever makes the result by himself."""
         if isinstance(self.model, ByHand):
             self.model.ask([])
         batch = max(self.sampling.batch, self._loop.selector.batch)
@@ -202,7 +209,6 @@ class Audit:
             finally:
                 self._failing.runs = False
                 self._made.judging.keep_rest(self._loop)
-        return self.result()
 
     def certify_also(self, targets: Mapping[str, Target]) -> None:
         """Makes these, under these names, targets of the draws to come, as slices become some.
@@ -236,19 +242,19 @@ class Audit:
 
     def result(self) -> Result:
         """What is known now, recomputed from the journal."""
-        found = summarise(self.journal, self.interval_rows())
-        return found.inspected(Inspection(self.journal, self.space))
+        run = Run(self.journal, self.statuses() or None)
+        return summarise(run).inspected(Inspection(self.journal, self.space))
 
     def intervals(self) -> "pd.DataFrame":
         """Where every target stands now, a row each: target, estimate, lower, upper, half_width,
         certified, size and more; no row where nothing is certified."""
         import pandas as pd
 
-        return pd.DataFrame(self.interval_rows() or [])
+        return pd.DataFrame(status.row() for status in self.statuses())
 
-    def interval_rows(self) -> list[JsonObject] | None:
-        """``intervals`` as a journal has them; None where nothing is certified."""
-        return self._loop.interval_rows()
+    def statuses(self) -> list[TargetStatus]:
+        """Return where every target stands now; [] where nothing is certified."""
+        return self._loop.statuses()
 
     @property
     def stopped(self) -> str | None:

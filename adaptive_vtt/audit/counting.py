@@ -13,10 +13,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from ..certify.status import TargetStatus
 from ..certify.targets import Target
 from ..journal.rows import AnswerRow
 from ..population import Population
-from ..types import Bools, Floats, Indices, JsonObject
+from ..types import Bools, Floats, Indices
 
 AT_ONCE = 2**20
 """Questions that are counted at once."""
@@ -70,10 +71,8 @@ class Counting:
             self._flags[:, places] = np.ones_like(excluded), excluded, silent & ~excluded
             self._pending = []
 
-    def table(self) -> list[JsonObject]:
-        """Return a row per target, as a journal has them: its interval, and how many ``questions``
-        of it were answered, ``excluded`` and ``unanswered`` among them, about how many
-        ``images``."""
+    def statuses(self) -> list[TargetStatus]:
+        """Return where every target stands."""
         self._enter()
         cells, met = self._cells()
         truths, profile = self._truths()
@@ -85,7 +84,7 @@ class Counting:
             samples = about.any(axis=1)
             if target.rows is not None:
                 samples &= target.rows[profile]
-            found.append(row(target.name, *sums.tolist(), images=int(samples.sum())))
+            found.append(status_of(target, *sums.tolist(), images=int(samples.sum())))
         return found
 
     def _cells(self) -> tuple[dict[bytes, Floats], dict[bytes, Bools]]:
@@ -126,8 +125,8 @@ def _key(mask: Bools | None) -> bytes:
     return b"all" if mask is None else mask.tobytes()
 
 
-def row(
-    target: str,
+def status_of(
+    target: Target,
     least: float,
     most: float,
     size: float,
@@ -136,26 +135,23 @@ def row(
     silent: float,
     *,
     images: int,
-) -> JsonObject:
-    """Return a target's row from its sums, see ``Counting``; where no question counts, or none was
-    answered, its estimate is 1/2."""
+) -> TargetStatus:
+    """Return where a target stands from its sums, see ``Counting``; where no question counts, or
+    none was answered, its estimate is 1/2."""
     counting, seen = size - excluded, answered - excluded
     lower, upper = (0.0, 1.0)
     if counting:
         lower, upper = least / counting, (most + size - answered) / counting
     estimate = (least + most) / 2 / seen if seen else 0.5
-    return {
-        "target": target,
-        "estimate": min(max(estimate, lower), upper),
-        "lower": lower,
-        "upper": upper,
-        "half_width": (upper - lower) / 2,
-        "certified": upper - lower <= EXACT,
-        "emptied": False,
-        "invalidated": False,
-        "size": int(size),
-        "questions": int(answered),
-        "excluded": int(excluded),
-        "unanswered": int(silent),
-        "images": images,
-    }
+    return TargetStatus(
+        id=target.id,
+        estimate=min(max(estimate, lower), upper),
+        lower=lower,
+        upper=upper,
+        certified=upper - lower <= EXACT,
+        size=int(size),
+        questions=int(answered),
+        excluded=int(excluded),
+        unanswered=int(silent),
+        images=images,
+    )

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..certify.constants import constants_of
 from ..certify.sequences import BETS
+from ..certify.status import TargetStatus
 from ..certify.targets import Target, fingerprint, named_targets, size
 from ..engine.belief import Belief, Observation
 from ..engine.draw_order import DrawOrder
@@ -116,8 +117,8 @@ class InOrder(Selector):
     def targets(self) -> list[Target]:
         return self._targets
 
-    def counted(self) -> list[JsonObject]:
-        return self.counting.table()
+    def counted(self) -> list[TargetStatus]:
+        return self.counting.statuses()
 
     def draw(self, together: int = 1) -> Draw | None:
         """Return the next call, None after the last one."""

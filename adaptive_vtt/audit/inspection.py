@@ -1,7 +1,7 @@
 """What can be looked up behind a result: wrong answers, their pictures, charts, the report."""
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -11,15 +11,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..certify.tracks import tracks
 from ..errors import InputError
-from ..journal import Journal, SQLiteJournal, read_journal
-from ..journal.facts import read_facts
-from ..journal.files import journal_at
+from ..journal import Journal, SQLiteJournal
 from ..oracles.choice import ASKED
 from ..results.beliefs import Told, beliefs
-from ..results.outcomes import FAILED, judged, outcomes, with_metadata
+from ..results.outcomes import FAILED, with_metadata
 from ..results.result import Result, summarise
+from ..results.run import Run
 from ..space import QuestionSpace
 from ..types import Image, JsonObject
 from ..utils.figures import shown
@@ -31,7 +29,7 @@ MOMENTS = 200
 Figure = JsonObject
 
 
-def figures(journal: Journal) -> dict[str, Figure]:
+def figures(source: Journal | Run) -> dict[str, Figure]:
     """Name -> figure (data, layout), as ``plotly.graph_objects.Figure`` takes it.
 
     "widths": every target's half-width over calls, where targets are certified. "conditions": raw
@@ -40,22 +38,19 @@ def figures(journal: Journal) -> dict[str, Figure]:
     calls. Raw figures are over the questions asked, which were not chosen evenly: they carry no
     guarantee.
     """
-    facts, draws, calls = (
-        read_facts(journal.facts()),
-        journal.draws(proposals=False),
-        journal.calls(),
-    )
-    table = judged(facts, draws, calls)
-    found = {"conditions": _conditions(table, facts.space.relations), "concepts": _concepts(table)}
-    paid = [(call.elapsed, call.cost) for call in calls]
-    paid += [(source.elapsed, source.cost) for source in journal.sources()]
-    found["cost"] = _cost(np.array([cost for _, cost in sorted(paid)], float))
-    if facts.certificate is not None and not facts.certificate.counted:
-        histories = tracks(facts.certificate, draws, calls)
-        names = [target.name for target in facts.certificate.ids]
-        widths = np.stack([track.half_width for track in histories])
-        found = {"widths": _widths(names, widths, facts.certificate.aim), **found}
-    return found
+    run = Run.of(source)
+    paid = [(call.elapsed, call.cost) for call in run.calls]
+    paid += [(source.elapsed, source.cost) for source in run.sources]
+    charts = {
+        "conditions": _conditions(run.table, run.facts.space.relations),
+        "concepts": _concepts(run.table),
+        "cost": _cost(np.array([cost for _, cost in sorted(paid)], float)),
+    }
+    if run.certificate is None or run.certificate.counted:
+        return charts
+    names = [target.name for target in run.certificate.ids]
+    widths = np.stack([track.half_width for track in run.history])
+    return {"widths": _widths(names, widths, run.certificate.aim), **charts}
 
 
 def _widths(names: list[str], widths: np.ndarray, aim: float) -> Figure:
@@ -193,9 +188,9 @@ class Inspection:
         self._journal, self._space = journal, space
 
     def failures(self) -> pd.DataFrame:
-        with self._reading() as journal:
-            table = outcomes(journal)
-            rows = [(a, call.reply) for call in journal.calls() for a in call.answers]
+        with self._reading() as run:
+            table = run.table
+            rows = [(a, call.reply) for call in run.calls for a in call.answers]
         wrong = table[table["loss"] >= FAILED].reset_index(drop=True)
         words = {
             "said": wrong["question"].map({a.question: a.said for a, _ in rows}),
@@ -221,19 +216,19 @@ class Inspection:
         return Picture(_title(row), source, follow_up)
 
     def beliefs(self, of: Told) -> pd.DataFrame:
-        with self._reading() as journal:
-            return beliefs(journal, of)
+        with self._reading() as run:
+            return beliefs(run, of)
 
     def perturbations(self) -> pd.DataFrame:
         from ..results.report.evidence import Evidence
         from ..results.report.perturbations import perturbations
 
-        with self._reading() as journal:
-            return perturbations(Evidence.of(journal))
+        with self._reading() as run:
+            return perturbations(Evidence.of(run))
 
     def figures(self) -> dict[str, JsonObject]:
-        with self._reading() as journal:
-            return figures(journal)
+        with self._reading() as run:
+            return figures(run)
 
     def write_report(self, path: Path | None) -> Path:
         from ..results.report import write_report
@@ -241,8 +236,8 @@ class Inspection:
         if path is None:
             folder = Path(mkdtemp(prefix="avtt-")) if self._path is None else self._path.parent
             path = folder / "report.html"
-        with self._reading() as journal:
-            write_report(journal, path)
+        with self._reading() as run:
+            write_report(run, path)
         return path
 
     def journaled(self) -> Result:
@@ -250,21 +245,21 @@ class Inspection:
             return summarise(journal)
 
     @contextmanager
-    def _reading(self) -> Iterator[Journal]:
+    def _reading(self) -> Iterator[Run]:
         if self._path is None:
-            yield self._journal
+            yield Run(self._journal)
         else:
-            with closing(read_journal(self._path)) as journal:
-                yield journal
+            with Run.opened(self._path) as run:
+                yield run
 
     def _images(self, question: int, call: int) -> tuple[Image | None, Image]:
         """Source and follow-up: made again, else as kept in the journal, a thumbnail."""
-        with self._reading() as journal:
+        with self._reading() as run:
             if self._space is not None and self._space.dataset.has_images:
                 number = self._space.numbering.image_of(question)
                 source, follow_up = self._space.pair(number)
                 return source.image, follow_up.require_image()
-            kept = journal.pictures().get(call)
+            kept = run.pictures.get(call)
         if kept is None:
             raise InputError(
                 f"picture: expected the images of call {call}, found none: the dataset has none, "
@@ -279,8 +274,8 @@ def read_result(folder: Path | str) -> Result:
     Runs nothing that the folder names, so pictures are thumbnails. Raises JournalError where no
     audit was begun.
     """
-    with closing(read_journal(journal_at(folder))) as journal:
-        return summarise(journal).inspected(Inspection(journal))
+    with Run.opened(folder) as run:
+        return summarise(run).inspected(Inspection(run.journal))
 
 
 def _title(row: "pd.Series[Any]") -> str:

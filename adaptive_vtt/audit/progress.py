@@ -74,16 +74,18 @@ def share_done(
 
 
 def _goals(state: State, certify: Certify) -> list[float]:
-    if state.lower is None or state.upper is None:
-        return []
-    goals = []
-    if certify.half_width is not None:
-        goals.append(_narrowed((state.upper - state.lower) / 2, certify.half_width))
-    if state.above is not None and state.below is not None:
-        goals.append(float(np.mean(state.above | state.below)))
-    if state.compared is not None:
-        goals.append(float(np.mean(state.compared)))
+    goals, targets = [], state.targets
+    if targets and certify.half_width is not None:
+        half_widths = np.array([target.half_width for target in targets])
+        goals.append(_narrowed(half_widths, certify.half_width))
+    if sides := _sides(state):
+        goals.append(1 - sides.count("open") / len(sides))
     return goals
+
+
+def _sides(state: State) -> list[str]:
+    """Of targets that are to be decided, the side of a limit, or which model is better."""
+    return [side for target in state.targets if (side := target.decided or target.decision)]
 
 
 def _narrowed(half_widths: Floats, goal: float) -> float:
@@ -99,16 +101,13 @@ def _narrowed(half_widths: Floats, goal: float) -> float:
 
 def done(state: State, certify: Certify) -> str:
     """How many targets are done; "" where nothing is certified."""
-    if state.lower is None or state.upper is None:
+    count = len(state.targets)
+    if sides := _sides(state):
+        return f"{count - sides.count('open')}/{count} decided"
+    if certify.half_width is None or not count:
         return ""
-    count = len(state.lower)
-    if state.above is not None and state.below is not None:
-        return f"{int((state.above | state.below).sum())}/{count} decided"
-    if state.compared is not None:
-        return f"{int(state.compared.sum())}/{count} decided"
-    if certify.half_width is None:
-        return ""
-    return f"{int(((state.upper - state.lower) / 2 <= certify.half_width).sum())}/{count} certified"
+    narrow = sum(target.half_width <= certify.half_width for target in state.targets)
+    return f"{narrow}/{count} certified"
 
 
 def widest(audit: Running, step: Progress) -> tuple[str, str]:
@@ -116,17 +115,15 @@ def widest(audit: Running, step: Progress) -> tuple[str, str]:
     state = step.state
     if audit.exact:
         return "", ""
-    if state.lower is None or state.upper is None:
+    if not state.targets:
         side = "present" if step.side else "absent"
         return f"uncertainty {state.mean:.2f}, most at ", f"{step.concept} ({side})"
-    widths = state.upper - state.lower
-    target = int(np.argmax(widths))
+    target = max(state.targets, key=lambda target: target.half_width)
     variants = [(v.relation.name, v.severity) for v in audit.space.variants]
-    name = told_apart(audit.target_ids[target], variants)
-    if (compare := audit.certify.compare) is not None:
-        least, most = compare.differences(state.lower, state.upper)
-        return f"{point_span(-most[target], -least[target])} points ", name
-    return f"+-{100 * widths[target] / 2:.1f} points ", name
+    name = told_apart(target.id, variants)
+    if delta := target.difference:
+        return f"{point_span(-delta.upper, -delta.lower)} points ", name
+    return f"+-{100 * target.half_width:.1f} points ", name
 
 
 def words(audit: Running, step: Progress) -> str:

@@ -396,12 +396,14 @@ def _facts(
     names = tuple(target.name for target in targets)
     told = {"targets": [*names], "ids": [target.id.as_dict() for target in targets]}
     if certificate.counted:
-        renamed = certificate.model_copy(update={"targets": names})
-        intervals = counted(renamed, then.facts.population, rows)
+        ids = tuple(target.id for target in targets)
+        renamed = certificate.model_copy(update={"targets": names, "ids": ids})
+        statuses = counted(renamed, then.facts.population, rows)
     else:
         certifier = Certifier(space, targets, answers=judge.answers, rules=Rules.of(certificate))
         _play(certifier, judge, then.draws, rows, certificate.both)
-        intervals = [{**row, "pseudo_outcome_mean": row["estimate"]} for row in certifier.table()]
+        statuses = [replace(status, drawn=status.estimate) for status in certifier.table()]
+    intervals = [status.row() for status in statuses]
     return found | {"certificate": {**raw["certificate"], **told}, "intervals": intervals}
 
 

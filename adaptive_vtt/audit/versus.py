@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, get_args
 import numpy as np
 import pandas as pd
 
-from ..certify.decisions import Comparison, calls_of
+from ..certify.decisions import Comparison
+from ..certify.status import calls_of
 from ..certify.targets import named_targets
 from ..cohort import Known
 from ..engine.audit_key import version_of
@@ -40,6 +41,7 @@ from ..models.pair import Halves, Pair, pair
 from ..oracles.paired import EARLIER, Paired
 from ..results.difference import DECISIONS, WHOLE, brief, names_of, told
 from ..results.result import SHOWN, Result
+from ..results.run import Run
 from ..space import QuestionSpace
 from ..stopping import FirstOf, StoppingRule, check_rule
 from ..strategies import EVERYTHING
@@ -465,13 +467,13 @@ class Versus:
         self.close()
 
 
-def verdict_of(result: Result, journal: Journal) -> Verdict:
-    """How the comparison in a journal stands, ``result`` being what it comes to."""
-    facts = read_facts(journal.facts())
+def verdict_of(result: Result, source: Journal | Run) -> Verdict:
+    """How the comparison of a run, or of its journal, stands, ``result`` being what it comes to."""
+    run = Run.of(source)
     rows = pd.DataFrame([asdict(row) for row in result.versus])
-    calls, draws = journal.calls(), journal.draws(proposals=False)
-    made = calls_of(facts.certificate, draws, calls, len(journal.sources()), facts.known_a)
-    return Verdict(rows.astype({"disagreement": float}), *made, result, names_of(facts))
+    known = run.facts.known_a
+    made = calls_of(run.certificate, run.draws, run.calls, len(run.sources), known)
+    return Verdict(rows.astype({"disagreement": float}), *made, result, names_of(run.facts))
 
 
 def _surrogate(certify: Certify, space: QuestionSpace, earlier: Earlier | None) -> bool | Named:

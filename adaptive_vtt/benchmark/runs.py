@@ -230,9 +230,9 @@ class Trace:
             self._at.append(calls)
             self._draws.append(sequences.moves)
             self._widths.append(sequences.half_width.copy())
-            rows = self._audit.interval_rows() or []
-            self._estimates.append(np.array([row["estimate"] for row in rows]))
-            self._drawn.append(np.array([row["pseudo_outcome_mean"] for row in rows]))
+            rows = self._audit.statuses()
+            self._estimates.append(np.array([row.estimate for row in rows]))
+            self._drawn.append(np.array([row.drawn for row in rows]))
             self._plug_in.append(self._plugged_in())
 
     def finish(self) -> Run:
@@ -243,8 +243,8 @@ class Trace:
             "at": self._at,
             "half_width": [round(float(widths.max()), 5) for widths in self._widths],
             "half_widths": [widths.round(5).tolist() for widths in self._widths],
-            "certified": [bool(row["certified"]) for row in table],
-            "variance_ratio": float(np.mean([row["variance_ratio"] for row in table])),
+            "certified": [row.certified for row in table],
+            "variance_ratio": float(np.mean([row.variance_ratio for row in table])),
             "all_calls": calls_of(self._audit.space, self._audit.model),
             "estimates": {
                 "certified": _listed(self._estimates),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from ..results.way_on import rounded_up
+from ..results.advice import rounded_up
 from ..stopping import WIDEST
 from ..strategies import REGISTRY
 from ..types import Floats

@@ -26,18 +26,21 @@ Unanswered losses count as 0 in a+ and as 1 in a- where the policy is "both". Qu
 out not to count are left out of the rate: see ``sequences.Step``.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from ..population import Population
-from ..types import IDENTITY, Bools, CallMode, Floats, Indices, JsonObject
-from .further import columns, further
+from ..types import IDENTITY, Bools, CallMode, Floats, Indices
+from .decisions import OPEN
+from .further import further, in_calls
 from .game import Bet as Bet
 from .game import Game
 from .rules import Rules
+from .status import TargetStatus
 from .strata import DIGITS, MAX, Strata, Stratum, pooled, possible, stratified
 from .targets import Target, calls, largest, members, size
 
@@ -215,22 +218,62 @@ class Certifier(Game):
             self._invalidated = self.sequences.emptied | self.disagreeing()
         return self._invalidated
 
-    def standing(self) -> JsonObject:
-        """What stopping rules read, by the names of ``State``'s fields."""
-        sequences, decisions = self.sequences, self.decisions
-        found: JsonObject = {
-            "lower": sequences.lower,
-            "upper": sequences.upper,
-            "emptied": sequences.emptied,
-            "invalidated": self.invalidated,
-            "abandoned": self.abandoned,
-        }
-        if self.rules.compare is not None:
-            found["compared"] = self.certified
-            found["differences"] = self.rules.compare.differences(found["lower"], found["upper"])
-        elif decisions is not None:
-            found |= {"limit": decisions.limit, "above": decisions.above, "below": decisions.below}
-        return found
+    def standing(self) -> list[TargetStatus]:
+        """Return where every target stands, as stopping rules read it."""
+        sequences, compare, decisions = self.sequences, self.rules.compare, self.decisions
+        columns = zip(
+            self.targets,
+            self.estimate.tolist(),
+            sequences.lower.tolist(),
+            sequences.upper.tolist(),
+            self.certified.tolist(),
+            sequences.emptied.tolist(),
+            self.invalidated.tolist(),
+            self.abandoned.tolist(),
+            self.sizes.tolist(),
+            strict=True,
+        )
+        sides = decisions.sides() if decisions and not compare else [None] * len(self.targets)
+        verdicts = self._verdicts()
+        return [
+            TargetStatus(
+                id=target.id,
+                estimate=estimate,
+                lower=lower,
+                upper=upper,
+                certified=certified,
+                emptied=emptied,
+                invalidated=invalidated,
+                abandoned=abandoned,
+                size=int(size),
+                decided=sides[k],
+                decision=verdicts[k],
+                pivot=None if compare is None else compare.at(k),
+            )
+            for k, (
+                target,
+                estimate,
+                lower,
+                upper,
+                certified,
+                emptied,
+                invalidated,
+                abandoned,
+                size,
+            ) in enumerate(columns)
+        ]
+
+    def _verdicts(self) -> Sequence[str | None]:
+        """Per target which of two models is better, "open" where intervals and draws disagree."""
+        compare, sequences = self.rules.compare, self.sequences
+        if compare is None:
+            return [None] * len(self.targets)
+        if self.decisions is None:
+            verdicts = compare.decisions(sequences.lower, sequences.upper)
+        else:
+            verdicts = compare.claimed(self.decisions)
+        both = zip(verdicts, self.invalidated.tolist(), strict=True)
+        return [OPEN if doubted else verdict for verdict, doubted in both]
 
     def members(self, questions: Indices) -> Bools:
         """K x n: which targets each question belongs to."""
@@ -339,35 +382,19 @@ class Certifier(Game):
         self.play(bet, low, high, count, left_out)
         self.hits += count > 0
 
-    def table(self, calls_per_draw: float = 1.0) -> list[JsonObject]:
-        """One row per target: interval, estimate, how the draws compare with uniform ones, and what
-        it still takes (``further``), in calls of which a draw took so many."""
-        sequences, ratios = self.sequences, self.variance_ratios()
-        estimate = self.estimate
-        more = columns(further(self, self.left), ~self.settled, calls_per_draw)
-        decided: Sequence[Mapping[str, str]] = [{}] * len(self.targets)
-        if self.rules.compare is not None:
-            lower, upper = sequences.lower, sequences.upper
-            decided = self.rules.compare.rows(lower, upper, self.invalidated, self.decisions)
-        elif self.decisions is not None:
-            decided = self.decisions.rows()
+    def table(self, calls_per_draw: float = 1.0) -> list[TargetStatus]:
+        """``standing`` with how the draws compare with uniform ones, and what each target still
+        takes (``further``), in calls of which a draw takes ``calls_per_draw``."""
+        ratios, open_ = self.variance_ratios(), ~self.settled
+        more = in_calls(further(self, self.left), open_, calls_per_draw)
         return [
-            {
-                "target": target.name,
-                "estimate": float(estimate[k]),
-                "lower": float(sequences.lower[k]),
-                "upper": float(sequences.upper[k]),
-                "half_width": float(sequences.half_width[k]),
-                "certified": bool(self.certified[k]),
-                "emptied": bool(sequences.emptied[k]),
-                "invalidated": bool(self.invalidated[k]),
-                "size": int(self.sizes[k]),
-                "variance_ratio": float(ratios[k]),
-                "effective_draws": float(self.hits[k] / ratios[k]),
-                **more[k],
-                **decided[k],
-            }
-            for k, target in enumerate(self.targets)
+            replace(
+                status,
+                variance_ratio=float(ratios[k]),
+                effective_draws=float(self.hits[k] / ratios[k]),
+                more_calls=more[k],
+            )
+            for k, status in enumerate(self.standing())
         ]
 
     def needs(

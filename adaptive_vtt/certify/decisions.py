@@ -32,17 +32,15 @@ very difference instead, each way at the target's full alpha: whatever delta is,
 and "fails" can be wrong. It takes fewer questions than the interval's side.
 """
 
-from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..journal.rows import CallRow, DrawRow
 from ..types import Bools, Floats
 
 if TYPE_CHECKING:
-    from ..journal.facts import CertificateFacts, VersusFacts
+    from ..journal.facts import VersusFacts
 
 
 FEW = 2
@@ -94,15 +92,9 @@ class Decisions:
             there = np.nan_to_num(self.most / self.needed()).max(axis=0)
         return np.where(self.decided, 0.0, 1 - np.clip(there, 0, 1))
 
-    def side(self, k: int) -> str:
-        """ "above" the limit or "below" (at most at) it; "open" while target ``k`` is undecided."""
-        if self.above[k]:
-            return "above"
-        return "below" if self.below[k] else "open"
-
-    def rows(self) -> list[dict[str, str]]:
-        """Per target which side was found."""
-        return [{"decided": self.side(k)} for k in range(len(self.alpha))]
+    def sides(self) -> list[str]:
+        """Per target "above" the limit, "below" (at most at) it, or "open"."""
+        return np.select([self.above, self.below], ["above", "below"], OPEN).tolist()
 
     def needed(self) -> Floats:
         """2 x K: log K+ and log K- at which a target passes now."""
@@ -129,6 +121,8 @@ EDGE = 1e-9
 pivot, which lies on the grid."""
 BETTER, WORSE, WITHIN, OPEN = "better", "worse", "within", "open"
 HOLDS, FAILS = "holds", "fails"
+ALIKE = 0.5
+"""The loss of a pair where both models lost alike."""
 
 
 @dataclass(frozen=True)
@@ -166,128 +160,28 @@ class Comparison:
         ends = np.sort(self.scale * (np.stack([lower, upper]) - np.array(self.pivot)), axis=0)
         return ends[0], ends[1]
 
-    def ends(
-        self, k: int, estimate: float, lower: float, upper: float
-    ) -> tuple[float, float, float]:
-        """Of target ``k`` the estimated delta, and delta at least and at most."""
-        pivot = self.pivot[k % len(self.pivot)]
-        delta, one, other = (self.scale * (rate - pivot) for rate in (estimate, lower, upper))
-        return delta, min(one, other), max(one, other)
+    def at(self, k: int) -> tuple[float, float]:
+        """The rate of target ``k`` at which both models are alike, and ``scale``."""
+        return self.pivot[k % len(self.pivot)], self.scale
 
     def decisions(self, lower: Floats, upper: Floats) -> list[str]:
         """Per target "better", "worse", "within" or "open"."""
         least, most = self.differences(lower, upper)
         inside = np.maximum(-least, most) <= self.margin + EDGE
-        found = zip(least > EDGE, most < -EDGE, inside, strict=True)
-        return [BETTER if b else WORSE if w else WITHIN if i else OPEN for b, w, i in found]
-
-    def rows(
-        self, lower: Floats, upper: Floats, invalidated: Bools, claims: Decisions | None
-    ) -> list[dict[str, str]]:
-        """Per target its decision; "open" where intervals and draws disagree."""
-        told = self.decisions(lower, upper) if claims is None else self.claimed(claims)
-        found = zip(told, invalidated, strict=True)
-        return [{"decision": OPEN if doubted else side} for side, doubted in found]
+        sides = [least > EDGE, most < -EDGE, inside]
+        return np.select(sides, [BETTER, WORSE, WITHIN], OPEN).tolist()
 
     def claimed(self, claims: Decisions) -> list[str]:
         """Per target whether the claim "holds", "fails" or is "open"."""
-        holds, fails = claims.above, claims.below
-        if self.scale < 0:
-            holds, fails = fails, holds
-        found = zip(holds, fails, strict=True)
-        return [HOLDS if held else FAILS if failed else OPEN for held, failed in found]
+        names = (HOLDS, FAILS) if self.scale > 0 else (FAILS, HOLDS)
+        return np.select([claims.above, claims.below], names, OPEN).tolist()
 
     def decided(self, lower: Floats, upper: Floats) -> Bools:
         """(K,)"""
-        least, most = self.differences(lower, upper)
-        inside = np.maximum(-least, most) <= self.margin + EDGE
-        return np.asarray((least > EDGE) | (most < -EDGE) | inside)
+        return np.array(self.decisions(lower, upper)) != OPEN
 
     def aims(self, centre: Floats) -> Floats:
         """(K,): the half-widths at which targets of these rates would be decided."""
         away = np.abs(centre - self.goals)
         inside = self.margin / abs(self.scale) - away
         return np.clip(np.maximum(away, inside), MIN_AIM, MAX_AIM)
-
-
-ALIKE = 0.5
-"""The loss of a pair where both models lost alike."""
-
-
-@dataclass(frozen=True)
-class Compared:
-    """How one target of a comparison stands.
-
-    ``delta``: the estimated R_A - R_B, above 0 where model B errs less; ``lower`` and ``upper``,
-    its interval, in [-1, 1]; ``decision``: "better" (B errs less), "worse", "within" or
-    "open"; of a claim "holds", "fails" or "open".
-    ``questions``: of it that were judged. ``disagreement``: the share of those that count which
-    the models lost differently, no rate of the whole target; None where model A was not asked.
-    ``calls_a`` and ``calls_b``: calls of each model that brought an answer to it.
-    """
-
-    target: str
-    delta: float
-    lower: float
-    upper: float
-    decision: str
-    questions: int
-    disagreement: float | None
-    calls_a: int
-    calls_b: int
-
-
-def compared(
-    certificate: "CertificateFacts | None",
-    rows: Sequence[Mapping[str, Any]],
-    draws: Sequence[DrawRow],
-    calls: Sequence[CallRow],
-    known: Collection[int] = (),
-) -> list[Compared]:
-    """A row per target; [] where no models are compared.
-
-    ``rows``: where every target stands, in the order of the certificate. ``known``: questions
-    about which model A was not asked, as an earlier audit had.
-    """
-    if certificate is None or certificate.versus is None:
-        return []
-    comparison = Comparison.of(certificate.versus)
-    answered = {call.call: {row.question: row for row in call.answers} for call in calls}
-    paired, found = certificate.paired, []
-    for k, row in enumerate(rows):
-        met = [d for d in draws if d.moves[k].members and d.call in answered]
-        told = [
-            answered[draw.call][question]
-            for draw in met
-            for question in draw.moves[k].members
-            if question in answered[draw.call]
-        ]
-        differ = [answer.loss != ALIKE for answer in told if not answer.excluded]
-        asked = sum(draw.question not in known for draw in met)
-        found.append(
-            Compared(
-                str(row["target"]),
-                *comparison.ends(k, row["estimate"], row["lower"], row["upper"]),
-                decision=str(row["decision"]),
-                questions=len(told),
-                disagreement=sum(differ) / len(differ) if paired and differ else None,
-                calls_a=asked if paired else 0,
-                calls_b=len(met),
-            )
-        )
-    return found
-
-
-def calls_of(
-    certificate: "CertificateFacts | None",
-    draws: Sequence[DrawRow],
-    calls: Sequence[CallRow],
-    sources: int,
-    known: Collection[int] = (),
-) -> tuple[int, int]:
-    """Answered calls of model A, and of model B, ``sources`` about source images among them."""
-    answered = {call.call for call in calls}
-    drawn = [draw.question for draw in draws if draw.call in answered]
-    asked = sum(question not in known for question in drawn) + sources
-    paired = certificate is not None and certificate.paired
-    return asked if paired else 0, len(drawn) + sources

@@ -12,8 +12,8 @@ r/L).
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from math import ceil, exp, floor, sqrt
+from typing import NamedTuple
 
 import numpy as np
 
@@ -48,8 +48,7 @@ WIDE = 4
 TINY = 1e-12
 
 
-@dataclass(frozen=True, order=True)
-class Range:
+class Range(NamedTuple):
     """Further calls: ``likely``, and, in four of five audits, from ``least`` to ``most``."""
 
     likely: int
@@ -79,7 +78,7 @@ class Range:
 
     def times(self, factor: float) -> "Range":
         """Of draws that take ``factor`` calls each."""
-        return Range(*(ceil(n * factor) for n in (self.likely, self.least, self.most)))
+        return Range(*(ceil(n * factor) for n in self))
 
 
 NONE = Range(0, 0, 0)
@@ -98,12 +97,11 @@ def draws(
 
 def longest(ranges: Iterable[Range | None]) -> Range | None:
     """Of an audit, by those of its targets; None where one of them is not known, or none given."""
-    found = list(ranges)
-    known = [each for each in found if each is not None]
-    if not known or len(known) < len(found):
+    every = list(ranges)
+    known = [each for each in every if each is not None]
+    if not known or len(known) < len(every):
         return None
-    ends = zip(*((each.likely, each.least, each.most) for each in known), strict=True)
-    return Range(*(max(column) for column in ends))
+    return Range(*map(max, zip(*known, strict=True)))
 
 
 def further(game: Game, left: int, half_width: float | None = None) -> list[Range | None]:
@@ -126,19 +124,13 @@ def further(game: Game, left: int, half_width: float | None = None) -> list[Rang
     ]
 
 
-def columns(
-    ranges: Sequence[Range | None], open_: Bools, calls_per_draw: float
-) -> list[dict[str, int | None]]:
-    """The figures of a result's row per target, in calls, of which a draw takes so many: None where
-    they are not known, 0 where a target is not ``open_``."""
-    found: list[dict[str, int | None]] = []
-    for each, still in zip(ranges, open_.tolist(), strict=True):
-        if still and (each is None or not each.most):
-            found.append(dict.fromkeys(COLUMNS))
-            continue
-        told = each.times(calls_per_draw) if each and still else NONE
-        found.append(dict(zip(COLUMNS, (told.likely, told.least, told.most), strict=True)))
-    return found
+def in_calls(ranges: Sequence[Range | None], open_: Bools, per_draw: float) -> list[Range | None]:
+    """Return the draws of ``ranges`` as calls, of which a draw takes ``per_draw``: None where they
+    are not known, no calls where a target is not ``open_``."""
+    return [
+        NONE if not still else None if each is None or not each.most else each.times(per_draw)
+        for each, still in zip(ranges, open_.tolist(), strict=True)
+    ]
 
 
 def _range(likely: float, doubt: float, left: int) -> Range:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..journal.rows import CallRow, DrawRow
-from ..types import Floats, Indices, JsonObject
-from .certifier import Bet
-from .game import Game
+from ..types import Floats, Indices
+from .game import Bet, Game
 from .rules import Rules
+from .status import TargetStatus
 
 if TYPE_CHECKING:
     from ..journal.facts import CertificateFacts
@@ -102,13 +102,12 @@ def played(
     return game, found
 
 
-def counted_track(row: JsonObject) -> Track:
-    """Where a target stands of which every question is asked: at the start, and now. ``row``: as in
-    ``counting.Counting.table``."""
-    questions = np.array([0, row["questions"]])
-    mean = row["estimate"] if row["questions"] > row["excluded"] else float("nan")
-    ends = np.array([0.0, row["lower"]]), np.array([1.0, row["upper"]])
-    return Track(*ends, questions, np.zeros(2, np.int64), row["estimate"], mean, emptied=False)
+def counted_track(status: TargetStatus) -> Track:
+    """Where a target stands of which every question is asked: at the start, and now."""
+    questions = np.array([0, status.questions])
+    mean = status.estimate if status.questions > status.excluded else float("nan")
+    ends = np.array([0.0, status.lower]), np.array([1.0, status.upper])
+    return Track(*ends, questions, np.zeros(2, np.int64), status.estimate, mean, emptied=False)
 
 
 def losses_of(calls: Sequence[CallRow], both: bool) -> dict[int, tuple[float, float, float]]:

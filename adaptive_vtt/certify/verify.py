@@ -6,7 +6,6 @@ One target at a time, one draw at a time, as the docstrings of
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from ..journal import FIGURES, Journal, check_chain, with_proposal
 from ..journal.facts import read_facts
 from ..journal.rows import EXCLUDED, CallRow, DrawRow, MoveRow
 from ..types import JsonObject
+from .status import TargetStatus
 from .verify_counting import check_order, compare, counted
 from .verify_draws import check_draws, check_known
 from .verify_facts import check_beliefs, check_cohort, check_prices, check_slices
@@ -34,21 +34,8 @@ AGREE = 1e-7
 """Sums taken in another order differ by rounding; by no more than this."""
 
 
-@dataclass(frozen=True)
-class Interval:
-    """What one target's rows come to; ``decided``: None where nothing is to be decided."""
-
-    target: str
-    lower: float
-    upper: float
-    estimate: float
-    emptied: bool = False
-    invalidated: bool = False
-    decided: str | None = None
-
-
-def verify(journal: Journal) -> list[Interval]:
-    """Checks every row, and recomputes every interval.
+def verify(journal: Journal) -> list[TargetStatus]:
+    """Check every row, and return every target's status recomputed.
 
     Raises JournalError naming the first thing that is wrong: a damaged file, a row that is
     missing, was added or was altered, a proposal that does not sum to one, a draw that does not
@@ -75,32 +62,31 @@ def verify(journal: Journal) -> list[Interval]:
     check_beliefs(journal, facts, draws, calls)
     if certificate is not None and certificate.counted:
         return _counted(facts, certificate, calls)
-    intervals = recompute(certificate, draws, calls)
+    statuses = recompute(certificate, draws, calls)
     if certificate is not None and facts.intervals is not None:
-        _compare(intervals, facts.intervals, certificate)
+        _compare(statuses, facts.intervals, certificate)
     if facts.rejudged is None:  # those were not written as it went on
         check_known(journal.links(), draws)
-    return intervals
+    return statuses
 
 
 def _counted(
     facts: "Facts", certificate: "CertificateFacts", calls: list[CallRow]
-) -> list[Interval]:
+) -> list[TargetStatus]:
     """The exact rates of an audit that asks everything; [] where the truths that they follow from
     do not stand in the journal."""
     if not facts.population:
         return []
-    found = counted(certificate, facts.population, calls)
+    statuses = counted(certificate, facts.population, calls)
     if facts.intervals is not None:
-        compare(found, facts.intervals)
-    ends = ("target", "lower", "upper", "estimate")
-    return [Interval(*(row[name] for name in ends)) for row in found]
+        compare(statuses, facts.intervals)
+    return statuses
 
 
 def recompute(
     certificate: "CertificateFacts | None", draws: list[DrawRow], calls: list[CallRow]
-) -> list[Interval]:
-    """Every target's interval from a journal's fact "certificate" and its rows; [] where the
+) -> list[TargetStatus]:
+    """Return every target's status from a journal's fact "certificate" and its rows; [] where the
     audit certifies nothing."""
     if certificate is None:
         return []
@@ -115,16 +101,46 @@ def recompute(
         answered.append(draw)
     games = [_Game(certificate, k, levels[k]) for k in range(len(levels))]
     asked = {c.call: [row.question for row in c.answers] for c in calls}
-    found = [
-        _interval(name, game, k, answered, losses, asked)
-        for k, (name, game) in enumerate(zip(certificate.targets, games, strict=True))
-    ]
-    if games[0].limit is None:
-        return found
-    shared, limits = certificate.guarantee == "all", [game.limit or 0.0 for game in games]
-    beside = certificate.decides and certificate.half_width is not None
-    sides = decided([game.evidence for game in games], levels, limits, shared, beside)
-    return [replace(i, decided=side) for i, side in zip(found, sides, strict=True)]
+    for k, game in enumerate(games):
+        _replay(certificate.targets[k], game, k, answered, losses, asked)
+    sides: list[str | None] = [None] * len(games)
+    if games[0].limit is not None:
+        shared, limits = certificate.guarantee == "all", [game.limit or 0.0 for game in games]
+        both = certificate.decides and certificate.half_width is not None
+        sides = [*decided([game.evidence for game in games], levels, limits, shared, both)]
+    return [_status(certificate, k, game, sides[k]) for k, game in enumerate(games)]
+
+
+def _status(
+    certificate: "CertificateFacts", k: int, game: "_Game", side: str | None
+) -> TargetStatus:
+    """Where target ``k`` stands after its game, decided to lie on this ``side`` of its limit."""
+    lower, upper = game.last
+    invalidated = game.emptied or game.disagreeing()
+    decision = None
+    if certificate.versus is not None:
+        decision = versus_decision(certificate.versus, k, lower, upper, side)
+        reached = decision != "open"
+    elif certificate.decides and certificate.half_width is None:
+        reached = side != "open"
+    else:
+        reached = (upper - lower) / 2 <= certificate.aim
+    estimate = min(max(game.estimate(), lower), upper)
+    return TargetStatus(
+        id=certificate.ids[k],
+        estimate=estimate,
+        lower=lower,
+        upper=upper,
+        certified=reached and not invalidated,
+        emptied=game.emptied,
+        invalidated=invalidated,
+        size=certificate.sizes[k],
+        drawn=estimate,
+        decided=side if certificate.decides else None,
+        decision="open" if decision and invalidated else decision,
+        pivot=certificate.pivot(k),
+        baseline=certificate.constant(k),
+    )
 
 
 def _levels(certificate: "CertificateFacts") -> list[float]:
@@ -185,15 +201,15 @@ def _losses(
     return found
 
 
-def _interval(
+def _replay(
     name: str,
     game: "_Game",
     k: int,
     draws: list[DrawRow],
     losses: dict[int, tuple[float, float, int]],
     asked: dict[int, list[int]],
-) -> Interval:
-    lower, upper = 0.0, 1.0
+) -> None:
+    """Play the answered draws of target ``k``, called ``name``, in order."""
     seen: set[int] = set()
     for draw in draws:
         row = draw.moves[k] if draw.draw >= game.since else None
@@ -206,12 +222,10 @@ def _interval(
         game.seen = len(seen)
         low, high = game.interval()
         if low <= high + MIN:  # an interval that empties stays the last that was not
-            lower, upper = low, high
+            game.last = low, high
         else:
             game.emptied = True
         game.witness()
-    estimate = min(max(game.estimate(), lower), upper)
-    return Interval(name, lower, upper, estimate, game.emptied, game.emptied or game.disagreeing())
 
 
 class _Game:
@@ -240,6 +254,7 @@ class _Game:
         self.out = self.seen = 0  # questions that do not count, and all
         self.counted = 0.0
         self.lower, self.upper = 0.0, 1.0
+        self.last = 0.0, 1.0
         self.emptied = False
         self.strayed, self.plays = self.first, 0
         self.precision = self.weighted = self.prior = 0.0
@@ -408,50 +423,31 @@ def _check_draws(draws: list[DrawRow], calls: list[CallRow]) -> None:
 
 
 def _compare(
-    intervals: list[Interval], stated: list[JsonObject], certificate: "CertificateFacts"
+    statuses: list[TargetStatus], rows: list[JsonObject], certificate: "CertificateFacts"
 ) -> None:
-    aim = certificate.aim
-    decides = certificate.decides
-    for k, (found, row) in enumerate(zip(intervals, stated, strict=True)):
-        width = (found.upper - found.lower) / 2
-        ours = {
-            "target": found.target,
-            "lower": found.lower,
-            "upper": found.upper,
-            "half_width": width,
-            "pseudo_outcome_mean": found.estimate,
-        }
-        sound = not found.invalidated
-        if decides:
-            ours["decided"] = found.decided
-        if certificate.versus is not None:
-            ends = found.lower, found.upper
-            side = versus_decision(certificate.versus, k, *ends, found.decided)
-            ours["decision"] = side if sound else "open"
-            ours["certified"] = side != "open" and sound
-        elif decides and certificate.half_width is None:
-            ours["certified"] = found.decided != "open" and sound
-        elif abs(width - aim) > AGREE:  # else rounding decides
-            ours["certified"] = width <= aim and sound
-        wrong = [name for name, value in ours.items() if not _agrees(value, row.get(name))]
-        if wrong:
+    """Raises JournalError naming the first target of which the journal states something else."""
+    for status, row in zip(statuses, rows, strict=True):
+        names = ["target", "lower", "upper", "half_width", "pseudo_outcome_mean"]
+        names += ["decided"] * certificate.decides + ["decision"] * (certificate.versus is not None)
+        decided = certificate.decides and certificate.half_width is None
+        decided |= certificate.versus is not None
+        if decided or abs(status.half_width - certificate.aim) > AGREE:  # else rounding decides
+            names.append("certified")
+        ours, found = status.row(), f"around {status.estimate:.4f}"
+        if wrong := [name for name in names if not _agrees(ours.get(name), row.get(name))]:
             raise JournalError(
-                f"verify: {found.target!r}: the rows come to [{found.lower:.4f}, "
-                f"{found.upper:.4f}] around {found.estimate:.4f}, the journal says otherwise: "
+                f"verify: {status.name!r}: the rows come to [{status.lower:.4f}, "
+                f"{status.upper:.4f}] {found}, the journal says otherwise: "
                 + ", ".join(f"{name} {row.get(name)}" for name in wrong)
             )
-        _check_estimate(found, row.get("estimate"))
-
-
-def _check_estimate(found: Interval, estimate: Any) -> None:
-    """Raises JournalError where the estimate is no number within the interval. Predictions
-    entered it that no journal holds, so that it cannot be recomputed."""
-    number = isinstance(estimate, int | float) and not isinstance(estimate, bool)
-    if not number or not found.lower - AGREE <= estimate <= found.upper + AGREE:
-        raise JournalError(
-            f"verify: {found.target!r}: expected an estimate within [{found.lower:.4f}, "
-            f"{found.upper:.4f}], the journal says {estimate}"
-        )
+        # predictions entered the estimate that no journal holds, so it cannot be recomputed
+        estimate: Any = row.get("estimate")
+        number = isinstance(estimate, int | float) and not isinstance(estimate, bool)
+        if not number or not status.lower - AGREE <= estimate <= status.upper + AGREE:
+            raise JournalError(
+                f"verify: {status.name!r}: expected an estimate within [{status.lower:.4f}, "
+                f"{status.upper:.4f}], the journal says {estimate}"
+            )
 
 
 def _agrees(found: Any, stated: Any) -> bool:

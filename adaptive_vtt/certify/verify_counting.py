@@ -20,6 +20,7 @@ import numpy as np
 from ..errors import JournalError
 from ..journal.rows import EXCLUDED, CallRow, DrawRow
 from ..types import Floats, Indices, JsonObject
+from .status import TargetStatus
 from .verify_draws import UNKNOWN, Membership
 
 if TYPE_CHECKING:
@@ -64,8 +65,8 @@ def _calls(population: JsonObject, facts: "Facts") -> Indices:
 
 def counted(
     certificate: "CertificateFacts", population: JsonObject | None, calls: Sequence[CallRow]
-) -> list[JsonObject]:
-    """A row per target, as the journal has them; raises JournalError where the journal does not
+) -> list[TargetStatus]:
+    """Return where every target stands; raises JournalError where the journal does not
     hold the truths that tell which questions a target has."""
     if population is None:
         raise JournalError(
@@ -73,16 +74,16 @@ def counted(
             "are known once every question was asked; go on until then"
         )
     members = Membership(population, population["targets"])
-    names, sizes = certificate.targets, certificate.sizes
-    if [members.size(k) for k in range(len(names))] != list(sizes):
+    targets = len(certificate.sizes)
+    if [members.size(k) for k in range(targets)] != list(certificate.sizes):
         raise JournalError("verify: the targets' sizes are not what their definitions come to")
     judged = [a for call in calls for a in call.answers if a.loss is not None]
     numbers = np.array([a.question for a in judged], np.int64)
     if len(np.unique(numbers)) < len(numbers):
         raise JournalError("verify: a question was answered twice")
     table = np.array([_told(a, both=certificate.both) for a in judged]).reshape(-1, 4)
-    sums, images = np.zeros((len(names), 5)), np.zeros((len(names), len(members.rows)), bool)
-    step = max(1, AT_ONCE // max(1, len(names)))
+    sums, images = np.zeros((targets, 5)), np.zeros((targets, len(members.rows)), bool)
+    step = max(1, AT_ONCE // max(1, targets))
     for start in range(0, len(numbers), step):
         part = slice(start, start + step)
         inside = members.inside(numbers[part])  # n x K
@@ -90,7 +91,8 @@ def counted(
         sums += inside.T.astype(float) @ some
         place, target = np.nonzero(inside & (table[part, 2:3] == 0))
         images[target, members.numbering.parts(numbers[part])[0][place]] = True
-    return [_row(*told) for told in zip(names, sizes, sums, images.sum(axis=1), strict=True)]
+    counts = zip(sums, images.sum(axis=1), strict=True)
+    return [_status(certificate, k, *count) for k, count in enumerate(counts)]
 
 
 def _told(answer: Any, *, both: bool) -> tuple[float, float, float, float]:
@@ -106,20 +108,30 @@ def _told(answer: Any, *, both: bool) -> tuple[float, float, float, float]:
     return answer.loss, answer.loss, 0.0, 0.0
 
 
-def _row(target: str, size: int, sums: Floats, images: int) -> JsonObject:
+def _status(certificate: "CertificateFacts", k: int, sums: Floats, images: int) -> TargetStatus:
     least, most, out, silent, answered = sums.tolist()
+    size = certificate.sizes[k]
     left = size - out
     lower, upper = (least / left, (most + size - answered) / left) if left else (0.0, 1.0)
     mean = (least + most) / 2 / (answered - out) if answered > out else 0.5
-    ends = min(max(mean, lower), upper), lower, upper, (upper - lower) / 2
-    counts = map(int, (answered, out, silent, images, size))
-    row = {"target": target, "certified": upper - lower <= AGREE}
-    return row | dict(zip((*ENDS, *COUNTS), (*ends, *counts), strict=True))
+    return TargetStatus(
+        id=certificate.ids[k],
+        estimate=min(max(mean, lower), upper),
+        lower=lower,
+        upper=upper,
+        certified=upper - lower <= AGREE,
+        size=size,
+        questions=int(answered),
+        excluded=int(out),
+        unanswered=int(silent),
+        images=int(images),
+        baseline=certificate.constant(k),
+    )
 
 
-def compare(found: Sequence[JsonObject], stated: Sequence[JsonObject]) -> None:
+def compare(statuses: Sequence[TargetStatus], stated: Sequence[JsonObject]) -> None:
     """Raises JournalError naming the first target of which the journal says something else."""
-    for ours, row in zip(found, stated, strict=True):
+    for ours, row in zip((status.row() for status in statuses), stated, strict=True):
         same = {name: row.get(name) == ours[name] for name in ("target", "certified", *COUNTS)}
         same |= {name: _close(row.get(name), ours[name]) for name in ENDS}
         if wrong := [name for name, agrees in same.items() if not agrees]:

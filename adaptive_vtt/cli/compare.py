@@ -30,6 +30,7 @@ from ..config.oracles import WordsSection
 from ..engine.assembly import metadata_used
 from ..engine.audit_key import version_of
 from ..errors import InputError
+from ..results.advice import Step
 from ..space import QuestionSpace
 from ..strategies import REGISTRY as STRATEGIES
 from ..strategies import default
@@ -129,7 +130,7 @@ def compare(
     # argmax, which certifies hardly anything, would take about all calls there are
     ending = [run for run in result.runs if run["strategy"] != "argmax" and goal is not None]
     if enough := figures.sufficient_budget(ending):
-        tell([(same_command(f"--budget {enough}"), "enough for all strategies")])
+        tell([Step(same_command(f"--budget {enough}"), "enough for all strategies")])
 
 
 def _checked(spec: Spec, base: Path, compared: Iterable[str], executor: str) -> list[Entrant]:

@@ -3,19 +3,17 @@
 import json
 import math
 import shlex
-from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 
 import typer
 
-from ..journal import read_journal
-from ..journal.facts import Facts, read_facts
-from ..journal.files import JOURNAL
+from ..journal.facts import Facts
+from ..results.advice import may_cost, past_gate, raised, rounded_down, spec_named, way
 from ..results.gate import VERSUS, Gate
 from ..results.gate import gate as decide
 from ..results.result import Result, summarise
-from ..results.way_on import may_cost, past_gate, raised, rounded_down, spec_named, way
+from ..results.run import Run
 from ..utils.files import write_text
 from .printing import folded
 
@@ -50,16 +48,15 @@ def gate(
         summary: Write a Markdown summary here, for a pull request.
         list_: Print the targets that rules can name.
     """
-    with closing(read_journal(directory / JOURNAL)) as journal:
+    with Run.opened(directory) as run:
         if list_:
-            certificate = read_facts(journal.facts()).certificate
+            certificate = run.certificate
             names = [] if certificate is None else [t.handle for t in certificate.ids]
             compared = certificate is not None and certificate.versus is not None
             typer.echo("\n".join(f"{VERSUS * compared}{name}" for name in names))
             return
-        found = decide(journal, rule or [], str(directory), head=head)
-        facts = read_facts(journal.facts())
-        result = summarise(journal) if found.state == "open" else None
+        found = decide(run, rule or [], str(directory), head=head)
+        result = summarise(run) if found.state == "open" else None
     if junit is not None:
         write_text(junit, found.junit())
     if summary is not None:
@@ -78,7 +75,7 @@ def gate(
         for warning in found.warnings:
             typer.echo(folded(f"warning: {warning}"))
         if result is not None:
-            typer.echo(folded(_onward(found, facts, result, directory)))
+            typer.echo(folded(_onward(found, run.facts, result, directory)))
     if found.exit_code:
         raise typer.Exit(found.exit_code)
 

@@ -26,6 +26,7 @@ from ..people.page import write_page
 from ..people.reading import reading_task
 from ..people.realism import realism_task
 from ..people.review import review_task, write_accepted
+from ..results.advice import Step
 from ..results.report.beside_journal import write
 from ..results.report.section import figure
 from ..utils.files import whole_folder, write_text
@@ -162,7 +163,7 @@ def _items(
         file = out / NEXT
         again = shlex.join(["avtt", "label", str(table), "--out", str(out), "--take", str(file)])
         typer.echo(f"wrote {file}: {asked} items; fill in 'loss', from 0 (fine) to 1 (all wrong)")
-        tell([(again, "takes them, and asks for the next")])
+        tell([Step(again, "takes them, and asks for the next")])
 
 
 def _task(

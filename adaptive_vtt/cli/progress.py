@@ -1,5 +1,6 @@
 """What a running audit shows on a terminal, and the table it ends with."""
 
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,14 +26,15 @@ from ..audit import Audit
 from ..audit import Progress as Step
 from ..audit.overview import show
 from ..audit.progress import done, share_done, widest
+from ..certify.further import longest
 from ..engine.options import Certify
 from ..journal.facts import CertificateFacts, goal_reached
 from ..models.base import ConcurrentModel
 from ..results import census
+from ..results.advice import in_money
 from ..results.cautions import fallen_back
 from ..results.replies import readings
 from ..results.result import Result
-from ..results.way_on import forecast, in_money
 from ..utils.figures import beside, in_points, money, outward, percent, shorten, span, tenths
 from .printing import plain_console, table_of
 from .signals import heed
@@ -239,7 +241,7 @@ def tell_end(
             console.print(NOTHING_CHECKED)
     if result.judge is not None:
         console.print(result.judge.told(result.currency))
-    if aims is not None and "more_calls" in result.targets and not result.reached.all():
+    if aims is not None and "more_calls" in result.targets and result.unreached:
         console.print(_still_open(result, aims))
     if result.repeat_probes is not None:
         again = result.repeat_probes
@@ -307,24 +309,22 @@ def unreached(result: Result, certify: Certify | CertificateFacts) -> str:
     done = goal_reached(certify.half_width, certify.at_most)
     if len(result.targets) == 1:
         return f"the target is not {done}"
-    left = int((~result.reached).sum())
+    left = len(result.unreached)
     return f"{left} of {len(result.targets)} targets {'is' if left == 1 else 'are'} not {done}"
 
 
 def _still_open(result: Result, certify: Certify | CertificateFacts) -> str:
     """How many targets are open, and what they would take; invalidated ones apart."""
-    open_ = result.targets[~result.reached & ~result.targets["emptied"].astype(bool)]
+    open_ = [status for status in result.unreached if not status.emptied]
     told = unreached(result, certify)
-    if open_.empty:
+    if not open_:
         return f"{told}, but invalidated"
-    worst = open_.sort_values("more_calls", ascending=False, na_position="first").iloc[0]
-    where = f"at +-{tenths(outward(0, worst['half_width'])[1])} points"
+    worst = max(open_, key=lambda s: math.inf if s.more_calls is None else s.more_calls.likely)
+    where = f"at +-{tenths(outward(0, worst.half_width)[1])} points"
     if certify.half_width is None:
-        where = f"at {span(worst['lower'], worst['upper'])}"
-    which = (
-        "it" if len(result.targets) == 1 else f"the one that takes longest, {worst['target']!r},"
-    )
-    further = forecast(open_.to_dict("records"))
+        where = f"at {span(worst.lower, worst.upper)}"
+    which = "it" if len(result.targets) == 1 else f"the one that takes longest, {worst.name!r},"
+    further = longest(status.more_calls for status in open_)
     if further is None:
         return f"{told}; {which} is {where}; how many more calls it takes cannot be told yet"
     cost = in_money(further, result.cost, result.calls, result.currency)

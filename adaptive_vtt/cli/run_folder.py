@@ -1,6 +1,5 @@
 """Beginning, running and reporting an audit in a folder."""
 
-import itertools
 import json
 import os
 import shlex
@@ -25,19 +24,11 @@ from ..journal.facts import Facts, read_facts
 from ..journal.files import JOURNAL
 from ..models import ModelDefaults, adapted_model
 from ..results import census
-from ..results.outcomes import sample_word
+from ..results.advice import Names, Step, next_steps
 from ..results.report import write_report
 from ..results.report.plotly_library import check_way
 from ..results.result import Result, summarise
-from ..results.way_on import (
-    advised,
-    census_as_they_are,
-    forecast,
-    past_gate,
-    resume_command,
-    rounded_up,
-    spec_named,
-)
+from ..results.run import Run
 from ..space import QuestionSpace
 from ..strategies import EVERYTHING, default
 from ..utils.files import write_text
@@ -46,13 +37,7 @@ from .slices import quoted
 
 MAX = 50
 """Folders that are looked into, at most."""
-NEARLY = 2
-"""Factor on the half-width wanted, above which nobody would settle for what was reached."""
-MIN_LOSS = 0.5
-"""What ``avtt export`` takes for a failure, where nothing else is said."""
 WIDE = 80
-Step = tuple[str, str]
-"""A command, and its purpose."""
 
 
 def begin(spec: Spec, base: Path, out: Path, named: Sequence[str], *, sample: bool = True) -> Audit:
@@ -161,17 +146,18 @@ def run_and_report(
     """
     with audit.model, audit, Live(audit, quiet=as_json) as live:
         with naming_the_way_on(audit.journal, out):
-            audit.run([live.update, own_progress(audit.journal)])
-        result = write(audit.journal, out, plotly)
-        steps = next_steps(out, audit.journal, result)
-        found = [*quoted(audit.journal), _as_they_are(out, audit.journal, result)]
-        ended = read_facts(audit.journal.facts()).ended
+            facts = read_facts(audit.journal.facts())
+            audit.ask_all([live.update, own_progress(facts, audit.journal)])
+        run = Run(audit.journal)
+        result = write(run, out, plotly)
+        steps, found = next_steps(run, Names.of(run, out)), quoted(run)
+        ended = run.facts.ended
         audit.journal.check_place()
     if not as_json:
         live.finish(result, out, None if ended is None else ended.elapsed)
         found += [] if ending is None else [ending(result)]
     _tell_rest(result, out, found, steps, as_json, open_it)
-    if require_certified and not bool(result.reached.all()):
+    if require_certified and result.unreached:
         typer.echo(f"avtt: {unreached(result, audit.certify)}", err=True)
         raise typer.Exit(3)
     return result
@@ -180,14 +166,12 @@ def run_and_report(
 def report_again(out: Path, as_json: bool, *, open_it: bool = False) -> None:
     """Of an audit that has ended and asks nothing more: writes result.json and report.html from its
     journal, and tells what it told at its end."""
-    with closing(read_journal(out / JOURNAL)) as journal:
-        result, facts = write(journal, out), read_facts(journal.facts())
-        steps = next_steps(out, journal, result)
-        found = [*quoted(journal), _as_they_are(out, journal, result)]
+    with Run.opened(out) as run:
+        result, ended = write(run, out), run.facts.ended
+        steps, found = next_steps(run, Names.of(run, out)), quoted(run)
     if not as_json:
         typer.echo("this audit has ended: nothing was asked", err=True)
-        seconds = None if facts.ended is None else facts.ended.elapsed
-        tell_end(result, out, facts.certificate, seconds)
+        tell_end(result, out, run.certificate, None if ended is None else ended.elapsed)
     _tell_rest(result, out, found, steps, as_json, open_it)
 
 
@@ -205,14 +189,14 @@ def _tell_rest(
         open_report(out / "report.html")
 
 
-def write(journal: Journal, out: Path, plotly: str = "inline") -> Result:
+def write(source: Journal | Run, out: Path, plotly: str = "inline") -> Result:
     """Writes result.json and report.html, of a census its tables, too; gives the result."""
     check_way(plotly)
-
-    result = summarise(journal)
+    run = Run.of(source)
+    result = summarise(run)
     text = json.dumps(result.to_dict(), indent=1, allow_nan=False)
     write_text(out / "result.json", text + "\n")
-    write_report(journal, out / "report.html", plotly=plotly)
+    write_report(run, out / "report.html", plotly=plotly)
     census.write(out, dict(result.census))
     return result
 
@@ -294,63 +278,13 @@ def naming_the_way_on(journal: Journal, out: Path) -> Iterator[None]:
         raise
 
 
-def next_steps(out: Path, journal: Journal, result: Result) -> list[Step]:
-    """Commands that go on from the audit in ``out``, each with its purpose, likeliest first."""
-    folder = shlex.quote(str(out))
-    found: list[Step] = []
-    facts = read_facts(journal.facts())
-    anew = f"avtt audit {spec_named(facts, anywhere=True)} --out"
-    if "emptied" in result.targets and bool(result.targets["emptied"].any()):
-        again = shlex.quote(f"{out}-again")
-        found.append((f"{anew} {again}", "once the model stays as it is"))
-    open_ = result.targets[~result.reached].to_dict("records")
-    settled = found or (facts.certificate is not None and not open_)
-    so_far = result.calls, result.questions, result.cost
-    limits = "" if settled else advised(facts, *so_far, forecast(open_))
-    by_gate = facts.ended is not None and facts.ended.by == "gate"
-    if limits and by_gate and past_gate(facts) is None:
-        more = shlex.quote(f"{out}-more")
-        found.append((f"{anew} {more}", "without its gate certifies the rest"))
-    elif limits:
-        what = "goes on, likely until the rest is certified" if facts.certificate else "goes on"
-        found.append((f"{resume_command(facts, out)} {limits}", what))
-        found += [] if by_gate else _settling(out, facts, result)
-    answers = (answer for call in journal.calls() for answer in call.answers)
-    images = sample_word(facts.space, journal.pictures()) == "image"  # which export needs
-    if images and any((a.loss or 0) >= MIN_LOSS and a.unanswered is None for a in answers):
-        others = (out / f"failures-{k}" for k in itertools.count(2))
-        names = itertools.chain([out / "failures"], others)
-        free = shlex.quote(str(next(path for path in names if not path.exists())))
-        found.append((f"avtt export {folder} --failures {free}", "what went wrong, as files"))
-    return [*found, (f"avtt verify {folder}", "checks every figure")]
-
-
-def _as_they_are(out: Path, journal: Journal, result: Result) -> str:
-    """The census that tells the rate of images as they are exactly; "" where it is not worth it."""
-    further = forecast(result.targets[~result.reached].to_dict("records"))
-    intervals = [*zip(result.targets["lower"], result.targets["upper"], strict=True)]
-    facts, folder = read_facts(journal.facts()), shlex.quote(str(out))
-    spec = spec_named(facts, anywhere=True)
-    found = census_as_they_are(facts, intervals, result.calls, further, folder, spec)
-    return "" if found is None else f"{found[0]}:\n  {found[1]}"
-
-
-def _settling(out: Path, facts: Facts, result: Result) -> list[Step]:
-    """The command that ends an audit with the intervals it has, if they are nearly as wanted."""
-    wanted = None if facts.certificate is None else facts.certificate.half_width
-    reached = float(result.targets["half_width"].max())
-    if wanted is None or reached > NEARLY * wanted:
-        return []
-    width = f"--half-width {rounded_up(reached)}"
-    return [(f"{resume_command(facts, out)} {width}", "or settles for this")]
-
-
-def tell(steps: list[Step]) -> None:
+def tell(steps: Sequence[Step]) -> None:
+    """Prints what may be done next; reasons that are too long for a line stand above it."""
     if steps:
         typer.echo("next:")
-    for command, purpose in steps:
-        line = f"  {command}    # {purpose}"
-        typer.echo(line if purpose and len(line) <= WIDE else f"  {command}")
+    for command, why in steps:
+        line = f"  {command}    # {why}"
+        typer.echo(line if len(line) <= WIDE else f"  # {why}:\n  {command}")
 
 
 def same_command(options: str) -> str:
@@ -373,9 +307,8 @@ def same_command(options: str) -> str:
     return shlex.join([*words, *changed])
 
 
-def own_progress(journal: Journal) -> OnProgress | bool:
+def own_progress(facts: Facts, journal: Journal) -> OnProgress | bool:
     """Return the function of the spec's [audit] on_progress; False where there is none."""
-    facts = read_facts(journal.facts())
     return progress_function(facts, resumed=answered(journal) > 0, warn=_warn) or False
 
 

@@ -9,7 +9,7 @@ import typer
 from ..engine.audit_key import full_name
 from ..errors import AvttError
 from ..families import told_apart
-from ..results.runs import Rates, Run, find, read_rates, read_run
+from ..results.runs import Listed, Rates, find, read_rates, read_run, span_of
 from ..utils.figures import money, shorten
 from .printing import plain_console, table_of
 
@@ -43,14 +43,14 @@ def runs(
         typer.echo(f"{directory}: no run stands here; {begin}")
 
 
-def _rates(run: "Run") -> "Rates | None":
+def _rates(run: Listed) -> Rates | None:
     try:
         return read_rates(run.folder) if run.targets else None
     except AvttError:  # its journal went, or was replaced, a moment ago
         return None
 
 
-def _record(run: "Run", rates: "Rates | None") -> dict[str, object]:
+def _record(run: Listed, rates: Rates | None) -> dict[str, object]:
     worst = rates.worst if rates else None
     shown = worst and {
         "target": worst.id.name,
@@ -67,7 +67,7 @@ def _record(run: "Run", rates: "Rates | None") -> dict[str, object]:
     return run.as_dict() | told
 
 
-def _show(rows: "list[tuple[Run, Rates | None]]") -> None:
+def _show(rows: list[tuple[Listed, Rates | None]]) -> None:
     console = plain_console()
     columns, words = ["run\nits model", "targets", "calls", "cost"], ["state", "surely worst"]
     room = max(12, (console.width - REST) // 2)
@@ -84,7 +84,7 @@ def _show(rows: "list[tuple[Run, Rates | None]]") -> None:
         console.print("not verified: rates are as journals state them; see 'avtt verify DIR'")
 
 
-def _cells(run: "Run", rates: "Rates | None", room: int) -> list[str]:
+def _cells(run: Listed, rates: Rates | None, room: int) -> list[str]:
     if not run.model:
         return [run.name, "-", "-", "-", f"{run.state}\n{run.ago}".strip(), "-"]
     certified = f"{rates.certified if rates else '?'}/{run.targets}" if run.targets else "-"
@@ -98,7 +98,7 @@ def _cells(run: "Run", rates: "Rates | None", room: int) -> list[str]:
     ]
 
 
-def _whole(run: Run, rates: Rates | None) -> bool:
+def _whole(run: Listed, rates: Rates | None) -> bool:
     """Whether every rate of a census is exact: it may have been ended by a limit."""
     return rates is not None and rates.certified == run.targets
 
@@ -108,4 +108,4 @@ def _worst(rates: Rates, room: int) -> str:
         return "-"
     told = [row.id.columns() for row in rates.rows]
     variants = list({(row["relation"], row["severity"]) for row in told if row["relation"]})
-    return f"{shorten(told_apart(worst.id, variants), room)}\n{worst.span}"
+    return f"{shorten(told_apart(worst.id, variants), room)}\n{span_of(worst)}"

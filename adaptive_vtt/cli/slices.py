@@ -3,7 +3,6 @@
 import json
 import shlex
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 
@@ -15,10 +14,7 @@ from ..certify.targets import size
 from ..certify.tracks import unseen
 from ..config.going_on import space_of
 from ..errors import InputError, JournalError
-from ..journal import Journal, read_journal
-from ..journal.facts import CertificateFacts, read_facts
-from ..journal.files import JOURNAL
-from ..results.result import summarise
+from ..results.run import Run
 from ..space import QuestionSpace
 from ..types import JsonObject
 from ..utils.figures import outward
@@ -57,24 +53,23 @@ def slices(
     """
     if most < 1:
         raise InputError(f"--most: expected at least 1, got {most}")
-    with closing(read_journal(directory / JOURNAL)) as journal:
-        shown = _shown(journal, directory, most, names(by), run_code)
+    with Run.opened(directory) as run:
+        shown = _shown(run, directory, most, names(by), run_code)
     typer.echo(json.dumps(shown, indent=1, allow_nan=False) if json_ else "\n".join(_lines(shown)))
 
 
 def _shown(
-    journal: Journal, directory: Path, most: int, by: list[str] | None, run_code: bool
+    run: Run, directory: Path, most: int, by: list[str] | None, run_code: bool
 ) -> JsonObject:
     """Return the slices that the audit certified, and those that its answers propose."""
-    where, facts = str(directory), read_facts(journal.facts())
-    certificate = facts.certificate
+    where, certificate, journal = str(directory), run.certificate, run.journal
     if certificate is not None and certificate.versus is not None:
         raise JournalError(f"{where}: expected an audit of one model, got a comparison of two")
     space, spec, _ = space_of(journal, where, OTHERWISE, run_code=run_code)
     proposals = explore(journal, space, most=most, by=by or spec.certify.discover_by)
     aside = 0.0 if certificate is None else certificate.set_aside
-    certified = _certified(journal, certificate) if certificate is not None and aside else []
-    evidence = Evidence.of(space, journal.draws(proposals=False), journal.calls())
+    certified = _certified(run) if aside else []
+    evidence = Evidence.of(space, run.draws, run.calls)
     count = len(certified) + len(proposals)
     command = f"avtt audit SPEC.toml --set certify.discover={count} --out DIR"
     if aside:
@@ -88,10 +83,11 @@ def _shown(
     }
 
 
-def _certified(journal: Journal, certificate: CertificateFacts) -> list[JsonObject]:
-    table = summarise(journal).targets
-    rows = table[table["kind"] == "slice"].to_dict("records")
-    rates = unseen(certificate, journal.calls(), [(r["lower"], r["upper"]) for r in rows])
+def _certified(run: Run) -> list[JsonObject]:
+    certificate = run.certificate
+    assert certificate is not None
+    rows = run.statuses[certificate.registered :]
+    rates = unseen(certificate, run.calls, [(row.lower, row.upper) for row in rows])
     keys = ("estimate", "lower", "upper", "certified", "questions")
     return [
         {
@@ -99,17 +95,16 @@ def _certified(journal: Journal, certificate: CertificateFacts) -> list[JsonObje
             "how": "asked for" if s.found_by == (ASKED,) else "found",
             "found_at": s.since,
             "size": s.size,
-            **{key: row[key] for key in keys},
+            **{key: getattr(row, key) for key in keys},
             "unseen": None if rate is None else asdict(rate),
         }
         for s, row, rate in zip(certificate.slices, rows, rates, strict=True)
     ]
 
 
-def quoted(journal: Journal) -> list[str]:
+def quoted(run: Run) -> list[str]:
     """Return a line per slice that an audit found: the rate to quote of it."""
-    certificate = read_facts(journal.facts()).certificate
-    rows = _certified(journal, certificate) if certificate and certificate.slices else []
+    rows = _certified(run) if run.certificate and run.certificate.slices else []
     return [
         f"slice {row['slice']}:{line[1:]}" for row in rows for line in _of_unseen(row["unseen"])
     ]

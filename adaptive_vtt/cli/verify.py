@@ -17,8 +17,8 @@ from ..errors import JournalError
 from ..journal import Journal, as_of, check_head, read_journal
 from ..journal.facts import Facts, read_facts
 from ..journal.files import JOURNAL
+from ..results.advice import way
 from ..results.result import summarise
-from ..results.way_on import way
 from .printing import folded
 
 REPORT = "report.html"

@@ -14,7 +14,7 @@ import typer
 
 from ..audit.versus import Verdict, Versus, verdict_of
 from ..certify import named_targets
-from ..certify.further import Range
+from ..certify.further import Range, longest
 from ..config import Spec
 from ..config.building import build_parts, build_space, model_of
 from ..config.journaled import notes_of
@@ -24,9 +24,10 @@ from ..journal import SQLiteJournal
 from ..journal.facts import Facts, begun_facts, read_facts
 from ..journal.files import JOURNAL, journal_at
 from ..models.local.recorded import answers_table
-from ..results.difference import DECISIONS, UNFIT, brief
+from ..results.advice import MIN, Names, Step, in_money, raised, steps_of_two
+from ..results.difference import DECISIONS, brief
 from ..results.gate import Gated
-from ..results.way_on import MIN, forecast, in_money, raised, shipping_rule
+from ..results.run import Run
 from ..space import QuestionSpace
 from ..utils.figures import percent
 from .options import names
@@ -155,15 +156,16 @@ def _run(a: Placed, b: Placed, asked: Asked, out: Path, quiet: bool) -> Verdict:
     with _versus(a, b, asked, out) as versus, Live(versus.audit, quiet=quiet) as live:
         journal = versus.audit.journal
         try:
-            versus.run([live.update, own_progress(journal)])
+            facts = read_facts(journal.facts())
+            versus.run([live.update, own_progress(facts, journal)])
         except (InputError, ModelError) as error:
             error.args = (f"{error}; the same command goes on once that is mended",)
             raise
-        verdict, facts = verdict_of(write(journal, out), journal), read_facts(journal.facts())
-    certificate = facts.certificate
-    rules = asked.gate or ([] if certificate is None else [shipping_rule(certificate)])
+        run = Run(journal)
+        verdict = verdict_of(write(run, out), run)
+        steps = steps_of_two(run, Names.of(run, out), asked.gate or (), _again(verdict, run.facts))
     if not quiet:
-        _finish(verdict, facts, out, rules, bool(asked.gate))
+        _finish(verdict, out, steps, bool(asked.gate))
     return verdict
 
 
@@ -245,7 +247,7 @@ def _short(value: Any) -> str:
     return repr(value) if len(repr(value)) < 120 else f"{repr(value)[:120]} ..."
 
 
-def _finish(verdict: Verdict, facts: Facts, out: Path, rules: list[str], gated: bool) -> None:
+def _finish(verdict: Verdict, out: Path, steps: Sequence[Step], gated: bool) -> None:
     """Print how a comparison ended, and what may be done next."""
     console, result = plain_console(), verdict.result
     a, b = verdict.names
@@ -261,25 +263,19 @@ def _finish(verdict: Verdict, facts: Facts, out: Path, rules: list[str], gated: 
     title = f"error rate of {b} less that of {a}"
     console.print(table_of(columns, rows, title, words=columns[1:3]))
     console.print(verdict.promise)
-    further = _further(verdict)
     if not verdict.decided and not gated:
         console.print(_still_open(verdict))
     for warning in result.warnings:
         console.print(f"warning: {warning}")
     console.print(f"report: {out / 'report.html'}")
-    folder, steps = shlex.quote(str(out)), []
-    if not verdict.decided and not gated:
-        made = verdict.calls_a + verdict.calls_b
-        more = made if further is None else max(further.most, math.ceil(MIN * made))
-        limits = raised(facts, made, result.questions, result.cost, more)
-        steps.append((same_command(limits), "decides the rest"))
-    if gated or verdict.targets["decision"].iloc[0] not in UNFIT:
-        options = " ".join(f"--rule {shlex.quote(rule)}" for rule in rules)
-        steps.append((f"avtt gate {folder} {options}", "may it ship?"))
-    if (verdict.targets["disagreement"] > 0).any():  # NaN where A's answers were recorded
-        command = f"avtt export {folder} --disagreements FOLDER"
-        steps.append((command, "where the models differ, as files"))
-    tell([*steps, (f"avtt verify {folder}", "checks every figure")])
+    tell(steps)
+
+
+def _again(verdict: Verdict, facts: Facts) -> str:
+    """Return this command with limits that are likely to let it decide what is open."""
+    result, made, further = verdict.result, verdict.calls_a + verdict.calls_b, _further(verdict)
+    more = made if further is None else max(further.most, math.ceil(MIN * made))
+    return same_command(raised(facts, made, result.questions, result.cost, more))
 
 
 def _still_open(verdict: Verdict) -> str:
@@ -298,7 +294,6 @@ def _still_open(verdict: Verdict) -> str:
 
 def _further(verdict: Verdict) -> Range | None:
     """Return how many more calls of both models are forecast to decide what is open."""
-    open_ = verdict.result.targets[(verdict.targets["decision"] == "open").to_numpy()]
-    draws = forecast(open_.to_dict("records"))
+    draws = longest(s.more_calls for s in verdict.result.statuses if s.decision == "open")
     made = verdict.calls_a + verdict.calls_b
     return None if draws is None else draws.times(made / max(verdict.result.calls, 1))

@@ -21,9 +21,9 @@ from ..models.network.elicitation import WORDS
 from ..models.network.elicitation import kind as yes_from
 from ..models.network.prompt_templates import template as named_template
 from ..oracles.findings import cost_of
+from ..results.advice import resume_command
 from ..results.gate import asked_later
 from ..results.result import Result
-from ..results.way_on import resume_command
 from ..space import QuestionSpace
 from ..types import JsonObject
 from ..utils.files import Table, merged

@@ -12,6 +12,7 @@ from typing import Self
 
 import numpy as np
 
+from ..certify.status import TargetStatus
 from ..models.base import BatchModel, ConcurrentModel, ModelDefaults, NotCharged
 from ..models.checking import check_answer, checked, name_of
 from ..stopping import State
@@ -177,7 +178,7 @@ class Progress:
     currency: str = USD
     certified: int = 0
     of: int = 0
-    rows: Callable[[], list[JsonObject]] = field(default=list, repr=False, compare=False)
+    statuses: Callable[[], list[TargetStatus]] = field(default=list, repr=False, compare=False)
 
     @property
     def calls(self) -> int:
@@ -197,17 +198,17 @@ class Progress:
     @property
     def half_width(self) -> float | None:
         """The half-width of the widest interval; None where nothing is certified."""
-        lower, upper = self.state.differences or (self.state.lower, self.state.upper)
-        return None if lower is None or upper is None else float((upper - lower).max()) / 2
+        ends = [target.difference or target for target in self.state.targets]
+        return max(((each.upper - each.lower) / 2 for each in ends), default=None)
 
     @cached_property
-    def targets(self) -> list[JsonObject]:
-        """One dict per target: target, estimate, lower, upper, half_width, certified.
+    def targets(self) -> list[TargetStatus]:
+        """Where every target stands: name, estimate, lower, upper, half_width, certified and more.
 
         Estimates are computed when this is first read, so read it during the callback. Where two
-        models are compared, estimate and ends are of the difference of rates R_A - R_B.
+        models are compared, ``difference`` has estimate and ends of R_A - R_B.
         """
-        return self.rows()
+        return self.statuses()
 
 
 OnProgress = Callable[[Progress], object]
@@ -221,37 +222,16 @@ def progress_of(loop: Loop) -> Progress:
     if not state.exhausted:
         uncertainty = np.nan_to_num(state.uncertainty, nan=-1.0)
     concept, side = divmod(int(np.argmax(uncertainty)), 2)
-    certified = np.zeros(0) if loop.certifier is None else loop.certifier.certified
     return Progress(
         state,
         budget.spent,
         loop.space.concepts[concept],
         side,
         budget.currency,
-        int(certified.sum()),
-        len(certified),
-        partial(_target_rows, loop),
+        sum(target.certified for target in state.targets),
+        len(state.targets),
+        loop.statuses,
     )
-
-
-def _target_rows(loop: Loop) -> list[JsonObject]:
-    """Return where every target stands, for ``Progress.targets``."""
-    compare = loop.certifier and loop.certifier.rules.compare
-    rows = []
-    for k, row in enumerate(loop.interval_rows() or []):
-        ends = (row["estimate"], row["lower"], row["upper"])
-        estimate, lower, upper = compare.ends(k, *ends) if compare else ends
-        rows.append(
-            {
-                "target": row["target"],
-                "estimate": estimate,
-                "lower": lower,
-                "upper": upper,
-                "half_width": (upper - lower) / 2,
-                "certified": row["certified"],
-            }
-        )
-    return rows
 
 
 def run_model(loop: Loop, model: ModelDefaults, batch: int, step: Callable[[], None]) -> None:

@@ -23,13 +23,14 @@ estimate is moved by more than sqrt(APART V), and one whose G is far off hardly 
 Nothing here enters draws, bets or intervals. It is worked out when it is read, never per draw.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..certify import Certifier
-from ..types import Bools, Floats, Indices, JsonObject
+from ..certify.status import TargetStatus
+from ..types import Bools, Floats, Indices
 from ..utils.random_streams import generator
 from .candidates import columns
 from .selector import Selector
@@ -64,27 +65,23 @@ class Guesses:
         return self.draws + self.variance / np.maximum(self.variance + error, TINY) * apart
 
 
-def interval_rows(selector: Selector, calls_per_draw: float = 1.0) -> list[JsonObject] | None:
-    """The certifier's table, with ``estimate`` as above, kept within its interval, and
-    ``pseudo_outcome_mean``, the estimate by the draws alone; None where nothing is certified.
-    Where everything is asked, what is counted.
+def statuses(selector: Selector, calls_per_draw: float = 1.0) -> list[TargetStatus]:
+    """Return the certifier's table with ``estimate`` as above, kept within its interval, and
+    ``drawn``, the estimate by the draws alone; [] where nothing is certified. Where everything is
+    asked, what is counted.
 
     Both are the same where nothing predicts losses, and before any draw.
     """
     if selector.exact:
         return selector.counted()
     if selector.certifier is None:
-        return None
+        return []
     rows, sequences = selector.certifier.table(calls_per_draw), selector.certifier.sequences
-    found = guesses(selector)
-    combined = np.full(len(rows), np.nan) if found is None else found.combined()
+    both = guesses(selector)
+    combined = np.full(len(rows), np.nan) if both is None else both.combined()
     kept = np.clip(combined, sequences.lower, sequences.upper)
     return [
-        {
-            **row,
-            "estimate": row["estimate"] if np.isnan(value) else value,
-            "pseudo_outcome_mean": row["estimate"],
-        }
+        replace(row, estimate=row.estimate if np.isnan(value) else value, drawn=row.estimate)
         for row, value in zip(rows, kept.tolist(), strict=True)
     ]
 

@@ -14,19 +14,20 @@ from typing import Protocol
 import numpy as np
 
 from ..certify import Bet, Certifier, Target
+from ..certify.status import TargetStatus
 from ..errors import JournalError, OrderError
 from ..journal import Journal
 from ..journal.rows import CallRow, DrawRow, SourceRow
 from ..models.checking import as_answer, as_loss, check_answer
 from ..space import QuestionSpace
 from ..stopping import End, State, StoppingRule, all_invalidated, first_end
-from ..types import Answer, JsonObject, Unanswered
+from ..types import Answer, Unanswered
 from ..utils.threads import one_thread
 from .belief import Belief
 from .budget import Budget
 from .call_queue import Call, CallQueue, SourceQueue, number_of
 from .draw_order import DrawOrder
-from .estimates import interval_rows
+from .estimates import statuses
 from .judge import Judge
 from .selector import Selector, teach
 
@@ -382,7 +383,8 @@ class Loop:
         ended |= {"by": by} if by else {}
         for hook in self.hooks:
             hook.on_end(self)
-        self.journal.set_facts(ended=ended, intervals=self.interval_rows())
+        rows = [status.row() for status in self.statuses()]
+        self.journal.set_facts(ended=ended, intervals=rows or None)
 
     # -- where it stands ---------------------------------------------------------------
 
@@ -464,12 +466,15 @@ class Loop:
             hard=self.belief.hard,
             lowest=self.belief.lowest,
         )
-        return replace(state, **self.certifier.standing()) if self.certifier else state
+        if self.certifier is None:
+            return state
+        targets = tuple(self.certifier.standing())
+        return replace(state, targets=targets, limit=self.certifier.rules.limit)
 
     @one_thread()
-    def interval_rows(self) -> list[JsonObject] | None:
-        """Every target's interval as a journal has it; None where nothing is certified."""
-        return interval_rows(self.selector, max(self.calls / max(self.selector.draws, 1), 1.0))
+    def statuses(self) -> list[TargetStatus]:
+        """Return where every target stands; [] where nothing is certified."""
+        return statuses(self.selector, max(self.calls / max(self.selector.draws, 1), 1.0))
 
     def check_usable(self) -> None:
         """Raises JournalError where nothing can be asked any more."""

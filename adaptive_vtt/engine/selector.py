@@ -8,6 +8,7 @@ import numpy as np
 
 from ..certify import Bet, Certifier
 from ..certify.certifier import per_unit
+from ..certify.status import TargetStatus
 from ..certify.strata import DIGITS, Stratum
 from ..certify.targets import Target, fingerprint
 from ..errors import AvttError, InputError, JournalError
@@ -17,7 +18,7 @@ from ..journal.rows import DrawRow, MoveRow, Reasons, pack_proposal, unpack_prop
 from ..space import QuestionSpace
 from ..strategies import Mixed, Reasoned, Strategy
 from ..strategies.by_need import ByNeed
-from ..types import Bools, CallMode, Candidates, Floats, Indices, JsonObject
+from ..types import Bools, CallMode, Candidates, Floats, Indices
 from ..utils.other_code import defined_at
 from ..utils.random_streams import generator
 from .belief import Belief, Observation
@@ -247,7 +248,7 @@ class Selector:
         """What is certified, or counted."""
         return [] if self.certifier is None else self.certifier.targets
 
-    def counted(self) -> list[JsonObject]:
+    def counted(self) -> list[TargetStatus]:
         """Where everything is asked, where each target stands."""
         return []
 

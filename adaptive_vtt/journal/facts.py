@@ -300,6 +300,12 @@ class CertificateFacts(Fact):
         """How many of the targets there were when the audit began: all but the slices."""
         return len(self.sizes) - len(self.slices)
 
+    def pivot(self, place: int) -> tuple[float, float] | None:
+        """The rate of the target at ``place`` at which two models are alike, and the scale of
+        their difference; None where one model is audited."""
+        versus = self.versus
+        return None if versus is None else (versus.pivot[place % len(versus.pivot)], versus.scale)
+
     def constant(self, place: int) -> Constant | None:
         """The best constant answer of the target at ``place``; slices have none."""
         return self.constants[place] if place < len(self.constants) else None

@@ -218,6 +218,8 @@ class SQLiteJournal:
     ) -> None:
         self.path = Path(path)
         self._lock: Lock | None = None
+        self._facts: dict[str, str] | None = None
+        self._count = 0  # rows of facts
         self._rescued: Path | None = None
         if (must_exist or read_only) and not self.path.is_file():
             raise JournalError(
@@ -302,15 +304,12 @@ class SQLiteJournal:
             save_beside(self._db, self.path, self._rescued)
 
     def set_facts(self, **facts: Any) -> None:
-        before = self.facts()
-        changed = {
-            name: json.dumps(value)
-            for name, value in facts.items()
-            if name not in before or json.dumps(before[name]) != json.dumps(value)
-        }
+        before, texts = self._texts(), {name: json.dumps(v) for name, v in facts.items()}
+        changed = {name: text for name, text in texts.items() if before.get(name) != text}
         if changed:
-            places = enumerate(changed.items(), len(self.fact_rows()))
+            places = enumerate(changed.items(), self._count)
             self._add(Step.add_facts, [FactRow(place, *fact) for place, fact in places])
+            self._facts, self._count = before | changed, self._count + len(changed)
 
     def add_draws(self, rows: list[DrawRow]) -> None:
         self._add(Step.add_draws, rows)
@@ -338,7 +337,16 @@ class SQLiteJournal:
 
     def facts(self) -> JsonObject:
         with self._reading():
-            return {f.name: parsed(f.value, f"facts, {f.name!r}") for f in self.fact_rows()}
+            texts = self._texts().items()
+            return {name: parsed(text, f"facts, {name!r}") for name, text in texts}
+
+    def _texts(self) -> dict[str, str]:
+        """The facts as JSON, read once: whoever writes holds the lock, and whoever reads sees one
+        moment."""
+        if self._facts is None:
+            rows = self.fact_rows()
+            self._facts, self._count = {row.name: row.value for row in rows}, len(rows)
+        return self._facts
 
     def fact_rows(self) -> list[FactRow]:
         rows = self._read("SELECT position, name, value FROM facts ORDER BY position")

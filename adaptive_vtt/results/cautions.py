@@ -2,13 +2,13 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
+from ..certify.status import TargetStatus
 from ..engine.options import FIRST_LOOK
 from ..engine.repeat_probes import TOLERANCE, Repeated
 from ..errors import some
@@ -18,6 +18,7 @@ from ..types import SIDES
 from ..utils.figures import percent
 from ..utils.web import sentences
 from .outcomes import unanswered
+from .run import Run
 
 if TYPE_CHECKING:
     from ..journal.facts import Facts, WayFacts
@@ -67,18 +68,12 @@ _BLIND = re.compile(
 """Words of a model that was shown no image."""
 
 
-def cautions(
-    facts: "Facts",
-    targets: pd.DataFrame,
-    repeat_probes: Repeated | None,
-    calls: Sequence["CallRow"] = (),
-) -> list[str]:
-    """The sentences of cautions.txt. ``targets``: as in ``results.Result``; ``facts`` and
-    ``calls``: of its journal."""
-    certificate = facts.certificate
+def cautions(run: Run) -> list[str]:
+    """The sentences of cautions.txt about a run."""
+    facts, calls, certificate = run.facts, run.calls, run.certificate
     lost_batches, left_out = sum(batch.lost for batch in facts.batches), facts.protocol.left_out
     images = facts.space.samples + left_out
-    drifts = repeat_probes is not None and repeat_probes.differ
+    probes, statuses = run.repeat_probes, run.statuses
     return sentences(
         Path(__file__).with_suffix(".txt"),
         facts=facts,
@@ -90,24 +85,37 @@ def cautions(
         of_answers=about_answers(facts, calls),
         quoted=repr,
         no_slice=no_slices(facts, calls),
-        emptied=_names(targets, "emptied"),
+        emptied=_named(repr(s.name) for s in statuses if s.emptied),
         why_emptied=_why_emptied(facts),
-        moved=_names(targets, "invalidated", but="emptied"),
-        idle=idle_proxies(facts, targets, calls),
-        drifted=drifted(repeat_probes) if repeat_probes is not None and drifts else "",
-        excluded=_excluded(targets),
-        no_better=_no_better(targets),
+        moved=_named(repr(s.name) for s in statuses if s.invalidated and not s.emptied),
+        idle=idle_proxies(facts, statuses, calls),
+        drifted=drifted(probes) if probes is not None and probes.differ else "",
+        excluded=_named(
+            f"{s.excluded} of {s.name!r}"
+            for s in sorted(statuses, key=lambda s: -s.excluded)
+            if s.excluded
+        ),
+        no_better=_named(
+            f"{s.name!r} (always {s.baseline.answer!r}: {percent(s.baseline.rate)})"
+            for s in statuses
+            if s.baseline and no_better(s.lower, s.baseline.rate)
+        ),
         ratio=certificate is None or certificate.bets.ratio,
     )
 
 
-def idle_proxies(facts: "Facts", targets: pd.DataFrame, calls: Sequence["CallRow"]) -> str:
+def _named(words: Iterable[str]) -> str:
+    return some([*words], NAMED)
+
+
+def idle_proxies(
+    facts: "Facts", statuses: Sequence[TargetStatus], calls: Sequence["CallRow"]
+) -> str:
     """Return a sentence that names the proxies that were given, where the draws vary as much as
     uniform ones without any prediction would; "" before ENOUGH calls."""
     names = [name for name in facts.settings.proxies if name not in OWN_PROXIES]
-    if not names or len(calls) < ENOUGH or "variance_ratio" not in targets:
-        return ""
-    if targets["variance_ratio"].mean() < NOTHING_SAVED:
+    ratios = [s.variance_ratio for s in statuses if s.variance_ratio is not None]
+    if not names or len(calls) < ENOUGH or not ratios or np.mean(ratios) < NOTHING_SAVED:
         return ""
     kind = "proxy" if len(names) == 1 else "proxies"
     return (
@@ -224,12 +232,6 @@ def silence(calls: Sequence["CallRow"]) -> str:
     )
 
 
-def is_mute(calls: Sequence["CallRow"]) -> bool:
-    """Return whether so much went unanswered that nothing is certified."""
-    asked, reasons = unanswered(calls)
-    return reasons.total() > MUTE * asked
-
-
 def _said(row: "AnswerRow") -> float | str | None:
     """The answer as the model gave it; None where there is none, or none of one model."""
     if row.unanswered is not None:
@@ -279,34 +281,6 @@ def _why_emptied(facts: "Facts") -> str:
     )
 
 
-def _names(targets: pd.DataFrame, column: str, but: str | None = None) -> str:
-    """The targets for which ``column`` is true, and ``but`` is not, in words; "" for none."""
-    if column not in targets:
-        return ""
-    chosen = targets[column].astype(bool)
-    if but is not None:
-        chosen &= ~targets[but].astype(bool)
-    names = targets.loc[chosen, "target"].tolist()
-    return some([repr(name) for name in names], NAMED)
-
-
 def no_better(lower: float, constant: float) -> bool:
     """Return whether a model certainly loses as much as a constant answer that errs at all."""
     return 0 < constant <= lower
-
-
-def _no_better(targets: pd.DataFrame) -> str:
-    """The targets of which a constant answer certainly loses no more, in words; "" for none."""
-    if "constant" not in targets:
-        return ""
-    rows = targets[["lower", "constant", "target", "constant_answer"]].values.tolist()
-    blind = [row for row in rows if no_better(*row[:2])]
-    words = [f"{name!r} (always {answer!r}: {percent(rate)})" for _, rate, name, answer in blind]
-    return some(words, NAMED)
-
-
-def _excluded(targets: pd.DataFrame) -> str:
-    if "excluded" not in targets:
-        return ""
-    there = targets[targets["excluded"] > 0].sort_values("excluded", ascending=False)
-    return some([f"{row.excluded} of {row.target!r}" for row in there.itertuples()], NAMED)

@@ -4,7 +4,7 @@ Journals, results and ``Verdict`` hold delta = R_A - R_B. Told is how much more 
 new model B errs, R_B - R_A, as rules of a gate ('versus:overall <= +0.01') have it.
 """
 
-from ..certify.decisions import Comparison
+from ..certify.status import Difference
 from ..engine.audit_key import CONTENT
 from ..journal.facts import Facts
 from ..models.pair import BETWEEN
@@ -63,10 +63,6 @@ def told(b: str, more: float, lower: float, upper: float) -> str:
     return f"{b} errs {how} ({point_span(lower, upper)})"
 
 
-def told_of(facts: Facts, k: int, estimate: float, lower: float, upper: float) -> str:
-    """The same of target ``k`` of a comparison, from the rates that its journal certifies."""
-    certificate = facts.certificate
-    assert certificate is not None
-    assert certificate.versus is not None
-    delta, least, most = Comparison.of(certificate.versus).ends(k, estimate, lower, upper)
-    return told(brief(names_of(facts)[1]), -delta, -most, -least)
+def in_words(facts: Facts, delta: Difference) -> str:
+    """The same of the models of a comparison, from R_A - R_B."""
+    return told(brief(names_of(facts)[1]), -delta.estimate, -delta.upper, -delta.lower)

@@ -8,29 +8,28 @@ began: one chosen after seeing the answers would not be covered by what the inte
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from html import escape
 from typing import Any, Literal
 from xml.etree import ElementTree
 
-import pandas as pd
-
-from ..certify.decisions import Comparison
+from ..certify.status import TargetStatus
 from ..certify.targets import Target, named_targets
 from ..certify.verify import verify
 from ..errors import InputError, unknown
 from ..families import FAMILIES, TargetId, family_of
 from ..journal import Journal, check_head
-from ..journal.facts import CertificateFacts, Constant, read_facts
+from ..journal.facts import CertificateFacts, Constant
 from ..space import QuestionSpace
 from ..stopping import Combinable
-from ..stopping import State as Standing
+from ..stopping import State as AuditState
 from ..utils.figures import beside, is_exact, outward, percent
-from .cautions import is_mute, no_better, silence
+from .cautions import cautions, no_better, silence
 from .difference import brief, names_of, point_span, told
-from .result import Result, summarise
+from .outcomes import is_mute
+from .run import Run
 
 State = Literal["pass", "fail", "open"]
 Sign = Literal["<=", "<", ">=", ">"]
@@ -43,6 +42,9 @@ ROUNDING = 1e-9
 MAX = 8
 """Targets that an error names."""
 EXIT_CODES = {"pass": 0, "fail": 1, "open": 4}
+BELOW = {"below": True, "holds": True, "above": False, "fails": False}
+"""Whether bets found a rate below its limit, by the names of decisions: a claim is about R_A - R_B,
+the figure of a gate with the other sign."""
 
 
 @dataclass(frozen=True)
@@ -153,8 +155,7 @@ class Gate:
     @property
     def state(self) -> State:
         """A rule that fails, fails the gate; else one that is open leaves it open."""
-        states = {ruling.state for ruling in self.rulings}
-        return "fail" if "fail" in states else "open" if "open" in states else "pass"
+        return overall([ruling.state for ruling in self.rulings])
 
     @property
     def verdict(self) -> str:
@@ -209,10 +210,19 @@ class Gate:
         return "\n".join([f"## Gate: {self.verdict}", "", head, *rows, "", *end])
 
 
+def overall(states: Collection[State]) -> State:
+    """One that fails, fails all; else one that is open leaves all open."""
+    return "fail" if "fail" in states else "open" if "open" in states else "pass"
+
+
 def gate(
-    journal: Journal, rules: Sequence[str | Rule], where: str = "", *, head: str | None = None
+    source: Journal | Run,
+    rules: Sequence[str | Rule],
+    where: str = "",
+    *,
+    head: str | None = None,
 ) -> Gate:
-    """What the rules come to, from the rows of a journal, ended or not; they are verified first.
+    """What the rules come to, from the rows of a run, ended or not; they are verified first.
 
     ``head``: the journal's head as it was kept elsewhere, which the journal must still have.
 
@@ -225,23 +235,28 @@ def gate(
         raise InputError(
             "gate: expected at least one rule, such as --rule 'overall <= 0.1', got none"
         )
-    facts = read_facts(journal.facts())
-    certificate = facts.certificate
+    run = Run.of(source)
+    certificate = run.certificate
     if certificate is None:
         raise InputError(
             "gate: expected an audit that certifies (half_width or at_most), got one that explores"
         )
-    verify(journal)  # neither rows nor intervals count for anything that the chain does not bear
+    verify(
+        run.journal
+    )  # neither rows nor intervals count for anything that the chain does not bear
     if head is not None:
-        check_head(journal, head, "the head given")
-    result = summarise(journal)
-    by_bets = all(_by_bets(rule, certificate) for rule in parsed)
-    rulings = [found for rule in parsed for found in _rulings(rule, certificate, result, by_bets)]
-    if is_mute(calls := journal.calls()):
-        rulings = [replace(ruling, state="open", note=silence(calls)) for ruling in rulings]
-    model = brief(names_of(facts)[1])
-    rulings = [replace(r, model=model) if r.rule.versus else r for r in rulings]
-    return Gate(tuple(rulings), _promise(certificate, rulings), where, result.warnings)
+        check_head(run.journal, head, "the head given")
+    model, by_bets = brief(names_of(run.facts)[1]), all(_by_bets(r, certificate) for r in parsed)
+    rulings = []
+    for rule in parsed:
+        if certificate.versus is None if rule.versus else certificate.paired:
+            raise _other_kind(rule)
+        for k in chosen(rule, certificate.ids):
+            ruling = _ruling(rule, run.statuses[k], by_bets)
+            rulings.append(replace(ruling, model=model) if rule.versus else ruling)
+    if is_mute(run.calls):
+        rulings = [replace(r, state="open", note=silence(run.calls)) for r in rulings]
+    return Gate(tuple(rulings), _promise(certificate, rulings), where, tuple(cautions(run)))
 
 
 def _decides(rule: Rule, limit: float | None) -> bool:
@@ -358,17 +373,19 @@ class Gated(Combinable):
         at least ``delta``: bets about the claim decide such rules, and no intervals."""
         return all(_decides(rule, -delta) for rule in self.rules)
 
-    def reached(self, state: Standing) -> str | None:
+    def reached(self, state: AuditState) -> str | None:
         """Why to stop: all rules are decided, and how."""
-        by_bets = state.above is not None and all(_decides(r, state.limit) for r in self.rules)
-        found: list[State] = []
-        for rule, places in zip(self.rules, self.places, strict=True):
-            each = [_standing(rule, state, k, by_bets) for k in places]
-            found.append("fail" if "fail" in each else "open" if "open" in each else "pass")
-        if "open" in found:
+        if not state.targets:
             return None
-        told = [f"{found.count(how)} {how}" for how in ("pass", "fail") if how in found]
-        return f"every rule of the gate is decided: {', '.join(told)}"
+        by_bets = state.limit is not None and all(_decides(r, state.limit) for r in self.rules)
+        states: list[State] = []
+        for rule, places in zip(self.rules, self.places, strict=True):
+            each = [_ruling(rule, state.targets[k], by_bets).state for k in places]
+            states.append(overall(each))
+        if "open" in states:
+            return None
+        count = [f"{states.count(how)} {how}" for how in ("pass", "fail") if how in states]
+        return f"every rule of the gate is decided: {', '.join(count)}"
 
     def __str__(self) -> str:
         return "a gate that is decided (" + "; ".join(rule.text for rule in self.rules) + ")"
@@ -387,55 +404,22 @@ def _other_kind(rule: Rule) -> InputError:
     )
 
 
-def _standing(rule: Rule, state: Standing, k: int, by_bets: bool) -> State:
-    if state.lower is None or state.upper is None:
-        return "open"
-    if state.invalidated is not None and state.invalidated[k]:
-        return "open"
-    if state.differences is not None:
-        least, most = state.differences
-        return rule.state(-float(most[k]), -float(least[k]))
-    if by_bets and state.above is not None and state.below is not None:
-        side = "above" if state.above[k] else "below" if state.below[k] else "open"
-        return _decided(rule, side)
-    return rule.state(float(state.lower[k]), float(state.upper[k]))
-
-
-def _rulings(
-    rule: Rule, certificate: CertificateFacts, result: Result, by_bets: bool
-) -> list[Ruling]:
-    compared = certificate.versus
-    if (rule.versus and compared is None) or (not rule.versus and certificate.paired):
-        raise _other_kind(rule)
-    places = chosen(rule, certificate.ids)
-    return [_ruling(rule, certificate, result.targets.iloc[k], k, by_bets) for k in places]
-
-
-def _ruling(
-    rule: Rule, certificate: CertificateFacts, row: "pd.Series[Any]", k: int, by_bets: bool
-) -> Ruling:
-    ends: tuple[float, float, float] = (row["estimate"], row["lower"], row["upper"])
-    if rule.versus and certificate.versus is not None:
+def _ruling(rule: Rule, status: TargetStatus, by_bets: bool) -> Ruling:
+    """What a rule comes to for a target. ``by_bets``: the audit decided that very rule by bets of
+    its own, which are earlier than the interval."""
+    estimate, lower, upper = status.estimate, status.lower, status.upper
+    if rule.versus and (delta := status.difference):
         # how much more often the new model errs: R_B - R_A
-        estimate, lower, upper = Comparison.of(certificate.versus).ends(k, *ends)
-        ends = -estimate, -upper, -lower
-    estimate, lower, upper = ends
+        estimate, lower, upper = -delta.estimate, -delta.upper, -delta.lower
     state = rule.state(lower, upper)
     if by_bets:
-        claimed = {"holds": "below", "fails": "above"}
-        state = _decided(rule, claimed.get(row["decision"]) if rule.versus else row["decided"])
+        below = BELOW.get(str(status.decision if rule.versus else status.decided))
+        state = "open" if below is None else "pass" if below == (rule.sign == "<=") else "fail"
     note = ""
-    if state != "open" and row["invalidated"]:
+    if state != "open" and status.invalidated:
         state, note = "open", "the model's answers contradict each other: nothing is certified"
-    target, constant = str(row["target"]), certificate.constant(k)
-    return Ruling(rule, target, estimate, lower, upper, state, note, constant=constant)
-
-
-def _decided(rule: Rule, side: object) -> State:
-    """Audits with that very limit decide by bets of their own, earlier than by the interval."""
-    if side not in ("above", "below"):
-        return "open"
-    return "pass" if (side == "below") == (rule.sign == "<=") else "fail"
+    ends = estimate, lower, upper
+    return Ruling(rule, status.name, *ends, state, note, constant=status.baseline)
 
 
 def _cell(text: str) -> str:

@@ -1,16 +1,18 @@
 """The first numbers that are told: how often a model errs on images as they are, and on all."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
+from ..certify.status import TargetStatus
 from ..certify.targets import Target, selected_by
 from ..journal.facts import Facts
 from ..journal.rows import CallRow
 from ..types import IDENTITY
-from ..utils.figures import POINT, Bar, beside, outward, percent, span
+from ..utils.figures import EXACT, Bar, beside, is_exact, outward, percent, span
 from .outcomes import unanswered
+from .run import Run
 
 AS_THEY_ARE, WITH_CHANGES = "on your images as they are", "with the proposed changes among them"
 
@@ -59,25 +61,24 @@ def _is_of(target: Target, variants: Sequence[bool]) -> bool:
     return everyone and target.variants.tolist() == [*variants]
 
 
-def sentence(
-    facts: Facts, rows: Sequence[Mapping[Any, Any]], calls: Sequence[CallRow] = ()
-) -> str | None:
+def sentence(run: Run) -> str | None:
     """Misclassification rate on your images as they are: 8.9 % (5.1 to 13.2); with the proposed
     changes among them: ...; 4.0 % of the questions went unanswered (most often: ...).
 
-    ``rows``: the targets of a result, in order. None: see ``opening``.
+    None: see ``opening``.
     """
-    places = opening(facts)
+    places = opening(run.facts)
     if places is None:
         return None
-    plain = rows[places.plain]
-    name = str(plain["rate"])
-    parts = [f"{name[0].upper()}{name[1:]} {AS_THEY_ARE}: {_words(plain)}"]
+    plain = run.statuses[places.plain]
+    rate = plain.id.rate
+    parts = [f"{rate[0].upper()}{rate[1:]} {AS_THEY_ARE}: {_words(plain)}"]
     if places.whole is not None:
-        parts.append(f"{WITH_CHANGES}: {_words(rows[places.whole])}")
-    if plain.get("constant_answer"):
-        parts.append(f"always {plain['constant_answer']!r} would have {percent(plain['constant'])}")
-    parts += filter(None, [silent_share(calls)])
+        parts.append(f"{WITH_CHANGES}: {_words(run.statuses[places.whole])}")
+    if plain.baseline:
+        answer, constant = plain.baseline.answer, percent(plain.baseline.rate)
+        parts.append(f"always {answer!r} would have {constant}")
+    parts += filter(None, [silent_share(run.calls)])
     return "; ".join(parts)
 
 
@@ -91,22 +92,18 @@ def silent_share(calls: Sequence[CallRow]) -> str:
     return f"{share} of the questions went unanswered (most often: {often[:QUOTED]})"
 
 
-def _words(row: Mapping[Any, Any]) -> str:
+def _words(status: TargetStatus) -> str:
     """In per cent, rounded outwards: 8.9 % (5.1 to 13.2); "8.9 %, exact" once all was asked; a
     range first where the estimate alone would mislead."""
-    width = row["upper"] - row["lower"]
-    if width <= POINT:
-        return f"{Bar('', row['estimate'], np.nan, np.nan, done=True).words}, exact{_images(row)}"
-    if width > WIDE:
-        return f"hardly known yet ({span(row['lower'], row['upper'])})"
-    if width > READABLE:
-        low, high = outward(row["lower"], row["upper"])
-        likely = beside(row["estimate"], row["lower"], row["upper"])
+    estimate, lower, upper = status.estimate, status.lower, status.upper
+    if is_exact(lower, upper):
+        wrong = status.any_wrong
+        labels = "" if wrong is None else f" (any label wrong in {percent(wrong)} of the images)"
+        return f"{Bar('', estimate, np.nan, np.nan, done=True).words}, {EXACT}{labels}"
+    if upper - lower > WIDE:
+        return f"hardly known yet ({span(lower, upper)})"
+    if upper - lower > READABLE:
+        low, high = outward(lower, upper)
+        likely = beside(estimate, lower, upper)
         return f"between {100 * low:.1f} and {100 * high:.1f} %, most likely {likely}"
-    return Bar("", row["estimate"], row["lower"], row["upper"], done=False).words
-
-
-def _images(row: Mapping[Any, Any]) -> str:
-    """The share of images with any wrong label, where that is known; "" elsewhere."""
-    share = row.get("any_wrong", np.nan)
-    return "" if np.isnan(share) else f" (any label wrong in {percent(share)} of the images)"
+    return Bar("", estimate, lower, upper, done=False).words

@@ -13,6 +13,7 @@ from ..datasets.base import CompleteDataset
 from ..journal import Journal
 from ..journal.facts import Facts, SpaceFacts, read_facts
 from ..journal.rows import CallRow, DrawRow
+from ..models.unanswered import MUTE
 from ..oracles.base import LABEL_ERROR
 from ..types import IDENTITY, Floats, Indices
 
@@ -39,6 +40,12 @@ def unanswered(calls: Sequence[CallRow]) -> tuple[int, Counter[str]]:
     questions that do not count give none."""
     rows = [row for call in calls for row in call.answers if row.loss is not None]
     return len(rows), Counter(r.unanswered for r in rows if r.unanswered and not r.excluded)
+
+
+def is_mute(calls: Sequence[CallRow]) -> bool:
+    """Return whether so much went unanswered that nothing is certified."""
+    asked, reasons = unanswered(calls)
+    return reasons.total() > MUTE * asked
 
 
 def outcomes(journal: Journal) -> pd.DataFrame:
@@ -85,18 +92,18 @@ def with_metadata(table: pd.DataFrame, dataset: CompleteDataset, samples: Indice
     return table.assign(**found)
 
 
-def any_wrong(facts: Facts, calls: Sequence[CallRow], place: int) -> float:
+def any_wrong(facts: Facts, calls: Sequence[CallRow], place: int) -> float | None:
     """Return the share of a target's images that have any wrong label, its questions being those
     that were asked: a label error of 2 % may be one wrong label in each of many images.
 
-    NaN where the target at ``place`` of the certificate is not about several labels.
+    None where the target at ``place`` of the certificate is not about several labels.
     """
     certificate, population = facts.certificate, facts.population
     if certificate is None or population is None or facts.space.concepts_are != "labels":
-        return math.nan
+        return None
     target = certificate.ids[place]
     if target.rate != LABEL_ERROR or "concept" in target.as_dict() or len(facts.space.concepts) < 2:
-        return math.nan
+        return None
     rows = [row for call in calls for row in call.answers if not (row.loss is None or row.excluded)]
     questions = np.array([row.question for row in rows], np.int64)
     losses = pd.Series([row.loss for row in rows], facts.space.numbering.image_of(questions), float)

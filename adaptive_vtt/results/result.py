@@ -1,48 +1,38 @@
 """How an audit ended: its rates and what to know of them, from its journal."""
 
 import json
+import math
 import webbrowser
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-import numpy as np
 import pandas as pd
 
-from ..certify.decisions import Compared, compared
-from ..certify.further import COLUMNS
-from ..certify.tracks import members_of
-from ..certify.verify import Interval, recompute, versus_decision
-from ..certify.verify_counting import counted
-from ..engine.repeat_probes import Repeated, repeated
+from ..certify.further import COLUMNS, Range, longest
+from ..certify.status import Compared, TargetStatus
+from ..engine.repeat_probes import Repeated
 from ..errors import InputError, unknown
 from ..families import OfConcept, OfRelation, Overall, TargetId
 from ..journal import Journal
-from ..journal.facts import CertificateFacts, Facts, ProtocolFacts, SpaceFacts, read_facts
-from ..journal.rows import EXCLUDED, CallRow, DrawRow, SourceRow
+from ..journal.facts import ProtocolFacts, SpaceFacts
+from ..journal.rows import EXCLUDED
 from ..oracles.base import error_of
-from ..oracles.findings import (
-    Findings,
-    JudgeFindings,
-    cost_of,
-    found,
-    found_by_judge,
-    unconfirmed_of,
-)
+from ..oracles.findings import Findings, JudgeFindings, found, found_by_judge
 from ..types import JsonObject
 from ..utils.figures import USD, Bar, figure, money, on_page, table_html
 from ..utils.files import write_text
 from . import census
 from .beliefs import PLOTS, Told, plotted
-from .cautions import cautions, is_mute
+from .cautions import cautions
 from .derived import Bounds, Rates, figures
 from .opening import sentence
 from .outcomes import FAILED as FAILED
 from .outcomes import METRICS as METRICS
-from .outcomes import any_wrong, judged
 from .outcomes import confusion as confusion
 from .outcomes import outcomes as outcomes
+from .run import Run
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -56,6 +46,8 @@ FOR_PAPER = {
     "targets": ("target", "questions", "estimate", "lower", "upper", "certified", "decided")
 }
 """Columns of ``Result.tables`` that a page of LaTeX has room for, where it has none for all."""
+RAW = ("target", "estimate", "lower", "upper", "half_width", "certified", "questions")
+"""Columns of targets where nothing is certified, but for what each is about."""
 
 
 class Source(Protocol):
@@ -79,9 +71,6 @@ class Source(Protocol):
     def write_report(self, path: Path | None) -> Path:
         """See ``Result.report``."""
 
-    def journaled(self) -> "Result":
-        """What the journal comes to by now, without what only a running audit knows."""
-
 
 @dataclass(frozen=True, repr=False)
 class Result:
@@ -97,7 +86,6 @@ class Result:
     upper and note (what to mind, or ""); no rows where nothing follows.
     constant and constant_answer: what the best answer that never depends on the image (always the
     same class, Yes, No or letter) would lose on the same questions, known from the labels.
-    any_wrong, where labels were asked about and counted: the share of images with any wrong label.
     The columns kind, concept, side, rate, relation, severity, group, value and filter say what a
     target is about, see ``families``; ``target`` is its name for people.
     ``reason``: why it stopped, None while it has not. ``scoring``: how replies in words were
@@ -144,6 +132,7 @@ class Result:
     in_doubt: tuple[str, ...] = ()
     currency: str = USD
     census: Mapping[str, pd.DataFrame] = field(default_factory=dict, compare=False)
+    statuses: tuple[TargetStatus, ...] = field(default=(), compare=False)
     source: Source | None = field(default=None, compare=False)
 
     def failures(self) -> pd.DataFrame:
@@ -186,8 +175,7 @@ class Result:
         if about is not None:
             raise InputError(f"plot {name!r}: expected nothing beside the name, got {about!r}")
         if name == INTERVALS:
-            rows = self.targets.to_dict("records")
-            return Figure(figure(self._caption, [*map(_bar, rows)]))
+            return Figure(figure(self._caption, [*map(_bar, self.statuses)]))
         charts = self._source("plot").figures()
         if name not in charts:
             raise unknown("figure", name, [INTERVALS, *charts, *PLOTS], "plot")
@@ -202,16 +190,10 @@ class Result:
         return written
 
     def save(self, folder: Path | str) -> Path:
-        """Write result.json and report.html into a folder, and of an audit that asked everything
-        its tables; return the report's path.
-
-        The files say what the journal comes to by now, so that ``avtt verify`` follows them: of an
-        audit that has not ended, that leaves out what only the running audit knows (forecasts of
-        calls, and estimates by today's predictions).
-        """
-        found = self._source("save").journaled()
-        census.write(Path(folder), dict(found.census))
-        text = json.dumps(found.to_dict(), indent=1, allow_nan=False)
+        """Writes result.json and report.html into a folder, and of an audit that asked everything
+        its tables; gives the report's path."""
+        census.write(Path(folder), dict(self.census))
+        text = json.dumps(self.to_dict(), indent=1, allow_nan=False)
         write_text(Path(folder) / "result.json", text + "\n")
         return self.report(Path(folder) / "report.html")
 
@@ -242,8 +224,18 @@ class Result:
     def reached(self) -> pd.Series:
         """Whether all that was asked of a target is known, one bool per row of ``targets``: it is
         certified, and decided where that was asked."""
-        found = self.targets["certified"].astype(bool)
-        return found & (self.targets["decided"] != "open") if "decided" in self.targets else found
+        reached = [status.reached for status in self.statuses]
+        return pd.Series(reached, self.targets.index, dtype=bool)
+
+    @property
+    def unreached(self) -> list[TargetStatus]:
+        """The targets of which something that was asked is not known."""
+        return [status for status in self.statuses if not status.reached]
+
+    @property
+    def further(self) -> Range | None:
+        """How many more calls certify all of these; None where that cannot be told yet."""
+        return longest(status.more_calls for status in self.unreached)
 
     def to_dict(self) -> JsonObject:
         """The result as result.json has it (``result_file``); what is unknown is null."""
@@ -261,14 +253,14 @@ class Result:
             "scoring": self.scoring,
             "protocol": None if self.protocol is None else self.protocol.as_dict(),
             "lost": self.lost,
-            "captions": None if self.captions is None else asdict(self.captions),
+            "captions": None if self.captions is None else self.captions.as_dict(),
             "journal_head": self.head,
             "repeat_probes": None if self.repeat_probes is None else self.repeat_probes.as_dict(),
             "warnings": list(self.warnings),
             "guarantee": self.guarantee,
             "headline": self.headline,
             "versus": [asdict(row) for row in self.versus] or None,
-            "judge": None if self.judge is None else asdict(self.judge),
+            "judge": None if self.judge is None else self.judge.as_dict(),
             "census": {n: _records(table) for n, table in self.census.items()} or None,
         }
 
@@ -289,15 +281,15 @@ class Result:
     @property
     def _caption(self) -> str:
         """The stage as a page has it; where all is certified, that is why the audit ended."""
-        whole = self.guarantee is not None and bool(self.targets["certified"].astype(bool).all())
+        whole = self.guarantee is not None and all(s.certified for s in self.statuses)
         return self._staged("ended") if whole and self.reason else on_page(self._stage)
 
     def _staged(self, ended: str) -> str:
         asked = f"{self.calls} calls, {self.questions} questions, {self.paid}"
         if self.guarantee is None:
             return f"nothing certified; {asked}; {ended}"
-        done = int(self.targets["certified"].astype(bool).sum())
-        return f"{done} of {len(self.targets)} targets certified; {asked}; {ended}"
+        done = sum(status.certified for status in self.statuses)
+        return f"{done} of {len(self.statuses)} targets certified; {asked}; {ended}"
 
     @property
     def paid(self) -> str:
@@ -309,8 +301,8 @@ class Result:
         return f"Result({'; '.join(filter(None, [self.headline, self._stage]))})"
 
     def _repr_html_(self) -> str:
-        rows = [_bar(row) for row in self.targets.head(SHOWN).to_dict("records")]
-        more = len(self.targets) - len(rows)
+        rows = [_bar(status) for status in self.statuses[:SHOWN]]
+        more = len(self.statuses) - len(rows)
         notes = [f"and {more} more targets: result.targets"] if more else []
         notes += [] if self.guarantee is None else [self.guarantee]
         notes += [f"warning: {warning}" for warning in self.warnings]
@@ -320,62 +312,54 @@ class Result:
         return table_html(title, self._stage, rows, notes)
 
 
-def _bar(row: Mapping[Hashable, Any]) -> Bar:
-    done, questions = bool(row["certified"]), int(row["questions"])
-    told = f"{questions} questions" + (", certified" if done else "")
-    estimate, lower, upper = (float(row[name]) for name in ("estimate", "lower", "upper"))
-    return Bar(str(row["target"]), estimate, lower, upper, done, told)
+def _bar(status: TargetStatus) -> Bar:
+    notes = f"{status.questions} questions" + (", certified" if status.certified else "")
+    ends = status.estimate, status.lower, status.upper
+    return Bar(status.name, *ends, status.certified, notes)
 
 
 def _records(table: pd.DataFrame) -> list[dict[Hashable, Any]]:
     return table.astype(object).where(table.notna(), None).to_dict(orient="records")
 
 
-def summarise(journal: Journal, intervals: list[JsonObject] | None = None) -> Result:
-    """The result of a journal: certified targets where there are any, else raw figures.
-
-    While an audit is running it knows its ``intervals`` (``Audit.intervals``); where they are not
-    given they are taken from the journal, or recomputed from its rows.
-    """
-    facts, sources, judging = read_facts(journal.facts()), journal.sources(), journal.judging()
-    calls, draws = journal.calls(), journal.draws(proposals=False)
-    table, certificate, rates = judged(facts, draws, calls), facts.certificate, {}
-    if certificate is None:
-        targets = _targets(table, facts)
-    else:
-        found_rows = facts.intervals if intervals is None else intervals
-        targets = _certified(facts, found_rows, draws, calls)
-        # figures of several rates hold only where their intervals hold at once
-        if certificate.guarantee == "all" and not certificate.paired:
-            bounds = (Bounds(t.estimate, t.lower, t.upper) for t in targets.itertuples())
-            rates = dict(zip(certificate.ids, bounds, strict=True))
-    repeat_probes = repeated(sources, calls)
-    unconfirmed = unconfirmed_of(calls, sources, judging)
+def summarise(source: Journal | Run) -> Result:
+    """Return the result of a run or its journal: certified targets where there are any, else raw
+    figures."""
+    run = Run.of(source)
+    facts, certificate = run.facts, run.certificate
+    statuses = run.statuses if certificate else raw(run)
+    rates: dict[TargetId, Bounds] = {}
+    # figures of several rates hold only where their intervals hold at once
+    if certificate and certificate.guarantee == "all" and not certificate.paired:
+        rates = {s.id: Bounds(s.estimate, s.lower, s.upper) for s in statuses}
+    tables: dict[str, pd.DataFrame] = {}
+    targets = frame(statuses, certified=certificate is not None)
+    if certificate and certificate.counted:
+        tables = census.tables(facts, run.table, targets, run.calls)
     return Result(
         targets=targets,
-        calls=len(draws) + len(sources),
-        questions=len(table),
-        cost=cost_of(calls, sources, judging),
-        unconfirmed=unconfirmed,
-        in_doubt=tuple(facts.money_in_doubt(unconfirmed)),
+        statuses=tuple(statuses),
+        calls=len(run.draws) + len(run.sources),
+        questions=len(run.table),
+        cost=run.cost,
+        unconfirmed=run.unconfirmed,
+        in_doubt=tuple(facts.money_in_doubt(run.unconfirmed)),
         reason=facts.ended.reason if facts.ended else None,
-        waiting=len(draws) - len(calls),
+        waiting=len(run.draws) - len(run.calls),
         derived=derive(facts.space, rates),
         lost=facts.interrupted,
-        captions=found(calls, draws),
-        repeat_probes=repeat_probes,
-        warnings=tuple(cautions(facts, targets, repeat_probes, calls)),
+        captions=found(run.calls, run.draws),
+        repeat_probes=run.repeat_probes,
+        warnings=tuple(cautions(run)),
         scoring=facts.settings.oracle.regime,
         protocol=facts.protocol,
-        judge=found_by_judge(judging, calls),
+        judge=found_by_judge(run.judging, run.calls),
         currency=facts.currency,
-        head=journal.head,
+        head=run.head,
         guarantee=None if certificate is None else certificate.promise,
-        headline=sentence(facts, _rows(targets), calls),
-        versus=tuple(compared(certificate, _rows(targets), draws, calls, facts.known_a)),
-        census=census.tables(facts, table, targets, calls)
-        if certificate and certificate.counted
-        else {},
+        headline=sentence(run),
+        versus=tuple(run.compared),
+        census=tables,
     )
 
 
@@ -383,139 +367,57 @@ def derive(space: SpaceFacts, rates: Rates) -> pd.DataFrame:
     """``results.derived.figures`` as a table: quantity, estimate, lower, upper, note; no row where
     nothing follows."""
     columns = ["quantity", "estimate", "lower", "upper", "note"]
-    found = [(f.name, f.bounds, f.note) for f in figures(space, rates)]
+    rows = [(f.name, f.bounds, f.note) for f in figures(space, rates)]
     return pd.DataFrame(
-        [(name, b.estimate, b.lower, b.upper, note) for name, b, note in found], columns=columns
+        [(name, b.estimate, b.lower, b.upper, note) for name, b, note in rows], columns=columns
     )
 
 
-def _rows(targets: pd.DataFrame) -> list[JsonObject]:
-    return [{str(name): value for name, value in r.items()} for r in targets.to_dict("records")]
-
-
-def warned(
-    facts: Facts, draws: list[DrawRow], calls: list[CallRow], sources: list[SourceRow]
-) -> tuple[str, ...]:
-    """``Result.warnings`` from the rows of a journal."""
-    targets = pd.DataFrame()
-    if facts.certificate is not None:
-        targets = _certified(facts, facts.intervals, draws, calls)
-    return tuple(cautions(facts, targets, repeated(sources, calls), calls))
-
-
-def certified_table(facts: Facts, calls: list[CallRow]) -> pd.DataFrame:
-    """``Result.targets`` of an audit that asks everything, from its journal."""
-    return _certified(facts, facts.intervals, [], calls)
-
-
-def _certified(
-    facts: Facts,
-    rows: list[JsonObject] | None,
-    draws: list[DrawRow],
-    calls: list[CallRow],
-) -> pd.DataFrame:
-    """``rows``: a table of intervals; None where they are to be computed from draws and calls."""
-    certificate = facts.certificate
-    assert certificate is not None
-    if certificate.counted:
-        counts = counted(certificate, facts.population, calls) if rows is None else rows
-        table = pd.DataFrame(counts).assign(emptied=False, invalidated=False)
-        table = _constant(_identified(table, certificate.ids), certificate)
-        return _any_wrong(table, facts, calls)
-    if rows is None:
-        found = enumerate(recompute(certificate, draws, calls))
-        rows = [_recomputed(interval, certificate, k) for k, interval in found]
-    answered = {c.call: c for c in calls}
-    asked, excluded = [0] * len(rows), [0] * len(rows)
-    for draw in draws:
-        if draw.call not in answered:
-            continue
-        out = {a.question for a in answered[draw.call].answers if a.excluded}
-        told = [answer.question for answer in answered[draw.call].answers]
-        for k, members in enumerate(members_of(certificate, draw, told)):
-            asked[k] += len(members)
-            excluded[k] += len(out.intersection(members))
-    table = pd.DataFrame(rows).assign(questions=asked, excluded=excluded)
+def frame(statuses: Sequence[TargetStatus], *, certified: bool = True) -> pd.DataFrame:
+    """Return one row per target: what the journal keeps of it, the questions asked, what it is
+    about, and its best constant answer; of raw figures the first columns alone."""
+    rows = []
+    for status in statuses:
+        row = {**status.row(), "questions": status.questions, "excluded": status.excluded}
+        rows.append(row if certified else {name: row[name] for name in RAW})
+    table = pd.DataFrame(rows)
     table = table.astype({name: "Int64" for name in COLUMNS if name in table})
-    if is_mute(calls):
-        table["certified"] = False
-    return _constant(_identified(table, certificate.ids), certificate)
-
-
-def _any_wrong(table: pd.DataFrame, facts: Facts, calls: list[CallRow]) -> pd.DataFrame:
-    """With the share of images that have any wrong label, of targets that are known exactly."""
-    exact = table["certified"].to_numpy(bool)
-    shares = [any_wrong(facts, calls, k) if exact[k] else np.nan for k in range(len(table))]
-    return table if np.isnan(shares).all() else table.assign(any_wrong=shares)
-
-
-def _constant(table: pd.DataFrame, certificate: CertificateFacts) -> pd.DataFrame:
-    """With each target's best constant answer and its rate, where there are any."""
-    if not any(certificate.constants):
-        return table
-    found = [certificate.constant(place) for place in range(len(table))]
-    return table.assign(
-        constant=[float("nan") if one is None else one.rate for one in found],
-        constant_answer=pd.Series([one and one.answer for one in found], dtype=object),
-    )
-
-
-def _recomputed(found: Interval, certificate: CertificateFacts, k: int) -> JsonObject:
-    """The row of target ``k`` of ``Result.targets`` for an audit that has not ended."""
-    half_width, decides = (found.upper - found.lower) / 2, certificate.decides
-    only = decides and certificate.half_width is None
-    reached = found.decided != "open" if only else half_width <= certificate.aim
-    told: JsonObject = {"decided": found.decided} if decides else {}
-    if certificate.versus is not None:
-        ends = found.lower, found.upper
-        side = versus_decision(certificate.versus, k, *ends, found.decided)
-        reached = side != "open"
-        told = {"decision": "open" if found.invalidated else side}
-    row = {
-        "target": found.target,
-        "estimate": found.estimate,
-        "pseudo_outcome_mean": found.estimate,
-        "lower": found.lower,
-        "upper": found.upper,
-        "half_width": half_width,
-        "certified": reached and not found.invalidated,
-        "emptied": found.emptied,
-        "invalidated": found.invalidated,
-    }
-    return row | told
-
-
-def _targets(table: pd.DataFrame, facts: Facts) -> pd.DataFrame:
-    """Raw figures, by the same units as certified ones (``certify.targets.selected``)."""
-    rates, classes = facts.settings.oracle.rates, facts.space.concepts_are == "classes"
-    error = error_of(facts.space.concepts_are, rates)
-    unit = table[table["truth"] == 1] if classes else table
-    found: dict[TargetId, pd.DataFrame] = {Overall(error): unit}
-    for concept, part in table.groupby("concept", sort=False):
-        for rate, truth in rates.items():
-            about = OfConcept(str(concept), truth, rate)
-            found[about] = part[part["truth"] == truth]
-    for relation, part in unit.groupby("relation", sort=False):
-        found[OfRelation(str(relation), error)] = part
-    return _identified(pd.DataFrame([_target(*item) for item in found.items()]), list(found))
-
-
-def _identified(table: pd.DataFrame, ids: Sequence[TargetId]) -> pd.DataFrame:
-    """With the fields of each target's identity as columns, and its other names where any has."""
-    fields = pd.DataFrame([target.columns() for target in ids], index=table.index)
+    ids = [status.id for status in statuses]
+    about = pd.DataFrame([target.columns() for target in ids], index=table.index)
     if any(target.also for target in ids):
         also = [list(target.also) or None for target in ids]
-        fields["also"] = pd.Series(also, fields.index, object)
-    return table.join(fields.astype({"side": "Int64", "severity": "Int64"}))
+        about["also"] = pd.Series(also, about.index, object)
+    table = table.join(about.astype({"side": "Int64", "severity": "Int64"}))
+    baselines = [status.baseline for status in statuses]
+    if any(baselines):
+        table = table.assign(
+            constant=[math.nan if one is None else one.rate for one in baselines],
+            constant_answer=pd.Series([one and one.answer for one in baselines], dtype=object),
+        )
+    shares = pd.Series([status.any_wrong for status in statuses], dtype=float)
+    return table if shares.isna().all() else table.assign(any_wrong=shares)
 
 
-def _target(about: TargetId, part: pd.DataFrame) -> JsonObject:
-    """Raw figures; questions that do not count are left out of the mean."""
-    counted = part[~part["unanswered"].fillna("").astype(str).str.startswith(EXCLUDED)]
-    return {
-        "target": about.name,
-        "estimate": float(counted["loss"].mean()) if len(counted) else float("nan"),
-        **dict.fromkeys(("lower", "upper", "half_width"), float("nan")),
-        "certified": False,
-        "questions": len(part),
-    }
+def raw(run: Run) -> list[TargetStatus]:
+    """Raw figures, by the same units as certified ones (``certify.targets.selected``)."""
+    space, table = run.facts.space, run.table
+    rates, classes = run.facts.settings.oracle.rates, space.concepts_are == "classes"
+    error = error_of(space.concepts_are, rates)
+    unit = table[table["truth"] == 1] if classes else table
+    parts: dict[TargetId, pd.DataFrame] = {Overall(error): unit}
+    for concept, part in table.groupby("concept", sort=False):
+        for rate, truth in rates.items():
+            parts[OfConcept(str(concept), truth, rate)] = part[part["truth"] == truth]
+    for relation, part in unit.groupby("relation", sort=False):
+        parts[OfRelation(str(relation), error)] = part
+    statuses = []
+    for about, part in parts.items():
+        # questions that do not count are left out of the mean
+        counted = part[~part["unanswered"].fillna("").astype(str).str.startswith(EXCLUDED)]
+        mean = float(counted["loss"].mean()) if len(counted) else math.nan
+        statuses.append(
+            TargetStatus(
+                id=about, estimate=mean, lower=math.nan, upper=math.nan, questions=len(part)
+            )
+        )
+    return statuses

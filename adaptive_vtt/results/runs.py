@@ -6,29 +6,29 @@ run folder is executed. A folder that cannot be read is a run, too, with a sente
 
 import math
 import time
-from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
+from ..certify.status import TargetStatus
 from ..errors import AvttError, InputError, JournalError, one_line
-from ..families import TargetId
-from ..journal import SQLiteJournal, read_journal
-from ..journal.facts import CertificateFacts, Facts, is_begun, read_facts
+from ..journal import SQLiteJournal
+from ..journal.facts import is_begun, read_facts
 from ..journal.files import JOURNAL, holder, lock_taken
 from ..types import Guarantee, JsonObject
 from ..utils.figures import USD, in_points, outward
-from .cautions import about_answers, is_mute
-from .difference import told_of
-from .way_on import beyond_limits, way
+from .advice import beyond_limits, way
+from .cautions import about_answers
+from .difference import in_words
+from .run import Run
 
 State = Literal["starting", "running", "ended", "stopped", "unreadable"]
 
 
 @dataclass(frozen=True)
-class Run:
-    """An audit in a folder as it is now.
+class Listed:
+    """An audit in a folder as it is now, told without reading its rows.
 
     ``told``: why it ended, how it goes on, or why it cannot be read, else "". ``calls`` are those
     drawn, answers about source images included, ``waiting`` those of them without an answer.
@@ -87,28 +87,6 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Rate:
-    """A target and its interval; ``certified``: as narrow as was asked for, or decided. ``valid``
-    is False where its draws contradict the interval: nothing is certified of it then."""
-
-    id: TargetId
-    estimate: float
-    lower: float
-    upper: float
-    certified: bool
-    valid: bool
-
-    @property
-    def span(self) -> str:
-        """The interval in percent, rounded outwards, as a rounded one would promise too much; a
-        rate that is known as it is."""
-        if self.lower == self.upper:
-            return f"{100 * self.lower:.2f} %, exact"
-        low, high = outward(self.lower, self.upper)
-        return f"{100 * low:.1f} to {100 * high:.1f} %"
-
-
-@dataclass(frozen=True)
 class Rates:
     """What a run's journal says of its targets, as of ``head``, and what makes it comparable.
 
@@ -125,7 +103,7 @@ class Rates:
     unanswered: str
     sure: float
     guarantee: Guarantee
-    rows: tuple[Rate, ...]
+    rows: tuple[TargetStatus, ...]
     compared: str = ""
     warnings: tuple[str, ...] = ()
 
@@ -135,16 +113,25 @@ class Rates:
         return sum(row.certified for row in self.rows)
 
     @property
-    def worst(self) -> Rate | None:
+    def worst(self) -> TargetStatus | None:
         """The target that is surely the worst: the highest lower bound, not the highest estimate,
         which is often that of the fewest questions. None where it is not surely worse than any
         other, or two models are compared."""
-        found = [row for row in self.rows if row.valid]
-        if self.compared or not found:
+        valid = [row for row in self.rows if not row.invalidated]
+        if self.compared or not valid:
             return None
-        worst = max(found, key=lambda row: row.lower)
-        others = [row.upper for row in found if row is not worst]
+        worst = max(valid, key=lambda row: row.lower)
+        others = [row.upper for row in valid if row is not worst]
         return worst if worst.lower > min(others, default=1.0) else None
+
+
+def span_of(status: TargetStatus) -> str:
+    """The interval in percent, rounded outwards, as a rounded one would promise too much; a rate
+    that is known as it is."""
+    if status.lower == status.upper:
+        return f"{100 * status.lower:.2f} %, exact"
+    low, high = outward(status.lower, status.upper)
+    return f"{100 * low:.1f} to {100 * high:.1f} %"
 
 
 def ago(seconds: float) -> str:
@@ -174,7 +161,7 @@ def find(folder: Path) -> dict[str, Path]:
     return found
 
 
-def read_run(folder: Path, name: str | None = None) -> Run:
+def read_run(folder: Path, name: str | None = None) -> Listed:
     """The audit in ``folder``, whatever its state; raises nothing."""
     name, path = name or folder.name, folder / JOURNAL
     try:
@@ -182,10 +169,10 @@ def read_run(folder: Path, name: str | None = None) -> Run:
         with closing(SQLiteJournal(path, read_only=True)) as journal:
             return _read(name, folder, journal, written)
     except AvttError as error:
-        return Run(name, folder, "unreadable", one_line(error))
+        return Listed(name, folder, "unreadable", one_line(error))
     except Exception as error:  # a damaged or hostile journal must not end the list of all others
         told = f"{path}: cannot be read: {type(error).__name__}: {one_line(error)[:200]}"
-        return Run(name, folder, "unreadable", told)
+        return Listed(name, folder, "unreadable", told)
 
 
 def _written(path: Path) -> float | None:
@@ -198,15 +185,15 @@ def _written(path: Path) -> float | None:
     return max(times, default=None)
 
 
-def _read(name: str, folder: Path, journal: SQLiteJournal, written: float | None) -> Run:
+def _read(name: str, folder: Path, journal: SQLiteJournal, written: float | None) -> Listed:
     held, raw = holder(folder / JOURNAL) is not None, journal.facts()
     if not is_begun(raw):
         if held:
-            return Run(name, folder, "starting", written=written)
+            return Listed(name, folder, "starting", written=written)
         told = (
             f"{folder}: no audit was begun here; 'avtt audit SPEC.toml --out {folder}' begins one"
         )
-        return Run(name, folder, "unreadable", told, written=written)
+        return Listed(name, folder, "unreadable", told, written=written)
     facts, tally = read_facts(raw), journal.tally()
     told = "" if held else f"go on with {way(facts, folder, journal)}"
     # one that ended holds the lock, too, while it writes its report; a process that goes on took it
@@ -216,7 +203,7 @@ def _read(name: str, folder: Path, journal: SQLiteJournal, written: float | None
         told = facts.ended.reason or "the end was asked for"
     if not math.isfinite(tally.cost):
         raise JournalError(f"{folder}: expected costs that add up, got {tally.cost}")
-    return Run(
+    return Listed(
         name,
         folder,
         "starting" if resumed else "ended" if facts.ended else "running" if held else "stopped",
@@ -244,46 +231,17 @@ def read_rates(folder: Path) -> Rates:
 
     Raises JournalError where the journal cannot be read.
     """
-    with closing(read_journal(folder / JOURNAL)) as journal:
-        facts = read_facts(journal.facts())
-        certificate, oracle = facts.certificate, facts.settings.oracle
-        rows = _rows(certificate, facts, journal) if certificate else ()
-        calls = journal.calls()
-        if is_mute(calls):
-            rows = tuple(replace(row, certified=False) for row in rows)
+    with Run.opened(folder) as run:
+        certificate, oracle, rows = run.certificate, run.facts.settings.oracle, run.statuses
+        delta = rows[0].difference if rows else None
         return Rates(
-            head=journal.head,
-            space=facts.space.fingerprint,
+            head=run.head,
+            space=run.facts.space.fingerprint,
             oracle=" ".join(filter(None, [oracle.name, oracle.regime])),
             unanswered=certificate.unanswered if certificate else "",
             sure=certificate.confidence if certificate else 0.0,
             guarantee=certificate.guarantee if certificate else "all",
-            rows=rows,
-            compared=_compared(facts, rows[0]) if rows else "",
-            warnings=tuple(about_answers(facts, calls)),
+            rows=tuple(rows),
+            compared=f"{rows[0].name}: {in_words(run.facts, delta)}" if delta else "",
+            warnings=tuple(about_answers(run.facts, run.calls)),
         )
-
-
-def _compared(facts: Facts, first: Rate) -> str:
-    if facts.certificate is None or facts.certificate.versus is None:
-        return ""
-    return f"{first.id.name}: {told_of(facts, 0, first.estimate, first.lower, first.upper)}"
-
-
-def _rows(certificate: CertificateFacts, facts: Facts, journal: SQLiteJournal) -> tuple[Rate, ...]:
-    rows: Sequence[Mapping[Any, Any]] | None = facts.intervals
-    if rows is None:
-        from .result import summarise  # imports torch, which a list of ended runs never needs
-
-        rows = summarise(journal).targets.to_dict(orient="records")
-    return tuple(
-        Rate(
-            about,
-            float(row["estimate"]),
-            float(row["lower"]),
-            float(row["upper"]),
-            certified=bool(row["certified"]),
-            valid=not (row.get("invalidated")),
-        )
-        for about, row in zip(certificate.ids, rows, strict=True)
-    )

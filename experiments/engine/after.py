@@ -34,8 +34,8 @@ def audited(bench: Bench, marks: Sequence[int] = (), **options: Any) -> Row:
 
         def note(step: Any) -> None:
             if step.state.calls in marks:
-                (found,) = audit.interval_rows() or [{}]
-                errors[f"rmse {step.state.calls}"] = (float(found["estimate"]) - truth) ** 2
+                (status,) = audit.statuses()
+                errors[f"rmse {step.state.calls}"] = (status.estimate - truth) ** 2
 
         result = audit.run(note)
     (row,) = result.targets.to_dict("records")

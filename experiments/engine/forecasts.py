@@ -20,7 +20,6 @@ from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.models import Recorded
-from adaptive_vtt.results.way_on import forecast
 from adaptive_vtt.types import Bools, CallMode, Floats
 
 from ..program import Row, options, show, told
@@ -105,7 +104,7 @@ def stopped(kind: str, seed: int) -> Row:
     part = np.random.default_rng([seed, 4]).uniform(EARLIEST, LATEST)
     journal, budget = MemoryJournal(), round(part * whole.calls)
     then = Audit(space, model, seed=seed, journal=journal, budget=budget, **given).run()
-    foretold = forecast(then.targets[~then.reached].to_dict("records"))
+    foretold = then.further
     now = Audit(space, model, seed=seed, journal=journal, **given).run()
     widest = float(then.targets["half_width"].max())
     before = min(budget * ((widest / given["half_width"]) ** 2 - 1), space.size - budget)

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Sequence
 from contextlib import closing
 from functools import cache
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.errors import InputError, JournalError, ModelError
 from adaptive_vtt.journal import MemoryJournal, read_journal
 from adaptive_vtt.models import Answer, Prompt, Unanswered
-from adaptive_vtt.results.way_on import rounded_up
+from adaptive_vtt.results.advice import rounded_up
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from tests.helpers.audits import content
 from tests.helpers.command_line import run
@@ -75,13 +76,10 @@ def test_what_was_bet_before_another_half_width_stays_as_it_was() -> None:
     for call in begun.ask(20):
         begun.tell(call, [0.0, 1.0])
     begun.ask(3)  # on their way
-    before = begun.interval_rows()
+    before = begun.statuses()
     other = Audit(space(), ScriptedModel(), half_width=0.05, journal=journal, **CERTIFIES)
-    kept = ("target", "lower", "upper", "estimate")
-    assert before is not None
-    after = other.interval_rows()
-    assert after is not None
-    assert [[row[n] for n in kept] for row in after] == [[row[n] for n in kept] for row in before]
+    kept = attrgetter("name", "lower", "upper", "estimate")
+    assert [*map(kept, other.statuses())] == [*map(kept, before)]
     assert journal.facts()["certificate"]["aims"] == [[0, 0.25], [24, 0.05]]
 
 

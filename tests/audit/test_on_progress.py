@@ -11,6 +11,7 @@ import pytest
 import adaptive_vtt as avtt
 from adaptive_vtt import Audit, QuestionSpace, Versus
 from adaptive_vtt.audit import Progress
+from adaptive_vtt.certify.status import TargetStatus
 from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from tests.helpers.command_line import run
@@ -40,9 +41,9 @@ def test_a_run_calls_every_function_with_its_progress() -> None:
     assert calls[0] == [2, 4, 1, 2]  # a pair is two calls
 
 
-def followed(audit: Audit | Versus) -> tuple[Any, Progress, list[dict[str, Any]]]:
+def followed(audit: Audit | Versus) -> tuple[Any, Progress, list[TargetStatus]]:
     """The result of a run, its last progress, and the targets that the function read of it."""
-    seen: list[tuple[Progress, list[dict[str, Any]]]] = []
+    seen: list[tuple[Progress, list[TargetStatus]]] = []
     result = audit.run(lambda progress: seen.append((progress, progress.targets)))
     return result, *seen[-1]
 
@@ -61,19 +62,18 @@ def test_the_last_progress_is_what_the_result_says(tmp_path: Path) -> None:
         assert last.of == len(result.targets) == len(targets)
         assert last.certified == result.targets["certified"].sum()
         assert last.half_width == pytest.approx(result.targets["half_width"].max())
-        for row, (_, stated) in zip(targets, result.targets.iterrows(), strict=True):
-            assert row == pytest.approx({name: stated[name] for name in row})
+        for target, stated in zip(targets, result.statuses, strict=True):
+            assert target.row() == pytest.approx(stated.row())
     assert result.calls > 15
 
 
 def test_of_a_comparison_targets_are_differences() -> None:
     models = ScriptedModel(), ScriptedModel(seed=1)
     with Versus(SPACE, *models, budget=20, seed=1) as versus:
-        verdict, last, (row,) = followed(versus)
+        verdict, last, (target,) = followed(versus)
     stated = verdict.targets.iloc[0]
-    assert row["estimate"] == pytest.approx(stated["delta"])
-    assert (row["lower"], row["upper"]) == pytest.approx((stated["lower"], stated["upper"]))
-    assert last.half_width == pytest.approx(row["half_width"])
+    assert target.difference == pytest.approx((stated["delta"], stated["lower"], stated["upper"]))
+    assert last.half_width == pytest.approx((stated["upper"] - stated["lower"]) / 2)
 
 
 def test_an_audit_that_explores_certifies_no_target() -> None:

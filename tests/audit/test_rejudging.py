@@ -96,7 +96,7 @@ def test_another_threshold_gives_its_own_intervals_from_the_same_draws(
     calls = [replace(c, answers=tuple(strict(a) for a in c.answers)) for c in plain.calls()]
     certificate = read_facts(plain.facts()).certificate
     expected = recompute(certificate, plain.draws(), calls)
-    assert found.targets["target"].tolist() == [interval.target for interval in expected]
+    assert found.targets["target"].tolist() == [status.name for status in expected]
     rows = found.targets[ENDS].to_numpy()
     assert rows == pytest.approx(np.array([[i.lower, i.upper, i.estimate] for i in expected]))
     before = recompute(certificate, plain.draws(), plain.calls())

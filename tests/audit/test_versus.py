@@ -88,7 +88,7 @@ def test_a_comparison_ends_decided_and_its_intervals_hold_the_differences(tmp_pa
     assert verdict.calls_a == verdict.calls_b == len(a.asked) == len(b.asked)
     assert a.asked == b.asked  # the same questions about the same pictures
     assert verdict.result.cost == 2 * verdict.calls_a
-    assert [i.target for i in verify(read_journal(path))] == list(table["target"])
+    assert [i.name for i in verify(read_journal(path))] == list(table["target"])
 
 
 def test_functions_are_compared_and_the_journal_s_folder_is_made(tmp_path: Path):
@@ -141,9 +141,9 @@ def test_every_interval_of_differences_holds_at_every_moment(comparisons: int, l
         while calls := versus.audit.ask(1):
             said = versus.audit.model.ask([c.prompt for c in calls])
             versus.audit.tell(calls[0], said[0])
-            (row,) = versus.audit.interval_rows() or ()
-            lower, upper = Comparison().differences(row["lower"], row["upper"])
-            fine &= bool(lower - 1e-9 <= true <= upper + 1e-9)
+            (status,) = versus.audit.statuses()
+            _, lower, upper = status.difference or (0, 0, 0)
+            fine &= lower - 1e-9 <= true <= upper + 1e-9
         held += fine
     assert held >= least
 
@@ -438,8 +438,7 @@ def test_verify_notices_a_decision_that_the_rows_do_not_bear(tmp_path: Path):
     path = tmp_path / "journal.db"
     with Versus(space(), *both(0.7, 0.72), budget=40, seed=1, journal=path) as versus:
         versus.run()
-        rows = versus.audit.interval_rows()
-        assert rows is not None
+        rows = [status.row() for status in versus.audit.statuses()]
         rows[0]["decision"] = "better"
         versus.audit.journal.set_facts(intervals=rows)
     with pytest.raises(JournalError, match="decision better"):

@@ -162,10 +162,7 @@ def test_intervals_never_grow_and_end_at_the_truth_when_everything_is_asked() ->
     while calls_ := audit.ask():
         for call in calls_:
             audit.tell(call, model.ask([call.prompt])[0])
-        state = audit.state()
-        assert state.lower is not None
-        assert state.upper is not None
-        widths.append((state.upper - state.lower) / 2)
+        widths.append(np.array([target.half_width for target in audit.state().targets]))
         assert (widths[-1] <= widths[-2] + 1e-12).all()
     result = audit.result().targets
     losses = {a.question: a.loss for c in audit.journal.calls() for a in c.answers}
@@ -228,7 +225,7 @@ def test_audits_cover_the_truth_at_every_moment(options) -> None:
 
         def watch(step, truth=truth) -> None:
             nonlocal held
-            low, high = step.state.lower[0], step.state.upper[0]
+            low, high = step.state.targets[0].lower, step.state.targets[0].upper
             held &= bool(low - 1e-9 <= truth["overall label error"] <= high + 1e-9)
 
         result = audit.run(watch)
@@ -364,7 +361,7 @@ def test_verify_agrees_with_the_engine(finished: Path) -> None:
     journal = opened(finished)
     intervals = verify(journal)
     stated = journal.facts()["intervals"]
-    assert [i.target for i in intervals] == [row["target"] for row in stated]
+    assert [i.name for i in intervals] == [row["target"] for row in stated]
     for found, row in zip(intervals, stated, strict=True):
         assert found.lower == pytest.approx(row["lower"], abs=1e-9)
         assert found.upper == pytest.approx(row["upper"], abs=1e-9)

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import adaptive_vtt as avtt
-from adaptive_vtt.certify.further import KNOWN, NONE, Range, _range, columns, further, longest
+from adaptive_vtt.certify.further import KNOWN, NONE, Range, _range, further, in_calls, longest
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.experiments.engine.digits import RecordedRelation
 from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.models import Recorded
+from adaptive_vtt.results.advice import more_calls
 from adaptive_vtt.results.report.content import Content
-from adaptive_vtt.results.way_on import forecast, more_calls
 
 SAMPLES, NAMES = 200, ["sharp", "turned", "blurred", "noisy"]
 CALLS = st.integers(0, 10**6)
@@ -41,7 +41,7 @@ def test_a_range_holds_what_a_stopped_audit_takes_from_there() -> None:
     for part in (0.3, 0.5, 0.7):
         budget = round(part * whole.calls)
         _, stopped = audit(budget)
-        found = forecast(stopped.targets[~stopped.reached].to_dict("records"))
+        found = stopped.further
         assert found is not None
         assert found.least <= whole.calls - budget <= found.most
         widest = stopped.targets["half_width"].max()
@@ -53,7 +53,7 @@ def test_a_range_holds_what_a_stopped_audit_takes_from_there() -> None:
 def test_decisions_have_a_forecast(options: dict[str, Any]) -> None:
     _, whole = audit(None, **options)
     _, stopped = audit(round(0.6 * whole.calls), **options)
-    found = forecast(stopped.targets[~stopped.reached].to_dict("records"))
+    found = stopped.further
     assert found is not None
     assert found.least <= 0.4 * whole.calls + 1
     assert found.most >= 0.4 * whole.calls - 1
@@ -62,7 +62,7 @@ def test_decisions_have_a_forecast(options: dict[str, Any]) -> None:
 def test_nothing_is_forecast_before_targets_are_known() -> None:
     begun, stopped = audit(KNOWN)
     assert stopped.targets["more_calls"].isna().all()
-    assert forecast(stopped.targets.to_dict("records")) is None
+    assert longest(s.more_calls for s in stopped.statuses) is None
     certifier = begun.belief.certifying
     assert set(further(certifier, certifier.left)) == {None}
     facts = Content.of(begun.journal).facts
@@ -107,9 +107,9 @@ def test_the_longest_of_several_is_not_known_where_one_is_not() -> None:
     assert longest([*some, None]) is None
     assert longest([]) is None
     open_ = np.array([True, True, False])
-    told = columns([Range(5, 3, 9), None, Range(7, 7, 7)], open_, 2.0)
-    assert [row["more_calls"] for row in told] == [10, None, 0]
-    assert columns([NONE], np.array([True]), 1.0)[0]["more_calls"] is None
+    calls = in_calls([Range(5, 3, 9), None, Range(7, 7, 7)], open_, 2.0)
+    assert calls == [Range(10, 6, 18), None, NONE]
+    assert in_calls([NONE], np.array([True]), 1.0) == [None]
 
 
 def test_a_range_of_boundless_doubt_ends_at_what_is_left() -> None:

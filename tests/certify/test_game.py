@@ -128,7 +128,7 @@ def test_a_larger_share_makes_a_narrower_interval_and_verify_knows_it() -> None:
         audit = near(4, 0.1, half_width=0.05, budget=100, weights={NAME: weight})
         row = audit.run().targets.set_index("target").loc[NAME]
         widths.append(row["half_width"])
-        (found,) = (i for i in verify(audit.journal) if i.target == NAME)
+        (found,) = (i for i in verify(audit.journal) if i.name == NAME)
         assert (found.upper - found.lower) / 2 == pytest.approx(row["half_width"])
     assert widths[1] < 0.8 * widths[0]
 

@@ -3,7 +3,7 @@
 import json
 import re
 import shlex
-from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,9 @@ import pytest
 from adaptive_vtt.certify.further import Range
 from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.cli.run_folder import named as _named
-from adaptive_vtt.journal import read_journal
-from adaptive_vtt.journal.facts import read_facts
+from adaptive_vtt.results.advice import Names, census_as_they_are, next_steps
 from adaptive_vtt.results.opening import opening
-from adaptive_vtt.results.report.evidence import Evidence
-from adaptive_vtt.results.report.headline import next_steps
-from adaptive_vtt.results.result import summarise
-from adaptive_vtt.results.way_on import census_as_they_are
+from adaptive_vtt.results.run import Run
 from adaptive_vtt.types import JsonObject
 from tests.helpers.command_line import run
 
@@ -40,10 +36,10 @@ def test_it_is_told_where_it_takes_no_more_than_what_is_open_and_works(
     assert (census["calls"], census["census"]["rates"][0]["target"]) == (60, "overall label error")
     assert (tmp_path / "run-as-they-are" / "report.html").exists()
 
-    with closing(read_journal(out / "journal.db")) as journal:
-        facts, result = read_facts(journal.facts()), summarise(journal)
-        step = next(s for s in next_steps(Evidence.of(journal)) if "census" in s.command)
-    assert step.text == "All 60 images as they are take 60 calls, and tell their rate exactly."
+    with Run.opened(out) as ended:
+        facts, statuses = ended.facts, ended.statuses
+        step = next(s for s in next_steps(ended, Names()) if "census" in s.command)
+    assert step.why == "all 60 images as they are take 60 calls, and tell their rate exactly"
     assert step.command.partition(" --set")[2] in said.replace(str(out), "DIR")
     assert facts.spec is not None
     before, places = facts.spec, opening(facts)
@@ -51,13 +47,12 @@ def test_it_is_told_where_it_takes_no_more_than_what_is_open_and_works(
 
     def told(calls: int = 40, likely: int = 60, width: float = 0.2, **changes: Any) -> bool:
         """Whether it is told after so many calls, with so many to come."""
-        intervals = [(0.0, 1.0)] * len(result.targets)
-        intervals[places.plain] = (0.1, 0.1 + width)
-        changed = facts.model_copy(update=changes)
-        further = Range(likely, likely, likely)
-        return (
-            census_as_they_are(changed, intervals, calls, further, "run", "SPEC.toml") is not None
-        )
+        changed, asked = facts.model_copy(update=changes), [None] * calls
+        plain = replace(statuses[places.plain], lower=0.1, upper=0.1 + width)
+        every = [plain if k == places.plain else status for k, status in enumerate(statuses)]
+        vars(ended).update(facts=changed, statuses=every, draws=asked, sources=[])
+        open_ = [replace(plain, more_calls=Range(likely, likely, likely))]
+        return census_as_they_are(ended, open_, Names()) is not None
 
     def asking(section: str, **fields: Any) -> JsonObject:
         return {**before, section: {**before[section], **fields}}

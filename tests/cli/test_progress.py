@@ -14,11 +14,13 @@ from hypothesis import strategies as st
 from adaptive_vtt import Audit, QuestionSpace, __version__, audit
 from adaptive_vtt.audit import Progress as Step
 from adaptive_vtt.audit.progress import share_done
+from adaptive_vtt.certify.status import TargetStatus
 from adaptive_vtt.cli import audit as demo
 from adaptive_vtt.cli import progress as shown
 from adaptive_vtt.cli import run_folder
 from adaptive_vtt.cli.progress import Live, clock, counting, fitted, time_left
 from adaptive_vtt.engine.options import Certify, Limits
+from adaptive_vtt.families import Overall
 from adaptive_vtt.stopping import State
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.utils.files import write_bytes
@@ -29,9 +31,12 @@ from tests.helpers.command_line import run
 
 
 def state(*half_widths: float, calls: int = 0, **fields: Any) -> State:
-    lower = np.full(len(half_widths), 0.2)
-    upper = lower + 2 * np.array(half_widths)
-    return State(calls, calls, 1.0, np.ones((1, 2)), lower=lower, upper=upper, **fields)
+    sides = fields.pop("sides", (None,) * len(half_widths))
+    targets = tuple(
+        TargetStatus(id=Overall(), estimate=0.2, lower=0.2, upper=0.2 + 2 * w, decided=side)
+        for w, side in zip(half_widths, sides, strict=True)
+    )
+    return State(calls, calls, 1.0, np.ones((1, 2)), targets=targets, **fields)
 
 
 def share(standing: State, cost: float = 0.0, limits: Limits | None = None, **certify: Any) -> Any:
@@ -50,8 +55,7 @@ def test_it_ends_at_the_first_limit_and_when_all_goals_are_reached() -> None:
     assert share(half, limits=Limits(budget=100)) == pytest.approx(0.5)
     assert share(half, 1.0, Limits(budget=100, max_cost=1.25)) == pytest.approx(0.8)
     assert share(half) is None
-    decided = {"above": np.array([True, False]), "below": np.array([False, False])}
-    both = state(0.1, 0.1, **decided)
+    both = state(0.1, 0.1, sides=("above", "open"))
     assert share(both, at_most=0.5) == pytest.approx(0.5)
     assert share(both, at_most=0.5, half_width=0.1) == pytest.approx(0.5)
     assert share(state(0.0), half_width=0.1, limits=Limits(budget=9)) == 1

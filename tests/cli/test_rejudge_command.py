@@ -11,7 +11,7 @@ import pytest
 import adaptive_vtt as avtt
 from adaptive_vtt.journal import read_journal
 from adaptive_vtt.journal.facts import read_facts
-from adaptive_vtt.results.way_on import way
+from adaptive_vtt.results.advice import way
 from tests.helpers.command_line import run
 
 JUDGE = """

@@ -29,10 +29,10 @@ from adaptive_vtt.journal.rows import AnswerRow
 from adaptive_vtt.models import ModelDefaults
 from adaptive_vtt.oracles import Consistency, ContainsTruth, Premise
 from adaptive_vtt.relations import get
+from adaptive_vtt.results.advice import way
 from adaptive_vtt.results.report import render
 from adaptive_vtt.results.report.content import question_in_words
 from adaptive_vtt.results.result import summarise
-from adaptive_vtt.results.way_on import way
 from adaptive_vtt.testing import tiny_dataset
 from adaptive_vtt.types import Answer, Ask, FollowUp, Prompt, Question, Sample, Unanswered
 from adaptive_vtt.utils import importing as extras

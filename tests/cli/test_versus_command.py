@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from adaptive_vtt.audit.versus import verdict_of
-from adaptive_vtt.certify.decisions import compared
+from adaptive_vtt.certify.status import compared
 from adaptive_vtt.cli.run_folder import same_command
 from adaptive_vtt.cli.versus import _still_open
 from adaptive_vtt.journal import read_journal
@@ -273,9 +273,9 @@ def test_calls_of_a_that_were_known_are_not_counted(ran: Path):
 
     journal = read_journal(ran / "journal.db")
     facts, draws = read_facts(journal.facts()), journal.draws(proposals=False)
-    rows = summarise(journal).targets.to_dict("records")
+    statuses = summarise(journal).statuses
     known = {draw.question for draw in draws[:5]}
-    whole = compared(facts.certificate, rows, draws, journal.calls(), known)[0]  # type: ignore[arg-type]
+    whole = compared(facts.certificate, statuses, draws, journal.calls(), known)[0]
     assert (whole.calls_a, whole.calls_b) == (7, 12)
     journal.close()
 

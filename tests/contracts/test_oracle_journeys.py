@@ -123,7 +123,7 @@ class TestOneModel:
     def test_the_journal_bears_its_rates(self, asked: Asked, kind: str) -> None:
         audit, result = asked.audits[kind], asked.results[kind]
         assert result.targets["estimate"].between(0, 1).all()
-        assert [row.target for row in verify(audit.journal)] == [*result.targets["target"]]
+        assert [row.name for row in verify(audit.journal)] == [*result.targets["target"]]
 
     def test_a_gate_decides_by_it(self, asked: Asked, kind: str) -> None:
         found = gate(asked.audits[kind].journal, ["overall <= 1"])

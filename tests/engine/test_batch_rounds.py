@@ -59,8 +59,8 @@ def test_a_round_is_one_batch_of_draws_that_know_all_rounds_before_and_none_of_t
 def test_after_each_round_it_is_known_where_the_audit_stands():
     seen: list[Any] = []
     running = audit(Provider(), budget=24, half_width=0.2)
-    running.run(lambda step: seen.append(step.state.upper))
-    assert all(upper[0] < 1.0 for upper in seen)
+    running.run(lambda step: seen.append(step.state.targets[0].upper))
+    assert all(upper < 1.0 for upper in seen)
 
 
 def test_what_is_submitted_is_journaled_before_and_its_id_before_it_is_looked_at():

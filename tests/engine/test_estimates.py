@@ -175,11 +175,11 @@ def test_the_variance_of_the_draws_mean_grows_with_the_share_that_does_not_count
 def test_of_a_large_space_the_same_part_is_looked_at_each_time() -> None:
     audit, surrogate = audit_with(lambda loss: 0.5 * loss + 0.2, candidates=30)
     audit.run()
-    rows, before = audit.interval_rows(), surrogate.looked
-    assert rows == audit.interval_rows()
+    rows, before = audit.statuses(), surrogate.looked
+    assert rows == audit.statuses()
     assert surrogate.looked == before + 1
     other, _ = audit_with(lambda loss: 0.5 * loss + 0.2, candidates=400)
-    assert abs(rows[0]["estimate"] - other.run().targets["estimate"][0]) < 0.15  # type: ignore[index]
+    assert abs(rows[0].estimate - other.run().targets["estimate"][0]) < 0.15
 
 
 # -- when it is worked out ------------------------------------------------------------------
@@ -192,7 +192,7 @@ def test_it_is_worked_out_when_read_and_changes_no_draw() -> None:
     beliefs = len(quiet.journal.beliefs())
     assert once.looked == len(quiet.journal.draws()) + 2 + beliefs
     asked, _ = audit_with(lambda loss: 0.5 * loss + 0.2)
-    asked.run(lambda step: asked.interval_rows() and None)
+    asked.run(lambda step: asked.statuses() and None)
     proposals = [[row.proposal for row in audit.journal.draws()] for audit in (quiet, asked)]
     assert proposals[0] == proposals[1]
 

@@ -65,7 +65,7 @@ def played(answers: Literal["one", "all"], predicted: bool, error: float) -> lis
         if draw in WATCHED:
             told.append(
                 {
-                    "table": certifier.table(),
+                    "table": [status.row() for status in certifier.table()],
                     "needs": [*needs[:3]],
                     "ratio": certifier.variance_ratio(),
                     "sum": float(needs.sum()),

@@ -36,7 +36,7 @@ def audit(model: ModelUnderTest, hook: Any = None, **options: Any) -> Audit:
 
 def rows(made: Audit) -> tuple[Any, ...]:
     """What was drawn, answered and certified, whenever it came."""
-    return content(made.journal), made.interval_rows()
+    return content(made.journal), made.statuses()
 
 
 class Mortal:

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 import adaptive_vtt as avtt
+from adaptive_vtt.certify.further import longest
 from adaptive_vtt.cli.progress import Live
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.models.pair import Pair
 from adaptive_vtt.oracles.judge_models import JudgeModel
+from adaptive_vtt.results.advice import more_calls, raised
 from adaptive_vtt.results.runs import read_run
-from adaptive_vtt.results.way_on import forecast, more_calls, raised
 from adaptive_vtt.utils.figures import money
 from tests.helpers.command_line import run
 from tests.helpers.judged import Reader, Voluble, audit
@@ -85,7 +86,7 @@ def test_what_is_open_is_told_in_money_and_the_cap_that_is_advised_is_enough(
         result = begun.run()
         Live(begun, quiet=True).finish(result, tmp_path)
         facts = read_facts(begun.journal.facts())
-    further = forecast(result.targets.to_dict("records"))
+    further = longest(s.more_calls for s in result.statuses)
     assert further is not None
     likely, least, most = (
         money(float(n), "EUR") for n in (further.likely, further.least, further.most)

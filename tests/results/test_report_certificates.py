@@ -11,7 +11,8 @@ import pytest
 import torch
 
 import adaptive_vtt as avtt
-from adaptive_vtt.certify.verify import Interval, recompute
+from adaptive_vtt.certify.status import TargetStatus
+from adaptive_vtt.certify.verify import recompute
 from adaptive_vtt.journal import Journal, MemoryJournal
 from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.results.report import render
@@ -90,7 +91,7 @@ def test_certified_intervals_are_those_of_the_result(answered: int) -> None:
             assert found == pytest.approx(known)
 
 
-def recomputed(journal: Journal, draws: int | None = None) -> list[Interval]:
+def recomputed(journal: Journal, draws: int | None = None) -> list[TargetStatus]:
     """The intervals after so many draws, or all."""
     certificate = read_facts(journal.facts()).certificate
     return recompute(certificate, journal.draws()[:draws], journal.calls())

@@ -12,13 +12,14 @@ from typing import Any
 
 import pytest
 
+from adaptive_vtt.certify.status import TargetStatus
 from adaptive_vtt.cli import main
 from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.families import OfRelation
 from adaptive_vtt.journal import SQLiteJournal
 from adaptive_vtt.journal.files import Lock, holder
-from adaptive_vtt.results.runs import Rate, Rates, ago, find, read_rates, read_run
+from adaptive_vtt.results.runs import Rates, ago, find, read_rates, read_run, span_of
 from tests.helpers.audits import finished
 from tests.helpers.watched import small_space, watched
 
@@ -215,15 +216,17 @@ class looking:
         os.waitpid(self.child, 0)
 
 
-def rate(lower: float, upper: float, valid: bool = True, name: str = "a") -> Rate:
-    about = OfRelation(name)
-    return Rate(about, (lower + upper) / 2, lower, upper, True, valid)
+def rate(lower: float, upper: float, valid: bool = True, name: str = "a") -> TargetStatus:
+    middle, about = (lower + upper) / 2, OfRelation(name)
+    return TargetStatus(
+        id=about, estimate=middle, lower=lower, upper=upper, certified=True, invalidated=not valid
+    )
 
 
 def test_the_surely_worst_has_the_highest_lower_bound() -> None:
     unsure, worse, broken = rate(0.0, 0.9), rate(0.2, 0.3, name="b"), rate(0.6, 0.7, valid=False)
 
-    def worst(*rows: Rate) -> Rate | None:
+    def worst(*rows: TargetStatus) -> TargetStatus | None:
         return Rates("", "", "", "loss", 0.95, "all", rows).worst
 
     assert worst(unsure, worse, broken, rate(0.0, 0.1, name="c")) == worse
@@ -231,15 +234,15 @@ def test_the_surely_worst_has_the_highest_lower_bound() -> None:
     assert worst(worse) is worst(unsure) is None  # nothing beside it
 
 
-def spans() -> Iterator[tuple[Rate, str]]:
+def spans() -> Iterator[tuple[TargetStatus, str]]:
     yield rate(0.1234, 0.2), "12.3 to 20.0 %"
     yield rate(0.13, 0.2001), "13.0 to 20.1 %"
     yield rate(0.0, 1.0), "0.0 to 100.0 %"
 
 
 @pytest.mark.parametrize(("found", "words"), list(spans()))
-def test_intervals_are_rounded_outwards(found: Rate, words: str) -> None:
-    assert found.span == words
+def test_intervals_are_rounded_outwards(found: TargetStatus, words: str) -> None:
+    assert span_of(found) == words
 
 
 def test_times_are_told_in_a_persons_units() -> None:

@@ -20,10 +20,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adaptive_vtt.certify.status import TargetStatus
 from adaptive_vtt.cli import main
 from adaptive_vtt.errors import AvttError
 from adaptive_vtt.families import OfRelation
-from adaptive_vtt.results.runs import Rate, Rates, read_run
+from adaptive_vtt.results.runs import Rates, read_run
 from adaptive_vtt.results.view import View
 from adaptive_vtt.results.view.comparison import compare, together
 from adaptive_vtt.results.view.pages import Site, known
@@ -274,7 +275,10 @@ def test_wrong_folders_and_ports_are_one_sentence(
 
 
 def rates(*rows: tuple[str, float, float], sure: float = 0.95, **more: Any) -> Rates:
-    found = tuple(Rate(OfRelation(n), (a + b) / 2, a, b, True, True) for n, a, b in rows)
+    found = tuple(
+        TargetStatus(id=OfRelation(n), estimate=(a + b) / 2, lower=a, upper=b, certified=True)
+        for n, a, b in rows
+    )
     given: dict[str, Any] = {"space": "s", "oracle": "o", "unanswered": "loss", "guarantee": "all"}
     return Rates(head="", sure=sure, rows=found, **{**given, **more})
 
@@ -310,7 +314,7 @@ def test_what_makes_two_runs_unlike_is_said() -> None:
 
 def test_a_target_that_its_draws_contradict_decides_nothing() -> None:
     a, b = rates(("fog", 0.1, 0.2)), rates(("fog", 0.5, 0.6))
-    invalid = Rate(b.rows[0].id, 0.55, 0.5, 0.6, False, False)
+    invalid = replace(b.rows[0], invalidated=True)
     assert (
         compare(a, Rates("", "s", "o", "loss", 0.95, "all", (invalid,))).pairs[0].verdict == "void"
     )

@@ -182,6 +182,6 @@ def _evidence(loop: Loop) -> Evidence:
 def _last_chance(loop: Loop) -> bool:
     """Whether nothing but want of open targets ends the audit now."""
     state = loop.state()
-    open_ = replace(state, lower=None, upper=None)
+    open_ = replace(state, targets=())
     ended = any(rule.reached(state) for rule in loop.rules)
     return ended and not any(rule.reached(open_) for rule in loop.rules)

@@ -11,11 +11,12 @@ import pandas as pd
 from ...certify.tracks import Track, tracks
 from ...errors import check_known
 from ...journal import Journal
-from ...journal.belief_groups import Believed, Group, Groups, Kind, believed, column, of_images
-from ...journal.facts import Facts, read_facts
+from ...journal.belief_groups import Believed, Group, Groups, Kind, column, of_images
+from ...journal.facts import Facts
 from ...journal.rows import BeliefRow, CallRow, DrawRow
 from ...types import Floats, Indices
 from ..outcomes import FAILED, judged
+from ..run import Run
 
 Told = Literal[
     "cell",
@@ -49,7 +50,7 @@ UNCERTAINTY = ("concept", "side", "draws", "uncertainty")
 PREDICTIONS = ("draw", "concept", "relation", "severity", "predicted", "loss")
 
 
-def beliefs(journal: Journal, of: Told = "cell") -> pd.DataFrame:
+def beliefs(source: Journal | Run, of: Told = "cell") -> pd.DataFrame:
     """One row per group of questions and moment, a moment being how many ``draws`` had been learnt
     from; no rows where none were journaled.
 
@@ -73,7 +74,7 @@ def beliefs(journal: Journal, of: Told = "cell") -> pd.DataFrame:
 
     Raises InputError for another ``of``.
     """
-    return Beliefs.of(journal).table(of)
+    return Beliefs.of(source).table(of)
 
 
 @dataclass(frozen=True)
@@ -92,10 +93,9 @@ class Beliefs:
     history: Sequence[Track] | None = None
 
     @classmethod
-    def of(cls, journal: Journal) -> Self:
-        raw = journal.facts()
-        drawn = journal.draws(proposals=False), journal.calls()
-        return cls(read_facts(raw), believed(raw), journal.beliefs(), *drawn)
+    def of(cls, source: Journal | Run) -> Self:
+        run = Run.of(source)
+        return cls(run.facts, run.believed, run.belief_rows, run.draws, run.calls)
 
     def table(self, of: Told) -> pd.DataFrame:
         """See ``beliefs``."""

@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from ...utils.figures import shown
 from ..census import CONFIDENCE, tables
-from ..result import certified_table
+from ..result import frame as targets_of
 from .evidence import Evidence
 from .plots import MAX_ROWS, frame, table
 from .section import Section, data
@@ -34,7 +34,7 @@ def map_section(evidence: Evidence) -> Section | None:
 
 def section(evidence: Evidence) -> Section:
     """The tables; those of the run folder have every row and column."""
-    rates = certified_table(evidence.facts, evidence.calls)
+    rates = targets_of(evidence.statuses)
     found = tables(evidence.facts, evidence.table, rates, evidence.calls)
     lead = Markup(
         "<p>Rates are exact for the questions that were asked. The intervals ({}, each by itself) "

@@ -1,33 +1,29 @@
 """What the journal says, read once: its rows, what went wrong among them, questions in words."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from shlex import quote
 from string import ascii_uppercase
-from typing import Self
 
 import numpy as np
 import pandas as pd
 
 from ...certify.further import Range, further, longest
-from ...certify.game import Game
-from ...certify.tracks import Track, counted_track, members_of, played
-from ...certify.verify_counting import counted
+from ...certify.tracks import members_of
 from ...certify.verify_draws import Membership
 from ...journal import Journal, SQLiteJournal
-from ...journal.belief_groups import Believed, believed
-from ...journal.facts import CertificateFacts, Facts, SettingsFacts, read_facts
+from ...journal.facts import SettingsFacts
 from ...journal.files import JOURNAL
-from ...journal.rows import EXCLUDED, AnswerRow, BeliefRow, CallRow, DrawRow, JudgingRow, SourceRow
+from ...journal.rows import EXCLUDED, AnswerRow, CallRow, DrawRow
 from ...oracles.choice import ASKED
-from ...oracles.findings import cost_of, unconfirmed_of
 from ...types import IDENTITY, SIDES, Floats, JsonObject
 from ...utils.figures import in_points, on_page
-from ..outcomes import FAILED, judged, sample_word
-from ..result import warned
-from ..way_on import cap_held_back, spec_named
+from ..advice import cap_held_back, spec_named
+from ..cautions import cautions
+from ..outcomes import FAILED, sample_word
+from ..run import Run
 from .beside_journal import Baseline, Realism
 
 
@@ -40,49 +36,36 @@ class Asked:
     severity: int
 
 
-@dataclass(frozen=True)
-class Content:
-    """A journal's content; ``table`` is its outcomes, one row per judged question."""
+class Content(Run):
+    """A run, in the words of a page.
 
-    facts: Facts
-    draws: list[DrawRow]
-    calls: list[CallRow]
-    pictures: dict[int, tuple[bytes, bytes]]
-    table: pd.DataFrame
-    sources: list[SourceRow] = field(default_factory=list)
-    head: str = ""
-    warnings: tuple[str, ...] = ()
+    Attributes:
+        baselines: What random draws took, as files beside the journal say.
+        realism: What people said of its pictures, likewise.
+    """
+
     baselines: tuple[Baseline, ...] = ()
-    judging: list[JudgingRow] = field(default_factory=list)
     realism: Realism | None = None
-    believed: tuple[Sequence[BeliefRow], Believed | None] = ((), None)
-    """What was kept of beliefs, and what it is about."""
-    folder: str = "DIR"
-    """The run folder as commands name it, quoted."""
-    spec: str = "SPEC.toml"
-    """Its spec, likewise."""
-    held_back: str = ""
-    """What ``way_on.cap_held_back`` says, of an audit that has not ended."""
 
-    @classmethod
-    def of(cls, journal: Journal) -> Self:
-        """Raises JournalError where no audit was begun."""
-        raw = journal.facts()
-        facts, beliefs = read_facts(raw), (journal.beliefs(), believed(raw))
-        calls, draws = journal.calls(), journal.draws(proposals=False)
-        pictures, sources, judging = journal.pictures(), journal.sources(), journal.judging()
-        told, warnings = judged(facts, draws, calls), warned(facts, draws, calls, sources)
-        head = journal.head
-        known = facts, draws, calls, pictures, told, sources, head, warnings
-        held_back = "" if facts.ended else cap_held_back(facts, journal)
-        return cls(
-            *known,
-            judging=judging,
-            believed=beliefs,
-            folder=_folder(journal),
-            spec=spec_named(facts),
-            held_back=held_back,
-        )
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """What to know before trusting the rest, a sentence each."""
+        return tuple(cautions(self))
+
+    @cached_property
+    def folder(self) -> str:
+        """The run folder as commands name it, quoted."""
+        return _folder(self.journal)
+
+    @cached_property
+    def spec(self) -> str:
+        """Its spec, likewise."""
+        return spec_named(self.facts)
+
+    @cached_property
+    def held_back(self) -> str:
+        """What ``way_on.cap_held_back`` says of an audit that has not ended."""
+        return "" if self.facts.ended else cap_held_back(self.facts, self.journal)
 
     @property
     def concepts(self) -> list[str]:
@@ -117,11 +100,6 @@ class Content:
         return self.settings.strategy != "random"
 
     @property
-    def certificate(self) -> CertificateFacts | None:
-        """What is certified, to what, and how sure; None in audits that certify nothing."""
-        return self.facts.certificate
-
-    @property
     def exact(self) -> bool:
         """Whether every question is asked, and rates are counted."""
         return self.certificate is not None and self.certificate.counted
@@ -147,16 +125,6 @@ class Content:
         """Why the audit ended, for a page."""
         ended = self.facts.ended
         return on_page(in_points((ended.reason if ended else None) or "no reason was given"))
-
-    @property
-    def cost(self) -> float:
-        """What all answers cost, those about source images included."""
-        return cost_of(self.calls, self.sources, self.judging)
-
-    @property
-    def unconfirmed(self) -> float:
-        """The part of ``cost`` that may not have been charged."""
-        return unconfirmed_of(self.calls, self.sources, self.judging)
 
     @property
     def elapsed(self) -> float:
@@ -209,23 +177,6 @@ class Content:
     def answers(self) -> dict[int, AnswerRow]:
         """Every answered question by its number."""
         return {a.question: a for call in self.calls for a in call.answers}
-
-    @cached_property
-    def played(self) -> tuple[Game | None, list[Track]]:
-        """The game of intervals as it stands in the end, None without one; and ``history``."""
-        certificate = self.certificate
-        if certificate is None:
-            return None, []
-        if certificate.counted:
-            rows = self.facts.intervals
-            rows = rows or counted(certificate, self.facts.population, self.calls)
-            return None, [counted_track(row) for row in rows]
-        return played(certificate, self.draws, self.calls)
-
-    @property
-    def history(self) -> list[Track]:
-        """Every target's interval over the draws, in the order of the certificate."""
-        return self.played[1]
 
     def calls_to(self, width: float) -> Range | None:
         """Calls, those made included, until every interval is within +-``width``: as they were, or

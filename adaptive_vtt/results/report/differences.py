@@ -1,14 +1,12 @@
 """Two models compared: how much more or less often the new one errs, target by target, around 0."""
 
-import shlex
-
-from ...certify.decisions import Compared, calls_of, compared
 from ...certify.further import longest
+from ...certify.status import Compared, calls_of
 from ...types import JsonObject
 from ...utils.figures import EXACT, is_exact
+from ..advice import Step, steps_of_two
 from ..difference import (
     DECISIONS,
-    UNFIT,
     WHOLE,
     brief,
     names_of,
@@ -16,37 +14,18 @@ from ..difference import (
     points,
     told,
 )
-from ..way_on import shipping_rule
 from .certified import STEPS
-from .evidence import Evidence, Standing
-from .headline import Step, Tile, Verdict, tile_of_questions, tiles_of_cost
+from .evidence import Evidence
+from .headline import Tile, Verdict, names, tile_of_questions, tiles_of_cost
 from .section import THIN, Section, amount, sure
 
-SIDE = {1: "above", -1: "below", 0: "open"}
-"""Of a target's limit; see ``Track.decided``."""
 MARKS = 4
 """Marks of the axis to either side of 0, at most."""
 
 
-def rows_of(evidence: Evidence) -> list[Compared]:
-    """Where every target stands, in the order of the certificate."""
-    rows = [
-        {
-            "target": s.name,
-            "estimate": s.estimate,
-            "lower": s.lower,
-            "upper": s.upper,
-            "decision": _decision(evidence, s),
-        }
-        for s in evidence.standings
-    ]
-    known = evidence.facts.known_a
-    return compared(evidence.certificate, rows, evidence.draws, evidence.calls, known)
-
-
 def headline(evidence: Evidence) -> Section:
     """The first screen: which model errs less, by how much, and what that took."""
-    found, ended = rows_of(evidence), evidence.facts.ended
+    found, ended = evidence.compared, evidence.facts.ended
     open_ = sum(row.decision == "open" for row in found)
     return Section.of(
         "Verdict",
@@ -59,7 +38,7 @@ def headline(evidence: Evidence) -> Section:
         reason=evidence.reason,
         tiles=_tiles(evidence),
         models=" / ".join(names_of(evidence.facts)),
-        steps=_steps(evidence, found),
+        steps=_steps(evidence),
         warnings=[w.rstrip(".") for w in evidence.warnings],
     )
 
@@ -69,7 +48,7 @@ def section(evidence: Evidence) -> Section | None:
     certificate = evidence.certificate
     if certificate is None or certificate.versus is None:
         return None
-    found, margin = rows_of(evidence), certificate.versus.margin
+    found, margin = evidence.compared, certificate.versus.margin
     end, marks = _scale(found, margin)
     names = names_of(evidence.facts)
     return Section.of(
@@ -85,16 +64,6 @@ def section(evidence: Evidence) -> Section | None:
         names=names,
         whole=all(is_exact(row.lower, row.upper) for row in found) and WHOLE,
     )
-
-
-def _decision(evidence: Evidence, of: Standing) -> str:
-    from ...certify.verify import versus_decision
-
-    certificate = evidence.certificate
-    if certificate is None or certificate.versus is None or of.emptied:
-        return "open"
-    side = SIDE[int(evidence.history[of.place].decided[-1])]
-    return versus_decision(certificate.versus, of.place, of.lower, of.upper, side)
 
 
 def _verdict(evidence: Evidence, found: list[Compared]) -> Verdict:
@@ -140,37 +109,6 @@ def _tiles(evidence: Evidence) -> list[Tile]:
     ]
 
 
-def _calls(evidence: Evidence) -> tuple[int, int]:
-    """The calls of the old model, and of the new one."""
-    sources, known = len(evidence.sources), evidence.facts.known_a
-    return calls_of(evidence.certificate, evidence.draws, evidence.calls, sources, known)
-
-
-def _steps(evidence: Evidence, found: list[Compared]) -> list[Step]:
-    begun, steps = evidence.facts.begun_by or "", []
-    pairs = zip(evidence.standings, found, strict=True)
-    if open_ := [standing for standing, row in pairs if row.decision == "open"]:
-        further = longest(standing.more_calls for standing in open_)
-        calls, draws = sum(_calls(evidence)), max(len(evidence.draws) + len(evidence.sources), 1)
-        text = "Still open: the same command continues."
-        if further is not None:
-            more = further.times(calls / draws)
-            text = f"Still open: the same command continues; {more} more calls would decide it, "
-            text += f"{amount(calls + more.most)} in all at the most, for --budget."
-        steps.append(Step(text, begun))
-    if evidence.certificate is not None and found[0].decision not in UNFIT:
-        rule = shlex.quote(shipping_rule(evidence.certificate))
-        gate = f"avtt gate {evidence.folder} --rule {rule}"
-        steps.append(Step("Decide whether the new model may ship; nothing is asked.", gate))
-    if any(row.disagreement for row in found):
-        text = "Take the images at which the models differ along as a dataset."
-        command = f"avtt export {evidence.folder} --disagreements FOLDER"
-        python = "export_disagreements(journal, space, FOLDER)"
-        steps.append(Step(text, command if evidence.facts.spec is not None else python))
-    check = f"avtt verify {evidence.folder} --head {evidence.head}"
-    return [*steps, Step("Check this report against its journal any time.", check)]
-
-
 def _scale(found: list[Compared], margin: float) -> tuple[float, list[float]]:
     """How far the axis reaches to either side of 0, and its marks."""
     reach = max([margin, 0.02, *(max(-row.lower, row.upper) for row in found)])
@@ -202,3 +140,25 @@ def _bar(row: Compared, place: int, end: float, b: str) -> JsonObject:
         "told": _told(row, b),
         "words": DECISIONS[row.decision].format(b=b),
     }
+
+
+def _calls(evidence: Evidence) -> tuple[int, int]:
+    """The calls of the old model, and of the new one."""
+    sources, known = len(evidence.sources), evidence.facts.known_a
+    return calls_of(evidence.certificate, evidence.draws, evidence.calls, sources, known)
+
+
+def _steps(evidence: Evidence) -> list[Step]:
+    """What to do next; the first says how many more calls would decide what is open."""
+    steps = steps_of_two(evidence, names(evidence), (), evidence.facts.begun_by or "")
+    open_ = [status for status in evidence.statuses if status.decision == "open"]
+    further = longest(status.more_calls for status in open_)
+    if not open_ or not evidence.facts.begun_by:
+        return steps
+    why = "still open: the same command continues"
+    if further is not None:
+        calls, draws = sum(_calls(evidence)), max(len(evidence.draws) + len(evidence.sources), 1)
+        more = further.times(calls / draws)
+        why += f"; {more} more calls would decide it, {amount(calls + more.most)} in all at the "
+        why += "most, for --budget"
+    return [steps[0]._replace(why=why), *steps[1:]]

@@ -3,7 +3,7 @@ answer GPs that it teaches, and where every target stands.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ...certify.further import Range
+from ...certify.status import TargetStatus
 from ...certify.tracks import Track
 from ...families import OfConcept, TargetId, in_short
-from ...journal.facts import Constant
 from ...oracles.base import LABEL_ERROR
-from ...types import SIDES, Floats, JsonObject
+from ...types import SIDES, Floats
 from ..beliefs import Beliefs
 from ..derived import Bounds
-from ..way_on import forecast
 from .content import Content, Failure, failures
 
 if TYPE_CHECKING:
@@ -160,49 +158,23 @@ KINDS = {
 """Kinds of targets in the order of the page."""
 
 
-@dataclass(frozen=True)
-class Standing:
-    """One target. ``label`` names it within its ``kind``.
+@dataclass(frozen=True, kw_only=True)
+class Standing(TargetStatus):
+    """A target's status on a page. ``label`` names it within its ``heading``, a key of KINDS.
 
-    ``drawn`` is the estimate by the draws alone. ``raw`` is the mean loss of the questions seen
-    and ``belief`` the answer GP's error rate, each None where there is none. ``side`` of the
-    certificate's limit: "above", "below" or "open", None without a limit. ``emptied``: nothing
-    was left of its interval, which certifies nothing. ``settled``: all that was asked of it is
-    reached, after ``settled_at`` calls (None: not yet), when
-    ``settled_seen`` of its questions were seen. Of an audit that ended, the interval is what it
-    journaled; of a running one, what its rows come to. The last three are known at the end only.
+    ``raw`` is the mean loss of the questions seen and ``belief`` the answer GP's error rate, each
+    None where there is none. ``settled``: all that was asked of it is reached, after ``settled_at``
+    calls (None: not yet), when ``settled_seen`` of its questions were seen.
     """
 
     place: int
-    id: TargetId
     kind: str
     label: str
-    size: int
-    questions: int
-    estimate: float
-    drawn: float
-    lower: float
-    upper: float
-    certified: bool
-    side: str | None
-    emptied: bool
     settled: bool
     settled_at: int | None
     settled_seen: int
     raw: float | None
     belief: float | None
-    variance_ratio: float | None
-    effective: float | None
-    more_calls: Range | None
-    constant: Constant | None
-
-    @property
-    def name(self) -> str:
-        return self.id.name
-
-    @property
-    def half_width(self) -> float:
-        return (self.upper - self.lower) / 2
 
     @property
     def bounds(self) -> Bounds:
@@ -222,61 +194,42 @@ class Standing:
 
 
 def _standing(
-    content: Content,
-    place: int,
-    track: Track,
-    stated: JsonObject,
-    rates: Mapping[tuple[str, int], float],
+    content: Content, place: int, track: Track, rates: Mapping[tuple[str, int], float]
 ) -> Standing:
-    """``stated``: what the engine said of the target when the audit ended, {} while it is running;
-    ``rates``: (concept, side) -> the error rate that the answer GPs imply, where they do."""
-    certificate = content.certificate
+    """``rates``: (concept, side) -> the error rate that the answer GPs imply, where they do."""
+    certificate, status = content.certificate, content.statuses[place]
     assert certificate is not None
-    target = certificate.ids[place]
-    lower = float(stated.get("lower", track.lower[-1]))
-    upper = float(stated.get("upper", track.upper[-1]))
-    emptied = bool(stated.get("emptied", track.emptied))
-    narrow = (upper - lower) / 2 <= certificate.aim
-    certified = stated.get("certified", narrow and not emptied)
-    width, limit, side = certificate.half_width, certificate.at_most, None
+    target = status.id
+    width, limit, side = certificate.half_width, certificate.at_most, status.decided
     reached = np.ones(len(track.lower), bool)
     if width is not None:
         reached &= track.half_width <= width
     if certificate.decides:
         reached &= track.decided != 0
-        now = {1: "above", -1: "below"}.get(int(track.decided[-1]), "open")
-        side = str(stated.get("decided", now))
     elif limit is not None:
         reached &= (track.lower > limit) | (track.upper <= limit)
-        side = "above" if lower > limit else "open" if limit < upper else "below"
-    settled = (width is None or certified) and side != "open" and not emptied
+        below = "open" if limit < status.upper else "below"
+        side = "above" if status.lower > limit else below
+    settled = (width is None or status.certified) and side != "open" and not status.emptied
     if certificate.counted:
-        settled = certified
+        settled = status.certified
     moment = int(reached.argmax()) if reached.any() else len(reached) - 1
-    told = (target.concept, target.side) if isinstance(target, OfConcept) else None
+    about = (target.concept, target.side) if isinstance(target, OfConcept) else None
     return Standing(
-        place,
-        target,
-        target.heading if target.heading in KINDS else "other",
-        _label(target, content),
-        size=certificate.sizes[place],
-        questions=int(track.questions[-1]),
-        estimate=stated.get("estimate", track.estimate),
-        drawn=stated.get("pseudo_outcome_mean", track.estimate),
-        lower=lower,
-        upper=upper,
-        certified=certified,
-        side=side,
-        emptied=emptied,
+        **{
+            **vars(status),
+            "decided": side,
+            "drawn": status.estimate if status.drawn is None else status.drawn,
+            "questions": int(track.questions[-1]),
+        },
+        place=place,
+        kind=target.heading if target.heading in KINDS else "other",
+        label=_label(target, content),
         settled=settled,
         settled_at=moment if settled else None,
         settled_seen=int(track.questions[moment if settled else -1]),
         raw=None if math.isnan(track.mean) else track.mean,
-        belief=rates.get(told) if told and target.rate in SIDES else None,
-        variance_ratio=stated.get("variance_ratio"),
-        effective=stated.get("effective_draws"),
-        more_calls=forecast([stated]),
-        constant=certificate.constant(place),
+        belief=rates.get(about) if about and target.rate in SIDES else None,
     )
 
 
@@ -307,7 +260,7 @@ class Evidence(Content):
     @cached_property
     def beliefs(self) -> Beliefs:
         """What was believed as the audit went on."""
-        rows, about = self.believed
+        about, rows = self.believed, self.belief_rows
         return Beliefs(self.facts, about, rows, self.draws, self.calls, self.history)
 
     @cached_property
@@ -330,7 +283,4 @@ class Evidence(Content):
             return []
         alone = self.facts.space.concepts_are != "classes" and not self.certificate.counted
         rates = implied_rates(self, self.replay) if alone else {}
-        ended = self.facts.ended is not None and self.facts.intervals
-        stated: Sequence[JsonObject] = ended or [{}] * len(self.history)
-        both = zip(self.history, stated, strict=True)
-        return [_standing(self, k, track, row, rates) for k, (track, row) in enumerate(both)]
+        return [_standing(self, k, track, rates) for k, track in enumerate(self.history)]

@@ -1,17 +1,14 @@
 """The first screen: how much goes wrong, what that cost, where it is worst, what to do next."""
 
-from shlex import quote
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from ...certify.further import longest
 from ...journal.facts import CertificateFacts
 from ...oracles.base import error_of
 from ...utils.figures import POINT
+from ..advice import Names, Step, in_money, next_steps
 from ..opening import READABLE, WIDE, WITH_CHANGES, opening, silent_share
-from ..outcomes import FAILED, any_wrong, wilson
-from ..way_on import advised, census_as_they_are, in_money, more_calls, rounded_up
+from ..outcomes import FAILED, wilson
 from .beside_journal import BASELINE_NAMES
 from .content import Failure
 from .evidence import Evidence, Standing
@@ -65,13 +62,6 @@ class Verdict(NamedTuple):
     sure: str
 
 
-class Step(NamedTuple):
-    """What to do next, and the command that does it; "" where none does."""
-
-    text: str
-    command: str = ""
-
-
 def section(evidence: Evidence) -> Section:
     """Verdict, cost, worst groups, next steps."""
     certificate, ended = evidence.certificate, evidence.facts.ended
@@ -90,7 +80,7 @@ def section(evidence: Evidence) -> Section:
         tiles=_tiles(evidence),
         worst=list(zip(groups, pictured(groups), strict=True)),
         certified=certificate is not None,
-        steps=next_steps(evidence),
+        steps=shown_steps(evidence),
         warnings=[w.rstrip(".") for w in evidence.warnings],
     )
 
@@ -172,10 +162,8 @@ def _shown(standing: Standing) -> tuple[str, str]:
 def _parts(evidence: Evidence, certificate: CertificateFacts, standing: Standing) -> list[str]:
     """What stands beneath a rate: what a constant answer would have, what is missing, how sure."""
     promised = _promised(certificate, len(evidence.standings))
-    wrong = np.nan
-    if certificate.counted and standing.certified:
-        wrong = any_wrong(evidence.facts, evidence.calls, standing.place)
-    labels = [] if np.isnan(wrong) else [f"any label wrong in {percent(wrong)} of the images"]
+    wrong = standing.any_wrong
+    labels = [] if wrong is None else [f"any label wrong in {percent(wrong)} of the images"]
     return [*labels, *_constant(standing), *filter(None, [silent_share(evidence.calls)]), *promised]
 
 
@@ -206,9 +194,9 @@ def _opening_verdict(evidence: Evidence, certificate: CertificateFacts) -> Verdi
 
 def _constant(standing: Standing) -> list[str]:
     """What the best constant answer would lose on the same questions."""
-    if standing.constant is None:
+    if standing.baseline is None:
         return []
-    answer, rate = standing.constant.answer, percent(standing.constant.rate)
+    answer, rate = standing.baseline.answer, percent(standing.baseline.rate)
     return [f"answering {answer!r} every time: {rate}"]
 
 
@@ -273,75 +261,28 @@ def aims(certificate: CertificateFacts, found: list[Standing]) -> str:
     return f"{which} {verb}{negated} {certificate.done} {' and '.join(wanted)}.{more}"
 
 
-def next_steps(evidence: Evidence) -> list[Step]:
-    """At most four, the first first. An audit that no spec began goes on from Python."""
-    mine = evidence.facts.spec is not None
+def shown_steps(evidence: Evidence) -> list[Step]:
+    """What to do next; the first says which targets are open, and how many calls that takes."""
+    steps = next_steps(evidence, names(evidence))
     open_ = [s for s in evidence.standings if not (s.settled or s.emptied)]
+    if not open_ or evidence.facts.ended is None or evidence.exact or evidence.facts.rejudged:
+        return steps
     open_.sort(key=lambda s: -s.half_width)
-    steps = []
-    if evidence.facts.ended is None:
-        text = f"The audit has not ended: if it is not running, go on with it{evidence.held_back}."
-        command = f"avtt resume {evidence.folder}"
-        steps.append(Step(text, command if mine else "Audit(space, model, journal=...)"))
-    elif open_ and evidence.facts.rejudged is not None:
-        text = "Still open: go on with the audit that these are the answers of, and judge it again."
-        steps.append(Step(text, f"avtt resume {quote(evidence.facts.rejudged.source)}"))
-    elif open_:
-        steps.append(_narrow(evidence, open_, mine))
-    elif evidence.certificate is None:
-        text = "Nothing here is certified. For intervals that hold, audit to a half-width."
-        command = f"avtt audit {evidence.spec} --half-width 0.05"
-        steps.append(Step(text, command if mine else "Audit(space, model, half_width=0.05)"))
-    if exact_rate := _as_they_are(evidence, open_):
-        steps.append(exact_rate)
-    if evidence.failures and evidence.sample_word == "image":
-        text = "Take the failing images along as a dataset, to look at or to train on."
-        command = f"avtt export {evidence.folder} --failures FOLDER"
-        steps.append(Step(text, command if mine else "export_failures(journal, space, FOLDER)"))
-    if not steps and not evidence.exact:
-        right = "" if evidence.failures else ", and nothing that was asked went wrong"
-        text = f"Nothing is open{right}. Narrower intervals say more: the same audit goes on to a "
-        text += "smaller half-width."
-        width = f"avtt resume {evidence.folder} --half-width WIDTH"
-        python = "Audit(space, model, journal=..., half_width=...)"
-        steps.append(Step(text, width if mine else python))
-    if mine:
-        text = "Keep the head of the journal elsewhere, and check this report against it any time."
-        steps.append(Step(text, f"avtt verify {evidence.folder} --head {evidence.head}"))
-    return steps
-
-
-def _as_they_are(evidence: Evidence, open_: list[Standing]) -> Step | None:
-    """The census that tells the rate of images as they are exactly, where it is worth its calls."""
-    intervals = [(s.lower, s.upper) for s in evidence.standings]
-    further = longest(s.more_calls for s in open_)
-    calls = len(evidence.draws) + len(evidence.sources)
-    names = evidence.folder, evidence.spec
-    found = census_as_they_are(evidence.facts, intervals, calls, further, *names)
-    return None if found is None else Step(f"{found[0].capitalize()}.", found[1])
-
-
-def _narrow(evidence: Evidence, open_: list[Standing], mine: bool) -> Step:
-    """How to close the targets that are open, and about how many calls that takes."""
-    if evidence.exact:
-        text = "Not every question was asked: raise the limit that ended the audit."
-        command = f"avtt resume {evidence.folder} --budget {evidence.facts.all_calls}"
-        return Step(text, command if mine else "avtt.census(DATA, MODEL, out=...)")
     named = ", ".join(f"{s.name} ({within(s.half_width)})" for s in open_[:OPEN])
     more = f" and {amount(len(open_) - OPEN)} more" if len(open_) > OPEN else ""
-    text = f"Still open: {named}{more}."
-    found = longest(s.more_calls for s in open_)
+    further = longest(s.more_calls for s in open_)
     drawn = len(evidence.draws) + len(evidence.sources)
-    if found is None:
-        text += " How many more calls that takes cannot be told yet."
-    else:
-        text += f" {'It' if len(open_) == 1 else 'All of them'} would take {found} more calls"
-        text += f"{in_money(found, evidence.cost, drawn, evidence.facts.currency)}."
-    if not mine:
-        total = f"{rounded_up(drawn + more_calls(evidence.facts, drawn, found)):.0f}"
-        return Step(text, f"Audit(space, model, journal=..., budget={total})")
-    limits = advised(evidence.facts, drawn, len(evidence.table), evidence.cost, found)
-    return Step(text, f"avtt resume {evidence.folder} {limits}".rstrip())
+    takes = "how many more calls that takes cannot be told yet"
+    if further is not None:
+        which = "it" if len(open_) == 1 else "all of them"
+        cost = in_money(further, evidence.cost, drawn, evidence.facts.currency)
+        takes = f"{which} would take {further} more calls{cost}"
+    return [steps[0]._replace(why=f"still open: {named}{more}; {takes}"), *steps[1:]]
+
+
+def names(evidence: Evidence) -> Names:
+    """How commands of a page name its run."""
+    return Names(evidence.folder, evidence.spec, head=evidence.head)
 
 
 # -- where most goes wrong -------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from ...journal import Journal
 from ...utils.files import write_text
 from ...utils.threads import one_thread
 from ..difference import names_of
+from ..run import Run
 from . import (
     answer_gps,
     appendix,
@@ -148,7 +149,7 @@ SCRIPTS = ("page.js", "gallery.js", "plots.js", "beliefs.js", "believed.js", "co
 
 
 @one_thread()
-def render(journal: Journal, beside: Path | None = None, *, plotly: str = "inline") -> str:
+def render(source: Journal | Run, beside: Path | None = None, *, plotly: str = "inline") -> str:
     """The whole page, from the journal, and from what lies ``beside`` it in this folder: what
     random draws took, and what people said.
 
@@ -156,10 +157,10 @@ def render(journal: Journal, beside: Path | None = None, *, plotly: str = "inlin
     Plotly's own address, "cdn". Raises JournalError for a journal that holds no audit.
     """
     brought = library(plotly)
-    evidence = Evidence.of(journal)
+    evidence = Evidence.of(source)
     if beside is not None:
-        realism = said_of_realism(beside, evidence.facts)
-        evidence = replace(evidence, baselines=baselines(beside), realism=realism)
+        evidence.baselines = baselines(beside)
+        evidence.realism = said_of_realism(beside, evidence.facts)
     made = (
         (part, [s for make in part.makers if (s := make(evidence))]) for part in parts_of(evidence)
     )
@@ -200,9 +201,9 @@ def parts_of(evidence: Evidence) -> tuple[Part, ...]:
     return COUNTED if counted else PARTS
 
 
-def write_report(journal: Journal, path: Path, *, plotly: str = "inline") -> None:
+def write_report(source: Journal | Run, path: Path, *, plotly: str = "inline") -> None:
     """Writes the page to ``path``, whole or not at all, with what lies beside it, and for
     ``plotly="folder"`` plotly.min.js beside it; raises InputError where it cannot."""
     path = Path(path)
-    write_text(path, render(journal, beside=path.parent, plotly=plotly))
+    write_text(path, render(source, beside=path.parent, plotly=plotly))
     write_beside(path, plotly)

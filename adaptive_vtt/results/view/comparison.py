@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from ...certify.status import TargetStatus
 from ...types import JsonObject
 from ...utils.figures import outward, shown
 from ..report.plots import COLOURS
-from ..runs import Rate, Rates
+from ..runs import Rates, span_of
 
 DRAWN = 40
 """Targets that the figure shows, at most; the table has them all."""
@@ -26,8 +27,8 @@ class Pair:
     disjoint intervals; "open" where they overlap; "void" where one of them certifies nothing."""
 
     name: str
-    a: Rate
-    b: Rate
+    a: TargetStatus
+    b: TargetStatus
 
     @property
     def difference(self) -> float:
@@ -47,7 +48,7 @@ class Pair:
 
     @property
     def verdict(self) -> Verdict:
-        if not (self.a.valid and self.b.valid):
+        if self.a.invalidated or self.b.invalidated:
             return "void"
         if self.b.upper < self.a.lower:
             return "lower"
@@ -105,7 +106,7 @@ def figure(found: Comparison, names: tuple[str, str]) -> JsonObject:
         (names[0], COLOURS["accent"], "circle", "a", 0.16),
         (names[1], COLOURS["third"], "diamond", "b", -0.16),
     ):
-        rates: list[Rate] = [getattr(pair, side) for pair in pairs]
+        rates: list[TargetStatus] = [getattr(pair, side) for pair in pairs]
         bar = {"type": "data", "symmetric": False, "color": colour, "thickness": 3, "width": 0}
         bar["array"] = [100 * (rate.upper - rate.estimate) for rate in rates]
         bar["arrayminus"] = [100 * (rate.estimate - rate.lower) for rate in rates]
@@ -118,7 +119,7 @@ def figure(found: Comparison, names: tuple[str, str]) -> JsonObject:
         trace |= {"x": [100 * rate.estimate for rate in rates], "error_x": bar}
         trace |= {"y": [off - k for k in range(len(pairs))]}
         trace |= {"marker": {"color": colour, "symbol": symbol, "size": 9}}
-        trace["text"] = [f"{shown(p.name)}<br>{shown(name)}: {r.span}" for p, r in said]
+        trace["text"] = [f"{shown(p.name)}<br>{shown(name)}: {span_of(r)}" for p, r in said]
         data.append({**trace, "hovertemplate": "%{text}<extra></extra>"})
     places = [-k for k in range(len(pairs))]
     y = {"tickvals": places, "ticktext": [shown(pair.name) for pair in pairs], "zeroline": False}

@@ -20,7 +20,7 @@ from ...utils.web import templates_of
 from ..report.plotly_library import installed
 from ..report.plots import frame
 from ..report.section import data
-from ..runs import Rates, Run
+from ..runs import Listed, Rates, span_of
 from .comparison import compare, figure, together
 from .watching import PAGE, Latest, Report, Watch
 
@@ -38,7 +38,7 @@ FILES = {
     "run.js": HERE / "run.js",
 }
 """What the pages load, by name."""
-Row = tuple[Run, Latest[Rates]]
+Row = tuple[Listed, Latest[Rates]]
 ORDERS: dict[str, Callable[[Row], Any]] = {
     "run": lambda row: row[0].name,
     "model": lambda row: (row[0].model, row[0].version or ""),
@@ -52,7 +52,7 @@ ORDERS: dict[str, Callable[[Row], Any]] = {
 """Columns of the list, and what each is sorted by."""
 
 
-def known(run: Run, rates: Latest[Rates]) -> Rates | None:
+def known(run: Listed, rates: Latest[Rates]) -> Rates | None:
     """Its intervals: of a running audit the newest ones, else none but those of its last row."""
     found = rates.value
     stale = found is not None and found.head != run.head and run.state != "running"
@@ -73,7 +73,7 @@ def trouble(sentence: str) -> str:
     return _fill("trouble.html", sentence=sentence)
 
 
-def state_of(run: Run, report: Latest[Report], rates: Latest[Rates]) -> JsonObject:
+def state_of(run: Listed, report: Latest[Report], rates: Latest[Rates]) -> JsonObject:
     """What a run's page asks for again and again."""
     shown, words = report.value, on_page(run.words)
     if run.state == "running":
@@ -87,7 +87,7 @@ def state_of(run: Run, report: Latest[Report], rates: Latest[Rates]) -> JsonObje
     }
 
 
-def _figures(run: Run, rates: Rates | None) -> Iterator[str]:
+def _figures(run: Listed, rates: Rates | None) -> Iterator[str]:
     if not run.head:
         return
     if run.census and run.state == "ended":
@@ -106,7 +106,7 @@ def _figures(run: Run, rates: Rates | None) -> Iterator[str]:
         yield f"changed {run.ago}"
 
 
-def _note(run: Run, report: Latest[Report]) -> str:
+def _note(run: Listed, report: Latest[Report]) -> str:
     """How the report below lags behind the journal, or why there is none."""
     if report.failure:
         return f"the report could not be built: {report.failure}"
@@ -133,7 +133,7 @@ def _fill(template: str, **values: Any) -> str:
 @cache
 def _environment() -> Environment:
     environment = templates_of(HERE)
-    for show in (on_page, beside, money, at_least, points, address):
+    for show in (on_page, beside, money, at_least, points, address, span_of):
         environment.filters[show.__name__] = show
     return environment
 

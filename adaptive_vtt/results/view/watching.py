@@ -20,7 +20,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from ...errors import AvttError, one_line
 from ...journal import read_journal
 from ...journal.files import JOURNAL
-from ..runs import Rates, Run, find, read_rates, read_run
+from ..runs import Listed, Rates, find, read_rates, read_run
 
 Done = TypeVar("Done")
 SAFE = "PYTHONSAFEPATH"
@@ -255,17 +255,17 @@ class Watch:
         """Whether ``root`` is a run itself."""
         return self.root in find(self.root).values()
 
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[Listed]:
         """All runs, the one that was written last first."""
         found = [read_run(folder, name) for name, folder in find(self.root).items()]
         return sorted(found, key=lambda run: -(run.written or 0.0))
 
-    def run(self, name: str) -> Run | None:
+    def run(self, name: str) -> Listed | None:
         """The run of this name, None where there is none."""
         folder = find(self.root).get(name)
         return None if folder is None else read_run(folder, name)
 
-    def report(self, run: Run) -> Latest[Report]:
+    def report(self, run: Listed) -> Latest[Report]:
         """Its newest report; where the journal has grown since, the next one is begun."""
         with self._lock:
             latest = self._reports.setdefault(
@@ -275,12 +275,12 @@ class Watch:
             latest.ask(run.head)
         return latest
 
-    def file(self, run: Run, report: str, name: str) -> Path | None:
+    def file(self, run: Listed, report: str, name: str) -> Path | None:
         """A file of one of its reports; None where there is none, or none any more."""
         built = {each.name: each.files for each in self._built.get(run.folder, [])}
         return built.get(report, {}).get(name)
 
-    def rates(self, run: Run) -> Latest[Rates]:
+    def rates(self, run: Listed) -> Latest[Rates]:
         """Its newest intervals, as ``report``; a run that certifies nothing has none."""
         with self._lock:
             make = partial(self._worker.do, read_rates, run.folder)

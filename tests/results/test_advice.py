@@ -8,12 +8,12 @@ import pytest
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.cli.progress import _still_open
-from adaptive_vtt.cli.run_folder import next_steps as printed
 from adaptive_vtt.cli.verify import _remedy
 from adaptive_vtt.journal import read_journal
 from adaptive_vtt.journal.facts import read_facts
+from adaptive_vtt.results.advice import Names, next_steps
 from adaptive_vtt.results.report.evidence import Evidence
-from adaptive_vtt.results.report.headline import next_steps as shown
+from adaptive_vtt.results.report.headline import shown_steps as shown
 from adaptive_vtt.results.runs import read_run
 from adaptive_vtt.stopping import MaxQuestions
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
@@ -47,12 +47,13 @@ def test_terminal_and_report_advise_the_same_where_calls_never_came_back(tmp_pat
             audit.tell(call, Answer((float(number % 3 == 0),), cost=3.3))
         audit._loop.finish()
         result = audit.result()
-        steps = shown(Evidence.of(audit.journal))
+        evidence = Evidence.of(audit.journal)
+        steps = shown(evidence)
         told = _still_open(result, audit.certify)
-        command, _ = printed(tmp_path, audit.journal, result)[0]
+        command, _ = next_steps(evidence, Names.of(evidence, tmp_path))[0]
     assert result.waiting == 9
     assert command.partition(" --")[2] == steps[0].command.partition(" --")[2]
-    assert told.rpartition("would take ")[2] == steps[0].text.rpartition("would take ")[2][:-1]
+    assert told.rpartition("would take ")[2] == steps[0].why.rpartition("would take ")[2]
 
 
 @pytest.mark.parametrize("cap", [9.0, 10.0])
@@ -75,7 +76,7 @@ def test_a_cap_that_lost_calls_hold_back_is_named_with_the_way_on(
     told = "with a --max-cost (max_cost= in Python) of 10 or more: calls that never came back"
     with closing(read_journal(tmp_path / "journal.db")) as journal:
         remedy = _remedy(read_facts(journal.facts()), journal, tmp_path, "it")
-        step = shown(Evidence.of(journal))[0].text
+        step = shown(Evidence.of(journal))[0].why
     for way in (read_run(tmp_path).words, remedy, step):
         assert (told in way) == (cap < 10)
     model = Dear()

@@ -1,23 +1,31 @@
-"""Under which limits an audit that has ended would certify what is still open.
+"""What comes next for a run: commands, each with its reason.
 
-Terminal and report tell the same command, since both take its limits from here.
+Terminal, report, errors and ``avtt runs`` take them from here, so that all advise the same.
 """
 
+import itertools
 import math
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Self
 
+from ..certify.decisions import OPEN
 from ..certify.further import COLUMNS, Range, longest
+from ..certify.status import TargetStatus
 from ..families import Overall
 from ..journal import Journal
 from ..journal.facts import CertificateFacts, Facts
 from ..oracles.findings import taken
 from ..stopping import CENTS
-from ..utils.figures import POINT, money
+from ..utils.figures import is_exact, money
+from .difference import UNFIT
 from .opening import opening
+from .outcomes import FAILED, sample_word
+from .run import Run
 
+NEARLY = 2
+"""Factor on the half-width wanted, above which nobody would settle for what was reached."""
 MIN = 0.1
 """Calls by which an audit is extended at least, as a share of those it made."""
 LIMITS = {
@@ -108,17 +116,6 @@ def shipping_rule(certificate: CertificateFacts) -> str:
     return f"versus:{name} <= {worse:g}"
 
 
-def forecast(rows: Iterable[Mapping[Any, Any]]) -> Range | None:
-    """How many more calls certify all of these targets, rows of a result that are not settled;
-    None where that cannot be told yet."""
-    found: list[Range | None] = []
-    for row in rows:
-        figures = [row.get(name) for name in COLUMNS]
-        known = [n for n in figures if isinstance(n, int)]
-        found.append(Range(*known) if len(known) == len(COLUMNS) else None)
-    return longest(found)
-
-
 def advised(facts: Facts, drawn: int, questions: int, cost: float, further: Range | None) -> str:
     """The options of ``avtt resume`` that certify what is open, where ``further`` is its forecast:
     those that a terminal prints and a report shows. "": nothing is left to ask, or no limit to
@@ -188,35 +185,160 @@ def beyond_limits(facts: Facts, folder: Path | str) -> str:
     return f"{count}: '{resume_command(facts, folder)}' goes on with a higher {' or '.join(given)}"
 
 
-def census_as_they_are(
-    facts: Facts,
-    intervals: Sequence[tuple[float, float]],
-    calls: int,
-    further: Range | None,
-    folder: str,
-    spec: str,
-) -> tuple[str, str] | None:
-    """What a census of the images as they are takes, which tells their rate exactly, and its
-    command; None where that rate is exact by now, where a call may cost money, and where it takes
-    more calls than were made and than are likely to close what is open.
+class Step(NamedTuple):
+    """A command, and why to give it, as a part of a sentence."""
 
-    ``intervals``: of all targets, in order; ``calls``: made so far; ``further``: the forecast of
-    what is open. ``folder`` and ``spec``: as commands name them, quoted.
+    command: str
+    why: str
+
+
+class Names(NamedTuple):
+    """How commands name a run.
+
+    Attributes:
+        folder: The run folder, quoted.
+        spec: Its spec, likewise.
+        failures: The folder that failures go to, likewise.
+        head: The journal's head, where a command is to check it; "": none does.
     """
-    places, certificate, begun = opening(facts), facts.certificate, facts.spec
-    if places is None or certificate is None or begun is None:
+
+    folder: str = "DIR"
+    spec: str = "SPEC.toml"
+    failures: str = "FOLDER"
+    head: str = ""
+
+    @classmethod
+    def of(cls, run: Run, out: Path) -> Self:
+        """Names for a terminal, of things that are there, or that nobody has taken."""
+        others = (out / f"failures-{k}" for k in itertools.count(2))
+        names = itertools.chain([out / "failures"], others)
+        free = next(path for path in names if not path.exists())
+        folder, failures = shlex.quote(str(out)), shlex.quote(str(free))
+        return cls(folder, spec_named(run.facts, anywhere=True), failures)
+
+
+def next_steps(run: Run, names: Names) -> list[Step]:
+    """Return what may be done next with the audit of one model, the likeliest first."""
+    open_ = [status for status in run.statuses if not (status.reached or status.emptied)]
+    steps = _onward(run, names, open_)
+    if exact := census_as_they_are(run, open_, names):
+        steps.append(exact)
+    wrong = (a for call in run.calls for a in call.answers if (a.loss or 0) >= FAILED)
+    images = sample_word(run.facts.space, run.pictures) == "image"  # which export needs
+    if images and any(answer.unanswered is None for answer in wrong):
+        export = f"avtt export {names.folder} --failures {names.failures}"
+        python = "export_failures(journal, space, FOLDER)"
+        steps.append(Step(export if run.facts.spec else python, "what went wrong, as files"))
+    if not steps and run.certificate is not None and not run.certificate.counted:
+        why = "nothing is open; narrower intervals say more"
+        steps.append(_resumed(run, names, "--half-width WIDTH", "half_width=...", why))
+    return [*steps, *_checks(run, names)]
+
+
+def _onward(run: Run, names: Names, open_: Sequence[TargetStatus]) -> list[Step]:
+    """Return what goes on with an audit of which targets are ``open_``, or begins another."""
+    facts = run.facts
+    if any(status.emptied for status in run.statuses):
+        again = f"avtt audit {names.spec} --out {names.folder}-again"
+        return [Step(again, "once the model stays as it is")]
+    if facts.ended is None:
+        held_back = cap_held_back(facts, run.journal)
+        why = f"the audit has not ended: if it is not running, go on with it{held_back}"
+        return [_resumed(run, names, "", "", why)]
+    if open_ and facts.rejudged is not None:
+        why = "go on with the audit that these are the answers of, and judge it again"
+        return [Step(f"avtt resume {shlex.quote(facts.rejudged.source)}", why)]
+    if run.certificate is None:
+        why = "nothing here is certified: for intervals that hold, audit to a half-width"
+        audit = f"avtt audit {names.spec} --half-width 0.05"
+        return [Step(audit if facts.spec else "Audit(space, model, half_width=0.05)", why)]
+    return _certified(run, names, open_) if open_ else []
+
+
+def _certified(run: Run, names: Names, open_: Sequence[TargetStatus]) -> list[Step]:
+    """Return what certifies targets that are ``open_`` at the end of an audit."""
+    facts, certificate = run.facts, run.certificate
+    drawn, further = len(run.draws) + len(run.sources), longest(s.more_calls for s in open_)
+    if certificate is not None and certificate.counted:
+        why = "not every question was asked: raise the limit that ended the audit"
+        return [_resumed(run, names, f"--budget {facts.all_calls}", "budget=None", why)]
+    by_gate = facts.ended is not None and facts.ended.by == "gate"
+    if by_gate and past_gate(facts) is None:
+        more = f"avtt audit {names.spec} --out {names.folder}-more"
+        return [Step(more, "without its gate certifies the rest")]
+    limits = advised(facts, drawn, len(run.table), run.cost, further)
+    total = rounded_up(drawn + more_calls(facts, drawn, further))
+    why = "goes on, likely until the rest is certified"
+    steps = [_resumed(run, names, limits, f"budget={total:.0f}", why)]
+    # intervals that are nearly as narrow as wanted may do as they are
+    wanted = None if certificate is None else certificate.half_width
+    widest = max(status.half_width for status in run.statuses)
+    if wanted is not None and widest <= NEARLY * wanted and not by_gate and facts.spec:
+        option = f"--half-width {rounded_up(widest)}"
+        steps.append(_resumed(run, names, option, "", "or settles for this"))
+    return steps
+
+
+def _resumed(run: Run, names: Names, options: str, arguments: str, why: str) -> Step:
+    """Go on with ``options`` of ``avtt resume``, or with ``arguments`` from Python."""
+    facts = run.facts
+    if facts.spec is None and facts.call is None:
+        given = ", ".join(filter(None, ["Audit(space, model", "journal=...", arguments]))
+        return Step(f"{given})", why)
+    model = " --model FILE:NAME" * bool(facts.call)
+    return Step(f"avtt resume {names.folder}{model} {options}".rstrip(), why)
+
+
+def _checks(run: Run, names: Names) -> list[Step]:
+    if names.head and run.facts.spec is None:
+        return []  # the page of an audit that Python began has no folder to name
+    head = f" --head {names.head}" if names.head else ""
+    why = "checks every figure" + ("; keep the head elsewhere" if head else "")
+    return [Step(f"avtt verify {names.folder}{head}", why)]
+
+
+def steps_of_two(run: Run, names: Names, rules: Sequence[str], again: str) -> list[Step]:
+    """Return what may be done next with a comparison of two models.
+
+    ``rules``: of the gate that it was given, which alone goes on then; ``again``: the command that
+    goes on while a difference is open, "" where none does.
+    """
+    steps, folder, certificate = [], names.folder, run.certificate
+    if again and not rules and any(row.decision == OPEN for row in run.compared):
+        steps.append(Step(again, "decides the rest"))
+    if certificate and not rules and run.compared[0].decision not in UNFIT:
+        rules = [shipping_rule(certificate)]
+    if rules:
+        options = " ".join(f"--rule {shlex.quote(rule)}" for rule in rules)
+        steps.append(Step(f"avtt gate {folder} {options}", "may the new model ship?"))
+    if any(row.disagreement for row in run.compared):
+        export = f"avtt export {folder} --disagreements FOLDER"
+        steps.append(Step(export, "where the models differ, as files"))
+    return [*steps, *_checks(run, names)]
+
+
+def census_as_they_are(run: Run, open_: Sequence[TargetStatus], names: Names) -> Step | None:
+    """Return the census of the images as they are, which tells their rate exactly.
+
+    None where that rate is exact by now, where a call may cost money, and where it takes more
+    calls than were made and than are likely to close what is ``open_``.
+    """
+    facts, certificate, spec = run.facts, run.certificate, run.facts.spec
+    places = opening(facts)
+    if places is None or certificate is None or spec is None:
         return None
-    lower, upper = intervals[places.plain]
-    if may_cost(facts) or upper - lower <= POINT or _more_than_relations(begun):
+    plain = run.statuses[places.plain]
+    if may_cost(facts) or is_exact(plain.lower, plain.upper) or _more_than_relations(spec):
         return None
-    images = facts.space.samples
-    needed = images if facts.settings.answers == "all" else certificate.sizes[places.plain]
+    images, calls = facts.space.samples, len(run.draws) + len(run.sources)
+    needed = images if facts.settings.answers == "all" else plain.size
+    further = longest(status.more_calls for status in open_)
     if needed > max(calls, 0 if further is None else further.likely):
         return None
     sets = "--set \"space.relations=['identity']\" --set \"certify.targets=['overall']\""
-    return (
+    return Step(
+        f"avtt census {names.spec} {sets} --out {names.folder}-as-they-are",
         f"all {images:,} images as they are take {needed:,} calls, and tell their rate exactly",
-        f"avtt census {spec} {sets} --out {folder}-as-they-are",
     )
 
 

@@ -1,0 +1,205 @@
+"""A run: a journal read once, and what follows from its rows.
+
+Facts, rows and figures are read, or worked out, when they are first asked for, and kept. So a run
+shows one moment of an audit, and whoever needs several of them shares one run.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+
+import pandas as pd
+
+from ..certify.game import Game
+from ..certify.status import Compared, TargetStatus, compared, stated
+from ..certify.tracks import Track, counted_track, members_of, played
+from ..certify.verify import recompute
+from ..certify.verify_counting import counted
+from ..engine.repeat_probes import Repeated, repeated
+from ..journal import Journal, read_journal
+from ..journal.belief_groups import Believed, believed
+from ..journal.facts import CertificateFacts, Facts, read_facts
+from ..journal.files import journal_at
+from ..journal.rows import BeliefRow, CallRow, DrawRow, JudgingRow, SourceRow
+from ..oracles.findings import cost_of, unconfirmed_of
+from ..types import JsonObject
+from .outcomes import any_wrong, is_mute, judged
+
+
+class Run:
+    """What a journal holds, read once.
+
+    Args:
+        journal: Its journal, in a file or in memory.
+        statuses: Where every target stands, as an audit knows that is still open; None: as the end
+            journaled it, else recomputed from the rows.
+    """
+
+    def __init__(self, journal: Journal, statuses: Sequence[TargetStatus] | None = None) -> None:
+        self.journal, self.head = journal, journal.head
+        self._known = statuses
+
+    @classmethod
+    def of(cls, source: "Journal | Run") -> Self:
+        """Return a run of this class; what ``source`` has read by now is not read again."""
+        if isinstance(source, cls):
+            return source
+        run = cls(source.journal if isinstance(source, Run) else source)
+        if isinstance(source, Run):
+            vars(run).update(vars(source))
+        return run
+
+    @classmethod
+    def opened(cls, where: Path | str) -> Self:
+        """Return the run in a folder, or of a journal's file, to be closed after use.
+
+        Raises:
+            JournalError: No audit was begun there.
+        """
+        return cls(read_journal(journal_at(where)))
+
+    def close(self) -> None:
+        """Release the journal's file; what was read is kept."""
+        self.journal.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- what was journaled ------------------------------------------------------------------------
+
+    @cached_property
+    def raw(self) -> JsonObject:
+        """The facts as stored."""
+        return self.journal.facts()
+
+    @cached_property
+    def facts(self) -> Facts:
+        """The facts, checked. Raises JournalError where no audit was begun."""
+        return read_facts(self.raw)
+
+    @property
+    def certificate(self) -> CertificateFacts | None:
+        """What is certified, to what, and how sure; None in audits that certify nothing."""
+        return self.facts.certificate
+
+    @cached_property
+    def draws(self) -> list[DrawRow]:
+        """All draws, without their proposals."""
+        return self.journal.draws(proposals=False)
+
+    @cached_property
+    def calls(self) -> list[CallRow]:
+        """All answered calls, in the order of their commit."""
+        return self.journal.calls()
+
+    @cached_property
+    def sources(self) -> list[SourceRow]:
+        """All answers about source images."""
+        return self.journal.sources()
+
+    @cached_property
+    def judging(self) -> list[JudgingRow]:
+        """All steps of asking a judge."""
+        return self.journal.judging()
+
+    @cached_property
+    def pictures(self) -> dict[int, tuple[bytes, bytes]]:
+        """Source and follow-up PNG by call, of those that were kept."""
+        return self.journal.pictures()
+
+    @cached_property
+    def belief_rows(self) -> list[BeliefRow]:
+        """What was believed, at checkpoints."""
+        return self.journal.beliefs()
+
+    @cached_property
+    def believed(self) -> Believed | None:
+        """What ``belief_rows`` are about; None where none were kept."""
+        return believed(self.raw)
+
+    # -- what follows ------------------------------------------------------------------------------
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """The outcomes, one row per judged question; see ``results.outcomes``."""
+        return judged(self.facts, self.draws, self.calls)
+
+    @property
+    def cost(self) -> float:
+        """What all answers cost, those about source images and of a judge included."""
+        return cost_of(self.calls, self.sources, self.judging)
+
+    @property
+    def unconfirmed(self) -> float:
+        """The part of ``cost`` that may not have been charged."""
+        return unconfirmed_of(self.calls, self.sources, self.judging)
+
+    @cached_property
+    def repeat_probes(self) -> Repeated | None:
+        """How many answers asked again differ; None where none were."""
+        return repeated(self.sources, self.calls)
+
+    @cached_property
+    def statuses(self) -> list[TargetStatus]:
+        """Where every target stands, in the order of the certificate; [] without one."""
+        certificate, rows = self.certificate, self._known
+        if certificate is None:
+            return []
+        if rows is None and self.facts.intervals is not None:
+            rows = stated(certificate, self.facts.intervals)
+        if certificate.counted:
+            rows = rows or counted(certificate, self.facts.population, self.calls)
+            return [
+                replace(
+                    row,
+                    baseline=certificate.constant(k),
+                    any_wrong=any_wrong(self.facts, self.calls, k) if row.certified else None,
+                )
+                for k, row in enumerate(rows)
+            ]
+        rows = rows or recompute(certificate, self.draws, self.calls)
+        mute, answered, excluded = is_mute(self.calls), [0] * len(rows), [0] * len(rows)
+        answers = {call.call: call.answers for call in self.calls}
+        for draw in self.draws:
+            if draw.call not in answers:
+                continue
+            asked = [answer.question for answer in answers[draw.call]]
+            out = {answer.question for answer in answers[draw.call] if answer.excluded}
+            for k, members in enumerate(members_of(certificate, draw, asked)):
+                answered[k] += len(members)
+                excluded[k] += len(out.intersection(members))
+        return [
+            replace(
+                row,
+                certified=row.certified and not mute,
+                questions=answered[k],
+                excluded=excluded[k],
+                baseline=certificate.constant(k),
+            )
+            for k, row in enumerate(rows)
+        ]
+
+    @cached_property
+    def compared(self) -> list[Compared]:
+        """Of two models, how every target stands; [] of one."""
+        facts = self.facts
+        return compared(facts.certificate, self.statuses, self.draws, self.calls, facts.known_a)
+
+    @cached_property
+    def played(self) -> tuple[Game | None, list[Track]]:
+        """The game of intervals as it stands in the end, None without one; every target's track."""
+        if self.certificate is None:
+            return None, []
+        if self.certificate.counted:
+            return None, [counted_track(status) for status in self.statuses]
+        return played(self.certificate, self.draws, self.calls)
+
+    @property
+    def history(self) -> list[Track]:
+        """Every target's interval over the draws, in the order of the certificate."""
+        return self.played[1]
