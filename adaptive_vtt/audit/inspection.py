@@ -241,8 +241,8 @@ class Inspection:
         return path
 
     def journaled(self) -> Result:
-        with self._reading() as journal:
-            return summarise(journal)
+        with self._reading() as run:
+            return summarise(run)
 
     @contextmanager
     def _reading(self) -> Iterator[Run]:

@@ -71,6 +71,9 @@ class Source(Protocol):
     def write_report(self, path: Path | None) -> Path:
         """See ``Result.report``."""
 
+    def journaled(self) -> "Result":
+        """What the journal comes to by now, without what only a running audit knows."""
+
 
 @dataclass(frozen=True, repr=False)
 class Result:
@@ -86,6 +89,7 @@ class Result:
     upper and note (what to mind, or ""); no rows where nothing follows.
     constant and constant_answer: what the best answer that never depends on the image (always the
     same class, Yes, No or letter) would lose on the same questions, known from the labels.
+    any_wrong, where labels were asked about and counted: the share of images with any wrong label.
     The columns kind, concept, side, rate, relation, severity, group, value and filter say what a
     target is about, see ``families``; ``target`` is its name for people.
     ``reason``: why it stopped, None while it has not. ``scoring``: how replies in words were
@@ -190,10 +194,16 @@ class Result:
         return written
 
     def save(self, folder: Path | str) -> Path:
-        """Writes result.json and report.html into a folder, and of an audit that asked everything
-        its tables; gives the report's path."""
-        census.write(Path(folder), dict(self.census))
-        text = json.dumps(self.to_dict(), indent=1, allow_nan=False)
+        """Write result.json and report.html into a folder, and of an audit that asked everything
+        its tables; return the report's path.
+
+        The files say what the journal comes to by now, so that ``avtt verify`` follows them: of an
+        audit that has not ended, that leaves out what only the running audit knows (forecasts of
+        calls, and estimates by today's predictions).
+        """
+        written = self._source("save").journaled()
+        census.write(Path(folder), dict(written.census))
+        text = json.dumps(written.to_dict(), indent=1, allow_nan=False)
         write_text(Path(folder) / "result.json", text + "\n")
         return self.report(Path(folder) / "report.html")
 
@@ -253,14 +263,14 @@ class Result:
             "scoring": self.scoring,
             "protocol": None if self.protocol is None else self.protocol.as_dict(),
             "lost": self.lost,
-            "captions": None if self.captions is None else self.captions.as_dict(),
+            "captions": None if self.captions is None else asdict(self.captions),
             "journal_head": self.head,
             "repeat_probes": None if self.repeat_probes is None else self.repeat_probes.as_dict(),
             "warnings": list(self.warnings),
             "guarantee": self.guarantee,
             "headline": self.headline,
             "versus": [asdict(row) for row in self.versus] or None,
-            "judge": None if self.judge is None else self.judge.as_dict(),
+            "judge": None if self.judge is None else asdict(self.judge),
             "census": {n: _records(table) for n, table in self.census.items()} or None,
         }
 

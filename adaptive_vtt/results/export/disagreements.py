@@ -6,10 +6,11 @@ from pathlib import Path
 
 from ...errors import InputError
 from ...journal import Journal
-from ...journal.facts import Facts, read_facts
+from ...journal.facts import Facts
 from ...space import QuestionSpace
 from ...types import JsonObject
 from ..difference import names_of
+from ..run import Run
 from .failures import ANSWER_COLUMNS, Exported, Format, in_words, write_dataset
 from .questions import judged_of
 
@@ -34,7 +35,7 @@ class Disagreements:
 
 
 def export_disagreements(
-    journal: Journal,
+    source: Journal | Run,
     space: QuestionSpace,
     out: Path | str,
     *,
@@ -42,7 +43,8 @@ def export_disagreements(
 ) -> Disagreements:
     """Writes the follow-ups at which one of two compared models lost more than the other.
 
-    ``journal`` and ``space``: those of a comparison (``versus.audit.journal``, ``versus.space``).
+    ``source`` and ``space``: of a comparison, its run or journal (``versus.audit.journal``) and its
+    space (``versus.space``).
     The folder ``out`` is as that of ``export_failures``, and in place of failures.csv holds
 
     disagreements.csv       every such question: id, sample, relation, severity, concept, truth,
@@ -55,32 +57,28 @@ def export_disagreements(
     Raises InputError where one model alone was asked, and where the models lost alike everywhere;
     else as ``export_failures``.
     """
-    facts = read_facts(journal.facts())
-    check_paired(facts)
-    lost = {
-        row.question: row.details
-        for call in journal.calls()
-        for row in call.answers
-        if row.details is not None and not row.excluded
-    }
+    run = Run.of(source)
+    check_paired(run.facts)
+    rows = (row for call in run.calls for row in call.answers if not row.excluded)
+    lost = {row.question: row.details for row in rows if row.details is not None}
     apart = [q for q, both in lost.items() if both["a"]["loss"] != both["b"]["loss"]]
-    table = judged_of(journal, space)
+    table = judged_of(run, space)
     table = table[table["question"].isin(apart)]
     if table.empty:
         raise InputError("export: the models lost alike at every question that was asked")
-    told = [lost[question] for question in table["question"].tolist()]
+    pairs = [lost[question] for question in table["question"].tolist()]
     for model in ("a", "b"):
-        said = [both[model]["said"] for both in told]
+        said = [both[model]["said"] for both in pairs]
         answers = [None if isinstance(each, dict) else each for each in said]  # a dict: no answer
-        losses = [both[model]["loss"] for both in told]
+        losses = [both[model]["loss"] for both in pairs]
         table = table.assign(**{f"loss_{model}": losses, f"answer_{model}": answers})
     table = table.assign(loss=table["loss_b"])  # else it is that of the pair
-    table, words = in_words(table, journal)
+    table, words = in_words(table, run)
     columns = [name for name in ANSWER_COLUMNS if name not in ("answer", "loss", "draw")]
     columns += [*OF_BOTH, "draw", *(word for word in words if word != "said")]
     written = write_dataset(space, table, Path(out), "disagreements.csv", columns, formats)
     less = int((table["loss_a"] < table["loss_b"]).sum())
-    return Disagreements(written, less, len(table) - less, names_of(facts))
+    return Disagreements(written, less, len(table) - less, names_of(run.facts))
 
 
 def check_paired(facts: Facts) -> None:

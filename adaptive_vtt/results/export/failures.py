@@ -20,7 +20,6 @@ from ...datasets.view import as_loaded
 from ...datasets.vqa.question_table import write_questions
 from ...errors import InputError
 from ...journal import Journal
-from ...journal.facts import read_facts
 from ...oracles.choice import ASKED
 from ...space import QuestionSpace
 from ...types import UNKNOWN, Image, Indices, JsonObject, Mask, mask_of
@@ -28,6 +27,7 @@ from ...utils.files import file_names, safe_name, whole_folder, write_bytes, wri
 from ...utils.image_codec import png
 from ...utils.tables import csv_text
 from ..outcomes import with_metadata
+from ..run import Run
 from .questions import MORE, is_multiple_choice, judged_of, question_lines
 
 # -- for other tools -------------------------------------------------------------------------------
@@ -97,7 +97,7 @@ def coco(pictures: Iterable[Annotated], failures: Sequence[Mapping[str, Any]]) -
 def fiftyone(failures: Sequence[Mapping[str, Any]]) -> JsonObject:
     """The concepts that failed of each image, as classifications with the rest as attributes."""
     labels = {
-        name: [{"label": row["concept"], "attributes": _without(row, "concept")} for row in rows]
+        name: [{"label": row.pop("concept"), "attributes": row} for row in rows]
         for name, rows in _by_id(failures).items()
     }
     return {"labels": labels}
@@ -118,14 +118,10 @@ def _annotation(outline: Outline) -> JsonObject:
 
 
 def _by_id(failures: Sequence[Mapping[str, Any]]) -> dict[str, list[JsonObject]]:
-    found: dict[str, list[JsonObject]] = {}
+    rows: dict[str, list[JsonObject]] = {}
     for row in failures:
-        found.setdefault(str(row["id"]), []).append(_without(row, "id"))
-    return found
-
-
-def _without(row: Mapping[str, Any], name: str) -> JsonObject:
-    return {column: value for column, value in row.items() if column != name}
+        rows.setdefault(str(row["id"]), []).append({k: v for k, v in row.items() if k != "id"})
+    return rows
 
 
 # -- a dataset of its own --------------------------------------------------------------------------
@@ -137,15 +133,8 @@ LONGEST = 120
 """Characters of a sample's id that stand in a file's name, at most; file systems allow 255 bytes
 for the whole name."""
 ANSWER_COLUMNS = (
-    "id",
-    "sample",
-    "relation",
-    "severity",
-    "concept",
-    "truth",
-    "answer",
-    "loss",
-    "draw",
+    *("id", "sample", "relation", "severity", "concept"),
+    *("truth", "answer", "loss", "draw"),
 )
 """The columns of failures.csv."""
 WORD_COLUMNS = ("asked", "options", "right", "said")
@@ -173,7 +162,7 @@ class Exported:
 
 
 def export_failures(
-    journal: Journal,
+    source: Journal | Run,
     space: QuestionSpace,
     out: Path | str,
     *,
@@ -182,7 +171,7 @@ def export_failures(
 ) -> Exported:
     """Writes the follow-ups that were answered with a loss of ``least_loss`` (0..1) or more.
 
-    ``journal`` and ``space``: those of an audit (``audit.journal``, ``audit.space``). The
+    ``source`` and ``space``: of an audit, its run or journal, and its space. The
     folder ``out``, which must not exist or be empty, is written whole or not at all:
 
     images/NAME.png         the follow-up as the model saw it; NAME: sample, relation, severity
@@ -207,16 +196,15 @@ def export_failures(
     Raises InputError for a folder in use, a loss out of range, samples without images, two
     models, and where nothing failed; JournalError for a journal of another space.
     """
-    read_facts(journal.facts()).refuse_pairs(
-        "export", "export_disagreements has what they differ in"
-    )
-    table = judged_of(journal, space, least_loss)
+    run = Run.of(source)
+    run.facts.refuse_pairs("export", "export_disagreements has what they differ in")
+    table = judged_of(run, space, least_loss)
     table = table[table["loss"] >= least_loss]
     if table.empty:
         raise InputError(f"export: no answer has a loss of {least_loss:g} or more")
-    answers, words = in_words(table, journal)
+    answers, words = in_words(table, run)
     columns = [*ANSWER_COLUMNS, *words]
-    replies = {call.call: call.reply for call in journal.calls() if call.reply}
+    replies = {call.call: call.reply for call in run.calls if call.reply}
     if replies:
         answers = answers.assign(reply=answers["call"].map(replies).fillna(""))
         columns.append("reply")
@@ -240,37 +228,33 @@ def write_dataset(
         for number, name in names.items():
             written.add(*expected_of(space, number, name))
         answers = table.assign(id=[names[number] for number in numbers.tolist()])[[*columns]]
-        answers = with_metadata(answers, space.dataset, _samples(space, numbers))
+        sources = space.numbering.image_parts(numbers)[0]
+        answers = with_metadata(answers, space.dataset, sources)
         if choice := is_multiple_choice(space):
             lines = question_lines(space, table.drop_duplicates("question"))
             write_questions(folder / QUESTIONS, lines, image_format="png", more=MORE)
         write_text(folder / file, csv_text(answers))
-        masks = written.finish(choice, metadata=(space.dataset, _samples(space, [*names])))
+        shown = space.numbering.image_parts(np.array([*names], np.int64))[0]
+        masks = written.finish(choice, metadata=(space.dataset, shown))
         written.also(formats, answers)
     return Exported(len(names), len(table), masks)
 
 
-def _samples(space: QuestionSpace, numbers: Iterable[int]) -> Indices:
-    """(n,): the source of each follow-up."""
-    return np.array([space.numbering.image_parts(int(number))[0] for number in numbers], np.int64)
-
-
-def in_words(answers: pd.DataFrame, journal: Journal) -> tuple[pd.DataFrame, tuple[str, ...]]:
+def in_words(answers: pd.DataFrame, run: Run) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """The answers with WORD_COLUMNS, and these names; where nothing was asked in words, neither."""
-    rows = {row.question: row for call in journal.calls() for row in call.answers}
-    told = [(rows[q], (rows[q].details or {}).get(ASKED)) for q in answers["question"].tolist()]
-    if not any(asked for _, asked in told):
+    rows = {row.question: row for call in run.calls for row in call.answers}
+    words, any_asked = [], False
+    for row in map(rows.__getitem__, answers["question"].tolist()):
+        asked = (row.details or {}).get(ASKED) or {}
+        lettered = zip(ascii_uppercase, asked.get("options", ()), strict=False)
+        options = " | ".join(f"{letter}. {text}" for letter, text in lettered)
+        right = " | ".join(asked.get("right", ()))
+        any_asked |= bool(asked)
+        words.append((asked.get("question", ""), options, right, row.said or ""))
+    if not any_asked:
         return answers, ()
-    found = pd.DataFrame([_words(row.said, asked or {}) for row, asked in told])
-    return answers.assign(**{name: found[name].to_numpy() for name in WORD_COLUMNS}), WORD_COLUMNS
-
-
-def _words(said: str | None, asked: Mapping[str, Any]) -> dict[str, str]:
-    options = [
-        f"{a}. {text}" for a, text in zip(ascii_uppercase, asked.get("options", ()), strict=False)
-    ]
-    told = (asked.get("question", ""), " | ".join(options), " | ".join(asked.get("right", ())))
-    return dict(zip(WORD_COLUMNS, (*told, said or ""), strict=True))
+    columns = dict(zip(WORD_COLUMNS, zip(*words, strict=True), strict=True))
+    return answers.assign(**columns), WORD_COLUMNS
 
 
 class DatasetFolder:

@@ -21,6 +21,7 @@ from ...utils.files import whole_folder, write_text
 from ...utils.random_streams import generator
 from ...utils.tables import csv_text
 from ..result import summarise
+from ..run import Run
 from .failures import DatasetFolder, expected_of, names_of
 
 MIN_SHARE = 0.01
@@ -80,12 +81,11 @@ def _numbers(space: QuestionSpace, changing: list[str], ends: Floats, seed: int)
     return np.tile(samples, 2) * len(space.variants) + by_image
 
 
-def weights_of(journal: Journal, relations: list[str], where: str) -> dict[str, float]:
-    """Relation -> how often the model failed under it, as the audit in ``journal`` certifies, at
-    least MIN_SHARE. Raises InputError, naming ``where``, for relations that are no targets."""
-    table = summarise(journal).targets
-    mine = table[table["kind"] == OfRelation.kind]
-    rates = dict(zip(mine["relation"], mine["estimate"].astype(float), strict=True))
+def weights_of(source: Journal | Run, relations: list[str], where: str) -> dict[str, float]:
+    """Relation -> how often the model failed under it, as an audit certifies, at least MIN_SHARE.
+    Raises InputError, naming ``where``, for relations that are no targets."""
+    result = summarise(source)
+    rates = {s.id.relation: s.estimate for s in result.statuses if isinstance(s.id, OfRelation)}
     missing = [name for name in relations if name not in rates]
     if missing:
         raise InputError(

@@ -16,18 +16,18 @@ from ...engine.judge import Judge
 from ...engine.settings import same_audit
 from ...errors import InputError
 from ...journal import Journal
-from ...journal.facts import read_facts
 from ...journal.rows import EXCLUDED
 from ...space import QuestionSpace
 from ...types import Prompt, Sample
-from ..outcomes import FAILED, outcomes
+from ..outcomes import FAILED
+from ..run import Run
 
 MORE = ("sample", "relation", "severity", "draw", "loss")
 """Columns behind EndoBench's own: where a question is from, and how it was answered."""
 
 
 def export_questions(
-    journal: Journal,
+    source: Journal | Run,
     space: QuestionSpace,
     path: Path | str,
     *,
@@ -38,14 +38,14 @@ def export_questions(
     """Writes the questions that were answered with a loss of ``least_loss`` (0..1) or more, or
     with ``everything`` all that were asked; how many. One line per question, in draw order.
 
-    ``journal`` and ``space``: those of an audit. A question that turned out not to count is left
-    out. Raises InputError for a file that is there already, questions without options, samples
-    without images, and where there is nothing to write; JournalError for a journal of another
-    space.
+    ``source`` and ``space``: an audit's run or journal, and its space. A question that turned out
+    not to count is left out. Raises InputError for a file that is there already, questions without
+    options, samples without images, and where there is nothing to write; JournalError for a journal
+    of another space.
     """
     if Path(path).exists():
         raise InputError(f"{path}: stands there already; nothing was written")
-    table = judged_of(journal, space, least_loss)
+    table = judged_of(Run.of(source), space, least_loss)
     counts = ~table["unanswered"].fillna("").astype(str).str.startswith(EXCLUDED)
     wanted = table[counts & (everything | (table["loss"] >= least_loss))]
     wanted = wanted.drop_duplicates("question")
@@ -56,15 +56,15 @@ def export_questions(
     return write_questions(Path(path), lines, image_format=image_format, more=MORE)
 
 
-def judged_of(journal: Journal, space: QuestionSpace, least_loss: float = FAILED) -> pd.DataFrame:
-    """What ``outcomes`` gives of an audit of ``space``. Raises InputError for a loss that is none
+def judged_of(run: Run, space: QuestionSpace, least_loss: float = FAILED) -> pd.DataFrame:
+    """The outcomes of an audit of ``space``. Raises InputError for a loss that is none
     and a space without images, JournalError for another space."""
     if not 0 < least_loss <= 1:
         raise InputError(f"least loss: expected a number above 0, up to 1, got {least_loss}")
     if not space.dataset.has_images:
         raise InputError(f"export: dataset {space.dataset.name!r} has no images")
-    same_audit(read_facts(journal.facts()), space, {})
-    return outcomes(journal)
+    same_audit(run.facts, space, {})
+    return run.table
 
 
 def question_lines(space: QuestionSpace, asked: pd.DataFrame) -> Iterator[Line]:
@@ -76,12 +76,12 @@ def question_lines(space: QuestionSpace, asked: pd.DataFrame) -> Iterator[Line]:
     for row in asked.to_dict("records"):
         number = int(row["question"])
         index = space.numbering.parts(number)[0]
-        told = tuple(f"{row[name]:g}" if name == "loss" else str(row[name]) for name in MORE)
-        yield _line(judge.prompt(number), space.dataset.sample(index), told)
+        more = tuple(f"{row[name]:g}" if name == "loss" else str(row[name]) for name in MORE)
+        yield _line(judge.prompt(number), space.dataset.sample(index), more)
         judge.forget(number)
 
 
-def _line(prompt: Prompt, sample: Sample, told: tuple[str, ...]) -> Line:
+def _line(prompt: Prompt, sample: Sample, more: tuple[str, ...]) -> Line:
     (concept,), asks = prompt.concepts, prompt.asks
     letters = sample.answers.get(concept, ())
     if not asks or not asks[0].options or len(letters) != 1 or prompt.image is None:
@@ -101,7 +101,7 @@ def _line(prompt: Prompt, sample: Sample, told: tuple[str, ...]) -> Line:
         described.get("subtask", task),
         described.get("scene", ""),
         described.get("dataset", ""),
-        told,
+        more,
     )
 
 
