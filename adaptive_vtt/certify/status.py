@@ -136,7 +136,7 @@ def stated(
             _of(row, certificate, k)
             for k, (row, _) in enumerate(zip(rows, certificate.ids, strict=True))
         ]
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise JournalError(
             f"journal: the fact 'intervals' is damaged: expected a row per target, got one that "
             f"does not fit ({error}); restore the journal from a copy"

@@ -49,7 +49,7 @@ NOTHING_CHECKED = (
     "so no rule could be broken: objects have to be located, by annotated boxes or a [detector] "
     "section, and by names that are understood"
 )
-REPLIES, FIRST_CALLS = 3, 50
+REPLIES, FIRST_CALLS, SILENT = 3, 50, 3
 """Replies that are shown while an audit runs, of its first calls: later ones need no reading."""
 SHOWN = 12
 """Targets that are printed at the end, at most; all are in the report."""
@@ -190,10 +190,12 @@ class Live:
     def _show_replies(self, calls: int) -> None:
         """The first replies of a chat model, and how they were read."""
         if self._replies < REPLIES and calls <= FIRST_CALLS:
-            first = readings(self._audit.journal.calls(), REPLIES)
+            answered = self._audit.journal.calls()
+            first = readings(answered, REPLIES)
             for one in first[self._replies :]:
                 self.console.print(f"reply: {shorten(one.shown, 100)!r}, read as {one.as_read}")
-            self._replies = len(first)
+            # a model whose first answers came without words gives none: nobody looks any more
+            self._replies = len(first) if first or len(answered) < SILENT else REPLIES
 
     def _tell_trouble(self) -> None:
         """What was wrong with the first malformed reply, once: a path may be mistaken. And what the

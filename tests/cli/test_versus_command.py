@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from adaptive_vtt.audit.versus import verdict_of
+from adaptive_vtt.certify.further import NONE, Range
 from adaptive_vtt.certify.status import compared
 from adaptive_vtt.cli.run_folder import same_command
 from adaptive_vtt.cli.versus import _still_open
@@ -97,10 +98,13 @@ def test_what_would_decide_an_open_difference_is_told_in_calls_of_both_models(
     with closing(read_journal(ran / "journal.db")) as journal:
         verdict = verdict_of(summarise(journal), journal)
     assert (verdict.calls_a, verdict.calls_b, verdict.result.calls) == (12, 12, 12)
-    figures = {"more_calls": likely, "more_calls_least": 30, "more_calls_most": 70}
-    rows = pd.DataFrame([dict.fromkeys(figures, 0), figures], dtype=object)
+    more = None if likely is None else Range(likely, 30, 70)
+    done, open_ = (
+        replace(verdict.result.statuses[0], decision=decision, more_calls=further)
+        for decision, further in (("better", NONE), ("open", more))
+    )
     decisions = verdict.targets.head(2).assign(decision=["better", "open"])
-    result = replace(verdict.result, targets=rows)
+    result = replace(verdict.result, statuses=(done, open_))
     assert _still_open(replace(verdict, targets=decisions, result=result)) == said
 
 
