@@ -64,7 +64,7 @@ class Content(Run):
 
     @cached_property
     def held_back(self) -> str:
-        """What ``way_on.cap_held_back`` says of an audit that has not ended."""
+        """What ``advice.cap_held_back`` says of an audit that has not ended."""
         return "" if self.facts.ended else cap_held_back(self.facts, self.journal)
 
     @property
