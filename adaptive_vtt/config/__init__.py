@@ -49,39 +49,8 @@ class Spec(Section):
     certify: CertifySpec = CertifySpec.model_validate({})
 
 
-DEMO = Spec.model_validate(
-    {
-        "dataset": {"kind": "fashion"},
-        "model": {
-            "kind": "python",
-            "target": "adaptive_vtt.demo.fashion_cnn:predict",
-            "name": "fashion-cnn",
-        },
-        "space": {
-            "relations": [
-                "identity",
-                "gaussian_noise",
-                "defocus_blur",
-                "brightness_up",
-                "brightness_down",
-                "contrast_down",
-                "rotation",
-            ]
-        },
-        "audit": {"budget": 3000, "seed": 0},
-        "certify": {
-            "half_width": 0.08,
-            "targets": [
-                "overall",
-                "relations",
-                "concept:footwear",
-                "concept:upper body",
-                "concept:long sleeves",
-                "concept:covers legs",
-            ],
-        },
-    }
-)
+DEMO = Spec.model_validate(read_toml(Path(__file__).with_name("demo.toml"), "the demo"))
+"""What --demo audits: the bundled classifier on bundled images."""
 
 
 def description(place: str) -> str:

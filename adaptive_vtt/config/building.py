@@ -83,7 +83,12 @@ def build_parts(
     section, certify = spec.audit, spec.certify
     if certify.features != "default":
         space.dataset.features = surrogates.embed(space.dataset, device=section.device)
-    proxies = {n: s for n, s in (certify.proxies or {}).items() if code or _is_data(s)}
+    proxies: dict[str, ModelUnderTest] = {}
+    for name, source in (certify.proxies or {}).items():
+        if source.endswith(".csv"):
+            proxies[name] = recorded(base / source, name=name)
+        elif code:
+            proxies[name] = load(source, base=base)
     options: dict[str, Any] = {
         **section.model_dump(exclude={"strategy_options", "on_progress"}),
         **certify.model_dump(exclude=CERTIFY_APART),
@@ -93,7 +98,7 @@ def build_parts(
         "surrogate": _surrogate(certify, base),
         "stop": _stop(spec, space),
         "goal": spec.stop.goal(),
-        "proxies": {n: _proxy(s, base, n) for n, s in proxies.items()},
+        "proxies": proxies,
         "prior_journal": base / certify.prior_journal if certify.prior_journal else None,
         "cohort": _cohort(certify.cohort, base),
     }
@@ -138,16 +143,6 @@ def _surrogate(certify: CertifySpec, base: Path) -> bool | surrogates.Named:
     return named
 
 
-def _is_data(proxy: str) -> bool:
-    return proxy.endswith(".csv")
-
-
-def _proxy(source: str, base: Path, name: str) -> ModelUnderTest:
-    if _is_data(source):
-        return recorded(base / source, name=name)
-    return load(source, base=base)
-
-
 # -- the space ---------------------------------------------------------------------------------
 
 
@@ -186,11 +181,8 @@ def _check_detector(spec: Spec) -> None:
         )
 
 
-_MADE_BY: dict[str, Callable[..., Any]] = {
-    "reic": reic.relations,
-}
-_OPTIONS = {name: [told.name for told in options_of(made)] for name, made in _MADE_BY.items()}
-"""Relations that have fields of their own in [space]."""
+_REIC = {option.name for option in options_of(reic.relations)}
+"""Options of REIC's relations, which are fields of [space]."""
 _LOCATING = ("reduction", "reic")
 """Families whose follow-ups depend on what is located in images."""
 _MEDTEST = {"medtest": "segmentation", "medtest/classification": "classification"}
@@ -205,52 +197,46 @@ def build_relations(
     ``dataset`` is called for relations that depend on all samples. Raises InputError for an
     unknown name, and for an option whose relation is not there.
     """
-    own = section.model_dump(include={n for names in _OPTIONS.values() for n in names})
-    options = {name: value for name, value in own.items() if value is not None}
-    found: list[RelationDefaults] = []
-    if section.medtest is not None and not _MEDTEST.keys() & set(section.relations):
+    own = section.model_dump(include=_REIC, exclude_none=True)
+    relations, given = section.relations, section.options or {}
+    for name in sorted(own if "reic" not in relations else ()):
+        raise InputError(f"space.{name}: none of relations {relations} has this option")
+    for name in sorted(given.keys() - {*relations}):
+        raise InputError(f"space.options: expected some of relations {relations}, got {name!r}")
+    if section.medtest is not None and not _MEDTEST.keys() & {*relations}:
         raise InputError(
-            f"space.medtest: expected {' or '.join(_MEDTEST)} among relations {section.relations}"
+            f"space.medtest: expected {' or '.join(_MEDTEST)} among relations {relations}"
         )
-    for name in section.relations:
+    found: list[RelationDefaults] = []
+    for name in relations:
         if section.medtest is not None and name in _MEDTEST:
             files = arguments(from_files, section.medtest.given(), base)
             found += from_files(_MEDTEST[name], **files)
             continue
-        fields = {field: options.pop(field) for field in _OPTIONS.get(name, ()) if field in options}
-        given = {**fields, **(section.options or {}).get(name, {})}
-        found += make(name, _completed(name, given, dataset, base), base)
+        options = {**(own if name == "reic" else {}), **given.get(name, {})}
+        if name == "reic" and "captions" in options:
+            options["naming"] = _naming(options.pop("captions"), dataset, base)
+        found += make(name, options, base)
     found += [transformed(**each.given(), base=base) for each in section.transforms or ()]
-    for name in sorted(options):
-        raise InputError(f"space.{name}: none of relations {section.relations} has this option")
-    for name in sorted(set(section.options or {}) - set(section.relations)):
-        raise InputError(
-            f"space.options: expected some of relations {section.relations}, got {name!r}"
-        )
     return resolve(found)
+
+
+def _naming(captions: str, dataset_of: Callable[[], Dataset], base: Path) -> Any:
+    """Return what names the objects of source images: the model itself, or a table of captions."""
+    from ..oracles.captions.recorded import OwnNaming, RecordedNaming, source_captions
+
+    if captions == reic.OWN:
+        return OwnNaming()
+    dataset = dataset_of()
+    samples = [dataset.sample_id(index) for index in range(len(dataset))]
+    naming = RecordedNaming(source_captions(base / captions, samples))
+    naming.check(dataset)
+    return naming
 
 
 def locates(name: str) -> bool:
     """Whether a relation's follow-ups depend on what is located in images."""
     return name.partition("/")[0] in _LOCATING
-
-
-def _completed(
-    name: str, options: dict[str, Any], dataset_of: Callable[[], Dataset], base: Path
-) -> dict[str, Any]:
-    """The options of a relation, with what the dataset and files say in place of their names."""
-    if name == "reic" and "captions" in options:
-        from ..oracles.captions.recorded import OwnNaming, RecordedNaming, source_captions
-
-        said = options.pop("captions")
-        if said == reic.OWN:
-            return {**options, "naming": OwnNaming()}
-        dataset = dataset_of()
-        samples = [dataset.sample_id(index) for index in range(len(dataset))]
-        naming = RecordedNaming(source_captions(base / said, samples))
-        naming.check(dataset)
-        return {**options, "naming": naming}
-    return options
 
 
 # -- the model ---------------------------------------------------------------------------------
@@ -262,7 +248,9 @@ def build_model(spec: Spec, base: Path, dataset: Dataset) -> ModelDefaults:
     section = _section(spec)
     worked = section.worked(base) if isinstance(section, Worked) else None
     model = adapted_model(worked or section.build(base, dataset, captions=captions))
-    version = spec.model.version or version_of(model) or _content(spec.model.file(), base)
+    version, file = spec.model.version or version_of(model), spec.model.file()
+    if version is None and file and (base / file).is_file():
+        version = CONTENT + hash_file(base / file)
     if version is not None:
         model.version = version
     return model
@@ -293,12 +281,6 @@ def _section(spec: Spec) -> ModelSection:
         return section
     classes = spec.oracle.kind in ("top-class", "ordinal")
     return section.model_copy(update={"output": "class-logits"}) if classes else section
-
-
-def _content(file: str | None, base: Path) -> str | None:
-    """A version by hashing the file that holds the model; None where there is none."""
-    path = base / file if file else None
-    return CONTENT + hash_file(path) if path is not None and path.is_file() else None
 
 
 class NotImported(ModelDefaults):

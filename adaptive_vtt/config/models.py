@@ -30,6 +30,12 @@ class ModelSection(Kinds):
     )
     seed: int = Field(0, description="simulated, calls over a network: same seed, same model")
 
+    @classmethod
+    def base_of(cls, made: Any) -> type[Kinds]:
+        if made == REGISTRY.get("python"):
+            return PythonSection
+        return LocalSection if any(made == REGISTRY.get(kind) for kind in WORKED) else cls
+
     @property
     def costs_money(self) -> bool:
         """Whether every call of such a model may cost money, whatever prices are given."""
@@ -164,6 +170,5 @@ class LocalSection(ModelSection, Worked):
     """A model that computes where it runs."""
 
 
-ModelSection.special = {"python": PythonSection, **dict.fromkeys(WORKED, LocalSection)}
 ModelSection.plug_in = PlugInSection
 ModelSpec = SerializeAsAny[ModelSection]

@@ -2,7 +2,7 @@
 
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, cast
 
 from pydantic import Field, SerializeAsAny, ValidationError
 
@@ -15,7 +15,7 @@ from ..oracles import REGISTRY, OracleDefaults, adapted
 from ..oracles.captions import language
 from ..oracles.judge_models import JudgeModel, Regime
 from ..utils.files import Table
-from ..utils.options import arguments
+from ..utils.options import arguments, parameters_of
 from ..utils.other_code import load_object
 from .datasets import read_sections
 from .models import ModelSpec, OwnSection, PythonSection, Worked
@@ -23,14 +23,7 @@ from .secrets import refuse_secrets
 from .section import Kinds, PlugIn, Section, told
 from .sentences import sentence
 
-_NO_WORDS = {
-    "onnx",
-    "open-inference",
-    "openai-batch",
-    "recorded",
-    "simulated",
-    "torch",
-}
+_NO_WORDS = ("onnx", "open-inference", "openai-batch", "recorded", "simulated", "torch")
 """Kinds of models that answer about images alone, or hours later."""
 
 
@@ -119,10 +112,17 @@ class OracleSection(Kinds):
     registry = REGISTRY
     default = "correctness"
 
+    @classmethod
+    def base_of(cls, made: Any) -> type[Kinds]:
+        """Return the class of oracles that take a judge, or read captions; else this one."""
+        taken = parameters_of(made)
+        if "judge" in taken:
+            return WordsSection
+        return CaptionOracleSection if "reader" in taken else cls
+
     def build(self, base: Path, dataset: Dataset) -> OracleDefaults:
-        """The oracle, for questions about ``dataset``; relative paths start at ``base``."""
-        found: OracleDefaults = self.made(base)
-        return found
+        """Return the oracle, for questions about ``dataset``; paths start at ``base``."""
+        return cast("OracleDefaults", self.made(base))
 
 
 class WordsSection(OracleSection):
@@ -131,16 +131,11 @@ class WordsSection(OracleSection):
     judge: JudgeSpec | None = Field(
         None, description="[oracle.judge]: a model that reads what the rule cannot"
     )
-    regime: ClassVar[Regime] = "option-matching"
 
     def build(self, base: Path, dataset: Dataset) -> OracleDefaults:
-        by = None if self.judge is None else self.judge.made(base, dataset, self.regime)
-        found: OracleDefaults = self.made(base, judge=by)
-        return found
-
-
-class ContainsTruthSection(WordsSection):
-    regime: ClassVar[Regime] = "yes-no"
+        regime = REGISTRY.get(self.kind).judged_by
+        by = None if self.judge is None else self.judge.made(base, dataset, regime)
+        return cast("OracleDefaults", self.made(base, judge=by))
 
 
 class CaptionOracleSection(OracleSection):
@@ -154,8 +149,7 @@ class CaptionOracleSection(OracleSection):
         values = self.values()
         reader = language.reader(**arguments(language.reader, values, base))
         same = language.same(**arguments(language.same, values, base))
-        found: OracleDefaults = self.made(base, reader=reader, same=same)
-        return found
+        return cast("OracleDefaults", self.made(base, reader=reader, same=same))
 
 
 class PlugInOracle(PlugIn, OracleSection):
@@ -166,10 +160,5 @@ class PlugInOracle(PlugIn, OracleSection):
         return adapted(self.made(base))
 
 
-OracleSection.special = {
-    "multiple-choice": WordsSection,
-    "contains-truth": ContainsTruthSection,
-    "captions": CaptionOracleSection,
-}
 OracleSection.plug_in = PlugInOracle
 OracleSpec = SerializeAsAny[OracleSection]

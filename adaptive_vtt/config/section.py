@@ -59,12 +59,15 @@ class Kinds(Section):
     registry: ClassVar[Registry]
     default: ClassVar[str]
     """The kind of a table that names none."""
-    special: ClassVar[Mapping[str, type["Kinds"]]] = {}
-    """What kinds inherit from in place of the family itself."""
     plug_in: ClassVar[type["Kinds"] | None] = None
     """The class of kinds that are other people's code, where those need one of their own."""
 
     kind: Any
+
+    @classmethod
+    def base_of(cls, made: Any) -> type["Kinds"]:
+        """Return what the class of a kind inherits from, whose parts ``made`` makes."""
+        return cls
 
     @classmethod
     def of(cls, kind: str) -> type[Self]:
@@ -109,7 +112,8 @@ class Kinds(Section):
 @cache
 def _kind(family: type[Any], kind: str) -> type[Any]:
     """The class of a kind; its options are left to their own defaults where they are not set."""
-    made, base = family.registry.get(kind), family.special.get(kind, family)
+    made = family.registry.get(kind)
+    base = family.base_of(made)
     fields: dict[str, Any] = {"kind": (Literal[kind], kind)}
     for told in options_of(made):
         if told.name not in family.model_fields:

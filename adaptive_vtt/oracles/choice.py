@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from string import ascii_uppercase
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from ..errors import InputError
 from ..models.reply_frames import NO_ANSWER
@@ -16,7 +16,7 @@ from ..types import Ask, Case, JsonObject, Outcome, Question, Unanswered, Value
 from ..utils.options import Option
 from .base import OracleDefaults, Premise, UnansweredLoss
 from .choice_extraction import Extraction, extract
-from .judge_models import EXACT, OPTION_MATCHING, JudgeModel, Query
+from .judge_models import EXACT, OPTION_MATCHING, JudgeModel, Query, Regime
 
 ERRORS = MappingProxyType({"error rate": 1})
 """Name of the only rate -> its side of the truth. Every question is about a concept of its own,
@@ -41,6 +41,9 @@ class InWords(OracleDefaults):
     where that is not sure. Answers that are numbers are taken to be scores: right from .5 on."""
 
     rates = ERRORS
+
+    judged_by: ClassVar[Regime] = "option-matching"
+    """The regime of a judge that is given none of its own."""
 
     def __init__(self, judge: JudgeModel | None, unanswered_loss: float) -> None:
         self.judge_by = judge

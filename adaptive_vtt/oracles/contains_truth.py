@@ -53,6 +53,8 @@ class ContainsTruth(InWords):
     Questions by other names than MEDVQA-GI's are judged by what their samples accept alone.
     """
 
+    judged_by = "yes-no"
+
     def __init__(
         self,
         strict: Annotated[bool, Option("whole words only")] = True,

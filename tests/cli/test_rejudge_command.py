@@ -32,7 +32,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (base / "my" / "judge.py").write_text(JUDGE.format(share=0.5))
     text = spec.read_text().replace('"correctness"', '"judge.py:Strict"')
     spec.write_text(text)
-    given = ("--budget", "25", "--seed", "7", "--set", "certify.self_taught=false")
+    plain = ("--set", "certify.self_taught=false", "--set", "certify.surrogate=false")
+    given = ("--budget", "25", "--seed", "7", *plain)
     assert run("audit", str(spec), *given, "--out", str(base / "first")) == 0
     return base
 

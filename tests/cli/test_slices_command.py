@@ -32,7 +32,7 @@ metadata = ["lamp", "site"]
 kind = "python"
 target = "model.py:predict"
 [certify]
-half_width = 0.05
+half_width = 0.07
 targets = ["overall"]
 surrogate = false
 self_taught = false
@@ -73,7 +73,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     spec = str(lit(tmp_path_factory.mktemp("slices")))
     runs = Path(spec).parent
     for name, more in (
-        ("plain", ["--half-width", "0.07", "--sample"]),
+        ("plain", ["--sample"]),
         ("found", ["--set", "certify.discover=2"]),
     ):
         with pytest.raises(SystemExit) as ended:

@@ -37,7 +37,7 @@ LEFT_ALONE = {"identity", "prompt/coordinates"}  # the latter tells where in wor
 
 
 class TestRelations(RelationContract):
-    shapes = ((28, 28, 1), (17, 23, 3))
+    shapes = ((17, 23, 3),)  # of any shape, grey ones too: `test_any_image_is_changed_repeatably`
 
     @pytest.fixture(autouse=True, params=[*NAMES, *REDUCING])
     def chosen(self, request: pytest.FixtureRequest) -> None:
@@ -99,7 +99,7 @@ def is_random(relation: Relation) -> bool:
 
 @pytest.mark.parametrize("name", NAMES)
 @given(data=st.data())
-@settings(max_examples=5)
+@settings(max_examples=4)
 def test_any_image_is_changed_repeatably_and_left_alone(name: str, data: st.DataObject) -> None:
     relation = relations.get(name)
     height, width = data.draw(st.integers(1, 24)), data.draw(st.integers(1, 24))
