@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from ..errors import InputError
 from ..models.network.prompt_templates import TEMPLATES, Template
-from ..models.replies import REFUSED, words_in
-from ..models.reply_frames import MORE, NO_ANSWER
+from ..models.network.shapes import words_in
+from ..models.reply_frames import MORE, NO_ANSWER, REFUSED
 from ..types import Prompt, Unanswered, Value
 
 Rule = Callable[[str, str], object]

@@ -14,6 +14,8 @@ from typing import Any
 from ..types import Unanswered
 
 NO_ANSWER = "no answer"
+REFUSED = "refused: "
+"""Before the words of a server's refusal."""
 CUT_OFF = "cut off while thinking"
 MORE = " [...]"
 """After a kept reply, or in the midst of it, where some of its words are missing."""

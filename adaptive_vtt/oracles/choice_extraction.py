@@ -15,8 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from string import ascii_uppercase
 
-from ..models.replies import REFUSED
-from ..models.reply_frames import NO_ANSWER, answer_in
+from ..models.reply_frames import NO_ANSWER, REFUSED, answer_in
 from ..models.yes_no import NO_IMAGE, declines, without_image
 from ..types import Unanswered
 

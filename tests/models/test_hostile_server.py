@@ -107,7 +107,7 @@ def test_audits_go_on_past_malformed_replies_and_report_them() -> None:
 
     with serving(answer) as url:
         model = chat(url, limits=Limits(in_flight=3))
-        with Audit(space(), model, strategy="random", max_cost=1e6) as audit:
+        with Audit(space(), model, **PLAIN, max_cost=1e6, fail_on_error=1) as audit:
             result = audit.run()
             failures = audit.journal.facts()["endpoint"]["failures"]
             reasons = Counter(call.answers[0].unanswered for call in audit.journal.calls())

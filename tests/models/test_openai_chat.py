@@ -139,7 +139,6 @@ def test_a_question_in_words_gets_the_words() -> None:
     ("reply", "reason"),
     [
         (completion(None, message={"refusal": "I won't."}), "refused: I won't."),
-        (completion("", finish_reason="content_filter"), "refused: the server's content filter"),
         ((400, {"error": {"code": "content_filter"}}), "refused: the server's content filter"),
     ],
 )
@@ -148,29 +147,10 @@ def test_refusals_are_recognised(reply: Any, reason: str) -> None:
     assert answer == Unanswered(reason)
 
 
-def test_no_words_are_no_answer() -> None:
-    assert asked(completion(""), ASK)[0] == Unanswered("an empty reply")
-
-
-@pytest.mark.parametrize(
-    ("reply", "message"),
-    [
-        ((404, {"error": {"message": "no m"}}), r"'m' at 127.* http 404: no such model .*: no m"),
-        ((429, {"error": {"code": "insufficient_quota"}}), r"http 429: .*insufficient_quota"),
-    ],
-)
-def test_errors_that_stay_end_the_audit(reply: Any, message: str) -> None:
-    with pytest.raises(ModelError, match=message):
-        asked(lambda request: reply, ONE)
-
-
-def test_an_error_in_place_of_choices_is_treated_as_the_status_that_it_names() -> None:
-    replies: list[Any] = [{"error": "busy"}, completion("Yes")]
-    prices, patience = Prices(per_call=1.0), Retries(first_wait=0.01)
-    options: dict[str, Any] = {"prices": prices, "retries": patience, "yes_from": "words"}
-    answer, _, model = asked(lambda request: replies.pop(0), ONE, **options)
-    assert answer == Answer((1.0,), 2.0)
-    assert model.statistics()["failures"] == {"http 503": 1}
+def test_an_empty_account_ends_the_audit_though_it_comes_as_too_many_requests() -> None:
+    spent = 429, {"error": {"code": "insufficient_quota"}}
+    with pytest.raises(ModelError, match=r"'m' at 127.* http 429: .*insufficient_quota"):
+        asked(lambda request: spent, ONE)
 
 
 def test_a_model_that_is_dropped_leaves_nothing_open() -> None:

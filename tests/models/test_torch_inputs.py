@@ -11,7 +11,7 @@ from PIL import Image as Pillow
 import tests.helpers.tiny_networks as tiny
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.models.local.parameters import load_parameters
-from adaptive_vtt.models.local.tensors import IMAGENET, Preset
+from adaptive_vtt.models.local.torch_network import IMAGENET, Preset
 from tests.helpers.torch_networks import SHOWN
 
 # -- from pixels to a network's input ------------------------------------------------------

@@ -11,8 +11,12 @@ import tests.helpers.tiny_networks as tiny
 from adaptive_vtt.config import parse_spec
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.models.local.parameters import hash_of
-from adaptive_vtt.models.local.tensors import IMAGENET, Preset
-from adaptive_vtt.models.local.torch_network import TorchNetwork, torch_network
+from adaptive_vtt.models.local.torch_network import (
+    IMAGENET,
+    Preset,
+    TorchNetwork,
+    torch_network,
+)
 from tests.config.test_specs import copied, kvasir
 from tests.helpers.command_line import run
 from tests.helpers.torch_networks import PLAIN, SHOWN, prompts, said

@@ -46,7 +46,7 @@ class OnnxModel(TensorModel):
     ) -> None:
         super().__init__(**tensors)
         self.name = name or path.stem
-        self.unnamed_columns = self._outputs.concepts is None
+        self.unnamed_columns = self._concepts is None
         self._session = session(path, providers)
         where = f"model {str(path)!r}"
         self._input, self._dtype, shape = image_input(self._session, where)
@@ -68,7 +68,7 @@ class OnnxModel(TensorModel):
             if self._shape.batch is not None:  # a network with a fixed batch takes no smaller one
                 inputs = inputs[np.arange(self._shape.batch) % len(alike)]
             (output,) = self._session.run([self._reads], {self._input: inputs})
-            answers += self._outputs.answers(output[: len(alike)], alike, self._shape, who)
+            answers += self._answers(output[: len(alike)], alike, self._shape, who)
         return answers
 
 

@@ -94,11 +94,6 @@ class Nets(NamedTuple):
     out: Tensor  # F x h x C
     level: Tensor  # F x 1 x C
 
-    def of(self, fold: int) -> "Net":
-        """The net of one fold alone."""
-        into = self.into.chunk(len(self.bias), 1)[fold]
-        return Net(into, self.bias[fold, 0], self.out[fold], self.level[fold, 0])
-
     def logits(self, pixels: Tensor) -> Tensor:
         """F x n x C, of pixels n x d in [0, 255]."""
         folds, _, hidden = self.bias.shape
@@ -110,19 +105,11 @@ class Nets(NamedTuple):
         """What the nets read of pixels n x d in [0, 255]."""
         return (pixels - self.centre) / 255
 
-
-class Net(NamedTuple):
-    """One of them."""
-
-    into: Tensor  # d x h
-    bias: Tensor  # h
-    out: Tensor  # h x C
-    level: Tensor  # C
-
-    def logits(self, scaled: Tensor) -> Tensor:
-        """n x C, of scaled pixels n x d."""
-        inner = torch.addmm(self.bias, scaled, self.into).relu_()
-        return torch.addmm(self.level, inner, self.out)
+    def logits_of(self, fold: int, scaled: Tensor) -> Tensor:
+        """n x C, of scaled pixels n x d, by the net of one fold alone."""
+        into = self.into.chunk(len(self.bias), 1)[fold]
+        inner = torch.addmm(self.bias[fold, 0], scaled, into).relu_()
+        return torch.addmm(self.level[fold, 0], inner, self.out[fold])
 
 
 class SelfTaught(ModelDefaults):
@@ -149,7 +136,6 @@ class SelfTaught(ModelDefaults):
     ) -> None:
         self.concepts, self.shape = tuple(concepts), shape
         self._teams, self._known, self._ids = tuple(teams), known, ids
-        self._nets = [[nets.of(fold) for fold in range(FOLDS)] for nets, _ in self._teams]
         self.seconds = 0.0
 
     def __str__(self) -> str:
@@ -195,11 +181,11 @@ class SelfTaught(ModelDefaults):
         """P(yes) n x C of follow-ups n x H x W x ch, in ``shape``, of source samples (n,)."""
         scaled = self._teams[0][0].scaled(_pixels(pictures))  # all teams learnt the same images
         likely = torch.zeros(len(samples), len(self.concepts), dtype=torch.float64)
-        for nets, (_, fold) in zip(self._nets, self._teams, strict=True):
+        for nets, fold in self._teams:
             of = fold[samples]
             for number in np.unique(of).tolist():
                 mine = torch.from_numpy(np.flatnonzero(of == number))
-                likely.index_add_(0, mine, nets[number].logits(scaled[mine]).sigmoid_().double())
+                likely.index_add_(0, mine, nets.logits_of(number, scaled[mine]).sigmoid_().double())
         return np.where(self._known, likely.numpy() / len(self._teams), UNSURE)
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:

@@ -1,7 +1,7 @@
 """A network of the user's own, from a folder with a hubconf.py: P(yes) and masks of concepts."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -9,26 +9,162 @@ import numpy as np
 import numpy.typing as npt
 
 from ...datasets.base import Dataset, adapted_dataset
-from ...errors import AvttError, InputError, ModelError, check_known, listed, one_line
-from ...types import Answer, Prompt, Unanswered
+from ...errors import AvttError, InputError, ModelError, check_known, listed, one_line, unknown
+from ...types import Answer, Image, Prompt, Unanswered
 from ...utils.options import Group, Option, at_base
 from ...utils.other_code import place_of
 from ..base import ModelDefaults
 from ..checking import image_of
 from .parameters import hash_of, load_parameters
-from .tensors import (
-    IMAGENET,
-    Activation,
-    Classes,
-    ClassNamesOption,
-    Device,
-    Preset,
-    activated,
-    batches,
-)
+from .tensors import Activation, InputShape, activated, batches, fitted
 
 if TYPE_CHECKING:
     import torch
+
+
+ClassNames = Mapping[str, str | Sequence[str]]
+"""Concept -> the model's class of it, or several that count as it."""
+
+
+class Classes:
+    """Which of a model's classes each concept is.
+
+    ``names``: concept -> class or classes; a concept that is not there is the class of its own
+    name, whatever its case, spaces, hyphens and underscores. Raises InputError for unknown classes.
+    """
+
+    def __init__(self, labels: Sequence[str], names: ClassNames, who: str) -> None:
+        self._labels, self._who = tuple(labels), who
+        self._places = {_plain(label): place for place, label in enumerate(labels)}
+        self._named = {
+            c: self._places_of([n] if isinstance(n, str) else n) for c, n in names.items()
+        }
+
+    def __repr__(self) -> str:
+        return f"Classes({self._labels}, {self._named})"
+
+    def __len__(self) -> int:
+        """How many classes the model has."""
+        return len(self._labels)
+
+    def of(self, concept: str) -> list[int]:
+        """The places of a concept's classes among the model's."""
+        if concept not in self._named:
+            self._named[concept] = self._places_of([concept])
+        return self._named[concept]
+
+    def likely(self, row: npt.NDArray[Any], concept: str, activation: Activation) -> float:
+        """P(yes) of a concept, of the probabilities of all classes, shape (C,).
+
+        Of several classes that are one concept, a softmax is summed, else the largest counts.
+        """
+        likely = row[self.of(concept)]
+        return float(min(likely.sum(), 1.0) if activation == "softmax" else likely.max())
+
+    def _places_of(self, names: Sequence[str]) -> list[int]:
+        for name in names:
+            if _plain(name) not in self._places:
+                error = unknown("class", name, self._labels, f"model {self._who!r}")
+                raise InputError(f"{error}; class_names in [model] says which class a concept is")
+        return [self._places[_plain(name)] for name in names]
+
+
+def _plain(name: str) -> str:
+    return " ".join(name.casefold().replace("_", " ").replace("-", " ").split())
+
+
+IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+"""Mean and std of ImageNet's pixels in 0..1, by which most networks were trained."""
+
+
+@dataclass(frozen=True)
+class Preset:
+    """How images become the input of a torch network, as torchvision has it.
+
+    They are resized, cut and scaled: (pixel / 255 * white - mean) / std by channel. A crop is black
+    where the image is smaller.
+    """
+
+    mean: Annotated[Sequence[float] | None, Option("of pixels in 0..white")] = None
+    std: Annotated[Sequence[float] | None, Option("of pixels in 0..white")] = None
+    size: Annotated[
+        int | Sequence[int] | None,
+        Option(
+            "what images are resized to: their shorter side, or [height, width] (default: as "
+            "they are)"
+        ),
+    ] = None
+    crop: Annotated[
+        Sequence[int] | None,
+        Option("[height, width] of the middle that is cut out then; classifiers alone"),
+    ] = None
+    interpolation: Annotated[
+        Literal["nearest", "bilinear", "bicubic"], Option("of what is resized")
+    ] = "bilinear"
+    white: Annotated[float, Option("what a white pixel is before mean and std, 1 or 255", gt=0)] = (
+        1.0
+    )
+    channels: Annotated[int, Option("of its input, 3 or 1", ge=1, le=3)] = 3
+
+    def __post_init__(self) -> None:
+        for name, numbers in (("mean", self.mean), ("std", self.std)):
+            if numbers is not None and len(numbers) not in (1, self.channels):
+                raise InputError(
+                    f"model.{name}: expected one number, or {self.channels} (one per channel), "
+                    f"got {len(numbers)}"
+                )
+        if self.std is not None and not all(s > 0 for s in self.std):
+            raise InputError(f"model.std: expected numbers above 0, got {list(self.std)}")
+        for name, sides in (("size", self.size), ("crop", self.crop)):
+            both = [sides] if isinstance(sides, int) else list(sides or [1])
+            if len(both) > 2 or (name == "crop" and sides and len(both) != 2) or min(both) < 1:
+                raise InputError(f"model.{name}: expected [height, width] in pixels, got {sides!r}")
+
+    @property
+    def sides(self) -> tuple[int, int] | None:
+        """Height and width that every input has; None where they follow from the image's."""
+        sides = self.crop or self.size
+        return None if sides is None or isinstance(sides, int) else (sides[0], sides[1])
+
+    def __call__(self, image: Image) -> "torch.Tensor":
+        """An image H x W x C as ch x h x w, float32."""
+        import torch
+
+        pixels = fitted(image, InputShape(None, self.channels, None, None, channels_first=False))
+        pixels = self._resized(pixels)
+        if self.crop is not None:
+            pixels = _middle(pixels, *self.crop)
+        mean, std = np.array(self.mean or 0.0), np.array(self.std or 1.0)
+        planes = ((pixels / 255 * self.white - mean) / std).transpose(2, 0, 1)
+        return torch.from_numpy(planes.astype(np.float32))
+
+    def _resized(self, pixels: Image) -> Image:
+        from PIL import Image as Pillow
+
+        height, width = pixels.shape[:2]
+        if isinstance(self.size, int):
+            shorter = min(height, width)
+            height, width = self.size * height // shorter, self.size * width // shorter
+        elif self.size is not None:
+            height, width = self.size
+        if (height, width) == pixels.shape[:2]:
+            return pixels
+        how = Pillow.Resampling[self.interpolation.upper()]
+        picture = Pillow.fromarray(pixels[:, :, 0] if self.channels == 1 else pixels)
+        return np.asarray(picture.resize((width, height), how)).reshape(height, width, -1)
+
+
+def _middle(pixels: Image, height: int, width: int) -> Image:
+    """The middle of an image, black where that reaches beyond it."""
+    above, left = (
+        max(0, side - length)
+        for side, length in zip((height, width), pixels.shape[:2], strict=True)
+    )
+    # of an odd number of black lines, the further one stands behind the image
+    borders = ((above // 2, above - above // 2), (left // 2, left - left // 2), (0, 0))
+    pixels = np.pad(pixels, borders)
+    top, start = round((pixels.shape[0] - height) / 2), round((pixels.shape[1] - width) / 2)
+    return pixels[top : top + height, start : start + width]
 
 
 class TorchNetwork(ModelDefaults):
@@ -51,7 +187,10 @@ class TorchNetwork(ModelDefaults):
         name: str,
         *,
         classes: Annotated[Sequence[str], Option("the names of its outputs, in their order")],
-        class_names: ClassNamesOption = None,
+        class_names: Annotated[
+            ClassNames | None,
+            Option("concept -> class or classes of it (default: the one of its name)"),
+        ] = None,
         activation: Annotated[
             Activation | None,
             Option(
@@ -64,7 +203,9 @@ class TorchNetwork(ModelDefaults):
             Option("which of several outputs is read, by number (-1 is the last) or name"),
         ] = None,
         batch_size: Annotated[int, Option("images at a time", ge=1)] = 16,
-        device: Device = "auto",
+        device: Annotated[
+            str, Option("cpu, cuda or cuda:1; auto is CUDA where there is one")
+        ] = "auto",
     ) -> None:
         from ...utils.devices import pick
 

@@ -18,13 +18,12 @@ from collections.abc import Awaitable, Mapping
 from typing import Any
 
 from ...types import JsonObject, Prompt
-from ..replies import names_in, schema_of
 from .attempts import Reply, Trouble, of_status, reading
 from .chat import ChatEndpoint, Provider, with_text
 from .elicitation import WORDS
 from .http import fields_of, words_of
 from .prices import Usage
-from .shapes import text_of
+from .shapes import names_in, schema_of, text_of
 
 _TOOL = "give_probability"
 _TOKENS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")

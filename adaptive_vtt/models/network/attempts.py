@@ -17,12 +17,14 @@ class Reply:
     """What the model said, one value per concept, and the tokens that the server counted.
 
     ``usage`` is None where the server does not count: such a reply costs the most it can.
-    ``text``: its words as they came.
+    ``text``: its words as they came. ``wanted``: whether it has P(yes) in the way that was asked
+    for; None: it cannot tell, since it was refused, say, or cut.
     """
 
     values: tuple[Value, ...] | Unanswered
     usage: Usage | None = None
     text: str = ""
+    wanted: bool | None = True
 
 
 Next = Literal["again", "leave", "stop"]

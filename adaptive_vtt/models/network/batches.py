@@ -28,7 +28,6 @@ from ...types import Answer, JsonObject, Prompt, Unanswered
 from ...utils.options import Group, Option, check_options
 from ...utils.random_streams import generator
 from ..base import Record
-from ..replies import in_words
 from .attempts import MALFORMED, TOO_LONG, Reply, Trouble, reading
 from .chat import ModelName, parted
 from .elicitation import WORDS
@@ -36,6 +35,7 @@ from .http import MAX_REPLY_BYTES, MaxReplyBytes, client_options, fields_of, par
 from .limits import Retries
 from .openai import OpenAIProtocol
 from .prices import Bill, Prices, whole
+from .shapes import in_words
 
 T = TypeVar("T")
 ROUND = 64

@@ -11,7 +11,6 @@ from ...journal.facts import WayFacts
 from ...types import CallMode, JsonObject, Prompt
 from ...utils.importing import needed
 from ...utils.options import Group, Option
-from ..replies import in_words
 from .attempts import Reply, Trouble, reading
 from .elicitation import ALTERNATIVES, IMAGE, LIMITS, WORDS, Elicitation, is_named, kind
 from .endpoint import Endpoint
@@ -30,7 +29,7 @@ from .paid import Paid
 from .prices import Bill, Usage
 from .prompt_templates import TEMPLATES, Template
 from .prompt_templates import template as named
-from .shapes import received
+from .shapes import in_words, received
 
 _MISSING = {
     "logprobs": "no log-probabilities",
@@ -155,11 +154,11 @@ class Chat(Paid):
         """The reply in a ``choice`` of a chat completion; raises Trouble where it lacks what was
         asked for and there is another way."""
         with reading(usage):
-            got = received(choice, prompt, way, self.template, self._given.output)
-        reply = Reply(got.values, usage, got.text)
-        if in_words(prompt) or got.wanted is None:
+            reply = received(choice, prompt, way, self.template, self._given.output)
+        reply = replace(reply, usage=usage)
+        if in_words(prompt) or reply.wanted is None:
             return reply
-        if got.wanted:
+        if reply.wanted:
             self._elicitation.works(way)
         elif self._elicitation.gives_way(way, "missing"):
             now = kind(self._elicitation.now)

@@ -20,7 +20,6 @@ from ...errors import InputError, check_known, one_line
 from ...types import JsonObject, Prompt, Value
 from ...utils.importing import needed
 from ...utils.options import Option
-from ..replies import in_words
 from .attempts import QUOTED, Reply, Trouble, reading
 from .chat import Chat
 from .elicitation import ALTERNATIVES, WORDS
@@ -38,7 +37,7 @@ from .keys import (
 from .openai import refused
 from .prices import Usage
 from .prompt_templates import Template
-from .shapes import received
+from .shapes import in_words, received
 
 if TYPE_CHECKING:
     from inspect_ai.model import ModelOutput, ModelUsage

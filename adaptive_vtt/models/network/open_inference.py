@@ -91,7 +91,7 @@ class OpenInference(TensorModel, HttpEndpoint):
             detail = f"the reply has no tensor {self._tensors.output!r}"
             raise Trouble(MALFORMED, detail, billed=True)
         output = np.asarray(tensor["data"], float).reshape(tensor["shape"])
-        answers = self._outputs.answers(output, [prompt], self._tensors.shape, self._who)
+        answers = self._answers(output, [prompt], self._tensors.shape, self._who)
         return Reply(answers[0].values)
 
     def _described(self, about: Mapping[str, Any], binary: bool) -> _Tensors:

@@ -19,13 +19,12 @@ from typing import Annotated, Any, Literal
 
 from ...types import JsonObject, Prompt
 from ...utils.options import Option
-from ..replies import schema_of
 from .attempts import Reply, Trouble, of_status, reading
 from .chat import ChatEndpoint, ModelName, Provider, with_text
 from .elicitation import ALTERNATIVES, WORDS
 from .http import fields_of, read_or_none, words_of
 from .prices import Usage
-from .shapes import FILTERED, status_of
+from .shapes import FILTERED, schema_of, status_of
 
 _FILTERS = ("content_filter", "content_policy_violation")
 

@@ -1,4 +1,4 @@
-"""Shapes of replies: text in parts, reasoning beside it, numbers as text, errors within.
+"""What a chat model replies: words, numbers as text, text in parts, errors within.
 
 Each shape has a reading, or a reason of its own for which the question stays unanswered.
 """
@@ -6,12 +6,12 @@ Each shape has a reading, or a reason of its own for which the question stays un
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from ...types import Prompt, Unanswered, Value
-from ..replies import REFUSED, in_words, names_in, words_in
-from ..reply_frames import MORE, NO_ANSWER, without_thinking
-from ..yes_no import declines, p_yes
+from ...types import JsonObject, Prompt, Unanswered, Value
+from ..reply_frames import MORE, NO_ANSWER, REFUSED, without_thinking
+from ..yes_no import declines, p_yes, yes_or_no
+from .attempts import Reply
 from .elicitation import ALTERNATIVES, WORDS
 from .http import fields_of
 from .prompt_templates import Template
@@ -35,19 +35,11 @@ _STATUSES = (
 """Statuses of errors that come with none, by their words."""
 
 
-class Received(NamedTuple):
-    """What a reply says, and whether ``wanted``, what was asked for, is in it; None: the reply
-    cannot tell, since it was refused, say, or cut. ``text``: its words as they came."""
-
-    values: tuple[Value, ...] | Unanswered
-    wanted: bool | None
-    text: str
-
-
 def received(
     choice: Mapping[str, Any], prompt: Prompt, way: str, template: Template, longest: int
-) -> Received:
-    """Return what a choice of a chat completion says; any exception means that it is malformed.
+) -> Reply:
+    """Return what a choice of a chat completion says, tokens apart; any exception means that it
+    is malformed.
 
     Args:
         choice: As OpenAI's protocol has it: message, finish_reason, logprobs.
@@ -58,16 +50,16 @@ def received(
     """
     message, ended = choice["message"], choice.get("finish_reason")
     if (refusal := refusal_in(message)) is not None:
-        return Received(Unanswered(f"{REFUSED}{refusal}"), None, refusal)
+        return Reply(Unanswered(f"{REFUSED}{refusal}"), None, refusal, wanted=None)
     text, cut = text_of(message.get("content")), longest if ended == "length" else None
     words = words_of_message(message, text, cut=cut is not None)
     if ended == "content_filter":
-        return Received(FILTERED, None, words)
+        return Reply(FILTERED, None, words, wanted=None)
     if cut is None and not text.strip():
-        return Received(unsaid(message), True if way == WORDS else None, words)
+        return Reply(unsaid(message), None, words, wanted=True if way == WORDS else None)
     values, wanted = spoken(text, prompt, template, cut=cut), False
     if way == WORDS:
-        return Received(values, True, words)
+        return Reply(values, None, words)
     if way in ALTERNATIVES:
         tokens = (choice.get("logprobs") or {}).get("content") or ()
         wanted = any(token.get("top_logprobs") for token in tokens)
@@ -78,7 +70,7 @@ def received(
         values, wanted = stated, True
     # a reply that is cut, empty or a refusal tells nothing about what the server can do
     silent = cut is not None or not text.strip() or declines(text)
-    return Received(values, wanted or (None if silent else False), words)
+    return Reply(values, None, words, wanted=wanted or (None if silent else False))
 
 
 def cut_off(longest: int) -> Unanswered:
@@ -190,3 +182,46 @@ def status_of(error: object) -> int:
             return number
     words = json.dumps(error).lower()
     return next((status for pattern, status in _STATUSES if re.search(pattern, words)), 500)
+
+
+# -- questions and their answers in words ----------------------------------------------------------
+
+
+def words_in(text: str, prompt: Prompt, template: Template) -> tuple[Value, ...]:
+    """A reply in words, a value per concept."""
+    answer = without_thinking(text)
+    if isinstance(answer, Unanswered):
+        return (answer,) * len(prompt.concepts)
+    parts = template.split(answer, len(prompt.concepts))
+    return tuple(value_of(part, prompt, place) for place, part in enumerate(parts))
+
+
+def in_words(prompt: Prompt) -> bool:
+    """Whether its questions are in words, and so are to be answered in words."""
+    return any(ask.text for ask in prompt.asks)
+
+
+def value_of(part: str | Unanswered, prompt: Prompt, place: int) -> Value:
+    """Words where the question is in words, else Yes or No as 1.0 or 0.0."""
+    if isinstance(part, Unanswered):
+        return part
+    if prompt.asks and prompt.asks[place].text:
+        return part.strip() or Unanswered(NO_ANSWER)
+    return yes_or_no(part, prompt.concepts[place])
+
+
+def schema_of(prompt: Prompt) -> JsonObject:
+    """The JSON schema of an object with a probability per concept."""
+    names = names_in(prompt)
+    return {
+        "type": "object",
+        "properties": {name: {"type": "number"} for name in names},
+        "required": names,
+        "additionalProperties": False,
+    }
+
+
+def names_in(prompt: Prompt) -> list[str]:
+    """What the probabilities of a prompt's concepts are called in JSON."""
+    count = len(prompt.concepts)
+    return ["probability"] if count == 1 else [str(i) for i in range(1, count + 1)]
