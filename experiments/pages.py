@@ -14,8 +14,7 @@ from markupsafe import Markup
 
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.results.report.plotly_library import NOTHING, policy
-from adaptive_vtt.results.report.plots import table
-from adaptive_vtt.results.report.section import fragment, ours
+from adaptive_vtt.results.report.section import fragment, ours, table
 from adaptive_vtt.utils.files import write_text
 
 from .program import QUICK, machine, options, show

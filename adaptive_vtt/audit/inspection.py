@@ -224,7 +224,7 @@ class Inspection:
         from ..results.report.perturbations import perturbations
 
         with self._reading() as run:
-            return perturbations(Evidence.of(run))
+            return perturbations(Evidence(run))
 
     def figures(self) -> dict[str, JsonObject]:
         with self._reading() as run:

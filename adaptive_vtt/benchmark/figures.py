@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from ..results.report.plots import COLOURS, chart, figure_page, frame, level_of, table
-from ..results.report.section import amount, data
+from ..results.report.plots import COLOURS, chart, figure_page, frame, level_of
+from ..results.report.section import amount, data, table
 from ..types import Floats, JsonObject
 from ..utils.figures import on_page, points, shown
 from .runs import Run

@@ -30,7 +30,7 @@ from ..journal.facts import read_facts
 from ..journal.files import JOURNAL
 from ..models import ModelDefaults, adapted_model
 from ..models.network.keys import needing_no_key
-from ..results.report.content import Content
+from ..results.report.evidence import Evidence
 from ..space import QuestionSpace
 from ..stopping import CENTS, SURELY_HARD, check_half_width
 from ..strategies import named
@@ -266,7 +266,7 @@ class Pilot:
     ``currency``, and the names of its targets."""
 
     folder: Path
-    content: Content
+    content: Evidence
     cost: float
     targets: frozenset[str]
     currency: str
@@ -283,7 +283,7 @@ class Pilot:
                     f"--pilot {folder}: expected an audit of one model that certifies and asked "
                     "something, got a comparison of two, or one that explores or is empty"
                 )
-            content = Content.of(journal)
+            content = Evidence(journal)
         widths = content.widest
         if content.calls_to(float(widths[-1]) / 2) is None:
             raise InputError(

@@ -15,7 +15,7 @@ from adaptive_vtt.experiments.engine.digits import RecordedRelation
 from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.models import Recorded
 from adaptive_vtt.results.advice import more_calls
-from adaptive_vtt.results.report.content import Content
+from adaptive_vtt.results.report.evidence import Evidence
 
 SAMPLES, NAMES = 200, ["sharp", "turned", "blurred", "noisy"]
 CALLS = st.integers(0, 10**6)
@@ -65,14 +65,14 @@ def test_nothing_is_forecast_before_targets_are_known() -> None:
     assert longest(s.more_calls for s in stopped.statuses) is None
     certifier = begun.belief.certifying
     assert set(further(certifier, certifier.left)) == {None}
-    facts = Content.of(begun.journal).facts
+    facts = Evidence(begun.journal).facts
     assert more_calls(facts, KNOWN, None) == KNOWN  # it may double what it asked
 
 
 @pytest.mark.slow
 def test_the_report_s_game_forecasts_what_the_engine_did() -> None:
     begun, _ = audit(150)
-    content, certifier = Content.of(begun.journal), begun.belief.certifying
+    content, certifier = Evidence(begun.journal), begun.belief.certifying
     there = longest(further(certifier, certifier.left, 0.03))
     assert there is not None
     assert content.calls_to(0.03) == there.after(150)

@@ -140,7 +140,7 @@ def test_exploring_looks_for_nothing(folder, capsys):
 
 def test_the_report_shows_slices_with_pictures(folder):
     with closing(read_journal(folder / "found" / "journal.db")) as journal:
-        page, shown = render(journal), slices_section(Evidence.of(journal))
+        page, shown = render(journal), slices_section(Evidence(journal))
     assert shown is not None
     html = str(shown.html)
     assert html in page
@@ -157,7 +157,7 @@ def test_the_report_shows_slices_with_pictures(folder):
 
 def test_the_report_says_nothing_of_slices_where_none_were_looked_for(folder):
     with closing(read_journal(folder / "plain" / "journal.db")) as journal:
-        assert slices_section(Evidence.of(journal)) is None
+        assert slices_section(Evidence(journal)) is None
 
 
 def test_a_name_cannot_break_out_of_the_report(folder):

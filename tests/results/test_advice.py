@@ -47,10 +47,10 @@ def test_terminal_and_report_advise_the_same_where_calls_never_came_back(tmp_pat
             audit.tell(call, Answer((float(number % 3 == 0),), cost=3.3))
         audit._loop.finish()
         result = audit.result()
-        evidence = Evidence.of(audit.journal)
+        evidence = Evidence(audit.journal)
         steps = shown(evidence)
         told = _still_open(result, audit.certify)
-        command, _ = next_steps(evidence, Names.of(evidence, tmp_path))[0]
+        command, _ = next_steps(evidence.run, Names.of(evidence.run, tmp_path))[0]
     assert result.waiting == 9
     assert command.partition(" --")[2] == steps[0].command.partition(" --")[2]
     assert told.rpartition("would take ")[2] == steps[0].why.rpartition("would take ")[2]
@@ -76,7 +76,7 @@ def test_a_cap_that_lost_calls_hold_back_is_named_with_the_way_on(
     told = "with a --max-cost (max_cost= in Python) of 10 or more: calls that never came back"
     with closing(read_journal(tmp_path / "journal.db")) as journal:
         remedy = _remedy(read_facts(journal.facts()), journal, tmp_path, "it")
-        step = shown(Evidence.of(journal))[0].why
+        step = shown(Evidence(journal))[0].why
     for way in (read_run(tmp_path).words, remedy, step):
         assert (told in way) == (cap < 10)
     model = Dear()

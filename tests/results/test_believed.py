@@ -1,4 +1,4 @@
-"""The chapter "What it believes": its numbers are those of ``Result.beliefs`` and its figures those
+"""The chapter "Predictions": its numbers are those of ``Result.beliefs`` and its figures those
 of ``Result.plot``, in every kind of report."""
 
 from pathlib import Path

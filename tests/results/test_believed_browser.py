@@ -1,4 +1,4 @@
-"""The chapter "What it believes" in a browser, driven as a reader would: what changes?"""
+"""The chapter "Predictions" in a browser, driven as a reader would: what changes?"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,6 +36,9 @@ def told(page: Path) -> dict[str, Any]:
 def at(page: Path, tmp_path: Path, chart: str) -> Iterator[Browser]:
     """The page with this chart in view and drawn."""
     with opened(page, tmp_path) as browser:
+        browser.value(
+            "for (const folded of document.querySelectorAll('details')) folded.open = true"
+        )
         browser.value(f"{chart}.scrollIntoView({{ behavior: 'instant', block: 'center' }})")
         browser.until(f"{chart}.dataset.drawn && !document.getElementById('moments-at').disabled")
         yield browser

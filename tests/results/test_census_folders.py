@@ -70,8 +70,8 @@ def test_view_lists_it_and_shows_its_report(whole: Path, tmp_path: Path) -> None
     watch = Watch(whole.parent)
     try:
         site, rows = Site(watch), len(read_rates(whole).rows)
-        assert f"{rows} exact" in site.answer("/").body.decode()
-        figures = json.loads(site.answer("/run/whole/state").body)["figures"]
+        assert f"{rows} exact" in site.answer("/").content.decode()
+        figures = json.loads(site.answer("/run/whole/state").content)["figures"]
         assert figures.startswith(f"{rows} exact rates · ")
     finally:
         watch.close()

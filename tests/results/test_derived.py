@@ -199,7 +199,7 @@ def test_the_report_shows_them_with_the_audits_own_names(
         assert heading in page
     kappa = derived.loc["Cohen's kappa", "estimate"]
     assert f'data-value="{kappa}"' in page
-    standings = Evidence.of(journal).standings
+    standings = Evidence(journal).standings
     kinds = {s.name: (s.kind, s.label) for s in standings}
     assert all(s.belief is None for s in standings)  # which are about 0.5, not about the likeliest
     assert kinds["overall misclassification rate"][0] == "overall"

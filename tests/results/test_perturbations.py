@@ -117,7 +117,7 @@ def test_a_page_has_it(folder: Path, table: pd.DataFrame) -> None:
 @pytest.mark.parametrize("guarantee", ["all", "each"])
 def test_intervals_are_turned_and_figures_of_several_hold_together(guarantee: str) -> None:
     journal = labels(targets=["relations", "relation-sides"], guarantee=guarantee, **FEW)
-    found = perturbations(Evidence.of(journal))
+    found = perturbations(Evidence(journal))
     for rate, figure in (("label error", "accuracy"), ("miss rate", "recall")):
         there = found[found[rate].notna()]
         assert len(there)
@@ -125,18 +125,18 @@ def test_intervals_are_turned_and_figures_of_several_hold_together(guarantee: st
         assert (there[f"{figure} lower"] == 1 - there[f"{rate} upper"]).all()
         assert (there[f"{figure} upper"] == 1 - there[f"{rate} lower"]).all()
     assert ("balanced accuracy" in found) == (guarantee == "all")
-    shown = section(Evidence.of(journal))
+    shown = section(Evidence(journal))
     assert shown is not None
     assert ("all of these hold together" in shown.html) == (guarantee == "all")
 
 
 def test_masks_have_no_accuracy() -> None:
-    found = perturbations(Evidence.of(masks()))
+    found = perturbations(Evidence(masks()))
     assert "accuracy" not in found
     assert found["EFR"].notna().any()
 
 
 def test_without_a_relation_there_is_none() -> None:
     journal = labels(targets=["overall", "concepts"], **FEW)
-    assert perturbations(Evidence.of(journal)).empty
-    assert section(Evidence.of(journal)) is None
+    assert perturbations(Evidence(journal)).empty
+    assert section(Evidence(journal)) is None

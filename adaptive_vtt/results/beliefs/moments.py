@@ -119,12 +119,12 @@ def _taken(values: list[Any], at: Any) -> Any:
 
 
 def _derived(table: pd.DataFrame, count: int) -> pd.DataFrame:
-    """``table``, moments of ``count`` rows one after the other, with the columns of ``Moments``."""
+    """Return ``table``, moments of ``count`` rows one after the other, with the columns of
+    ``Moments``."""
     raw = table["failed"] / table["asked"].where(table["asked"] > 0)
     predicted, sd = table["predicted"], table["sd"]
-    before = table["drawn"].shift(count, fill_value=0)
-    fresh = table["drawn"] - before
-    told = table.assign(
+    fresh = table["drawn"] - table["drawn"].shift(count, fill_value=0)
+    derived = table.assign(
         raw=raw,
         difference=predicted - raw,
         above=(predicted + SURE * sd).clip(0, 1) - predicted,
@@ -135,20 +135,26 @@ def _derived(table: pd.DataFrame, count: int) -> pd.DataFrame:
         fresh=fresh,
         fresh_size=_sizes(fresh),
     )
-    return told.assign(said=[_said(row) for row in told.to_dict("records")])
+    return derived.assign(said=[_words(row) for row in derived.to_dict("records")])
 
 
 def _sizes(counts: pd.Series) -> pd.Series:
-    """Of dots, in pixels; none, 0, where there is nothing."""
+    """Return diameters of dots, in pixels; none, 0, where there is nothing."""
     return (SMALLEST + 2 * np.sqrt(counts)).clip(upper=LARGEST).round(1).where(counts > 0, 0.0)
 
 
-def _said(row: Mapping[Any, Any]) -> str:
+def predicted_words(row: Mapping[Any, Any], more: str = "") -> list[str]:
+    """Return what is predicted in words, then ``more``; nothing where nothing is."""
+    if row["predicted"] != row["predicted"]:
+        return []
+    sd = "" if row["sd"] != row["sd"] else f" ± {row['sd']:.1%} (sd)"
+    return [f"predicted {row['predicted']:.1%}{sd}{more}"]
+
+
+def _words(row: Mapping[Any, Any]) -> str:
     names = [row[name] for name in Group._fields]
     lines = [as_text(Group(*(None if pd.isna(name) else name for name in names)).words)]
-    if row["predicted"] == row["predicted"]:
-        sd = "" if row["sd"] != row["sd"] else f" ± {row['sd']:.1%} (sd)"
-        lines.append(f"predicted {row['predicted']:.1%}{sd}, single losses {row['spread']:.1%}")
+    lines += predicted_words(row, f", single losses {row['spread']:.1%}")
     raw = "" if row["raw"] != row["raw"] else f": {row['raw']:.1%}"
     lines.append(f"{row['failed']} of {row['asked']} asked failed{raw}")
     if row["difference"] == row["difference"]:

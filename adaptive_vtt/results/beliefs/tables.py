@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, Self, get_args
+from typing import Literal, Self, get_args
 
 import numpy as np
 import pandas as pd
@@ -13,37 +13,16 @@ from ...errors import check_known
 from ...journal import Journal
 from ...journal.belief_groups import Believed, Group, Groups, Kind, column, of_images
 from ...journal.facts import Facts
-from ...journal.rows import BeliefRow, CallRow, DrawRow
+from ...journal.rows import EXCLUDED, BeliefRow, CallRow, DrawRow
 from ...types import Floats, Indices
 from ..outcomes import FAILED, judged
 from ..run import Run
 
-Told = Literal[
-    "cell",
-    "overall",
-    "concept",
-    "relation",
-    "severity",
-    "relation-concept",
-    "images",
-    "uncertainty",
-    "predictions",
-]
+Told = Literal[Kind, "images", "uncertainty", "predictions"]
 """What ``beliefs`` may be of."""
-KINDS: tuple[Kind, ...] = get_args(Kind)
 COLUMNS = (
-    "concept",
-    "relation",
-    "severity",
-    "draws",
-    "predicted",
-    "sd",
-    "spread",
-    "drawn",
-    "asked",
-    "failed",
-    "lower",
-    "upper",
+    *("concept", "relation", "severity", "draws", "predicted", "sd", "spread"),
+    *("drawn", "asked", "failed", "lower", "upper"),
 )
 IMAGES = ("sample", "x", "y", "draws", "predicted", "sd", "asked", "failed")
 UNCERTAINTY = ("concept", "side", "draws", "uncertainty")
@@ -101,14 +80,12 @@ class Beliefs:
         """See ``beliefs``."""
         check_known("table", of, get_args(Told), "beliefs")
         if of == "predictions":
-            return _predictions(self.facts, self.draws, self.calls)
+            return self._predictions()
         if of == "uncertainty":
-            return _uncertainty(self.facts, self.rows)
+            return self._uncertainty()
         if self.about is None:
             return pd.DataFrame(columns=[*(IMAGES if of == "images" else COLUMNS)])
-        if of == "images":
-            return _images(self.about, self.rows, judged(self.facts, self.draws, self.calls))
-        return self._groups(of, self.about)
+        return self._images(self.about) if of == "images" else self._groups(of, self.about)
 
     @cached_property
     def _tracks(self) -> Sequence[Track]:
@@ -120,136 +97,114 @@ class Beliefs:
     def _drawn(self) -> Indices:
         """The cell of the question of every draw."""
         space = self.facts.space
-        parts = [space.numbering.parts(draw.question) for draw in self.draws]
-        cells = [concept * len(space.variants) + variant for _, variant, concept in parts]
-        return np.array(cells, np.int64)
+        questions = np.array([draw.question for draw in self.draws], np.int64)
+        _, variant, concept = space.numbering.parts(questions)
+        return np.asarray(concept * len(space.variants) + variant, np.int64)
 
     def _groups(self, kind: Kind, about: Believed) -> pd.DataFrame:
         space = self.facts.space
         groups = Groups(space.concepts, space.variants)
         sizes = np.array(about.sizes, np.float64)
-        start, place = groups.start[kind], groups.of[kind]
-        end = start + int(place.max()) + 1
+        start = groups.start[kind]
+        end = start + int(groups.of[kind].max()) + 1
         named, known = groups.all[start:end], groups.sums(sizes)[start:end] > 0
-        at = _certified(self.facts, groups, sizes, kind, self._tracks)
+        certified = self._certified(groups, sizes, kind)
+        names = pd.DataFrame(
+            {
+                "concept": pd.Series([g.concept for g in named], dtype=object),
+                "relation": pd.Series([g.relation for g in named], dtype=object),
+                "severity": pd.array([g.severity for g in named], dtype="Int64"),
+            }
+        )
+
+        def summed(values: Floats | Indices) -> Floats:
+            return groups.sums(values)[start:end]
+
         parts = []
         for row in self.rows:
             predicted, spread = (column(row, n, groups.cells) for n in ("predicted", "spread"))
             weight = np.where(np.isnan(predicted), 0, sizes)
-            total = groups.sums(weight)[start:end]
+            total = summed(weight)
             with np.errstate(invalid="ignore", divide="ignore"):
-                mean = groups.sums(weight * predicted)[start:end] / total
-                squares = groups.sums(weight * spread**2)[start:end] / total
-            counts = {n: groups.sums(column(row, n, groups.cells))[start:end] for n in COUNTS}
+                mean = summed(weight * predicted) / total
+                squares = summed(weight * spread**2) / total
             drawn = np.bincount(self._drawn[: row.draws], minlength=groups.cells)
-            counts["drawn"] = groups.sums(drawn)[start:end]
-            told = {"predicted": mean, "sd": column(row, "sd", len(groups.all))[start:end]}
-            told |= {"spread": np.sqrt(squares)} | counts
-            ends = [_at(track, row.draws) for track in at]
-            told |= {"lower": np.array([low for low, _ in ends])}
-            told |= {"upper": np.array([high for _, high in ends])}
-            part = pd.DataFrame(_named(named)).assign(draws=row.draws, **told)
+            ends = np.array([_at(track, row.draws) for track in certified])
+            part = names.assign(
+                draws=row.draws,
+                predicted=mean,
+                sd=column(row, "sd", len(groups.all))[start:end],
+                spread=np.sqrt(squares),
+                drawn=summed(drawn),
+                asked=summed(column(row, "asked", groups.cells)),
+                failed=summed(column(row, "failed", groups.cells)),
+                lower=ends[:, 0],
+                upper=ends[:, 1],
+            )
             parts.append(part[known])
         if not parts:
             return pd.DataFrame(columns=[*COLUMNS])
-        table = pd.concat(parts, ignore_index=True)
-        whole = dict.fromkeys(("drawn", *COUNTS), "int64")
-        return table.astype({"severity": "Int64", **whole})[[*COLUMNS]]
+        whole = dict.fromkeys(("drawn", "asked", "failed"), "int64")
+        return pd.concat(parts, ignore_index=True).astype(whole)[[*COLUMNS]]
 
+    def _certified(self, groups: Groups, sizes: Floats, kind: Kind) -> list[Track | None]:
+        """Return for each group of a kind the track of the target that has the same questions."""
 
-COUNTS = ("asked", "failed")
+        def cells(of: Kind, place: int) -> bytes:
+            return np.flatnonzero((groups.of[of] == place) & (sizes > 0)).tobytes()
 
+        by_cells: dict[bytes, Track] = {}
+        places = {group: k for k, group in enumerate(groups.all)}
+        ids = self.facts.certificate.ids if self.facts.certificate else ()
+        for target, track in zip(ids, self._tracks, strict=True):
+            names = target.columns()
+            group = Group(names["kind"], names["concept"], names["relation"], names["severity"])
+            if names["side"] is None and group in places:
+                by_cells[cells(group.kind, places[group] - groups.start[group.kind])] = track
+        count = int(groups.of[kind].max()) + 1
+        return [by_cells.get(cells(kind, place)) for place in range(count)]
 
-def _named(groups: Sequence[Group]) -> dict[str, Any]:
-    return {
-        "concept": pd.Series([g.concept for g in groups], dtype=object),
-        "relation": pd.Series([g.relation for g in groups], dtype=object),
-        "severity": pd.array([g.severity for g in groups], dtype="Int64"),
-    }
+    def _images(self, about: Believed) -> pd.DataFrame:
+        count, parts = len(about.samples), []
+        places = np.full((count, 2), np.nan) if about.places is None else np.array(about.places)
+        table = judged(self.facts, self.draws, self.calls)
+        excluded = table["unanswered"].fillna("").astype(str).str.startswith(EXCLUDED)
+        named = pd.Series(about.names, dtype=object)
+        for row in self.rows:
+            if "images" in row.figures:
+                then = table[~excluded & (table["draw"] < row.draws)]
+                counts = {
+                    "asked": then["sample"].value_counts(),
+                    "failed": then.loc[then["loss"] >= FAILED, "sample"].value_counts(),
+                }
+                part = {"sample": named, "x": places[:, 0], "y": places[:, 1], "draws": row.draws}
+                part |= {name: of_images(row, name, count) for name in ("predicted", "sd")}
+                part |= {n: named.map(each).fillna(0).astype(int) for n, each in counts.items()}
+                parts.append(pd.DataFrame(part))
+        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*IMAGES])
 
+    def _uncertainty(self) -> pd.DataFrame:
+        records = []
+        for row in self.rows:
+            sides = np.array(row.figures.get("uncertainty", ()), np.float64).reshape(-1, 2)
+            for concept, both in zip(self.facts.space.concepts, sides.tolist(), strict=True):
+                records += [(concept, side, row.draws, both[side]) for side in (0, 1)]
+        return pd.DataFrame(records, columns=[*UNCERTAINTY])
 
-def _certified(
-    facts: Facts,
-    groups: Groups,
-    sizes: Floats,
-    kind: Kind,
-    history: Sequence[Track],
-) -> list[Track | None]:
-    """For each group of a kind the track of the target that has the same questions, or None."""
-    cells = [
-        np.flatnonzero((groups.of[kind] == k) & (sizes > 0)).tobytes()
-        for k in range(int(groups.of[kind].max()) + 1)
-    ]
-    if facts.certificate is None:
-        return [None] * len(cells)
-    found: dict[bytes, Track] = {}
-    places = {group: k for k, group in enumerate(groups.all)}
-    for target, track in zip(facts.certificate.ids, history, strict=True):
-        told = target.columns()
-        group = Group(told["kind"], told["concept"], told["relation"], told["severity"])
-        if told["side"] is None and group in places:
-            of = group.kind
-            inside = groups.of[of] == places[group] - groups.start[of]
-            found[np.flatnonzero(inside & (sizes > 0)).tobytes()] = track
-    return [found.get(mine) for mine in cells]
+    def _predictions(self) -> pd.DataFrame:
+        answers = (answer for call in self.calls for answer in call.answers)
+        losses = {a.question: a.loss for a in answers if a.loss is not None and not a.excluded}
+        space, records = self.facts.space, []
+        for draw in self.draws:
+            predicted = draw.why.get("predicted_loss")
+            if draw.question in losses and isinstance(predicted, float | int):
+                _, variant, concept = space.numbering.parts(draw.question)
+                about = space.concepts[concept], *space.variants[variant]
+                records.append((draw.draw, *about, float(predicted), losses[draw.question]))
+        return pd.DataFrame(records, columns=[*PREDICTIONS])
 
 
 def _at(track: Track | None, draws: int) -> tuple[float, float]:
     if track is None or draws >= len(track.lower):
         return np.nan, np.nan
     return float(track.lower[draws]), float(track.upper[draws])
-
-
-def _images(about: Believed, rows: Sequence[BeliefRow], table: pd.DataFrame) -> pd.DataFrame:
-    count, parts = len(about.samples), []
-    places = np.full((count, 2), np.nan) if about.places is None else np.array(about.places)
-    counting = table[~table["unanswered"].fillna("").astype(str).str.startswith("excluded: ")]
-    for row in rows:
-        if "images" not in row.figures:
-            continue
-        then = counting[counting["draw"] < row.draws]
-        asked = then["sample"].value_counts()
-        failed = then.loc[then["loss"] >= FAILED, "sample"].value_counts()
-        named = pd.Series(about.names, dtype=object)
-        parts.append(
-            pd.DataFrame(
-                {
-                    "sample": named,
-                    "x": places[:, 0],
-                    "y": places[:, 1],
-                    "draws": row.draws,
-                    "predicted": of_images(row, "predicted", count),
-                    "sd": of_images(row, "sd", count),
-                    "asked": named.map(asked).fillna(0).astype(int),
-                    "failed": named.map(failed).fillna(0).astype(int),
-                }
-            )
-        )
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*IMAGES])
-
-
-def _uncertainty(facts: Facts, rows: Sequence[BeliefRow]) -> pd.DataFrame:
-    records = []
-    for row in rows:
-        sides = np.array(row.figures.get("uncertainty", ()), np.float64).reshape(-1, 2)
-        for concept, both in zip(facts.space.concepts, sides.tolist(), strict=True):
-            records += [(concept, side, row.draws, both[side]) for side in (0, 1)]
-    return pd.DataFrame(records, columns=[*UNCERTAINTY])
-
-
-def _predictions(facts: Facts, draws: Sequence[DrawRow], calls: Sequence[CallRow]) -> pd.DataFrame:
-    losses = {
-        a.question: a.loss
-        for c in calls
-        for a in c.answers
-        if a.loss is not None and not a.excluded
-    }
-    numbering, records = facts.space.numbering, []
-    for draw in draws:
-        predicted = draw.why.get("predicted_loss")
-        if draw.question not in losses or not isinstance(predicted, float | int):
-            continue
-        _, variant, concept = numbering.parts(draw.question)
-        about = facts.space.concepts[concept], *facts.space.variants[variant]
-        records.append((draw.draw, *about, float(predicted), losses[draw.question]))
-    return pd.DataFrame(records, columns=[*PREDICTIONS])

@@ -10,64 +10,69 @@ proxies add to these GPs while an audit runs is not in it.
 """
 
 import numpy as np
-import pandas as pd
-from markupsafe import Markup
 from scipy.special import ndtr
 
 from ...oracles.labels import margin
 from ...types import Floats, JsonObject
-from ..outcomes import FAILED, confusion
-from .content import Content
+from ..outcomes import confusion
+from .answers import Words
 from .evidence import Evidence, Replay
 from .plots import chart, figure_of, frame
 from .section import Section, amount, data, exact
-
-# -- answers per concept ---------------------------------------------------------------------------
-
 
 HELD = 0.95
 """Share of a concept's bins that its band holds."""
 CARDS = 60
 """At most so many concepts get a small picture; the list names them all."""
-WIDTH, HEIGHT = 100, 36
+MAX_CALLS = 300
+"""Calls that are learnt from, evenly spread over the audit."""
+UNFITTED = MAX_CALLS * 1000
+"""More answers than there are: the kernel keeps its usual weights, as fitting takes seconds."""
+AXES = {"questions": "questions asked so far", "calls": "calls answered so far"}
 
 
 def answers_section(evidence: Evidence) -> Section | None:
-    """One large plot, a list to choose the concept from, and all concepts small. None for words."""
-    if evidence.in_words:
+    """Show one large plot, a list to choose the concept from, and all concepts small. None for
+    words."""
+    if isinstance(evidence.answers, Words):
         return None
+    concepts, replay = evidence.concepts, evidence.replay
+    bands = band(replay)
+    quarters: list[list[int]] = (
+        confusion(evidence.table, "concept")[["tn", "fp", "fn", "tp"]]
+        .reindex(concepts)
+        .fillna(0)
+        .to_numpy(int)
+        .tolist()
+    )
+    # per concept mean and band, [bin, count] of bins hit, and [tn, fp, fn, tp]
+    curves = {
+        "grid": replay.grid.tolist(),
+        "mean": np.round(np.maximum(replay.mean, 0), 3).tolist(),
+        "low": np.round(bands[0], 3).tolist(),
+        "high": np.round(bands[1], 3).tolist(),
+        "hits": [[[int(b), int(row[b])] for b in np.flatnonzero(row)] for row in replay.counts],
+        "marginal": marginal(evidence, len(replay.grid)),
+        "sided": evidence.answers.sided,
+        "quarters": quarters,
+    }
+    heads = ["concept", "true negatives", "false positives", "false negatives", "true positives"]
+    rows = [[name, *map(amount, row)] for name, row in zip(concepts, quarters, strict=True)]
+    label = "Answer model of the chosen concept"
     return Section.of(
+        evidence,
         "Answers per concept: the paper’s answer GPs",
         "beliefs",
         "beliefs.html",
-        concepts=evidence.concepts,
-        cards=_cards(evidence) if len(evidence.concepts) > 1 else [],
-        chart=_answers_place(evidence),
-        data=data("beliefs-data", _curves(evidence)),
+        quarters=quarters if len(concepts) > 1 else [],
+        most=CARDS,
+        chart=frame("beliefs-chart", label, heads, rows[:CARDS], len(rows[CARDS:])),
+        data=data("beliefs-data", curves),
     )
 
 
-def _curves(evidence: Evidence) -> JsonObject:
-    """Per concept mean and band, [bin, count] of bins hit, and [tn, fp, fn, tp]."""
-    replay, counts = evidence.replay, _quarters(evidence)
-    low, high = band(replay)
-    summed = marginal(evidence, len(replay.grid))
-    return {
-        "grid": replay.grid.tolist(),
-        "mean": np.round(np.maximum(replay.mean, 0), 3).tolist(),
-        "low": np.round(low, 3).tolist(),
-        "high": np.round(high, 3).tolist(),
-        "hits": [[[int(b), int(row[b])] for b in np.flatnonzero(row)] for row in replay.counts],
-        "marginal": [None] * len(counts)
-        if summed is None
-        else np.round(np.maximum(summed, 0), 3).tolist(),
-        "sided": evidence.sided,
-        "quarters": counts,
-    }
-
-
 def band(replay: Replay) -> tuple[Floats, Floats]:
-    """C x bins: from where to where HELD of each concept's counts lie around the mean.
+    """Return C x bins, from where to where HELD of each concept's counts lie around the mean.
 
     A count scatters as a Poisson count does, about a mean that is itself uncertain; what that
     leaves out, as the smoothing hides peaks, widens the band until it holds that share.
@@ -79,83 +84,20 @@ def band(replay: Replay) -> tuple[Floats, Floats]:
     return np.maximum(mean - times * spread, 0.0), mean + times * spread
 
 
-def _quarters(evidence: Evidence) -> list[list[int]]:
-    counts = confusion(evidence.table, "concept")[["tn", "fp", "fn", "tp"]]
-    found: list[list[int]] = counts.reindex(evidence.concepts).fillna(0).to_numpy(int).tolist()
-    return found
-
-
-def _answers_place(evidence: Evidence) -> Markup:
-    heads = ["concept", "true negatives", "false positives", "false negatives", "true positives"]
-    counts = zip(evidence.concepts, _quarters(evidence), strict=True)
-    rows = [[name, *map(amount, row)] for name, row in counts]
-    label = "Answer model of the chosen concept"
-    return frame("beliefs-chart", label, heads, rows[:CARDS], len(rows[CARDS:]))
-
-
-def _cards(evidence: Evidence) -> list[JsonObject]:
-    """Every concept at a glance: SVG paths of band and mean, and how many went wrong."""
-    replay, table = evidence.replay, evidence.table
-    wrong = table[table["answer"].notna() & (table["loss"] >= FAILED)]["concept"].value_counts()
-    bands = band(replay)
-    return [
-        {
-            "place": place,
-            "name": name,
-            "answered": int(replay.counts[place].sum()),
-            "wrong": int(wrong.get(name, 0)),
-            **_drawn(place, replay, bands),
-        }
-        for place, name in enumerate(evidence.concepts[:CARDS])
-    ]
-
-
-def _drawn(place: int, replay: Replay, bands: tuple[Floats, Floats]) -> JsonObject:
-    mean, low, high = (np.sqrt(y[place][::2]) for y in (np.maximum(replay.mean, 0), *bands))
-    bottom, top = -0.5, max(2.5, high.max())
-    x = replay.grid[::2] * WIDTH
-
-    def points(y: Floats) -> list[str]:
-        places = HEIGHT * (1 - (y - bottom) / (top - bottom))
-        return [f"{a:g} {b:.1f}" for a, b in zip(x.tolist(), places.tolist(), strict=True)]
-
-    return {
-        "band": "M" + "L".join(points(high) + points(low)[::-1]) + "Z",
-        "line": "M" + "L".join(points(mean)),
-        "zero": round(HEIGHT * float(1 + bottom / (top - bottom)), 1),
-    }
-
-
 # -- the performance GPs summed up -----------------------------------------------------------------
 
 
-MAX_CALLS = 300
-"""Calls that are learnt from, evenly spread over the audit."""
-UNFITTED = MAX_CALLS * 1000
-"""More answers than there are: the kernel keeps its usual weights, as fitting takes seconds."""
+def marginal(evidence: Evidence, bins: int) -> list[list[float]] | list[None]:
+    """Return C x bins, the answers that performance GPs expect in each bin of the coordinate.
 
-
-def marginal(content: Content, bins: int) -> Floats | None:
-    """C x bins: answers that performance GPs expect in each bin of the coordinate, in all.
-
-    None where answers have no margins: fewer than two, words, or nothing but 0 and 1.
+    Nones where answers have no margins: fewer than two, words, or nothing but 0 and 1.
     """
-    chosen, share = _chosen(content)
-    if len(chosen) < 2 or not content.sided:
-        return None
-    found = _margins(content, chosen)
-    if found is None:
-        return None
-    mean, deviation, concept, truth = found
-    inside = _shares(mean, deviation, truth, bins)
-    total = np.zeros((len(content.concepts), bins))
-    np.add.at(total, concept.astype(np.int64), inside)
-    return total / share
+    import torch
 
+    from ...surrogates import QuestionGP
+    from ...surrogates.loss_mean import Losses
 
-def _chosen(content: Content) -> tuple[list[tuple[int, int, float, float]], float]:
-    """Question, truth, loss and margin of the answers of some calls; and what share they are."""
-    calls = content.calls
+    calls, unknown = evidence.calls, [None] * len(evidence.concepts)
     places = np.unique(np.linspace(0, len(calls) - 1, min(len(calls), MAX_CALLS)).astype(int))
     rows = [
         (a.question, a.truth, a.loss, m)
@@ -165,39 +107,33 @@ def _chosen(content: Content) -> tuple[list[tuple[int, int, float, float]], floa
         and a.truth is not None
         and (m := margin(a.truth, a.coordinate, a.details)) is not None
     ]
-    return rows, len(places) / max(len(calls), 1)
-
-
-def _margins(
-    content: Content, rows: list[tuple[int, int, float, float]]
-) -> tuple[Floats, Floats, Floats, Floats] | None:
-    """Mean and standard deviation of each margin, as predicted from others; concept and truth."""
-    import torch
-
-    from ...surrogates import QuestionGP
-    from ...surrogates.loss_mean import Losses
-
+    if len(rows) < 2 or not evidence.answers.sided:
+        return unknown
     question, truth, loss, value = (np.array(column) for column in zip(*rows, strict=True))
-    sample, variant, concept = content.facts.space.numbering.parts(question)
-    relations, variants = content.relations, content.variants
+    sample, variant, concept = evidence.space.numbering.parts(question)
     gp = QuestionGP(
-        [relations.index(relation) for relation, _ in variants],
-        [severity for _, severity in variants],
-        len(content.concepts),
-        shared=content.settings.answers == "all",
+        [evidence.relations.index(relation) for relation, _ in evidence.variants],
+        [severity for _, severity in evidence.variants],
+        len(evidence.concepts),
+        shared=evidence.settings.answers == "all",
         first_fit=UNFITTED,
     )
-    asked = (sample, variant, concept, truth.astype(np.int64))
-    at, which, about, side, lost, margins = map(torch.from_numpy, (*asked, loss, value))
-    gp.observe(Losses(at, which, about, side, lost, margins))
-    found = gp.margins()
-    if found is None:
-        return None
-    return found.mean.numpy(), found.variance.sqrt().numpy(), concept.astype(float), truth
+    columns = sample, variant, concept, truth.astype(np.int64), loss, value
+    at, which, about, side, lost, margins_of = map(torch.from_numpy, columns)
+    gp.observe(Losses(at, which, about, side, lost, margins_of))
+    margins = gp.margins()
+    if margins is None:
+        return unknown
+    total = np.zeros((len(evidence.concepts), bins))
+    inside = _shares(margins.mean.numpy(), margins.variance.sqrt().numpy(), truth, bins)
+    np.add.at(total, concept.astype(np.int64), inside)
+    summed = total / (len(places) / len(calls))
+    shown: list[list[float]] = np.round(np.maximum(summed, 0), 3).tolist()
+    return shown
 
 
 def _shares(mean: Floats, deviation: Floats, truth: Floats, bins: int) -> Floats:
-    """n x bins: the probability that each answer falls into each bin of the coordinate.
+    """Return n x bins, the probability that each answer falls into each bin of the coordinate.
 
     With P the probability given to the truth, a = P / 2 + 1/2 where the concept is present, and
     1/2 - P / 2 where it is absent; the margin is the logit of P.
@@ -215,28 +151,26 @@ def _shares(mean: Floats, deviation: Floats, truth: Floats, bins: int) -> Floats
 # -- uncertainty -----------------------------------------------------------------------------------
 
 
-AXES = {"questions": "questions asked so far", "calls": "calls answered so far"}
-
-
 def uncertainty_section(evidence: Evidence) -> Section | None:
-    """Mean, maximum, and one concept of choice. None for words."""
-    if evidence.in_words:
+    """Show mean, maximum, and one concept of choice. None for words."""
+    if isinstance(evidence.answers, Words):
         return None
-    views = {view: _uncertainty_figure(evidence, view) for view in AXES}
-    return Section.of(
-        "Uncertainty of the answer GPs",
-        "uncertainty",
-        "uncertainty.html",
-        concepts=evidence.concepts,
-        rules=evidence.rules,
-        all=evidence.certificate is None,
-        last=float(_all_sides(evidence).mean(axis=1).iloc[-1]),
-        chart=chart("uncertainty-chart", views, "Uncertainty over questions asked"),
-    )
-
-
-def _uncertainty_figure(evidence: Evidence, view: str) -> JsonObject:
-    x = getattr(evidence.replay, view).tolist()
+    replay = evidence.replay
+    # T x 2 C, NaN where nothing is left to ask
+    sides = np.ma.masked_invalid(replay.uncertainty.reshape(len(replay.uncertainty), -1))
+    of_concepts = np.ma.masked_invalid(replay.uncertainty).mean(axis=2)
+    mean = sides.mean(axis=1).filled(np.nan).tolist()
+    most = {"y": sides.max(axis=1).filled(np.nan).tolist(), "name": "most uncertain side"}
+    lines: list[JsonObject] = [
+        *(
+            {"y": y, "name": name, "colour": "third", "only": str(k)}
+            for k, (name, y) in enumerate(
+                zip(evidence.concepts, of_concepts.filled(np.nan).T.tolist(), strict=True)
+            )
+        ),
+        {**most, "colour": "bad", "dash": "dot"},
+        {"y": mean, "name": "mean", "colour": "accent", "width": 3},
+    ]
     levels = [
         {
             "at": tau,
@@ -246,30 +180,21 @@ def _uncertainty_figure(evidence: Evidence, view: str) -> JsonObject:
         for over, tau in evidence.facts.stop_levels
     ]
     axis = {"title": "share of the prior", "range": [0, 1.06], "unit": "%"}
-    return figure_of({"title": AXES[view]}, axis, _uncertainty_lines(evidence, x), levels)
+    views = {}
+    for view, title in AXES.items():
+        x = getattr(replay, view).tolist()
+        views[view] = figure_of(
+            {"title": title}, axis, [{"x": x, **line} for line in lines], levels
+        )
+    return Section.of(
+        evidence,
+        "Uncertainty of the answer GPs",
+        "uncertainty",
+        "uncertainty.html",
+        all=evidence.certificate is None,
+        last=mean[-1],
+        chart=chart("uncertainty-chart", views, "Uncertainty over questions asked"),
+    )
 
 
-def _uncertainty_lines(evidence: Evidence, x: list[int]) -> list[JsonObject]:
-    sides = _all_sides(evidence)
-    concepts = [
-        {
-            "x": x,
-            "y": sides[[2 * i, 2 * i + 1]].mean(axis=1).tolist(),
-            "name": name,
-            "colour": "third",
-            "only": str(i),
-        }
-        for i, name in enumerate(evidence.concepts)
-    ]
-    most = {"name": "most uncertain side", "colour": "bad", "dash": "dot"}
-    return [
-        *concepts,
-        {"x": x, "y": sides.max(axis=1).tolist(), **most},
-        {"x": x, "y": sides.mean(axis=1).tolist(), "name": "mean", "colour": "accent", "width": 3},
-    ]
-
-
-def _all_sides(evidence: Evidence) -> pd.DataFrame:
-    """T x 2 C: the uncertainty of each side of each concept, NaN where nothing is left to ask."""
-    sides = evidence.replay.uncertainty
-    return pd.DataFrame(sides.reshape(len(sides), -1))
+SECTIONS = (answers_section, uncertainty_section)

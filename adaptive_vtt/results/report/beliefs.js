@@ -63,6 +63,19 @@
     } };
   };
 
+  // Every concept at a glance: mean and band of every other bin, square roots of counts.
+  const sketch = (card) => {
+    const i = Number(card.dataset.concept);
+    const [mean, low, high] = [beliefs.mean[i], beliefs.low[i], beliefs.high[i]].map((values) => values.filter((_, k) => k % 2 === 0).map(Math.sqrt));
+    const [bottom, top] = [-0.5, Math.max(2.5, ...high)];
+    const at = (y) => (36 * (1 - (y - bottom) / (top - bottom))).toFixed(1);
+    const points = (values) => values.map((y, k) => `${100 * grid[2 * k]} ${at(y)}`);
+    card.querySelector(".band").setAttribute("d", `M${[...points(high), ...points(low).reverse()].join("L")}Z`);
+    card.querySelector(".mean").setAttribute("d", `M${points(mean).join("L")}`);
+    for (const end of ["y1", "y2"]) card.querySelector(".zero").setAttribute(end, at(0));
+  };
+  cards.forEach(sketch);
+
   const mark = () => { for (const card of cards) card.setAttribute("aria-pressed", String(card.dataset.concept === concept.value)); };
   const draw = avtt.plot(chart, figure, (point) => {
     if (!point.data.marker) return;

@@ -59,7 +59,7 @@
     const query = new URLSearchParams();
     if (relation !== null) query.set("relation", data.relations.indexOf(relation));
     if (severity !== null) query.set("severity", severity);
-    if (concept !== null && !data.captioned) query.set("concept", data.concepts.indexOf(concept));
+    if (concept !== null && data.of_concepts) query.set("concept", data.concepts.indexOf(concept));
     location.hash = `#failures?${query}`;
   };
   const clicked = async ({ data: trace, pointNumber }) => {

@@ -1,7 +1,5 @@
 """What a census tells: a map of errors, exact rates, and figures per perturbation and class."""
 
-from typing import Any
-
 import pandas as pd
 from markupsafe import Markup
 
@@ -9,8 +7,8 @@ from ...utils.figures import shown
 from ..census import CONFIDENCE, tables
 from ..result import frame as targets_of
 from .evidence import Evidence
-from .plots import MAX_ROWS, frame, table
-from .section import Section, data
+from .plots import frame
+from .section import MAX_ROWS, Section, data, table
 
 MAP = "Error by relation and concept"
 TITLES = {
@@ -26,44 +24,13 @@ HIDDEN = ["kind", "concept", "side", "rate", "relation", "severity", "group", "v
 
 
 def map_section(evidence: Evidence) -> Section | None:
-    """Mean loss per relation and concept; None while nothing was judged."""
+    """Show mean loss per relation and concept; None while nothing was judged."""
     if not len(evidence.counted):
         return None
-    return Section(MAP, "census-map", _map(evidence.counted))
-
-
-def section(evidence: Evidence) -> Section:
-    """The tables; those of the run folder have every row and column."""
-    rates = targets_of(evidence.statuses)
-    found = tables(evidence.facts, evidence.table, rates, evidence.calls)
-    lead = Markup(
-        "<p>Rates are exact for the questions that were asked. The intervals ({}, each by itself) "
-        "are for other images, of which these are a random sample. tables/ in the run folder has "
-        "all rows as CSV.</p>"
-    ).format(f"{CONFIDENCE:.0%}")
-    parts = [
-        Markup("<h4>{}</h4>").format(TITLES[n]) + _shown(TITLES[n], t) for n, t in found.items()
-    ]
-    return Section("Tables", "census", lead + Markup("").join(parts))
-
-
-def _shown(title: str, found: pd.DataFrame) -> Markup:
-    if "target" in found:
-        found = found.drop(columns=[c for c in HIDDEN if c in found])
-    found = found.head(MAX_ROWS)
-    every = found.select_dtypes("float").columns
-    figures = every.difference(WHOLE)
-    percents = found.copy()
-    percents[every] = found[every].round(4)
-    percents[figures] = (100 * found[figures]).round(2)
-    return table(title, percents.rename(columns={c: f"{c}, %" for c in figures}))
-
-
-def _map(counted: pd.DataFrame) -> Markup:
-    means = counted.groupby(["relation", "concept"], sort=False)["loss"].mean()
+    means = evidence.counted.groupby(["relation", "concept"], sort=False)["loss"].mean()
     grid = 100 * means.unstack("concept", sort=False)
     cells = [[None if value != value else value for value in row] for row in grid.to_numpy()]
-    trace: dict[str, Any] = {
+    trace = {
         "type": "heatmap",
         "x": [*map(shown, grid.columns)],
         "y": [*map(shown, grid.index)],
@@ -79,7 +46,26 @@ def _map(counted: pd.DataFrame) -> Markup:
         [str(name), *("–" if v is None else f"{v:.1f} %" for v in row)]
         for name, row in zip(grid.index, cells, strict=True)
     ]
-    figure = {"data": [trace], "layout": layout}
-    return frame("census-map-plot", MAP, heads, rows) + data(
-        "census-map-plot-data", {"all": figure}
-    )
+    drawn = data("census-map-plot-data", {"all": {"data": [trace], "layout": layout}})
+    return Section(MAP, "census-map", frame("census-map-plot", MAP, heads, rows) + drawn)
+
+
+def section(evidence: Evidence) -> Section:
+    """Show the tables; those of the run folder have every row and column."""
+    rates = targets_of(evidence.run.statuses)
+    made = tables(evidence.facts, evidence.table, rates, evidence.calls)
+    parts = [(TITLES[name], _shown(TITLES[name], rows)) for name, rows in made.items()]
+    sure = f"{CONFIDENCE:.0%}"
+    return Section.of(evidence, "Tables", "census", "census.html", parts=parts, confidence=sure)
+
+
+def _shown(title: str, rows: pd.DataFrame) -> Markup:
+    if "target" in rows:
+        rows = rows.drop(columns=[c for c in HIDDEN if c in rows])
+    rows = rows.head(MAX_ROWS)
+    every = rows.select_dtypes("float").columns
+    figures = every.difference(WHOLE)
+    percents = rows.copy()
+    percents[every] = rows[every].round(4)
+    percents[figures] = (100 * rows[figures]).round(2)
+    return table(title, percents.rename(columns={c: f"{c}, %" for c in figures}))

@@ -9,174 +9,138 @@ from ...journal.facts import CertificateFacts
 from ...types import JsonObject
 from ...utils.figures import shorten
 from ..derived import Figure, Kind, figures
-from .evidence import Evidence, Standing, ordered
-from .section import Section, aim, exact, span
-
-# -- intervals -------------------------------------------------------------------------------------
-
+from .evidence import Evidence, ordered
+from .section import Section, aim, exact
 
 LABEL = 40
 """Characters of a target's name beside its bar; longer names are cut short."""
 STEPS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
-"""Distances between the marks of the axis that are tried, the finest first."""
+"""Distances between the marks of an axis that are tried, the finest first."""
 MARKS = 6
 """Marks of the axis, at most, beside 0."""
+LINES: dict[Kind, float | None] = {
+    "classes": None,
+    "concept": None,
+    "difference": 0,
+    "BE": None,
+    "normalised": 1,
+    "relative": 1,
+}
+"""Kinds of derived figures in the order of the page, and where a line stands in their bars; bars
+without one run from 0 to 1. derived.html says what each kind is."""
+FLAGS = 6
+"""Disagreements that are listed before the reader asks for all."""
 
 
 def section(evidence: Evidence) -> Section | None:
-    """Guarantee, an interval per target as a bar, all figures; None where nothing is certified."""
+    """Show guarantee, an interval per target as a bar, and all figures; None where nothing is
+    certified."""
     certificate = evidence.certificate
     if certificate is None:
         return None
-    found = evidence.standings
-    end, marks = _scale(found, certificate.at_most)
+    groups, limit = ordered(evidence.standings), certificate.at_most
+    end, marks = axis([s.upper for s in evidence.standings], limit or 0, MARKS)
     return Section.of(
+        evidence,
         "Certified",
         "certified",
         "certified.html",
-        certificate=certificate,
-        width=certificate.half_width,
-        limit=certificate.at_most,
-        span=span,
-        targets=[s for _, part in ordered(found) for s in part],
-        bars=[
-            (title, [_bar(s, end) for s in sorted(part, key=lambda s: not s.settled)])
-            for title, part in ordered(found)
-        ],
+        limit=limit,
+        targets=[s for _, part in groups for s in part],
+        bars=[(t, sorted(part, key=lambda s: not s.settled)) for t, part in groups],
+        shorten=shorten,
+        most=LABEL,
         end=end,
         marks=marks,
         failed=Counter(place for f in evidence.failures for place in f.targets),
         words=words(certificate),
-        invalidated=any(s.emptied for s in found),
-        adaptive=evidence.adaptive,
-        running=evidence.facts.ended is None,
     )
 
 
-def words(certificate: CertificateFacts) -> dict[str, str]:
-    """The aim of this audit in words, and what its targets are called once there and before."""
-    width, limit = certificate.half_width, certificate.at_most
-    aims = []
-    if width is not None:
-        aims.append(f"an interval of at most {aim(width)}")
-    if limit is not None:
-        side = f"on one side of {exact(limit)}"
-        aims.append(f"a decision {side}" if certificate.decides else f"an interval {side}")
-    wide = [] if width is None else ["wider than asked"]
-    lacking = " or ".join(wide + ([] if limit is None else ["open"]))
-    return {"aim": " and ".join(aims), "done": certificate.done, "open": lacking}
-
-
-def _scale(found: list[Standing], limit: float | None) -> tuple[float, list[float]]:
-    """Where the axis ends, behind every interval, and its marks."""
-    end = min(1.0, 1.06 * max([*(s.upper for s in found), limit or 0, 0.02]))
-    step = next(s for s in STEPS if end / s <= MARKS)
+def axis(ends: list[float], least: float, most: int) -> tuple[float, list[float]]:
+    """Return where an axis from 0 ends, behind all ``ends`` and ``least``, and ``most`` marks or
+    fewer."""
+    end = min(1.0, 1.06 * max([*ends, least, 0.02]))
+    step = next((s for s in STEPS if end / s <= most), STEPS[-1])
     return end, [k * step for k in range(1 + int(end / step + 1e-9))]
 
 
-def _bar(standing: Standing, end: float) -> JsonObject:
-    """A target's interval: where the bar starts, its length, and the estimate, as shares of the
-    axis."""
-    return {
-        "of": standing,
-        "label": shorten(standing.label, LABEL),
-        "start": standing.lower / end,
-        "length": (standing.upper - standing.lower) / end,
-        "at": standing.estimate / end,
-    }
+def words(certificate: CertificateFacts) -> dict[str, str]:
+    """Return the aim of this audit in words, and what its targets are called once there and
+    before."""
+    width, limit = certificate.half_width, certificate.at_most
+    aims, lacking = [], []
+    if width is not None:
+        aims, lacking = [f"an interval of at most {aim(width)}"], ["wider than asked"]
+    if limit is not None:
+        what = "a decision" if certificate.decides else "an interval"
+        aims, lacking = [*aims, f"{what} on one side of {exact(limit)}"], [*lacking, "open"]
+    return {"aim": " and ".join(aims), "done": certificate.done, "open": " or ".join(lacking)}
 
 
 # -- figures that follow ---------------------------------------------------------------------------
 
 
-KINDS: tuple[Kind, ...] = ("classes", "concept", "difference", "BE", "normalised", "relative")
-"""In the order of the page; derived.html says what each is."""
-LINES: dict[Kind, float] = {"difference": 0, "normalised": 1, "relative": 1}
-"""Where a line stands in the bars of a kind."""
-SHARES: tuple[Kind, ...] = ("classes", "concept", "BE")
-"""Kinds whose bars run from 0 to 1."""
-
-
 def derived_section(evidence: Evidence) -> Section | None:
-    """A table per kind; None where nothing follows."""
+    """Show a table per kind; None where nothing follows."""
     if evidence.certificate is None or evidence.certificate.guarantee == "each":
         return None  # figures of several rates need intervals that hold at once
-    found = figures(evidence.facts.space, evidence.bounds)
-    if not found:
+    bounds = {s.id: s.bounds for s in evidence.standings}
+    every, family = figures(evidence.space, bounds), shared(evidence.relations)
+    groups = []
+    for kind in LINES:
+        part = [f for f in every if f.kind == kind]
+        if part:
+            names = [f.subject.removeprefix(family) or f.quantity for f in part]
+            groups.append((kind, [*zip(part, names, _bars(part), strict=True)]))
+    if not groups:
         return None
-    groups = [
-        (kind, _derived_rows(part, shared(evidence.relations)))
-        for kind in KINDS
-        if (part := [f for f in found if f.kind == kind])
-    ]
-    return Section.of("Derived figures", "derived", "derived.html", groups=groups, span=span)
+    return Section.of(evidence, "Derived figures", "derived", "derived.html", groups=groups)
 
 
-def _derived_rows(part: list[Figure], family: str) -> list[tuple[Figure, str, JsonObject]]:
-    """Every figure with its short name, without what its heading says or all relations have in
-    common, and its bar; all bars of a kind have one scale."""
-    low, high = _derived_scale(part)
-    return [
-        (
-            figure,
-            figure.subject.removeprefix(family) or figure.quantity,
-            _part_of(figure, low, high),
-        )
-        for figure in part
-    ]
-
-
-def _derived_scale(part: list[Figure]) -> tuple[float, float]:
-    """Both ends of the bars: 0 and 1 for shares, else all intervals and the line.
+def _bars(part: list[Figure]) -> list[JsonObject]:
+    """Return per figure of a kind its interval, its estimate (None: outside) and the kind's line
+    (None: none), as shares of the bar's length; all have one scale.
 
     Intervals with a note may reach far, as a tiny divisor makes them, and are cut off.
     """
-    kind = part[0].kind
-    if kind in SHARES:
-        return 0.0, 1.0
-    steady = [f for f in part if not f.note] or part
-    low = min(LINES[kind], *(f.bounds.lower for f in steady))
-    high = max(LINES[kind], *(f.bounds.upper for f in steady))
-    return low, high
-
-
-def _part_of(figure: Figure, low: float, high: float) -> JsonObject:
-    """An interval, its estimate (None: outside) and the kind's line (None: none), as shares of the
-    bar's length."""
+    line = LINES[part[0].kind]
+    low, high = 0.0, 1.0
+    if line is not None:
+        steady = [f.bounds for f in part if not f.note] or [f.bounds for f in part]
+        low = min(line, *(b.lower for b in steady))
+        high = max(line, *(b.upper for b in steady))
 
     def place(value: float) -> float:
         return min(max((value - low) / (high - low), 0.0), 1.0) if high > low else 0.0
 
-    bounds, line = figure.bounds, LINES.get(figure.kind)
-    return {
-        "start": place(bounds.lower),
-        "end": place(bounds.upper),
-        "at": place(bounds.estimate) if low <= bounds.estimate <= high else None,
-        "mark": None if line is None else place(line),
-    }
+    return [
+        {
+            "start": place(b.lower),
+            "end": place(b.upper),
+            "at": place(b.estimate) if low <= b.estimate <= high else None,
+            "mark": None if line is None else place(line),
+        }
+        for b in (figure.bounds for figure in part)
+    ]
 
 
 # -- beliefs beside intervals ----------------------------------------------------------------------
 
 
-FLAGS = 6
-"""Disagreements that are listed before the reader asks for all."""
-
-
 def disagreements_section(evidence: Evidence) -> Section | None:
-    """Every raw mean and belief, and those that an interval rules out; None without intervals."""
+    """Show every raw mean and belief, and those that an interval rules out; None without
+    intervals."""
     if evidence.certificate is None:
         return None
-    found = evidence.standings
-    believed = any(s.belief is not None for s in found)
+    believed = any(s.belief is not None for s in evidence.standings)
     return Section.of(
+        evidence,
         f"Raw means{' and beliefs' * believed} beside the certificate",
         "disagreements",
         "disagreements.html",
-        targets=[s for _, part in ordered(found) for s in part],
+        targets=[s for _, part in ordered(evidence.standings) for s in part],
         believed=believed,
-        flags=[(s, *told) for s in found for told in s.beliefs_outside],
+        flags=[(s, *outside) for s in evidence.standings for outside in s.beliefs_outside],
         most=FLAGS,
-        span=span,
-        adaptive=evidence.adaptive,
     )

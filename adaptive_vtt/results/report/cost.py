@@ -3,11 +3,11 @@ and what narrower ones would have cost.
 """
 
 from numbers import Real
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ...engine.repeat_probes import repeated
 from ...journal.rows import EXCLUDED
 from ...oracles.findings import found_by_judge
 from ...oracles.judge_models import JUDGED
@@ -37,94 +37,85 @@ POINTS = 30
 
 
 def spending_section(evidence: Evidence) -> Section | None:
-    """Cost over calls and time, failures by kind; None where nothing was asked, or all was free
-    and all answered."""
-    troubles, statistics = _troubles(evidence), evidence.facts.endpoint or {}
-    again = repeated(evidence.sources, evidence.calls)
-    if evidence.cost == 0 and not (troubles or statistics or again or evidence.facts.interrupted):
+    """Show cost over calls and time, failures by kind; None where nothing was asked, or all was
+    free and all answered."""
+    facts = evidence.facts
+    troubles, statistics = _troubles(evidence), facts.endpoint or {}
+    again = evidence.run.repeat_probes
+    if evidence.cost == 0 and not (troubles or statistics or again or facts.interrupted):
         return None
-    views = {axis: _spent(evidence, axis) for axis in ("calls", "seconds")}
-    in_doubt = evidence.facts.money_in_doubt(evidence.unconfirmed)
+    in_doubt = facts.money_in_doubt(evidence.unconfirmed)
     costs = bool(evidence.cost or in_doubt)
     return Section.of(
+        evidence,
         f"{'What it cost, and what' if costs else 'What'} came back instead of answers",
         "spending",
         "spending.html",
-        chart=chart("spending-chart", views, "Cost over calls") if evidence.cost else "",
-        cost=evidence.cost,
-        unconfirmed=evidence.unconfirmed,
+        chart=_spending_chart(evidence) if evidence.cost else "",
         in_doubt=in_doubt,
-        money=evidence.facts.money,
-        cap=evidence.facts.max_cost,
-        lost=evidence.facts.interrupted,
-        paid=evidence.cost or evidence.facts.worst or statistics,  # prices may be unknown
+        paid=evidence.cost or facts.worst or statistics,  # prices may be unknown
         again=again,
-        ratio=evidence.certificate is None or evidence.certificate.bets.ratio,
-        judge=found_by_judge(evidence.judging, evidence.calls),
-        judge_facts=evidence.facts.settings.oracle.judge,
+        judge=found_by_judge(evidence.run.judging, evidence.calls),
         read=_read(evidence),
         excluded=len(evidence.table) - len(evidence.counted),
         calls=len(evidence.calls) + len(evidence.sources),
         troubles=troubles,
-        asked=len(evidence.table),
-        statistics=_flat(statistics, evidence.facts.currency) if statistics else [],
+        statistics=_flat(statistics, facts.currency) if statistics else [],
     )
 
 
 def _read(evidence: Evidence) -> list[tuple[str, JsonObject]]:
-    """What the judge was asked and said: where it and the rule disagree first."""
-    answers = [a for c in evidence.calls for a in c.answers if JUDGED in (a.details or {})]
-    told = [(a.said or "", (a.details or {})[JUDGED]) for a in answers]
-    told.sort(key=lambda one: (one[1]["judge"] == one[1]["rule"], one[1]["rule"] is None))
-    return told[:READ]
+    """Return what the judge was asked and said: where it and the rule disagree first."""
+    rows = [(a.said or "", a.details) for a in evidence.answered.values() if a.details]
+    read = [(said, details[JUDGED]) for said, details in rows if JUDGED in details]
+    read.sort(key=lambda one: (one[1]["judge"] == one[1]["rule"], one[1]["rule"] is None))
+    return read[:READ]
 
 
 def _troubles(evidence: Evidence) -> list[tuple[str, int]]:
     counts = evidence.table["unanswered"].dropna().value_counts()
-    found = [(str(reason).removeprefix(EXCLUDED), int(n)) for reason, n in counts.items()]
-    rest = sum(n for _, n in found[KINDS:])
-    return found[:KINDS] + ([("other reasons", rest)] if rest else [])
+    reasons = [(str(reason).removeprefix(EXCLUDED), int(n)) for reason, n in counts.items()]
+    rest = sum(n for _, n in reasons[KINDS:])
+    return reasons[:KINDS] + ([("other reasons", rest)] if rest else [])
 
 
 def _flat(statistics: JsonObject, currency: str) -> list[tuple[str, str]]:
-    """What the endpoint counted, in words; names of what is nested have what it is nested in."""
+    """Return what the endpoint counted, in words; names of what is nested have what it is nested
+    in."""
     rows = []
     for name, value in pd.json_normalize(statistics, sep=": ").iloc[0].items():
-        said = str(value)
+        shown = str(value)
         if isinstance(value, Real):  # whole numbers are NumPy's, as pandas gives them
             number, is_cost = float(value), "cost" in str(name).split(": ")[-1]
-            said = money(number, currency) if is_cost else amount(number)
+            shown = money(number, currency) if is_cost else amount(number)
         if value is not None:
-            rows.append((str(name).replace("_", " "), said))
+            rows.append((str(name).replace("_", " "), shown))
     return rows
 
 
-def _spent(evidence: Evidence, axis: str) -> Figure:
+def _spending_chart(evidence: Evidence) -> Any:
     paid = [(row.elapsed, row.cost) for row in evidence.calls]
     paid += [(row.elapsed, row.cost) for row in evidence.sources]
     seconds, costs = np.array([(0.0, 0.0), *sorted(paid)]).T
-    shown = _moments(len(paid), SPENDING_MOMENTS)
-    x = shown if axis == "calls" else seconds[shown].round(2)
-    line = {
-        "x": x.tolist(),
-        "y": np.cumsum(costs)[shown].tolist(),
-        "name": "cost",
-        "colour": "accent",
-        "width": 2.5,
-        "step": True,
+    moments = _moments(len(paid), SPENDING_MOMENTS)
+    line = {"y": np.cumsum(costs)[moments].tolist(), "name": "cost", "colour": "accent"}
+    line |= {"width": 2.5, "step": True}
+    axes = {
+        "calls": ("calls answered so far", moments.tolist()),
+        "seconds": ("seconds of audit", seconds[moments].round(2).tolist()),
     }
-    title = "calls answered so far" if axis == "calls" else "seconds of audit"
-    cap = evidence.facts.max_cost
-    levels = (
-        []
-        if cap is None
-        else [{"at": cap, "text": f"cap: {evidence.facts.money(cap)}", "colour": "third"}]
-    )
-    return figure_of({"title": title}, {"title": "cost"}, [line], levels)
+    cap, levels = evidence.facts.max_cost, []
+    if cap is not None:
+        levels = [{"at": cap, "text": f"cap: {evidence.facts.money(cap)}", "colour": "third"}]
+    views = {
+        name: figure_of({"title": title}, {"title": "cost"}, [{**line, "x": x}], levels)
+        for name, (title, x) in axes.items()
+    }
+    return chart("spending-chart", views, "Cost over calls")
 
 
 def _moments(calls: int, most: int) -> Indices:
-    """So many numbers of calls, at most, 0 and all of them included."""
+    """Return so many numbers of calls, at most, 0 and all of them included."""
     return np.unique(np.linspace(0, calls, most).round().astype(np.int64))
 
 
@@ -132,8 +123,8 @@ def _moments(calls: int, most: int) -> Indices:
 
 
 def slowest_section(evidence: Evidence) -> Section | None:
-    """Calls until each target was settled, longest first; None where nothing is certified."""
-    certificate = evidence.certificate
+    """Show calls until each target was settled, longest first; None where nothing is certified."""
+    certificate, standings = evidence.certificate, evidence.standings
     if certificate is None:
         return None
     calls = len(evidence.history[0].lower) - 1
@@ -143,28 +134,15 @@ def slowest_section(evidence: Evidence) -> Section | None:
         return -moment, -standing.half_width  # open ones first, the widest of them on top
 
     return Section.of(
+        evidence,
         "What took longest",
         "slowest",
         "cost.html",
-        targets=sorted(evidence.standings, key=slowest_first),
+        targets=sorted(standings, key=slowest_first),
         calls=calls,
-        asked=len(evidence.table),
         words=words(certificate),
-        summary=_summary(evidence.standings),
-    )
-
-
-def _summary(found: list[Standing]) -> str:
-    open_ = sum(not s.settled for s in found)
-    if open_:
-        return f"{amount(open_)} of {amount(len(found))} targets are still open."
-    moments = sorted(s.settled_at or 0 for s in found)
-    if len(moments) < 2:
-        return f"It took {amount(moments[0])} calls."
-    half = moments[(len(moments) - 1) // 2]
-    return (
-        f"Half of the targets were done after {amount(half)} calls, the last one after "
-        f"{amount(moments[-1])}."
+        open=sum(not s.settled for s in standings),
+        moments=sorted(s.settled_at or 0 for s in standings),
     )
 
 
@@ -172,72 +150,68 @@ def _summary(found: list[Standing]) -> str:
 
 
 def widths_section(evidence: Evidence) -> Section | None:
-    """Half-width of each target over calls; None where nothing is certified."""
+    """Show the half-width of each target over calls: curves tell when each is chosen; None where
+    nothing is certified."""
     certificate = evidence.certificate
     if certificate is None:
         return None
-    found = [s for _, part in ordered(evidence.standings) for s in part]
-    views = {view: _shrinking(evidence, found, view) for view in ("linear", "log")}
-    return Section.of(
-        "How the intervals shrank",
-        "widths",
-        "widths.html",
-        certificate=certificate,
-        targets=found,
-        all=1 < len(found) <= MANY,
-        chart=chart("widths-chart", views, "Half-width of each interval over calls"),
-    )
-
-
-def _shrinking(evidence: Evidence, found: list[Standing], scale: str) -> Figure:
-    """The curve of each target, which shows when it is chosen, and that of the widest."""
-    certificate = evidence.certificate
-    assert certificate is not None
+    targets = [s for _, part in ordered(evidence.standings) for s in part]
+    several = len(targets) > 1
     moments = _moments(len(evidence.history[0].lower) - 1, WIDTH_MOMENTS)
     widths = np.stack([t.half_width[moments] for t in evidence.history])
-    axis: JsonObject = {"title": "half-width", "range": [0, 0.515], "unit": "points"}
-    if scale == "log":
-        axis |= {"log": True, "range": [max(float(widths.min()), 1e-3) / 1.15, 0.515]}
-    several, x = len(found) > 1, moments.tolist()
+
+    def line(y: Any, name: str, colour: str, **more: Any) -> JsonObject:
+        return {"x": moments.tolist(), "y": upward(y), "name": name, "colour": colour, **more}
+
     lines = [
-        {
-            "x": x,
-            "y": upward(widths[s.place]),
-            "name": s.name,
-            "colour": "accent" if s.settled else "bad",
-            "only": str(s.place),
-        }
-        for s in found
+        line(widths[s.place], s.name, "accent" if s.settled else "bad", only=str(s.place))
+        for s in targets
         if several
     ]
     name = "widest of all" if several else "half-width"
-    widest = {"x": x, "y": upward(widths.max(axis=0)), "name": name, "colour": "text", "width": 3}
-    said = "bets aim at " if certificate.half_width is None else "asked for: "
-    level = {"at": certificate.aim, "text": said + aim(certificate.aim), "colour": "third"}
-    return figure_of({"title": "calls answered so far"}, axis, [*lines, widest], [level])
+    lines.append(line(widths.max(axis=0), name, "text", width=3))
+    asked = "bets aim at " if certificate.half_width is None else "asked for: "
+    level = {"at": certificate.aim, "text": asked + aim(certificate.aim), "colour": "third"}
+    linear: JsonObject = {"title": "half-width", "range": [0, 0.515], "unit": "points"}
+    least = max(float(widths.min()), 1e-3) / 1.15
+    axes = {"linear": linear, "log": {**linear, "log": True, "range": [least, 0.515]}}
+    views = {
+        scale: figure_of({"title": "calls answered so far"}, axis, lines, [level])
+        for scale, axis in axes.items()
+    }
+    return Section.of(
+        evidence,
+        "How the intervals shrank",
+        "widths",
+        "widths.html",
+        targets=targets,
+        all=1 < len(targets) <= MANY,
+        chart=chart("widths-chart", views, "Half-width of each interval over calls"),
+    )
 
 
 # -- what more would have cost -------------------------------------------------------------------
 
 
 def forecast_section(evidence: Evidence) -> Section | None:
-    """The widest half-width over calls, and on from there; None where nothing is certified,
+    """Show the widest half-width over calls, and on from there; None where nothing is certified,
     decisions alone were asked for, or nothing can be forecast."""
     certificate = evidence.certificate
     if certificate is None or certificate.half_width is None:
         return None
     calls, widest = len(evidence.widest) - 1, float(evidence.widest[-1])
     narrower = [width for width in WIDTHS if width < widest][:FORECASTS]
-    found = [(width, evidence.calls_to(width)) for width in narrower]
-    rows = [(width, needed) for width, needed in found if needed is not None]
+    forecasts = [(width, evidence.calls_to(width)) for width in narrower]
+    rows = [(width, needed) for width, needed in forecasts if needed is not None]
     if not rows:
         return None
     each = evidence.cost / max(calls, 1)
-    last = rows[-1][0]
-    views = {"calls": _foreseen(evidence, last, 1.0, "calls answered")}
+    ahead = _ahead(evidence, rows[-1][0])
+    views = {"calls": _foreseen(evidence, ahead, 1.0, "calls answered")}
     if each:
-        views["money"] = _foreseen(evidence, last, each, "cost")
+        views["money"] = _foreseen(evidence, ahead, each, "cost")
     return Section.of(
+        evidence,
         "What more would have cost",
         "forecast",
         "forecast.html",
@@ -245,38 +219,32 @@ def forecast_section(evidence: Evidence) -> Section | None:
         each=each,
         half_width=widest,
         calls=calls,
-        cost=evidence.cost,
-        total=evidence.facts.all_calls,
-        money=evidence.facts.money,
-        several=len(certificate.targets) > 1,
-        folder=evidence.folder,
-        spec=evidence.spec,
         plannable=not evidence.spec.startswith("--"),  # 'avtt plan' has no --demo
         chart=chart("forecast-chart", views, "Half-width by calls, and on"),
     )
 
 
-def _foreseen(evidence: Evidence, half_width: float, each: float, title: str) -> Figure:
-    """``each``: what a call counts for on the axis."""
+def _ahead(evidence: Evidence, half_width: float) -> list[tuple[float, float]]:
+    """Return calls and half-width from where the audit ended to a narrower ``half_width``."""
+    widest = float(evidence.widest[-1])
+    widths = np.geomspace(widest, half_width, POINTS).tolist()[1:]
+    needed = [(evidence.calls_to(width), width) for width in widths]
+    made = len(evidence.widest) - 1
+    return [(made, widest), *((calls.likely, width) for calls, width in needed if calls)]
+
+
+def _foreseen(
+    evidence: Evidence, ahead: list[tuple[float, float]], each: float, title: str
+) -> Figure:
+    """Draw the half-width so far and the forecast. ``each``: what a call counts for on the axis."""
     widths = evidence.widest
-    calls = len(widths) - 1
-    moments = _moments(calls, WIDTH_MOMENTS)
-    ahead = np.geomspace(float(widths[-1]), half_width, POINTS).tolist()
-    found = [(width, evidence.calls_to(width)) for width in ahead[1:]]
-    known = [(width, needed.likely) for width, needed in found if needed is not None]
-    so_far = {
-        "x": (moments * each).tolist(),
-        "y": upward(widths[moments]),
-        "name": "half-width so far",
-        "colour": "accent",
-        "width": 2.5,
+    moments = _moments(len(widths) - 1, WIDTH_MOMENTS)
+    so_far = {"x": (moments * each).tolist(), "y": upward(widths[moments]), "width": 2.5}
+    so_far |= {"name": "half-width so far", "colour": "accent"}
+    forecast: JsonObject = {
+        "x": [calls * each for calls, _ in ahead],
+        "y": [width for _, width in ahead],
     }
-    forecast = {
-        "x": [calls * each, *(needed * each for _, needed in known)],
-        "y": [ahead[0], *(width for width, _ in known)],
-        "name": "forecast",
-        "colour": "third",
-        "dash": "dash",
-    }
+    forecast |= {"name": "forecast", "colour": "third", "dash": "dash"}
     axis = {"title": "", "range": [0, 0.515], "unit": "points"}
     return figure_of({"title": title}, axis, [so_far, forecast])

@@ -1,283 +1,180 @@
 """What went wrong, in pictures: failing calls, captions that break a rule, where two models
-disagree, and slices. gallery.js makes cards of what is told here of each call.
+disagree, and slices. gallery.js makes cards of what stands here about each call.
 """
 
-from base64 import b64encode
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from ...certify.decisions import ALIKE
 from ...certify.tracks import unseen
 from ...families import Overall
-from ...journal.rows import AnswerRow, CallRow
+from ...journal.rows import AnswerRow
 from ...oracles.caption_rules import ERROR_TYPES, rule_text
 from ...oracles.findings import found as found_in_captions
 from ...oracles.findings import judged as judged_captions
 from ...types import JsonObject
-from ...utils.image_codec import declared_size
 from ..difference import names_of
-from .content import Failure, question_in_words
-from .evidence import Evidence
-from .section import THIN, Section, data, span
+from .evidence import Evidence, Failure
+from .pictures import Album, Picture
+from .section import Section, data
 
-MAX_CHARACTERS = 6_000_000
-"""Of all pictures of the gallery together, so that the page can be mailed."""
 SLICES_ROOM = 1_000_000
-"""Of all pictures of slices."""
-SMALL_PNG = 6_000
-"""PNGs of so many bytes stay as they are; larger ones become WebP, at a tenth of the size."""
-QUALITY = 82
-"""Of WebP, 1 to 100: faults of the compression do not show beside those of an image."""
-LARGEST_SIDE = 1024
-"""Pixels a side that are decoded, at most: a journal's own are far smaller."""
-SAID = 160
-"""So much of an answer in words is shown."""
+"""Characters of all pictures of slices."""
 OTHER = "other"
 """A broken rule for which the paper has no error type, as a number that changed."""
-NO_ROOM = "left out: this page would be too large to send"
 EXAMPLES = 6
 """Pictures of a slice, at most."""
 
 Options = list[tuple[Any, str]]
-Card = JsonObject
-"""What gallery.js makes a card of; see ``_card``."""
 
 
-# -- pictures ------------------------------------------------------------------------------------
+class Filter(NamedTuple):
+    """What cards may be chosen by: a key of theirs, a heading, and values with their words."""
+
+    key: str
+    title: str
+    options: Options
 
 
-@dataclass(frozen=True)
-class Picture:
-    """A picture as a data address, and its size in pixels."""
+class Gallery:
+    """Cards of calls, with their pictures. A card is what gallery.js shows of a call: its views (a
+    picture's number with its caption) and its lines, which have ``key`` and ``truth`` to filter by
+    and the rest in words."""
 
-    address: str
-    width: int
-    height: int
+    def __init__(self, evidence: Evidence) -> None:
+        self.evidence, self.album = evidence, Album()
+        self.cards: list[JsonObject] = []
 
+    def views(self, call: int, change: str) -> list[JsonObject]:
+        """Return the follow-up, after its source where that differs; none of what is no image."""
+        if self.evidence.sample == "item":
+            return []
+        source, follow_up = self.evidence.pictures.get(call, (None, None))
+        views = [self.album.view(follow_up, change)]
+        if source is not None and source != follow_up:
+            views.insert(0, self.album.view(source, "source"))
+        return views
 
-class Album:
-    """Pictures by number, the same one once, as long as their addresses have ``room``; ``full``:
-    how many were left out for lack of it."""
+    def add(
+        self,
+        call: int,
+        lines: list[JsonObject],
+        targets: Iterable[int],
+        note: str = "",
+        views: list[JsonObject] | None = None,
+    ) -> None:
+        """Add the card of a call."""
+        drawn = self.evidence.drawn[call]
+        asked = self.evidence.asked(drawn.question)
+        change = self.evidence.change(asked.relation, asked.severity)
+        self.cards.append(
+            {
+                "id": call,
+                "sample": drawn.sample,
+                "relation": self.evidence.relations.index(asked.relation),
+                "severity": asked.severity,
+                "change": change,
+                "views": self.views(call, change) if views is None else views,
+                "lines": lines,
+                "note": note,
+                "targets": sorted(targets),
+            }
+        )
 
-    def __init__(self, room: int = MAX_CHARACTERS) -> None:
-        self.pictures: list[Picture] = []
-        self._places: dict[bytes, int] = {}
-        self._room = room
-        self.full = 0
-
-    def add(self, png: bytes | None) -> int | None:
-        """The picture's number; None where there is none, or where it no longer fits."""
-        if png is None:
-            return None
-        if png not in self._places:
-            made = picture(png)
-            if len(made.address) > self._room:
-                self.full += 1
-                return None
-            self._room -= len(made.address)
-            self._places[png] = len(self.pictures)
-            self.pictures.append(made)
-        return self._places[png]
-
-    def view(self, png: bytes | None, caption: str) -> JsonObject:
-        """A picture's number, None where there is none to show, with its caption; ``bare``: why
-        it is left out."""
-        number = self.add(png)
-        why = {} if number is not None or png is None else {"bare": NO_ROOM}
-        return {"picture": number, "caption": caption, **why}
-
-
-def picture(png: bytes) -> Picture:
-    """A PNG as it is, or, where that is large, as WebP."""
-    width, height = declared_size(png) or (1, 1)
-    kind, data = "png", png
-    if len(png) > SMALL_PNG and max(width, height) <= LARGEST_SIDE:
-        kind, data = _smaller(png)
-    return Picture(f"data:image/{kind};base64," + b64encode(data).decode("ascii"), width, height)
-
-
-def _smaller(png: bytes) -> tuple[str, bytes]:
-    import cv2
-    import numpy as np
-
-    image = cv2.imdecode(np.frombuffer(png, np.uint8), cv2.IMREAD_COLOR)
-    if image is None:
-        return "png", png
-    done, data = cv2.imencode(".webp", image, [cv2.IMWRITE_WEBP_QUALITY, QUALITY])
-    return ("webp", data.tobytes()) if done and len(data) < len(png) else ("png", png)
-
-
-# -- cards ---------------------------------------------------------------------------------------
+    def section(self, intro: str, concept: Filter, truth: Filter, wide: bool = False) -> Section:
+        """Return the section of all cards."""
+        evidence, album, cards = self.evidence, self.album, self.cards
+        certified = evidence.certificate.targets if evidence.certificate else ()
+        severities = sorted({severity for _, severity in evidence.variants})
+        filters = [
+            Filter("target", "Certified target", list(enumerate(certified))),
+            Filter("relation", "Relation", list(enumerate(evidence.relations))),
+            Filter("severity", "Severity", [(k, str(k)) for k in severities]),
+            concept,
+            truth,
+        ]
+        items = evidence.sample == "item"
+        bare = sum(all(v["picture"] is None and "bare" not in v for v in c["views"]) for c in cards)
+        return Section.of(
+            evidence,
+            "Failures",
+            "failures",
+            "gallery.html",
+            late=data("pictures", album.pictures),
+            failed=len(cards),
+            judged=len(evidence.table),
+            bare=0 if items else bare,
+            full=album.full,
+            intro=intro,
+            wide=wide,
+            filters=[each for each in filters if len(each.options) > 1],
+            items=data("failures-data", cards),
+        )
 
 
 def section(evidence: Evidence) -> Section:
-    """All failures, the surest mistakes first."""
-    album = Album()
-    if evidence.captioned:
-        intro = "Every follow-up whose caption breaks a rule"
-        return _cards(evidence, _broken_captions(evidence, album), album, intro, ("Side", []))
-    cards = [_failed(evidence, failure, album) for failure in evidence.failures]
-    intro = "Every call with a wrong or missing answer, the surest mistakes first"
+    """Show all failures, the surest mistakes first."""
+    if not evidence.answers.of_concepts:
+        return _broken_captions(evidence)
+    gallery = Gallery(evidence)
+    for failure in evidence.failures:
+        lines = [_line(evidence, row) for row in failure.mistakes]
+        right = failure.right
+        note = f"{right} other {'answer' if right == 1 else 'answers'} right" if right else ""
+        gallery.add(failure.call, lines, failure.targets, note)
     sides: Options = [(1, "where it is present"), (0, "where it is absent")]
-    return _cards(evidence, cards, album, intro, ("Side", sides if evidence.sided else []))
-
-
-def two_answers_section(evidence: Evidence) -> Section:
-    """Two models compared: the questions that only one of them answered rightly, with both
-    answers."""
-    a, b = names_of(evidence.facts)
-    old, new = ("", "") if (a, b) == ("A", "B") else (f", {a}", f", {b}")
-    intro = (
-        "Every call in which one model lost more than the other, the largest differences first: "
-        f"A is the old model{old}; B is the new one{new}"
+    return gallery.section(
+        "Every call with a wrong or missing answer, the surest mistakes first",
+        Filter("concept", "Concept", list(enumerate(evidence.concepts))),
+        Filter("truth", "Side", sides if evidence.answers.sided else []),
     )
-    album = Album()
-    apart = [(call, rows) for call in evidence.calls if (rows := _lost_differently(call))]
-    apart.sort(key=lambda told: (told[0].call not in evidence.pictures, -_apart(told[1][0])))
-    cards = []
-    for call, rows in apart:
-        asked = evidence.asked(rows[0].question)
-        change = evidence.change(asked.relation, asked.severity)
-        views = _pair(evidence, call.call, change, album)
-        lines = [_both_said(evidence, row) for row in rows]
-        targets = evidence.targets_of(call.call, (row.question for row in rows))
-        cards.append(_card(evidence, call.call, views, lines, targets))
-    sides: Options = [(1, "the new model, B"), (0, "the old model, A")]
-    return _cards(evidence, cards, album, intro, ("Who lost less", sides))
-
-
-def _cards(
-    evidence: Evidence,
-    cards: Sequence[Card],
-    album: Album,
-    intro: str,
-    truth: tuple[str, Options],
-) -> Section:
-    """The section of these cards. ``truth``: heading and values of what lines have as "truth"."""
-    bare = sum(all(v["picture"] is None and "bare" not in v for v in c["views"]) for c in cards)
-    items = evidence.sample_word == "item"
-    pictures = [[p.address, p.width, p.height] for p in album.pictures]
-    return Section.of(
-        "Where it fails",
-        "failures",
-        "gallery.html",
-        late=data("pictures", pictures),
-        failed=len(cards),
-        judged=len(evidence.table),
-        bare=0 if items else bare,
-        full=album.full,
-        intro=intro,
-        captioned=evidence.captioned,
-        filters=_filters(evidence, cards, truth),
-        items=data("failures-data", cards),
-    )
-
-
-def _filters(
-    evidence: Evidence, cards: Sequence[Card], truth: tuple[str, Options]
-) -> list[tuple[str, str, Options]]:
-    """What there is to choose from: name, heading, values with their words."""
-    certificate = evidence.certificate
-    kinds: Options = list(enumerate(evidence.concepts))
-    if evidence.captioned:
-        met = {line["key"] for card in cards for line in card["lines"]}
-        known = {**ERROR_TYPES, OTHER: "of another kind"}
-        kinds = [(kind, words) for kind, words in known.items() if kind in met]
-    severities = sorted({severity for _, severity in evidence.variants})
-    found: list[tuple[str, str, Options]] = [
-        ("target", "Certified target", list(enumerate(certificate.targets if certificate else ()))),
-        ("relation", "Relation", list(enumerate(evidence.relations))),
-        ("severity", "Severity", [(k, str(k)) for k in severities]),
-        ("concept", "Error type" if evidence.captioned else "Concept", kinds),
-        ("truth", *truth),
-    ]
-    return [(name, title, options) for name, title, options in found if len(options) > 1]
-
-
-def _card(
-    evidence: Evidence,
-    call: int,
-    views: list[JsonObject],
-    lines: list[JsonObject],
-    targets: frozenset[int],
-    note: str = "",
-) -> Card:
-    """A call. A view is a picture's number with its caption; a line has ``key`` and ``truth`` to
-    filter by, and the rest of it in words."""
-    drawn = evidence.drawn[call]
-    asked = evidence.asked(drawn.question)
-    return {
-        "id": call,
-        "sample": drawn.sample,
-        "relation": evidence.relations.index(asked.relation),
-        "severity": asked.severity,
-        "change": evidence.change(asked.relation, asked.severity),
-        "views": views,
-        "lines": lines,
-        "note": note,
-        "targets": sorted(targets),
-    }
-
-
-def _pair(evidence: Evidence, call: int, change: str, album: Album) -> list[JsonObject]:
-    """The follow-up, after its source where that differs; none where nothing is an image."""
-    if evidence.sample_word == "item":
-        return []
-    source, follow_up = evidence.pictures.get(call, (None, None))
-    views = [album.view(follow_up, change)]
-    if source is not None and source != follow_up:
-        views.insert(0, album.view(source, "source"))
-    return views
-
-
-def _failed(evidence: Evidence, failure: Failure, album: Album) -> Card:
-    views = _pair(evidence, failure.call, failure.change, album)
-    lines = [_line(evidence, mistake) for mistake in failure.mistakes]
-    note = f"{failure.right} other {'answer' if failure.right == 1 else 'answers'} right"
-    told = note if failure.right else ""
-    return _card(evidence, failure.call, views, lines, failure.targets, told)
 
 
 def _line(evidence: Evidence, row: AnswerRow) -> JsonObject:
-    at = row.answer
-    if row.said is not None:
-        at = None
-        said = f"“{row.said[:SAID]}”" + (f": {row.unanswered}" if row.unanswered else "")
-    elif at is None:
-        said = f"no answer: {row.unanswered or 'no reason was given'}"
-    else:
-        said = _number(evidence, at)
-    truth = (row.truth or 0) if evidence.sided else None
-    return {**_about(evidence, row), "truth": truth, "said": said, "at": at}
+    place = row.question % len(evidence.concepts)
+    return evidence.answers.line(evidence.concepts[place], place, row)
 
 
-def _about(evidence: Evidence, row: AnswerRow) -> JsonObject:
-    side = f"is {'present' if row.truth else 'absent'}"
-    return {
-        "key": row.question % len(evidence.concepts),
-        "truth": None,
-        "name": evidence.asked(row.question).concept,
-        "is": side if evidence.sided else "",
-        "said": "",
-        "at": None,
-        "asked": question_in_words(row),
-    }
+def two_answers_section(evidence: Evidence) -> Section:
+    """Show, of two models compared, the questions that only one of them answered rightly, with
+    both answers."""
+    a, b = names_of(evidence.facts)
+    old, new = ("", "") if (a, b) == ("A", "B") else (f", {a}", f", {b}")
+    gallery = Gallery(evidence)
+
+    def apart(row: AnswerRow) -> float:
+        """Return how differently the models lost, 0 to 1/2."""
+        return abs((row.loss or 0) - ALIKE)
+
+    calls = []
+    for call in evidence.calls:
+        rows = [a for a in call.answers if a.loss not in (None, ALIKE) and not a.excluded]
+        if rows:
+            calls.append((call.call, sorted(rows, key=lambda row: -apart(row))))
+    calls.sort(key=lambda one: (one[0] not in evidence.pictures, -apart(one[1][0])))
+    for number, rows in calls:
+        lines = []
+        for row in rows:
+            details = row.details or {}
+            both = (evidence.answers.of_model(details.get(name, {})) for name in "ab")
+            said = "A {}; B {}".format(*both)
+            truth = int((row.loss or 0) > ALIKE)
+            lines.append({**_line(evidence, row), "truth": truth, "said": said, "at": None})
+        gallery.add(number, lines, evidence.targets_of(number, (row.question for row in rows)))
+    return gallery.section(
+        "Every call in which one model lost more than the other, the largest differences first: "
+        f"A is the old model{old}; B is the new one{new}",
+        Filter("concept", "Concept", list(enumerate(evidence.concepts))),
+        Filter("truth", "Who lost less", [(1, "the new model, B"), (0, "the old model, A")]),
+    )
 
 
-def _number(evidence: Evidence, answer: float) -> str:
-    what = "score" if evidence.scored else "P(yes)"
-    if evidence.settings.oracle.tells_losses:
-        what = "loss"
-    return f"{what} {100 * answer:.0f}{THIN}%"
-
-
-# -- captions that break a rule: both pictures with boxes, both captions, the object, the rule ---
+# -- captions that break a rule --------------------------------------------------------------------
 
 
 def captions_section(evidence: Evidence) -> Section | None:
-    """How many objects were checked, and violations by relation and type of error; None where
+    """Show how many objects were checked, and violations by relation and type of error; None where
     no answer is a caption with findings."""
     figures = found_in_captions(evidence.calls, evidence.draws)
     if figures is None:
@@ -286,16 +183,13 @@ def captions_section(evidence: Evidence) -> Section | None:
     for answer in judged_captions(evidence.calls):
         relation = evidence.asked(answer.question).relation
         counts[relation].update(one["type"] or OTHER for one in _broken(answer))
-    table = [
-        (name, [types[kind] for kind in ERROR_TYPES], types.total())
-        for name, types in counts.items()
-    ]
     return Section.of(
+        evidence,
         "Captions that break a rule",
         "captions",
         "captions.html",
         figures=figures,
-        table=table,
+        counts=counts,
         types=ERROR_TYPES,
     )
 
@@ -304,38 +198,47 @@ def _broken(answer: AnswerRow) -> list[Mapping[str, Any]]:
     return [one for one in (answer.details or {})["objects"] if one["rule"] is not None]
 
 
-def _broken_captions(evidence: Evidence, album: Album) -> list[Card]:
-    """Every follow-up with a violation, those with pictures first."""
+def _broken_captions(evidence: Evidence) -> Section:
+    """Show every follow-up with a violation: both pictures with boxes, both captions, the object,
+    the rule; those with pictures first."""
+    gallery = Gallery(evidence)
     wrong = [a for a in judged_captions(evidence.calls) if a.loss and _broken(a)]
     wrong.sort(key=lambda answer: answer.call not in evidence.pictures)
-    return [_broken_caption(evidence, answer, album) for answer in wrong]
-
-
-def _broken_caption(evidence: Evidence, answer: AnswerRow, album: Album) -> Card:
-    told = answer.details or {}
-    source, follow_up = evidence.pictures.get(answer.call, (None, None))
-    objects = told["objects"]
-    first, second = (f"“{told[name]}”" for name in ("source", "caption"))
-    views = [
-        _boxed(album.view(source, first), objects, "boxes", told["size"]),
-        _boxed(album.view(follow_up, second), objects, "shown", told.get("shown_size")),
-    ]
-    lines = [
-        {
-            "key": one["type"] or OTHER,
-            "truth": None,
-            "name": one["name"],
-            "is": _status(one),
-            "said": ERROR_TYPES.get(one["type"], "another error"),
-            "at": None,
-            "rule": rule_text(one),
-        }
-        for one in _broken(answer)
-    ]
-    others = [f"{one['name']} ({_status(one)})" for one in objects if one["rule"] is None]
-    note = f"Also: {', '.join(others)}" if others else ""
-    targets = evidence.targets_of(answer.call, [answer.question])
-    return _card(evidence, answer.call, views, lines, targets, note)
+    for answer in wrong:
+        details = answer.details or {}
+        objects, sizes = details["objects"], (details["size"], details.get("shown_size"))
+        pictures = evidence.pictures.get(answer.call, (None, None))
+        captions = [f"“{details[name]}”" for name in ("source", "caption")]
+        views = [
+            _boxed(gallery.album.view(png, caption), objects, where, size)
+            for png, caption, where, size in zip(
+                pictures, captions, ("boxes", "shown"), sizes, strict=True
+            )
+        ]
+        lines = [
+            {
+                "key": one["type"] or OTHER,
+                "truth": None,
+                "name": one["name"],
+                "is": _status(one),
+                "said": ERROR_TYPES.get(one["type"], "another error"),
+                "at": None,
+                "rule": rule_text(one),
+            }
+            for one in _broken(answer)
+        ]
+        others = [f"{one['name']} ({_status(one)})" for one in objects if one["rule"] is None]
+        note = f"Also: {', '.join(others)}" if others else ""
+        targets = evidence.targets_of(answer.call, [answer.question])
+        gallery.add(answer.call, lines, targets, note, views)
+    met = {line["key"] for card in gallery.cards for line in card["lines"]}
+    kinds: Options = [*ERROR_TYPES.items(), (OTHER, "of another kind")]
+    return gallery.section(
+        "Every follow-up whose caption breaks a rule",
+        Filter("concept", "Error type", [(kind, words) for kind, words in kinds if kind in met]),
+        Filter("truth", "Side", []),
+        wide=True,
+    )
 
 
 def _status(one: Mapping[str, Any]) -> str:
@@ -348,8 +251,9 @@ def _boxed(
     where: str,
     size: Sequence[int] | None,
 ) -> JsonObject:
-    """The view with ``boxes``: left, top, width and height in percent of the picture, what is in
-    it, and whether that breaks a rule. ``size``: height and width that objects are placed in."""
+    """Return the view with ``boxes``: left, top, width and height in percent of the picture, what
+    is in it, and whether that breaks a rule. ``size``: height and width that objects are placed
+    in."""
     if not size:
         return {**view, "boxes": [], "ratio": 1.0}
     height, width = size
@@ -368,43 +272,11 @@ def _boxed(
     return {**view, "boxes": boxes, "ratio": width / height}
 
 
-# -- where two models disagree -------------------------------------------------------------------
-
-
-def _lost_differently(call: CallRow) -> list[AnswerRow]:
-    rows = [a for a in call.answers if a.loss not in (None, ALIKE) and not a.excluded]
-    return sorted(rows, key=lambda row: -_apart(row))
-
-
-def _apart(row: AnswerRow) -> float:
-    """How differently the models lost, 0 to 1/2."""
-    return abs((row.loss or 0) - ALIKE)
-
-
-def _both_said(evidence: Evidence, row: AnswerRow) -> JsonObject:
-    details = row.details or {}
-    both = "; ".join(f"{name.upper()} {_said(evidence, details.get(name, {}))}" for name in "ab")
-    return {**_about(evidence, row), "truth": int((row.loss or 0) > ALIKE), "said": both}
-
-
-def _said(evidence: Evidence, told: Mapping[str, Any]) -> str:
-    """What a model said, and how far that was wrong."""
-    said, loss = told.get("said"), float(told.get("loss", 0))
-    lost = {0.0: "right", 1.0: "wrong"}.get(loss, f"lost {loss:.2f}")
-    if isinstance(said, dict):
-        words = f"no answer ({said['unanswered']})" if "unanswered" in said else "an answer"
-    elif isinstance(said, int | float):
-        words = _number(evidence, said)
-    else:
-        words = f"“{str(said)[:SAID]}”"
-    return f"{words}, {lost}"
-
-
-# -- slices --------------------------------------------------------------------------------------
+# -- slices ----------------------------------------------------------------------------------------
 
 
 def slices_section(evidence: Evidence) -> Section | None:
-    """A card per slice: groups that the audit found to fail often, each with its interval and
+    """Show a card per slice: groups that the audit found to fail often, each with its interval and
     pictures; None where none was looked for."""
     certificate = evidence.certificate
     if certificate is None or not (certificate.set_aside or certificate.slices):
@@ -426,6 +298,7 @@ def slices_section(evidence: Evidence) -> Section | None:
         for found, standing, rate in zip(certificate.slices, own, rates, strict=True)
     ]
     return Section.of(
+        evidence,
         "Slices",
         "slices",
         "slices.html",
@@ -433,21 +306,16 @@ def slices_section(evidence: Evidence) -> Section | None:
         share=certificate.set_aside,
         confidence=certificate.confidence,
         together=certificate.guarantee == "all",
-        sample=evidence.sample_word,
-        span=span,
     )
 
 
-def _examples(failures: list[Failure], album: Album) -> list[tuple[Picture, str]]:
-    """Failing follow-ups, the surest mistakes first, each image once."""
-    found: dict[str, tuple[Picture, str]] = {}
+def _examples(failures: Sequence[Failure], album: Album) -> list[tuple[Picture, str]]:
+    """Return failing follow-ups, the surest mistakes first, each image once."""
+    examples: dict[str, tuple[Picture, str]] = {}
     for failure in failures:
-        if len(found) == EXAMPLES:
-            break
-        if failure.pictures is None or failure.sample in found:
-            continue
-        number = album.add(failure.pictures[1])
-        if number is not None:
-            said = f"{failure.sample}, {failure.change}"
-            found[failure.sample] = (album.pictures[number], said)
-    return list(found.values())
+        if failure.pictures and failure.sample not in examples and len(examples) < EXAMPLES:
+            number = album.add(failure.pictures[1])
+            if number is not None:
+                words = f"{failure.sample}, {failure.change}"
+                examples[failure.sample] = (album.pictures[number], words)
+    return list(examples.values())

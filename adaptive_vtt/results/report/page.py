@@ -1,8 +1,9 @@
 """The page: parts in order, each of some sections, in one frame with everything it needs inside."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from enum import Flag, auto
 from pathlib import Path
+from typing import NamedTuple
 
 from ...journal import Journal
 from ...utils.files import write_text
@@ -24,161 +25,152 @@ from . import (
     perturbations,
     replies,
 )
-from .beside_journal import baselines, said_of_realism
 from .evidence import Evidence
 from .plotly_library import NOTHING, library, policy, write_beside
 from .section import Section, fragment, ours
 
-Maker = Callable[[Evidence], Section | None]
-
-
-@dataclass(frozen=True)
-class Part:
-    """A part of the page; ``id`` is its anchor, ``short`` its title in the navigation.
-
-    ``folded``: each section opens when asked to."""
-
-    id: str
-    short: str
-    title: str
-    makers: tuple[Maker, ...]
-    folded: bool = False
-
-
-def _appendix(*makers: Maker) -> Part:
-    """What the rest stands on, after these."""
-    whole = (*makers, appendix.grounds_section, appendix.settings_section)
-    return Part("appendix", "Appendix", "Appendix", whole, folded=True)
-
-
-REPLIES = Part("said", "Replies", "Replies", (replies.section,))
-LEARNT = (answer_gps.answers_section, answer_gps.uncertainty_section)
-FORETOLD = (believed.section, believed.images, believed.trust)
-PARTS = (
-    Part("verdict", "Verdict", "Verdict", (headline.section,)),
-    Part(
-        "failures",
-        "Failures",
-        "Where it fails",
-        (gallery.section, gallery.captions_section, gallery.slices_section),
-    ),
-    Part(
-        "certified",
-        "Certified",
-        "Certified",
-        (
-            certified.section,
-            certified.derived_section,
-            perturbations.section,
-            people.realism_section,
-        ),
-    ),
-    REPLIES,
-    Part("believes", "Beliefs", "What it believes", (*FORETOLD, *LEARNT)),
-    Part("conditions", "Conditions", "Conditions", (conditions.section,)),
-    Part(
-        "cost",
-        "Cost",
-        "Cost and trouble",
-        (cost.spending_section, cost.slowest_section, cost.widths_section, cost.forecast_section),
-    ),
-    _appendix(conditions.counts_section, certified.disagreements_section, appendix.asked_section),
-)
-"""What the page shows, top to bottom. A new section is a function and its place here; one that
-returns None is left out, and so is a part without any."""
-COUNTED = (
-    PARTS[0],
-    Part(
-        "rates",
-        "Rates",
-        "Exact rates",
-        (census.map_section, census.section, certified.derived_section),
-    ),
-    PARTS[1],
-    REPLIES,
-    Part("conditions", "Conditions", "Conditions", (conditions.section,)),
-    Part("cost", "Cost", "Cost and trouble", (cost.spending_section,)),
-    _appendix(conditions.counts_section, appendix.asked_section),
-)
-"""Where every question is asked, nothing is believed and no interval shrinks."""
-EXPLORED = (
-    PARTS[0],
-    Part("answers", "Answers", "What it learnt of each concept", LEARNT),
-    *(replace(p, makers=FORETOLD) if p.id == "believes" else p for p in PARTS[1:]),
-)
-"""Where nothing is certified, the answer GPs are the result."""
-OF_ITEMS = (
-    PARTS[0],
-    Part("failures", "Failures", "Where it fails", (appendix.items_section, gallery.section)),
-    Part("certified", "Certified", "Certified", (certified.section, gallery.slices_section)),
-    Part(
-        "cost", "Cost", "Cost", (cost.spending_section, cost.slowest_section, cost.widths_section)
-    ),
-    _appendix(),
-)
-"""Of a plain pool, whose losses are told."""
-COUNTED_ITEMS = (
-    PARTS[0],
-    Part("rates", "Rates", "Exact rates", (census.map_section, census.section)),
-    OF_ITEMS[1],
-    OF_ITEMS[-1],
-)
-"""Of one whose losses are all told."""
-COMPARED = (
-    Part("verdict", "Verdict", "Verdict", (differences.headline,)),
-    Part("differences", "Differences", "Differences", (differences.section,)),
-)
-ABOUT_BOTH = (
-    *COMPARED,
-    Part("failures", "Disagreements", "Where they disagree", (gallery.two_answers_section,)),
-    Part("believes", "Beliefs", "What it believes", (believed.section,)),
-    Part("cost", "Cost", "Cost and trouble", (cost.spending_section,)),
-    _appendix(),
-)
-"""Of two models that were both asked: rates are those of pairs, which no section may show."""
-ABOUT_NEW = (
-    *COMPARED,
-    Part("failures", "Failures", "Where the new model fails", (gallery.section,)),
-    Part("believes", "Beliefs", "What it believes of the new model", FORETOLD),
-    Part("conditions", "Conditions", "Conditions", (conditions.section,)),
-    Part("cost", "Cost", "Cost and trouble", (cost.spending_section,)),
-    _appendix(conditions.counts_section, appendix.asked_section),
-)
-"""Of a model that alone was asked, as the answers of the other were known."""
 SCRIPTS = ("page.js", "gallery.js", "plots.js", "beliefs.js", "believed.js", "conditions.js")
+
+
+class Kind(Flag):
+    """Kinds of audits, by what their pages show.
+
+    EXPLORED certifies nothing: the answer GPs are the result. In a CENSUS every question is asked:
+    nothing is believed, and no interval shrinks. In a POOL losses are told of numbered items. PAIRS
+    are two models that were both asked: rates are those of pairs, which few sections may show. Of
+    two models NEW alone was asked, as the answers of the other were known.
+    """
+
+    CERTIFIED = auto()
+    EXPLORED = auto()
+    CENSUS = auto()
+    POOL = auto()
+    POOL_CENSUS = auto()
+    PAIRS = auto()
+    NEW = auto()
+
+    @classmethod
+    def of(cls, evidence: Evidence) -> "Kind":
+        certificate = evidence.certificate
+        counted = certificate is not None and certificate.counted
+        if certificate is not None and certificate.versus is not None:
+            return cls.PAIRS if certificate.paired else cls.NEW
+        if evidence.settings.oracle.tells_losses:
+            return cls.POOL_CENSUS if counted else cls.POOL
+        return cls.EXPLORED if certificate is None else cls.CENSUS if counted else cls.CERTIFIED
+
+
+CERTIFIED, EXPLORED, CENSUS, POOL, POOL_CENSUS, PAIRS, NEW = Kind
+ALL, POOLS, VERSUS, COUNTED = ~Kind(0), POOL | POOL_CENSUS, PAIRS | NEW, CENSUS | POOL_CENSUS
+SAMPLED, IMAGES = CERTIFIED | POOL, CERTIFIED | EXPLORED | CENSUS
+ONE_MODEL, BELIEVED = IMAGES | NEW, CERTIFIED | EXPLORED | NEW
+PAGE: dict[str, dict[Callable[[Evidence], Section | None], Kind]] = {
+    "Summary": {headline.section: ~VERSUS, differences.headline: VERSUS},
+    "Differences": {differences.section: VERSUS},
+    "Answers": dict.fromkeys(answer_gps.SECTIONS, EXPLORED),
+    "Exact rates": {
+        census.map_section: COUNTED,
+        census.section: COUNTED,
+        certified.derived_section: CENSUS,
+    },
+    "Failures": {
+        appendix.items_section: POOLS,
+        gallery.section: ~PAIRS,
+        gallery.two_answers_section: PAIRS,
+        gallery.captions_section: IMAGES,
+        gallery.slices_section: IMAGES,
+    },
+    "Certified rates": {
+        certified.section: SAMPLED,
+        gallery.slices_section: POOL,
+        certified.derived_section: CERTIFIED,
+        perturbations.section: CERTIFIED,
+        people.realism_section: CERTIFIED | EXPLORED,
+    },
+    "Replies": {replies.section: IMAGES},
+    "Predictions": {
+        believed.pairs_section: PAIRS,
+        **dict.fromkeys(believed.SECTIONS, BELIEVED),
+        **dict.fromkeys(answer_gps.SECTIONS, CERTIFIED),
+    },
+    "By image change": {conditions.section: ONE_MODEL},
+    "Cost": {
+        cost.spending_section: ~POOL_CENSUS,
+        cost.slowest_section: SAMPLED,
+        cost.widths_section: SAMPLED,
+        cost.forecast_section: CERTIFIED,
+    },
+    "Details": {
+        conditions.counts_section: ONE_MODEL,
+        certified.disagreements_section: CERTIFIED,
+        appendix.asked_section: ONE_MODEL,
+        appendix.grounds_section: ALL,
+        appendix.settings_section: ALL,
+    },
+}
+"""What the page shows, top to bottom: by the title of a part the functions that make its sections,
+and of which kinds of audits each is. A section that is None is left out, and so is a part without
+any."""
+IDS = {
+    "Summary": "verdict",
+    "Exact rates": "rates",
+    "Certified rates": "certified",
+    "Replies": "said",
+    "Predictions": "believes",
+    "By image change": "conditions",
+    "Details": "appendix",
+}
+"""Anchors of parts; of others the title in small letters."""
+OPEN = {"Predictions": 1, "Details": 0}
+"""How many sections of a part stand open, where the others open when asked to."""
+
+
+class Part(NamedTuple):
+    """A part of the page; ``id`` is its anchor."""
+
+    title: str
+    id: str
+    sections: list[Section]
 
 
 @one_thread()
 def render(source: Journal | Run, beside: Path | None = None, *, plotly: str = "inline") -> str:
-    """The whole page, from the journal, and from what lies ``beside`` it in this folder: what
-    random draws took, and what people said.
+    """Return the whole page, from the journal, and from what lies ``beside`` it in this folder:
+    what random draws took, and what people said.
 
-    ``plotly``: plotly.js is "inline", inside it; in its "folder", beside it; or loaded from
-    Plotly's own address, "cdn". Raises JournalError for a journal that holds no audit.
+    Args:
+        source: The journal of an audit, or its run.
+        beside: The folder, None for none.
+        plotly: Where plotly.js stands: "inline", inside the page; in its "folder", beside it; or
+            at Plotly's own address, "cdn".
+
+    Raises:
+        JournalError: The journal holds no audit.
     """
     brought = library(plotly)
-    evidence = Evidence.of(source)
-    if beside is not None:
-        evidence.baselines = baselines(beside)
-        evidence.realism = said_of_realism(beside, evidence.facts)
-    made = (
-        (part, [s for make in part.makers if (s := make(evidence))]) for part in parts_of(evidence)
-    )
-    parts = [(part, sections) for part, sections in made if sections]
-    drawn = any('class="plot"' in s.html for _, sections in parts for s in sections)
+    evidence = Evidence(source, beside)
+    kind = Kind.of(evidence)
+    parts = []
+    for title, makers in PAGE.items():
+        made = [make(evidence) for make, kinds in makers.items() if kind in kinds]
+        if sections := [section for section in made if section is not None]:
+            parts.append(Part(title, IDS.get(title, title.lower()), sections))
+    drawn = any('class="plot"' in section.html for part in parts for section in part.sections)
     scripts = [ours(name) for name in SCRIPTS]
     what, model = "Audit", evidence.settings.model
-    if evidence.certificate is not None and evidence.certificate.versus is not None:
+    if kind in VERSUS:
         what, model = "Comparison", " / ".join(names_of(evidence.facts))
+    dataset = evidence.space.dataset
     return str(
         fragment(
             "page.html",
-            title=f"{what} of {model} on {evidence.facts.space.dataset}",
+            title=f"{what} of {model} on {dataset}",
             model=model,
             settings=evidence.settings,
             folder=evidence.folder,
-            dataset=evidence.facts.space.dataset,
+            dataset=dataset,
             parts=parts,
+            open=OPEN,
             style=ours("page.css"),
             scripts=scripts,
             policy=policy(scripts, brought if drawn else None),
@@ -188,22 +180,14 @@ def render(source: Journal | Run, beside: Path | None = None, *, plotly: str = "
     )
 
 
-def parts_of(evidence: Evidence) -> tuple[Part, ...]:
-    """What the page of this journal is made of."""
-    certificate = evidence.certificate
-    counted = certificate is not None and certificate.counted
-    if certificate is not None and certificate.versus is not None:
-        return ABOUT_BOTH if certificate.paired else ABOUT_NEW
-    if evidence.settings.oracle.tells_losses:
-        return COUNTED_ITEMS if counted else OF_ITEMS
-    if certificate is None:
-        return EXPLORED
-    return COUNTED if counted else PARTS
-
-
 def write_report(source: Journal | Run, path: Path, *, plotly: str = "inline") -> None:
-    """Writes the page to ``path``, whole or not at all, with what lies beside it, and for
-    ``plotly="folder"`` plotly.min.js beside it; raises InputError where it cannot."""
+    """Write the page to ``path``, whole or not at all, with what lies beside it; see ``render``.
+
+    For ``plotly="folder"`` plotly.min.js is written beside it.
+
+    Raises:
+        InputError: The page cannot be written.
+    """
     path = Path(path)
     write_text(path, render(source, beside=path.parent, plotly=plotly))
     write_beside(path, plotly)

@@ -27,11 +27,12 @@ class RealismRow(NamedTuple):
 
 
 def realism_section(evidence: Evidence) -> Section | None:
-    """None where nobody judged pictures of this audit."""
+    """Show what people said; None where nobody judged pictures of this audit."""
     realism = evidence.realism
     if realism is None or not realism.cells:
         return None
     return Section.of(
+        evidence,
         "Realism",
         "realism",
         "realism.html",
@@ -42,29 +43,26 @@ def realism_section(evidence: Evidence) -> Section | None:
 
 
 def realism_rows(realism: Realism) -> list[RealismRow]:
-    """A row per relation, the least realistic first, those nobody judged so last, and one of all at
-    the end."""
+    """Return a row per relation, the least realistic first, those nobody judged so last, and one of
+    all at the end."""
     relations: dict[str, list[Cell]] = {}
     for cell in realism.cells:
         relations.setdefault(cell.relation, []).append(cell)
 
-    def rank(item: tuple[str, list[Cell]]) -> float:
-        yes, count = _sums([cell.realistic for cell in item[1]])
+    def rank(cells: Sequence[Cell]) -> float:
+        yes, count = _sums([cell.realistic for cell in cells])
         return yes / count if count else math.inf
 
-    found = sorted(relations.items(), key=rank)
-    every = [("all", realism.cells)] if len(relations) > 1 else []
-    return [_realism_row(name, cells) for name, cells in [*found, *every]]
+    rows = [*sorted(relations.items(), key=lambda item: rank(item[1]))]
+    rows += [("all", realism.cells)] if len(relations) > 1 else []
+    return [_realism_row(name, cells) for name, cells in rows]
 
 
 def _realism_row(name: str, cells: Sequence[Cell]) -> RealismRow:
     realistic, same = _sums([c.realistic for c in cells]), _sums([c.same for c in cells])
-    severities = sorted((c.severity, c.realistic) for c in cells)
+    severities = sorted((c.severity, c.realistic) for c in cells if name != "all")
     shown = ", ".join(f"{s}: {yes} of {n}" for s, (yes, n) in severities)
-    pairs = max(realistic[1], same[1])
-    return RealismRow(
-        name, *_rate(*realistic), *_rate(*same), pairs, shown if name != "all" else ""
-    )
+    return RealismRow(name, *_rate(*realistic), *_rate(*same), max(realistic[1], same[1]), shown)
 
 
 def _sums(shares: Sequence[Share]) -> tuple[int, int]:
@@ -73,5 +71,5 @@ def _sums(shares: Sequence[Share]) -> tuple[int, int]:
 
 
 def _rate(yes: int, count: int) -> tuple[str, str]:
-    """The share with Wilson's interval, of pairs that were drawn evenly from each cell."""
+    """Return the share with Wilson's interval, of pairs that were drawn evenly from each cell."""
     return (percent(yes / count), span(*wilson(yes, count))) if count else ("–", "–")

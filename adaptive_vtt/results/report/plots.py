@@ -10,7 +10,6 @@ from html import unescape
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from markupsafe import Markup
 
 from ...types import Floats, JsonObject
@@ -29,8 +28,6 @@ COLOURS = {
 """Those of page.css in light, told apart by colour-blind readers, too."""
 ROWS, COLUMNS = 10, 6
 """Of the table that stands for a figure, at most."""
-MAX_ROWS = 400
-"""Rows of a table that a page shows, at most; the files that are written beside it have all."""
 NEAR_TOP = 0.9
 """A level above this share of the axis has its words below its line."""
 
@@ -187,18 +184,3 @@ def figure_page(title: str, lead: str, parts: Sequence[tuple[str, Markup]]) -> s
             loads=brought.said,
         )
     )
-
-
-def table(label: str, found: pd.DataFrame) -> Markup:
-    """A table whose first column names its rows; unknown values are dashes."""
-    rows = [[_cell(value) for value in row] for row in found.itertuples(index=False)]
-    return fragment("table.html", label=label, heads=[str(c) for c in found], rows=rows)
-
-
-def _cell(value: Any) -> tuple[float | None, str]:
-    """What it is sorted by, None for words, and what is shown."""
-    if pd.isna(value):
-        return float("nan"), "–"
-    if isinstance(value, int | float):
-        return float(value), f"{value:g}" if isinstance(value, float) else f"{value:,}"
-    return None, str(value)

@@ -9,15 +9,9 @@ FIRST = 5
 
 
 def section(evidence: Evidence) -> Section | None:
-    """None where the journal keeps no replies."""
+    """Show replies as they came and as they were read; None where the journal keeps none."""
     first = readings(evidence.calls, FIRST)
     if not first:
         return None
-    return Section.of(
-        "What the model said, and how it was read",
-        "replies",
-        "replies.html",
-        first=first,
-        kinds=kinds(evidence.calls).most_common(),
-        folder=evidence.folder,
-    )
+    title, counts = "What the model said, and how it was read", kinds(evidence.calls).most_common()
+    return Section.of(evidence, title, "replies", "replies.html", first=first, kinds=counts)

@@ -3,8 +3,7 @@ stands at which address.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from mimetypes import guess_type
 from pathlib import Path
@@ -16,6 +15,7 @@ from jinja2 import Environment
 from ...errors import InputError
 from ...types import JsonObject
 from ...utils.figures import beside, money, on_page, outward, percent
+from ...utils.http_server import Response
 from ...utils.web import templates_of
 from ..report.plotly_library import installed
 from ..report.plots import frame
@@ -66,11 +66,6 @@ def _worst(rates: Latest[Rates]) -> float:
 def address(name: str) -> str:
     """Where the page of the run of this name stands."""
     return f"/run/{quote(name, safe='')}/"
-
-
-def trouble(sentence: str) -> str:
-    """A page that says what is wrong."""
-    return _fill("trouble.html", sentence=sentence)
 
 
 def state_of(run: Listed, report: Latest[Report], rates: Latest[Rates]) -> JsonObject:
@@ -126,10 +121,6 @@ def at_least(share: float) -> str:
     return percent(outward(share, share)[0])
 
 
-def _fill(template: str, **values: Any) -> str:
-    return _environment().get_template(template).render(values)
-
-
 @cache
 def _environment() -> Environment:
     environment = templates_of(HERE)
@@ -156,15 +147,12 @@ FRAMED = "frame-ancestors 'self'"
 """Who may frame a report; what it may load it says itself."""
 
 
-@dataclass(frozen=True)
-class Reply:
-    """What is sent back."""
-
-    body: bytes
-    kind: str = "text/html; charset=utf-8"
-    status: int = 200
-    policy: str = OURS
-    location: str | None = None
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
 
 
 class Site:
@@ -173,52 +161,54 @@ class Site:
     def __init__(self, watch: Watch) -> None:
         self.watch = watch
 
-    def answer(self, address: str) -> Reply:
-        """What a GET of ``address``, path and query, gets."""
+    def answer(self, address: str) -> Response:
+        """Return what a GET of ``address``, path and query, gets."""
         try:
             parts = urlsplit(address)
             query = parse_qs(parts.query, max_num_fields=MAX_FIELDS)
         except ValueError:  # http://[bad/
-            return _trouble("Expected an address, got one that cannot be read.", 400)
+            return trouble("Expected an address, got one that cannot be read.", 400)
         try:
             return self._at(parts.path, query)
         except InputError as error:  # the folder went while it was being watched
-            return _trouble(str(error), 404)
+            return trouble(str(error), 404)
 
-    def _at(self, path: str, query: Mapping[str, list[str]]) -> Reply:
+    def _at(self, path: str, query: Mapping[str, list[str]]) -> Response:
         match [unquote(step) for step in path.split("/")[1:]]:
             case [""]:
                 return self._front(query)
             case ["compare"]:
-                return self._compare(query)
-            case ["files", name]:
-                return _own_file(name)
+                return self._compare(query.get("run", []))
+            case ["files", name] if name in FILES:
+                return _file(FILES[name])
             case ["run", name, *rest]:
-                return self._run(name, rest)
-        return _missing(path)
+                run = self.watch.run(name)
+                if run is None:
+                    return trouble(f"There is no run {name!r} here.", 404)
+                return self._run(run, rest)
+        return trouble(f"Nothing is served at {path!r}.", 404)
 
-    def _front(self, query: Mapping[str, list[str]]) -> Reply:
+    def _front(self, query: Mapping[str, list[str]]) -> Response:
         runs = self.watch.runs()
         if [run.folder for run in runs] == [self.watch.root]:
-            return Reply(b"", status=302, location=address(runs[0].name))
+            return _moved(address(runs[0].name))
         rows = [(run, self.watch.rates(run)) for run in runs]
         by = query.get("by", [""])[0]
         by = by if by in ORDERS else "written"
         ordered = [(run, known(run, r), r.failure) for run, r in sorted(rows, key=ORDERS[by])]
-        return _page(_fill("runs.html", root=self.watch.root, rows=ordered, by=by))
+        return _page("runs.html", root=self.watch.root, rows=ordered, by=by)
 
-    def _compare(self, query: Mapping[str, list[str]]) -> Reply:
-        names = query.get("run", [])
+    def _compare(self, names: Sequence[str]) -> Response:
         chosen = [run for name in names if (run := self.watch.run(name)) is not None]
         if len(chosen) != 2 or len(names) != 2:
-            return _trouble("Choose two runs of the list to compare them.", 404)
+            return trouble("Choose two runs of the list to compare them.", 404)
         a, b = chosen
         one, other = self.watch.rates(a), self.watch.rates(b)
         first, second = known(a, one), known(b, other)
         for run, rates in ((a, first), (b, second)):
             if rates is not None and rates.compared:
-                told = f"{run.name} compares two models already: {rates.compared}. "
-                return _trouble(told + "Choose two audits of one model each.", 409)
+                already = f"{run.name} compares two models already: {rates.compared}. "
+                return trouble(already + "Choose two audits of one model each.", 409)
         found = compare(first, second) if first and second else None
         everyone = [self.watch.rates(run).value for run in self.watch.runs()]
         certifying = [rates for rates in everyone if rates is not None and rates.rows]
@@ -226,8 +216,9 @@ class Site:
         if found is not None and found.pairs:
             drawn = data("pairs-chart-data", {"": figure(found, (a.name, b.name))})
             chart = frame("pairs-chart", "Intervals of both runs", [], []) + drawn
-        page = _fill(
+        return _page(
             "compare.html",
+            policy=DRAWING,
             a=a,
             b=b,
             found=found,  # None while an interval is being computed, or where that failed
@@ -235,44 +226,45 @@ class Site:
             chosen={"count": len(certifying), "sure": together(certifying)},
             chart=chart,
         )
-        return _page(page, policy=DRAWING)
 
-    def _run(self, name: str, rest: list[str]) -> Reply:
-        run = self.watch.run(name)
-        if run is None:
-            return _trouble(f"There is no run {name!r} here.", 404)
+    def _run(self, run: Listed, rest: Sequence[str]) -> Response:
         match rest:
             case []:  # what the page asks for stands below its address, which ends in a slash
-                return Reply(b"", status=302, location=address(run.name))
+                return _moved(address(run.name))
             case [""]:
-                return _page(_fill("run.html", run=run, alone=self.watch.alone))
+                return _page("run.html", run=run, alone=self.watch.alone)
             case ["state"]:
                 state = state_of(run, self.watch.report(run), self.watch.rates(run))
-                return Reply(json.dumps(state).encode(), "application/json")
+                return _response(json.dumps(state).encode(), "application/json")
             case ["report", number, *names]:
                 path = self.watch.file(run, number, "/".join(names) or PAGE)
                 if path is not None:
-                    return Reply(path.read_bytes(), _kind(path), policy=FRAMED)
-        return _missing(name)
+                    return _file(path, FRAMED)
+        return trouble(f"Nothing is served at {run.name!r}.", 404)
 
 
-def _page(text: str, status: int = 200, policy: str = OURS) -> Reply:
-    return Reply(text.encode(), status=status, policy=policy)
+def trouble(sentence: str, status: int) -> Response:
+    """Return a page that says what is wrong."""
+    return _page("trouble.html", status=status, sentence=sentence)
 
 
-def _trouble(sentence: str, status: int) -> Reply:
-    return _page(trouble(sentence), status)
+def _page(template: str, *, status: int = 200, policy: str = OURS, **values: Any) -> Response:
+    html = _environment().get_template(template).render(values)
+    return _response(html.encode(), "text/html; charset=utf-8", policy, status)
 
 
-def _missing(what: str) -> Reply:
-    return _trouble(f"Nothing is served at {what!r}.", 404)
+def _file(path: Path, policy: str = OURS) -> Response:
+    kind = guess_type(path.name)[0] or "application/octet-stream"
+    charset = "; charset=utf-8" if kind.startswith("text/") else ""
+    return _response(path.read_bytes(), kind + charset, policy)
 
 
-def _own_file(name: str) -> Reply:
-    path = FILES.get(name)
-    return _missing(name) if path is None else Reply(path.read_bytes(), _kind(path))
+def _moved(location: str) -> Response:
+    return _response(b"", "text/html; charset=utf-8", status=302, Location=location)
 
 
-def _kind(path: Path) -> str:
-    found = guess_type(path.name)[0] or "application/octet-stream"
-    return f"{found}; charset=utf-8" if found.startswith("text/") else found
+def _response(
+    body: bytes, kind: str, policy: str = OURS, status: int = 200, **headers: str
+) -> Response:
+    own = {"Content-Type": kind, "Content-Security-Policy": policy, **headers}
+    return Response(status, body, {**own, **HEADERS})

@@ -6,23 +6,17 @@ from typing import Protocol
 
 from ...errors import one_line
 from ...utils.http_server import Call, HttpServer, Rejected, Response
-from .pages import Reply, Site, trouble
+from .pages import Site, trouble
 from .watching import Watch
 
 PATIENCE = 15.0
 """Seconds from a connection, or its last answer, until the head of a request must be there."""
-HEADERS = {
-    "X-Content-Type-Options": "nosniff",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-store",
-}
 
 
 class Answering(Protocol):
-    """What says the reply to a GET of an address, path and query."""
+    """What replies to a GET of an address, path and query."""
 
-    def answer(self, address: str) -> Reply: ...
+    def answer(self, address: str) -> Response: ...
 
 
 class Serving(HttpServer):
@@ -38,12 +32,12 @@ class Serving(HttpServer):
         return f"{super().url}/"
 
     def error(self, rejected: Rejected) -> Response:
-        """A page that says so."""
+        """Return a page that says so."""
         sentence = f"{rejected.message[0].upper()}{rejected.message[1:]}."
-        return _response(Reply(trouble(sentence).encode(), status=rejected.status))
+        return trouble(sentence, rejected.status)
 
     async def serve(self, call: Call) -> bool:
-        """Answers in a thread, as reading runs takes its time."""
+        """Answer in a thread, as reading runs takes its time."""
         if call.request.method == "GET":
             answer = await asyncio.to_thread(self._answer, call.request.address)
         else:
@@ -53,17 +47,10 @@ class Serving(HttpServer):
 
     def _answer(self, address: str) -> Response:
         try:
-            return _response(self.site.answer(address))
+            return self.site.answer(address)
         except Exception as error:  # a mistake of ours must not look like a lost connection
-            told = f"a mistake of this server: {type(error).__name__}: {one_line(error)}"
-            return self.error(Rejected(500, told))
-
-
-def _response(reply: Reply) -> Response:
-    own = {"Content-Type": reply.kind, "Content-Security-Policy": reply.policy}
-    if reply.location is not None:
-        own["Location"] = reply.location
-    return Response(reply.status, reply.body, {**own, **HEADERS})
+            mistake = f"a mistake of this server: {type(error).__name__}: {one_line(error)}"
+            return self.error(Rejected(500, mistake))
 
 
 class View(Serving):
