@@ -173,7 +173,7 @@ def test_a_bar_a_cell_and_a_target_lead_to_their_failures(reports: Path, tmp_pat
           (!want.severity || item.severity === Number(want.severity)));
         const cards = document.getElementById("failures-list").children.length;
         const kept = location.hash === link.hash;
-        found.push([link.className, cards === Math.min(fit.length, 12), kept]);
+        found.push([link.className, cards === Math.min(fit.length, 9), kept]);
       }
       return found;
     """

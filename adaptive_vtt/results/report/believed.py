@@ -150,7 +150,7 @@ def trust(evidence: Evidence) -> Section | None:
         return None
     figure = figures.reliability(table)
     drawn = chart("trust-chart", {"": figure.bare}, "Expected and actual losses")
-    title = "Is it to be trusted?"
+    title = "Calibration of predictions"
     return Section.of(
         evidence, title, "trust", "believed_trust.html", gain=figure.note, chart=drawn
     )

@@ -6,7 +6,7 @@
   const items = avtt.read("failures-data");
   const list = document.getElementById("failures-list");
   if (!items || !list) return;
-  const STEP = window.innerWidth < 640 ? 6 : 12;  // cards on a phone are as wide as it is
+  const STEP = window.innerWidth < 640 ? 6 : 9;  // cards on a phone are as wide as it is
   const pictures = avtt.read("pictures");
   const byId = (name) => document.getElementById(name);
   const selects = [...document.querySelectorAll("[data-filter]")];

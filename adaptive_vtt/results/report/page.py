@@ -121,7 +121,7 @@ IDS = {
     "Details": "appendix",
 }
 """Anchors of parts; of others the title in small letters."""
-OPEN = {"Predictions": 1, "Details": 0}
+OPEN = {"Certified rates": 1, "Predictions": 1, "Cost": 1, "Details": 0}
 """How many sections of a part stand open, where the others open when asked to."""
 
 
