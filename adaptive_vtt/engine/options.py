@@ -70,7 +70,7 @@ class Certify:
     - ``weights``: Default None: by what is known of the targets' sizes (``rules.by_size``) where
       the strategy is ``certify``; even under others, which do not turn to the rarest targets by
       themselves.
-    - ``surrogate``: ``surrogates.named(name, options)``, too; ``docs/how-to/own-parts.md`` shows one.
+    - ``surrogate``: ``surrogates.named(name, options)``, too (``docs/how-to/own-parts.md``).
     - ``proxies``: name -> answers of a cheaper model, as ``engine.proxies.Proxies`` takes them.
       They move effort, never what is certified.
     - ``self_taught``: ``models.SelfTaught``. "auto": where labels decide what is right (oracles
