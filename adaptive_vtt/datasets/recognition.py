@@ -8,9 +8,11 @@ them, so that Python and ``avtt init`` understand the same folders.
 import json
 import re
 import warnings
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,6 @@ from .formats.folders import (
     from_masks,
     mask_layouts,
 )
-from .formats.foreign import foreign_labels
 from .formats.hugging_face import from_hugging_face
 from .formats.image_rows import parquet_file
 from .formats.medmnist import from_medmnist
@@ -61,6 +62,8 @@ MANY = 20
 """Images from which on a class of each one's own is no class."""
 ORDER = ("test", "val", "dev", "train")
 """Which split is audited, where only one is."""
+HEAD, FILES = 4096, 2000
+"""Bytes of a file that are looked at for the mark of another tool, and files."""
 
 READERS: Mapping[str, Callable[..., Dataset]] = {
     "table": read_table,
@@ -308,6 +311,21 @@ def _known_file(path: Path) -> Layout | None:
         return None  # whoever reads the table says why
     names = {name.strip().strip('"') for name in columns}
     return Layout("endobench", path, {}) if {*NEEDED} <= names else None
+
+
+def foreign_labels(root: Path) -> str:
+    """Return which label files of other tools lie in a folder, with their number; "" for none."""
+    counts, endings = Counter[str](), (".json", ".xml", ".dcm", ".dicom", "")
+    files = (path for path in root.rglob("*") if path.suffix.lower() in endings and path.is_file())
+    for path in islice(files, FILES):
+        with path.open("rb") as file:
+            head = file.read(HEAD)
+        if path.suffix.lower() in (".dcm", ".dicom"):
+            head = bytes(128) + b"DICM"
+        kinds = NAMES["foreign"].items()
+        counts.update([kind for start, kind in kinds if re.match(start.encode(), head, re.DOTALL)])
+    kinds_met = [f"{number:,} files hold {kind}" for kind, number in counts.items()]
+    return f"not read: {'; '.join(kinds_met)}" if kinds_met else ""
 
 
 def split_rank(path: Path, root: Path) -> int:

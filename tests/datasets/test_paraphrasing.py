@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from adaptive_vtt.datasets.vqa.paraphrasing import fault, kept_words, paraphrased
-from adaptive_vtt.datasets.vqa.wordings import WORDS
+from adaptive_vtt.datasets.vqa.taxonomy import WORDS
 
 GOOD = "Do you see any {subject} in this image?"
 PRICE = 0.25

@@ -6,8 +6,7 @@ import pytest
 
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.datasets.vqa.question_building import choose
-from adaptive_vtt.datasets.vqa.taxonomy import ROLES
-from adaptive_vtt.datasets.vqa.wordings import _ROLE_WORDS, role_of
+from adaptive_vtt.datasets.vqa.taxonomy import _ROLE_WORDS, ROLES, role_of
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from string import Formatter
 import numpy as np
 
 from adaptive_vtt.datasets.vqa.marked import distractors
-from adaptive_vtt.datasets.vqa.wordings import WORDS
+from adaptive_vtt.datasets.vqa.taxonomy import WORDS
 
 
 def test_there_are_five_to_eight_ways_to_ask_each() -> None:

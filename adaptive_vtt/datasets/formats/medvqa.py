@@ -57,11 +57,11 @@ def from_medvqa(
     reading = Reading(broken, str(root))
     bad = reading.unreadable(files.values())
     kept = [name for name in entries if files[name] not in bad]
-    answers = [_answers(entries[name], chosen, several, name) for name in kept]
+    every = [_answers(entries[name], several, name) for name in kept]
+    answers = [{c: texts for c, texts in each.items() if c in chosen} for each in every]
     if not any(answers):
         raise InputError(f"{root}: expected answers to some of {', '.join(chosen)}, found none")
-    told = [_answers(entries[name], ["procedure"], "all", name) for name in kept]
-    procedures = [answer.get("procedure", ("unknown",))[0] for answer in told]
+    procedures = [", ".join(each.get("procedure", ("unknown",))) for each in every]
     truths = [[1 if c in known else UNKNOWN for c in chosen] for known in answers]
     return WordedDataset(
         [files[name] for name in kept],
@@ -113,25 +113,30 @@ def _file(images: Folder, name: str, root: Path) -> Path:
 
 
 def _answers(
-    labels: Sequence[Mapping[str, Any]], chosen: Sequence[str], several: str, image: str
+    labels: Sequence[Mapping[str, Any]], several: str, image: str
 ) -> dict[str, tuple[str, ...]]:
-    """Question -> accepted answers; those that are empty are left out."""
-    found: dict[str, tuple[str, ...]] = {}
+    """Return the accepted answers by question, without questions whose answer is empty."""
+    answers: dict[str, tuple[str, ...]] = {}
     for label in labels:
-        if str(label.get("AnswerType", "")).lower() == SEGMENTATION:
-            continue
-        name = recognised(str(label.get("Question", "")))
-        if name is None:
-            raise InputError(
-                f"sample {image!r}: expected one of MEDVQA-GI's questions, got "
-                f"{label.get('Question')!r}"
-            )
-        said = label.get("Answer", "")
-        texts = [str(text).strip() for text in (said if isinstance(said, list) else [said])]
-        texts = [text for text in texts if text]
-        if name in chosen and texts:
-            found[name] = tuple(texts) if several == "any" else (", ".join(texts),)
-    return found
+        if not _is_mask(label):
+            name = recognised(str(label.get("Question", "")))
+            if name is None:
+                raise InputError(
+                    f"sample {image!r}: expected one of MEDVQA-GI's questions, got "
+                    f"{label.get('Question')!r}"
+                )
+            if texts := [text for text in _texts(label) if text]:
+                answers[name] = tuple(texts) if several == "any" else (", ".join(texts),)
+    return answers
+
+
+def _is_mask(label: Mapping[str, Any]) -> bool:
+    return str(label.get("AnswerType", "")).lower() == SEGMENTATION
+
+
+def _texts(label: Mapping[str, Any]) -> list[str]:
+    answer = label.get("Answer", "")
+    return [str(text).strip() for text in (answer if isinstance(answer, list) else [answer])]
 
 
 def _masks(
@@ -140,28 +145,23 @@ def _masks(
     entries: Mapping[str, Sequence[Mapping[str, Any]]],
     chosen: Sequence[str],
 ) -> dict[str, list[Path | None]]:
-    """Question -> one mask or none per image, from the file that a segmentation label names.
-
-    A label that names no file means masks/{ImageID}.{png, jpg ...}.
-    """
-    found: dict[str, list[Path | None]] = {}
+    """Return one mask or none per image, by question, from the file that a segmentation label
+    names: masks/{ImageID}.{png, jpg ...} where it names none."""
+    masks: dict[str, list[Path | None]] = {}
     for subject, concept in _MASKED.items():
         if concept in chosen and folder.path.is_dir():
             files = [_mask(folder, name, entries[name], subject) for name in kept]
             if any(files):
-                found[concept] = files
-    return found
+                masks[concept] = files
+    return masks
 
 
 def _mask(
     folder: Folder, image: str, labels: Sequence[Mapping[str, Any]], subject: str
 ) -> Path | None:
     for label in labels:
-        kind, question = str(label.get("AnswerType", "")), str(label.get("Question", ""))
-        if kind.lower() != SEGMENTATION or subject not in question.lower():
-            continue
-        said = label.get("Answer", [])
-        named = [Path(str(text)).name for text in (said if isinstance(said, list) else [said])]
-        tried = [*named, *(f"{image}{ending}" for ending in ENDINGS)]
-        return folder.find(filter(None, tried), f"sample {image!r}, its mask")
+        if _is_mask(label) and subject in str(label.get("Question", "")).lower():
+            named = [Path(text).name for text in _texts(label)]
+            tried = [*named, *(f"{image}{ending}" for ending in ENDINGS)]
+            return folder.find(filter(None, tried), f"sample {image!r}, its mask")
     return None

@@ -7,8 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from .taxonomy import PLACES, SEVERAL, granularity
-from .wordings import WORDS
+from .taxonomy import PLACES, SEVERAL, WORDS, granularity
 
 PROMPT = """\
 Questions of one kind are asked about medical images, in any of these words:

@@ -50,7 +50,7 @@ class Chosen:
 
     @property
     def worded(self) -> list[str]:
-        """The kinds of wordings that these questions have; see ``wordings.WORDS``."""
+        """The kinds of wordings that these questions have; see ``taxonomy.WORDS``."""
         kinds = (
             self.plan.wording(kind, self.dataset.sample(index), about.partition(AS)[0])
             for index, kind, about in self.places

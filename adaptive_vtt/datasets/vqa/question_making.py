@@ -9,8 +9,7 @@ from ...relations.visual_prompts import COLOURS, Region, coordinates, draw_box, 
 from ...types import Image, Sample
 from .marked import distractors, is_boxed, places, reaches, shared
 from .question_table import Line
-from .taxonomy import PLACES, ROLES, Role, category_of
-from .wordings import WORDS, role_of
+from .taxonomy import PLACES, ROLES, WORDS, Role, category_of, role_of
 
 MANY = ("0", "1", "2", "3", "4", "more than 4")
 """The options of counting questions, always in this order."""
@@ -30,7 +29,7 @@ AS = ", answer "
 
 @dataclass(frozen=True)
 class Plan:
-    """What questions may be about, see ``choose``, and in which words, see ``wordings.WORDS``."""
+    """What questions may be about, see ``choose``, and in which words, see ``taxonomy.WORDS``."""
 
     concepts: tuple[str, ...]
     roles: Mapping[str, str] = field(default_factory=dict)

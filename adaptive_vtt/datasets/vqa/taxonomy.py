@@ -1,6 +1,5 @@
-"""EndoBench's tasks, subtasks, scenes and visual prompts, and how many questions each has.
-
-The figures and names stand in data/taxonomy.toml.
+"""EndoBench's tasks, subtasks, scenes and visual prompts, how many questions each has, and in which
+words they are asked: what stands in ``data``.
 """
 
 import re
@@ -145,3 +144,29 @@ def category_of(task: str) -> str:
 def task_names() -> list[str]:
     """The twelve, in the order of the categories."""
     return [task.name for task in TASKS]
+
+
+# -- the words in which questions are asked, and those that tell what a label names ----------------
+
+
+def _wordings() -> Mapping[str, tuple[str, ...]]:
+    told = data_of("wordings")
+    naming = told.pop("type")
+    for role, thing in naming["things"].items():
+        told[f"type/{role}"] = tuple(w.replace("{thing}", thing) for w in naming["words"])
+    return MappingProxyType(told)
+
+
+WORDS = _wordings()
+"""Wordings of each kind, "type/ROLE" among them; one is drawn per question."""
+_ROLE_WORDS = {role: "|".join(words) for role, words in data_of("role_words").items()}
+
+
+def role_of(name: str) -> str:
+    """The role that a label's words tell of, one of ``taxonomy.ROLES``; where none does, lesion.
+
+    "clip_applier", "ClipApplier" and "clip-applier" are the same words.
+    """
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])|[\W_]+", " ", name).lower()
+    fits = (role for role, told in _ROLE_WORDS.items() if re.search(rf"\b({told})\b", words))
+    return next(fits, LESION)
