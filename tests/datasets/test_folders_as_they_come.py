@@ -82,6 +82,15 @@ def test_folders_that_are_no_classes_are_refused(
     assert not (tmp_path / "spec").exists()
 
 
+def test_a_class_of_each_images_own_is_no_class(tmp_path: Path) -> None:
+    for k in range(20):
+        picture(tmp_path / f"anna{chr(97 + k)}" / "eye.png")
+    with pytest.raises(InputError, match="whose names are no classes"):
+        recognised(tmp_path)
+    picture(tmp_path / "annaa" / "other.png")
+    assert recognised(tmp_path).kind == "classes"
+
+
 def test_endings_in_any_case_are_read_and_others_counted(tmp_path: Path) -> None:
     for name in ("a.PNG", "b.JPG", "c.jpeg", "d.TIF", "e.bmp", "f.WebP"):
         picture(tmp_path / name)

@@ -13,13 +13,14 @@ from adaptive_vtt.models.network.prompt_templates import template
 from adaptive_vtt.models.reply_frames import conclusion
 from adaptive_vtt.models.yes_no import DECLINED, NO_IMAGE
 from adaptive_vtt.oracles import ContainsTruth, MultipleChoice, Outcome, Premise
+from adaptive_vtt.oracles.choice import Expected
 from adaptive_vtt.oracles.choice_extraction import STRUCK, extract, without_denied
 from adaptive_vtt.oracles.contains_truth import contains
 from adaptive_vtt.oracles.judge_models import OPTION_MATCHING, JudgeModel
 from adaptive_vtt.relations import FollowUp, get
 from adaptive_vtt.space import Question
 from adaptive_vtt.testing import ScriptedModel
-from adaptive_vtt.types import Ask, Sample
+from adaptive_vtt.types import Ask, Case, Sample
 
 FOUR = ("ulcer", "polyp", "bleeding", "normal")
 TASK = "Organ Identification"
@@ -220,6 +221,15 @@ def test_only_what_follows_the_final_answer_counts() -> None:
         oracle = ContainsTruth(strict=strict)
         expected = oracle.expect(Premise(get("identity"), FollowUp(None), sample, question, None))
         assert oracle.judge(question, reply, expected).loss == loss
+
+
+def test_a_judge_is_not_asked_about_a_refusal_nor_about_nothing() -> None:
+    question = Question(0, "s", "identity", 0, "finding", 1)
+    oracle = ContainsTruth(judge=JudgeModel(ScriptedModel(), regime="yes-no"))
+    expected = Expected(("polyp",), ask=Ask("What?"))
+    replies = ("I'm sorry, I can't help with that.", " ", "An adenoma")
+    queries = [oracle.query(Case(question, 0, reply, expected, None)) for reply in replies]
+    assert [query is not None for query in queries] == [False, False, True]
 
 
 # -- prompts ----------------------------------------------------------------------------

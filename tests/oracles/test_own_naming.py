@@ -170,6 +170,14 @@ def test_a_census_asks_about_images_first(done: Audit) -> None:
     )
 
 
+def test_the_second_way_to_hide_a_box_waits_for_the_first() -> None:
+    oracle = ReducedCaptions(most_boxes=3)
+    first = oracle.versions(IMAGES.sample(0), Received("A zebra.", {}))
+    assert [*first] == [0, 3, 6]
+    then = oracle.versions(IMAGES.sample(0), Received("A zebra.", {0: "A dog.", 3: "A zebra."}))
+    assert [*then] == [0, 1, 3, 6]
+
+
 def test_there_are_no_follow_ups_before_all_that_has_to_be_heard_of_a_source() -> None:
     """Nothing bears the name of a zebra, so that captions without each box have to be heard."""
     judge = Judge(space(), "one")
