@@ -29,13 +29,14 @@ out not to count are left out of the rate: see ``sequences.Step``.
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..population import Population
 from ..types import IDENTITY, Bools, CallMode, Floats, Indices
-from .decisions import OPEN
+from .decisions import OPEN, Comparison
 from .further import further, in_calls
 from .game import Bet as Bet
 from .game import Game
@@ -221,55 +222,29 @@ class Certifier(Game):
     def standing(self) -> list[TargetStatus]:
         """Return where every target stands, as stopping rules read it."""
         sequences, compare, decisions = self.sequences, self.rules.compare, self.decisions
-        columns = zip(
-            self.targets,
-            self.estimate.tolist(),
-            sequences.lower.tolist(),
-            sequences.upper.tolist(),
-            self.certified.tolist(),
-            sequences.emptied.tolist(),
-            self.invalidated.tolist(),
-            self.abandoned.tolist(),
-            self.sizes.tolist(),
-            strict=True,
-        )
-        sides = decisions.sides() if decisions and not compare else [None] * len(self.targets)
-        verdicts = self._verdicts()
-        return [
-            TargetStatus(
-                id=target.id,
-                estimate=estimate,
-                lower=lower,
-                upper=upper,
-                certified=certified,
-                emptied=emptied,
-                invalidated=invalidated,
-                abandoned=abandoned,
-                size=int(size),
-                decided=sides[k],
-                decision=verdicts[k],
-                pivot=None if compare is None else compare.at(k),
-            )
-            for k, (
-                target,
-                estimate,
-                lower,
-                upper,
-                certified,
-                emptied,
-                invalidated,
-                abandoned,
-                size,
-            ) in enumerate(columns)
-        ]
+        columns: dict[str, Sequence[Any]] = {
+            "id": [target.id for target in self.targets],
+            "estimate": self.estimate.tolist(),
+            "lower": sequences.lower.tolist(),
+            "upper": sequences.upper.tolist(),
+            "certified": self.certified.tolist(),
+            "emptied": sequences.emptied.tolist(),
+            "invalidated": self.invalidated.tolist(),
+            "abandoned": self.abandoned.tolist(),
+            "size": [int(size) for size in self.sizes],
+        }
+        if compare is not None:
+            columns["decision"] = self._verdicts(compare)
+            columns["pivot"] = [compare.at(k) for k in range(len(self.targets))]
+        elif decisions is not None:
+            columns["decided"] = decisions.sides()
+        rows = zip(*columns.values(), strict=True)
+        return [TargetStatus(**dict(zip(columns, row, strict=True))) for row in rows]
 
-    def _verdicts(self) -> Sequence[str | None]:
+    def _verdicts(self, compare: Comparison) -> list[str]:
         """Per target which of two models is better, "open" where intervals and draws disagree."""
-        compare, sequences = self.rules.compare, self.sequences
-        if compare is None:
-            return [None] * len(self.targets)
         if self.decisions is None:
-            verdicts = compare.decisions(sequences.lower, sequences.upper)
+            verdicts = compare.decisions(self.sequences.lower, self.sequences.upper)
         else:
             verdicts = compare.claimed(self.decisions)
         both = zip(verdicts, self.invalidated.tolist(), strict=True)

@@ -63,9 +63,8 @@ def played(
     game = Game(sizes, Rules.of(certificate), certificate.since)
     losses = losses_of(calls, certificate.both)
     asked = {c.call: [row.question for row in c.answers] for c in calls}
-    lower, upper = [game.sequences.lower], [game.sequences.upper]
-    decided = [np.zeros(len(sizes), np.int64)]
-    questions = [np.zeros(len(certificate.sizes), np.int64)]
+    nothing = np.zeros(len(sizes), np.int64)
+    history = [(game.sequences.lower, game.sequences.upper, nothing, nothing)]
     for draw in draws:
         if draw.call not in asked:
             break
@@ -74,32 +73,17 @@ def played(
         least, most, out = np.array(sums, float)
         count = np.array([len(mine) for mine in members], np.int64)
         game.play(Bet.of(draw.moves), least, most, count, out)
-        lower.append(game.sequences.lower)
-        upper.append(game.sequences.upper)
-        questions.append(questions[-1] + count)
-        if game.decisions is not None:
-            decided.append(game.decisions.above.astype(np.int64) - game.decisions.below)
-        else:
-            decided.append(decided[0])
-    estimate = game.estimate
+        made, decided = game.decisions, nothing
+        if made is not None:
+            decided = made.above.astype(np.int64) - made.below
+        ends = game.sequences.lower, game.sequences.upper
+        history.append((*ends, history[-1][2] + count, decided))
+    lower, upper, questions, sides = (np.stack(part, axis=1) for part in zip(*history, strict=True))
     with np.errstate(invalid="ignore"):
-        mean = (game.least + game.most) / 2 / (questions[-1] - game.out)
-    emptied = game.sequences.emptied
-    ends, sides = np.array([lower, upper]), np.stack(decided, axis=1)
-    counts = np.stack(questions, axis=1)
-    found = [
-        Track(
-            ends[0, :, k],
-            ends[1, :, k],
-            counts[k],
-            sides[k],
-            float(estimate[k]),
-            float(mean[k]),
-            bool(emptied[k]),
-        )
-        for k in range(len(sizes))
-    ]
-    return game, found
+        mean = (game.least + game.most) / 2 / (questions[:, -1] - game.out)
+    last = zip(game.estimate.tolist(), mean.tolist(), game.sequences.emptied.tolist(), strict=True)
+    columns = zip(lower, upper, questions, sides, last, strict=True)
+    return game, [Track(*arrays, *figures) for *arrays, figures in columns]
 
 
 def counted_track(status: TargetStatus) -> Track:

@@ -95,29 +95,6 @@ def test_weights_and_a_guarantee_for_each_exclude_each_other() -> None:
         Audit(space(), ScriptedModel(), half_width=0.1, guarantee="some")  # type: ignore[arg-type]
 
 
-@pytest.mark.slow
-def test_each_by_itself_takes_fewer_calls_and_says_what_it_is() -> None:
-    """Other settings draw other questions. Of 24 seeds it took .88 of the calls; a pair differs by
-    14 with a deviation of 9.5, so P(six are no fewer) < .0005. On the same draws nothing is left to
-    chance: there the intervals are narrower, .86 to .87 as wide on average (3 seeds)."""
-    audits = [near(seed, 0.2, half_width=0.12, guarantee="each") for seed in range(6)]
-    others = [near(seed, 0.2, half_width=0.12) for seed in range(6)]
-    results, found = ([a.run() for a in made] for made in (audits, others))
-    alone, together, audit = results[0], found[0], audits[0]
-    assert sum(r.calls for r in results) < sum(r.calls for r in found)
-    certificate = read_facts(others[0].journal.facts()).certificate
-    assert certificate is not None
-    freed = certificate.model_copy(update={"guarantee": "each", "weights": None})
-    drawn = others[0].journal.draws(), others[0].journal.calls()
-    pairs = zip(recompute(freed, *drawn), recompute(certificate, *drawn), strict=True)
-    ratios = [(one.upper - one.lower) / (all_.upper - all_.lower) for one, all_ in pairs]
-    assert max(ratios) < 1
-    assert np.mean(ratios) < 0.9
-    assert "intervals hold at once with probability 0.95" in str(together.guarantee)
-    assert "holds by itself with probability 0.95" in str(alone.as_dict()["guarantee"])
-    assert all(i.upper - i.lower <= 0.24 for i in verify(audit.journal))
-
-
 NAME = "a: miss rate"
 
 
@@ -179,7 +156,7 @@ def test_what_is_said_of_a_target_that_does_not_move_changes_nothing() -> None:
 
 def test_at_level_zero_nothing_is_excluded_however_large_the_wealth() -> None:
     one, none = np.ones(1), np.zeros(1)
-    sequences = Sequences(0.1 * one, none)
+    sequences = Sequences(0.1 * one, none, replace(BETS, cell=0.02))
     step = Step(one > 0, one, one, none, one, 0.01 * one, none, none, none, none, none)
     with np.errstate(over="ignore"):
         for _ in range(2000):
@@ -350,15 +327,6 @@ def test_verify_comes_to_the_same_decisions(guarantee: str) -> None:
         verify(forged)
 
 
-@pytest.mark.slow
-def test_deciding_alone_is_no_dearer_than_an_interval_of_half_the_distance() -> None:
-    for seed in range(2):
-        alone = near(seed, 0.15, at_most=0.3).run()
-        beside = near(seed, 0.15, at_most=0.3, half_width=0.075, budget=alone.calls).run()
-        assert alone.targets["certified"].all()
-        assert not beside.targets["certified"].all()
-
-
 # -- questions that do not count ----------------------------------------------------------------
 
 
@@ -367,7 +335,7 @@ def test_where_everything_counts_ratio_bets_are_the_plain_ones_to_the_last_bit(
 ) -> None:
     from tests.golden import make_certifier
 
-    for case in list(CASES.values())[:2]:
+    for case in list(CASES.values())[:1]:
         plain = played(*case)
         with monkeypatch.context() as other:
             ratio = replace(make_certifier.BETS, ratio=True)

@@ -148,7 +148,7 @@ class Agreement(RuleBasedStateMachine):
 
 
 TestAgreement = Agreement.TestCase
-TestAgreement.settings = settings(max_examples=30, stateful_step_count=15)
+TestAgreement.settings = settings(max_examples=20, stateful_step_count=15)
 
 
 @pytest.fixture(params=["memory", "file"])

@@ -276,7 +276,7 @@ def point(values: Floats) -> Bounds:
     return Bounds(values, values, values)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(confusions)
 def test_known_rates_give_scikit_learns_figures(confusion: Floats) -> None:
     assume((confusion.sum(axis=1) > 0).all())
@@ -295,7 +295,7 @@ def around(values: Floats, rng: np.random.Generator, width: float) -> Bounds:
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(confusions, st.integers(0, 2**32 - 1), st.sampled_from([0.05, 0.3, 1.0]))
 def test_intervals_hold_the_figures_of_all_true_rates(
     confusion: Floats, seed: int, width: float
@@ -310,7 +310,7 @@ def test_intervals_hold_the_figures_of_all_true_rates(
 
 
 @pytest.mark.slow
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.integers(2, 5), st.integers(0, 2**32 - 1))
 def test_kappa_is_exact_over_the_corners_of_a_box(classes: int, seed: int) -> None:
     from adaptive_vtt.results.derived import kappa
