@@ -15,6 +15,13 @@ if TYPE_CHECKING:
     from ..journal.facts import CertificateFacts, Constant
 
 
+ROW = (
+    *("estimate", "lower", "upper", "half_width"),
+    *("certified", "emptied", "invalidated", "size"),
+)
+"""Members of every row in a journal."""
+
+
 class Difference(NamedTuple):
     """An estimate of R_A - R_B and the interval it lies in, all in [-1, 1]."""
 
@@ -101,17 +108,7 @@ class TargetStatus:
 
     def row(self) -> JsonObject:
         """Return the row that a journal keeps; what audits of its kind do not know is left out."""
-        row: JsonObject = {
-            "target": self.name,
-            "estimate": self.estimate,
-            "lower": self.lower,
-            "upper": self.upper,
-            "half_width": self.half_width,
-            "certified": self.certified,
-            "emptied": self.emptied,
-            "invalidated": self.invalidated,
-            "size": self.size,
-        }
+        row: JsonObject = {"target": self.name, **{name: getattr(self, name) for name in ROW}}
         if self.images is not None:
             names = ("questions", "excluded", "unanswered", "images")
             return row | {name: getattr(self, name) for name in names}
@@ -146,23 +143,20 @@ def stated(
 def _of(row: Mapping[str, Any], certificate: "CertificateFacts", k: int) -> TargetStatus:
     forecast = [row.get(name) for name in COLUMNS]
     names = ("variance_ratio", "effective_draws", "decided", "decision", "unanswered", "images")
-    optional: dict[str, Any] = {name: row.get(name) for name in names}
+    columns: dict[str, Any] = {
+        **{name: float(row[name]) for name in ("estimate", "lower", "upper")},
+        **{name: bool(row.get(name)) for name in ("certified", "emptied", "invalidated")},
+        **{name: int(row.get(name, 0)) for name in ("questions", "excluded")},
+        **{name: row.get(name) for name in names},
+    }
     return TargetStatus(
         id=certificate.ids[k],
-        estimate=float(row["estimate"]),
-        lower=float(row["lower"]),
-        upper=float(row["upper"]),
-        certified=bool(row["certified"]),
-        emptied=bool(row.get("emptied")),
-        invalidated=bool(row.get("invalidated")),
         size=certificate.sizes[k],
-        questions=int(row.get("questions", 0)),
-        excluded=int(row.get("excluded", 0)),
         drawn=row.get("pseudo_outcome_mean"),
         more_calls=None if None in forecast else Range(*(int(n or 0) for n in forecast)),
         pivot=certificate.pivot(k),
         baseline=certificate.constant(k),
-        **optional,
+        **columns,
     )
 
 
