@@ -47,7 +47,7 @@ def build_vqa(
     paraphrase: Path | None = None,
     max_cost: float | None = None,
 ) -> None:
-    """Make multiple-choice questions, as EndoBench's, from labels, masks or boxes.
+    """Make multiple-choice questions from labels, masks or boxes.
 
     Presence, type, counting, grounding, selection and recognition of regions; a
     question that the labels cannot answer for sure is not made.

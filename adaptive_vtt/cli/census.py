@@ -22,7 +22,7 @@ def census(
     open_: bool = False,
     json_: bool = False,
 ) -> None:
-    """Evaluate every question: exact rates, for models that are cheap to call.
+    """Evaluate every question: exact rates, for cheap models.
 
     A census is an audit that chooses nothing: the same journal, result and
     report, so 'avtt resume', 'verify', 'gate', 'view' and 'export' take its

@@ -53,7 +53,7 @@ def label(
     half_width: float | None = None,
     json_: bool = False,
 ) -> None:
-    """Label, judge or answer as a person what an audit found, made or asked.
+    """Label or judge, as a person, what an audit found or asked.
 
     By default violations that an audit of captions found are confirmed or
     corrected. With --realism changed pictures of any audit are judged, with

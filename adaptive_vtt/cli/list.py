@@ -1,7 +1,6 @@
 """``avtt list``: every part that goes by a name, those of installed packages among them."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict
 from importlib import import_module
 
@@ -9,6 +8,7 @@ import typer
 
 from ..errors import InputError, check_known
 from ..strategies import COMPARED
+from ..types import JsonObject
 from ..utils.registry import Entry, Registry
 from .printing import folded
 
@@ -30,7 +30,7 @@ def list_parts(
     *,
     json_: bool = False,
 ) -> None:
-    """List available strategies, relations, models and other parts.
+    """List available strategies, relations, models and others.
 
     'avtt init DIR --like NAME' begins with one of the specs.
 
@@ -41,66 +41,44 @@ def list_parts(
             names these.
         family (FAMILY): Of relations: those of this family, with severities.
     """
+    if kind is not None:
+        check_known("kind", kind, KINDS)
+    if family is not None and kind != "relations":
+        raise InputError(f"FAMILY: expected it after 'relations' alone, got it after {kind!r}")
+    rows = _families(family) if family is not None else _rows(kind)
+    if json_:
+        typer.echo(json.dumps(rows, indent=1))
+        return
+    wide = max(len(row["name"]) for row in rows)
+    for row in rows:
+        severities = ",".join(map(str, row.get("severities", ())))
+        package = row.get("package")
+        origin = f" [{package}\xa0{row['version']}]" if package else ""
+        words = " ".join(filter(None, (row["about"], row.get("note")))).replace("`", "")
+        start = f"{row['name']:{wide}}  " + (f"{severities:9}  " if "severities" in row else "")
+        typer.echo(folded(f"{words}{origin}", start))
+
+
+def _families(family: str) -> list[JsonObject]:
+    """Return the members of a family of relations."""
+    from ..relations import resolve
+
+    keys = ("name", "severities", "about")
+    return [{key: getattr(member, key) for key in keys} for member in resolve([family])]
+
+
+def _rows(kind: str | None) -> list[JsonObject]:
+    """Return the kinds, or the parts of a kind."""
     if kind is None:
-        _print(KINDS, json_)
-        return
-    if family is not None:
-        if kind != "relations":
-            raise InputError(f"FAMILY: expected it after 'relations' alone, got it after {kind!r}")
-        _list_family(family, json_)
-        return
+        return [{"name": name, "about": about} for name, about in KINDS.items()]
     if kind == SPECS:
         from .init import about, bundled  # all else is quicker without
 
-        _print({name: about(text) for name, text in bundled().items()}, json_)
-        return
-    check_known("kind", kind, KINDS)
-    found: Registry = import_module(f"adaptive_vtt.{kind}").REGISTRY
-    entries = [*found.entries(), *_compared(kind)]
-    if json_:
-        typer.echo(json.dumps([asdict(entry) for entry in entries], indent=1))
-        return
-    wide = max(len(entry.name) for entry in entries)
-    for entry in entries:
-        typer.echo(_line(entry, wide))
-
-
-def _compared(kind: str) -> list[Entry]:
-    """Words that stand for strategies in 'avtt compare' alone."""
-    if kind != "strategies":
-        return []
-    told = ((name, typed.partition(": ")) for name, (typed, _) in COMPARED.items())
-    return [
-        Entry(name, f"For 'avtt compare' alone: {what}; in an audit {typed}")
-        for name, (what, _, typed) in told
-    ]
-
-
-def _list_family(family: str, as_json: bool) -> None:
-    from ..relations import resolve
-
-    members = resolve([family])
-    if as_json:
-        rows = [{"name": m.name, "severities": [*m.severities], "about": m.about} for m in members]
-        typer.echo(json.dumps(rows, indent=1))
-        return
-    wide = max(len(member.name) for member in members)
-    for member in members:
-        severities = ",".join(map(str, member.severities))
-        typer.echo(folded(member.about, f"{member.name:{wide}}  {severities:9}  "))
-
-
-def _print(told: Mapping[str, str], as_json: bool) -> None:
-    if as_json:
-        entries = [{"name": name, "about": said} for name, said in told.items()]
-        typer.echo(json.dumps(entries, indent=1))
-        return
-    wide = max(map(len, told))
-    for name, said in told.items():
-        typer.echo(folded(said, f"{name:{wide}}  "))
-
-
-def _line(entry: "Entry", wide: int) -> str:
-    origin = f" [{entry.package}\xa0{entry.version}]" if entry.package else ""
-    said = " ".join(text for text in (entry.about, entry.note) if text).replace("`", "")
-    return folded(f"{said}{origin}", f"{entry.name:{wide}}  ")
+        return [{"name": name, "about": about(text)} for name, text in bundled().items()]
+    registry: Registry = import_module(f"adaptive_vtt.{kind}").REGISTRY
+    rows = [asdict(entry) for entry in registry.entries()]
+    for name, (typed, _) in COMPARED.items() if kind == "strategies" else ():
+        what, _, instead = typed.partition(": ")
+        words = f"For 'avtt compare' alone: {what}; in an audit {instead}"
+        rows.append(asdict(Entry(name, words)))
+    return rows

@@ -17,36 +17,30 @@ from .options import command_of
 from .signals import interrupted_as
 
 GROUPS = {
-    "Start": {
+    "Run": {
         "init": "Write a SPEC.toml and a model.py to start from.",
         "plan": "Estimate calls and cost without calling the model.",
-    },
-    "Run": {
         "audit": "Run an audit and write a report.",
         "resume": "Resume an audit.",
-        "census": "Evaluate every question: exact rates, for models that are cheap to call.",
-        "versus": "Compare two models on the same questions, with a certificate.",
+        "census": "Evaluate every question: exact rates, for cheap models.",
+        "versus": "Compare two models on the same questions.",
         "compare": "Compare strategies on the same questions.",
         "slices": "Find groups of questions in which failures concentrate.",
         "rejudge": "Judge an audit's answers by another oracle; ask nothing.",
     },
-    "Look": {
+    "Look and decide": {
         "view": "Open runs in the browser, live.",
         "runs": "List the runs of a folder: targets, calls, cost and state.",
         "report": "Write report.html and result.json again from the journal.",
         "export": "Export the failures as a dataset: images, labels and masks.",
-    },
-    "Decide": {
         "gate": "Decide rules about certified rates: 0 pass, 1 fail, 4 open.",
         "verify": "Check that a run folder is unchanged, by its journal.",
     },
-    "People": {
-        "label": "Label, judge or answer as a person what an audit found, made or asked.",
-    },
-    "Parts": {
-        "list": "List available strategies, relations, models and other parts.",
+    "People and parts": {
+        "label": "Label or judge, as a person, what an audit found or asked.",
+        "list": "List available strategies, relations, models and others.",
         "preview": "Write a sheet of relations at every severity, of one image.",
-        "build-vqa": "Make multiple-choice questions, as EndoBench's, from labels, masks or boxes.",
+        "build-vqa": "Make multiple-choice questions from labels, masks or boxes.",
         "serve-demo": "Serve a model on this machine, to try an audit on.",
     },
 }
@@ -59,7 +53,11 @@ SETTING = ("audit", "census", "plan", "versus", "compare")
 """Commands whose --set takes any field of SPEC.toml."""
 
 app = typer.Typer(
-    name="avtt", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich"
+    name="avtt",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
 )
 
 
@@ -77,8 +75,7 @@ def avtt(
 ) -> None:
     """Audit an expensive vision model with few calls.
 
-    Begin with 'avtt audit --demo', or with 'avtt init DIR' for images of your
-    own. 'avtt COMMAND --help' says more.
+    Begin with 'avtt audit --demo', or with 'avtt init DIR' for your own images.
     """
 
 

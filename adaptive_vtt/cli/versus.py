@@ -77,7 +77,7 @@ def versus(  # noqa: PLR0913 - a command's options
     open_: bool = False,
     json_: bool = False,
 ) -> None:
-    """Compare two models on the same questions, with a certificate.
+    """Compare two models on the same questions.
 
     Better, worse, within (the margin) or open, per target: B against A; with
     --at-least whether that claim holds, fails or is open. The

@@ -167,7 +167,10 @@ def test_no_line_of_a_help_text_is_broken_by_a_narrow_terminal():
         assert max(map(len, lines)) <= 78, name
 
 
-def test_list_of_commands_says_what_each_says_of_itself():
+def test_list_of_commands_fits_a_screen_and_says_what_each_says_of_itself(capsys):
+    assert run("--help") == 0
+    assert len(capsys.readouterr().out.splitlines()) <= 40
+    assert max(map(len, SUMMARIES.values())) < 60
     said = {name: inspect.cleandoc(command(name).help).split("\n\n")[0] for name in SUMMARIES}
     assert {name: " ".join(text.split()) for name, text in said.items()} == SUMMARIES
 
