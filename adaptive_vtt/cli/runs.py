@@ -52,19 +52,13 @@ def _rates(run: Listed) -> Rates | None:
 
 def _record(run: Listed, rates: Rates | None) -> dict[str, object]:
     worst = rates.worst if rates else None
-    shown = worst and {
-        "target": worst.id.name,
-        "estimate": worst.estimate,
-        "lower": worst.lower,
-        "upper": worst.upper,
-    }
-    told: dict[str, object] = {
+    figures = ("estimate", "lower", "upper")
+    return run.as_dict() | {
         "certified": rates.certified if rates else 0,
-        "worst": shown,
+        "worst": worst and {"target": worst.id.name} | {n: getattr(worst, n) for n in figures},
         "verified": False,
+        "warnings": list(rates.warnings) if rates else [],
     }
-    told["warnings"] = list(rates.warnings) if rates else []
-    return run.as_dict() | told
 
 
 def _show(rows: list[tuple[Listed, Rates | None]]) -> None:
