@@ -14,15 +14,6 @@ from adaptive_vtt.certify import Certifier, named_targets
 from adaptive_vtt.config import read_spec
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.errors import InputError, unknown
-from adaptive_vtt.families import (
-    Filtered,
-    OfConcept,
-    OfGroup,
-    OfRelation,
-    OfRelationConcept,
-    OfSeverity,
-    TargetId,
-)
 from adaptive_vtt.journal import Journal, MemoryJournal
 from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.journal.rows import AnswerRow
@@ -242,20 +233,3 @@ def test_an_audit_in_which_nothing_was_answered_says_so() -> None:
         "20 of 20 questions (100.0 %) went unanswered, most often (20 times) with 'I"
     )
     assert told in Tags(render(journal)).text
-
-
-@pytest.mark.parametrize(
-    ("target", "words"),
-    [
-        (OfRelation("fog"), "under fog"),
-        (OfSeverity("fog", 2), "under fog at severity 2"),
-        (OfConcept("polyp", 1, "miss rate"), "about polyp where it is present"),
-        (OfConcept("polyp", 0, "false-alarm rate"), "about polyp where it is absent"),
-        (OfConcept("polyp", 1, "EFR"), "about polyp"),
-        (OfRelationConcept("fog", "polyp"), "about polyp under fog"),
-        (OfGroup("site", "a"), "where site is a"),
-        (Filtered("mine"), "of 'mine'"),
-    ],
-)
-def test_the_worst_target_is_named_in_a_sentence(target: TargetId, words: str) -> None:
-    assert target.about == words

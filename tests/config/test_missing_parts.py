@@ -46,12 +46,6 @@ def test_a_follow_up_without_image_is_named() -> None:
         FollowUp(None).require_image()
 
 
-def test_an_image_that_is_there_is_given() -> None:
-    image = np.zeros((2, 3, 3), np.uint8)
-    assert Sample("a", image, {}).require_image() is image
-    assert FollowUp(image).require_image() is image
-
-
 def test_the_first_free_thing_ends_the_search() -> None:
     def tries() -> Iterator[tuple[float, str]]:
         yield 2.0, "dear"

@@ -168,11 +168,6 @@ def test_relations_are_found_under_their_own_names() -> None:
     assert [relations.get(name).name for name in ALL] == ALL
 
 
-def test_unknown_relation_names_the_nearest() -> None:
-    with pytest.raises(InputError, match=r"unknown relation 'rotatoin'.*did you mean 'rotation'"):
-        relations.get("rotatoin")
-
-
 def test_relation_named_twice_is_refused() -> None:
     with pytest.raises(InputError, match=r"relations: 'rotation' stands twice"):
         relations.resolve(["rotation", "identity", "rotation"])

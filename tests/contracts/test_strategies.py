@@ -128,11 +128,6 @@ def test_weights_after_any_history_depend_on_the_arguments_alone_and_change_neit
     assert torch.equal(torch.as_tensor(strategies.get(name).weights(candidates, belief)), first)
 
 
-def test_unknown_strategy_names_the_nearest() -> None:
-    with pytest.raises(InputError, match=r"unknown strategy 'uncertanty'.*did you mean 'unc"):
-        strategies.get("uncertanty")
-
-
 def test_unknown_option_is_refused() -> None:
     with pytest.raises(InputError, match=r"strategy 'unpredictability': .*'epsilom'"):
         strategies.get("unpredictability", epsilom=0.1)
