@@ -55,7 +55,6 @@ SETTING = ("audit", "census", "plan", "versus", "compare")
 app = typer.Typer(
     name="avtt",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
@@ -76,6 +75,7 @@ def avtt(
     """Audit an expensive vision model with few calls.
 
     Begin with 'avtt audit --demo', or with 'avtt init DIR' for your own images.
+    'avtt --install-completion' lets your shell complete commands.
     """
 
 
@@ -103,8 +103,12 @@ for _group, _commands in GROUPS.items():
 
 def main(arguments: list[str] | None = None) -> None:
     """Runs a command; mistakes of the user end with one line on stderr and exit code 2."""
+    group = typer.main.get_command(app)
+    for option in group.params:
+        if "completion" in str(option.name):
+            option.hidden = True  # type: ignore[attr-defined]  # they fill the screen
     try:
-        code = app(arguments, prog_name="avtt", standalone_mode=False)
+        code = group(arguments, prog_name="avtt", standalone_mode=False)
         if code == INTERRUPTED:  # what typer makes of a Ctrl-C, without a word
             raise KeyboardInterrupt
         sys.exit(code)
