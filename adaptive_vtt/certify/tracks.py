@@ -83,7 +83,7 @@ def played(
         mean = (game.least + game.most) / 2 / (questions[:, -1] - game.out)
     last = zip(game.estimate.tolist(), mean.tolist(), game.sequences.emptied.tolist(), strict=True)
     columns = zip(lower, upper, questions, sides, last, strict=True)
-    return game, [Track(*arrays, *figures) for *arrays, figures in columns]
+    return game, [Track(*[*arrays, *figures]) for *arrays, figures in columns]
 
 
 def counted_track(status: TargetStatus) -> Track:
