@@ -322,7 +322,7 @@ def test_a_comparison_and_a_misclassification_rate_keep_their_oracle() -> None:
     with pytest.raises(InputError, match=r"expected an audit of one model, got a comparison"):
         rejudge(versus.audit.journal, space())
     journal = audited(space(TopClass()), targets=["misclassified"], half_width=0.1)
-    with pytest.raises(InputError, match=r"likeliest class, as a misclassification rate"):
+    with pytest.raises(InputError, match=r"certified, of images by their likeliest class, got"):
         rejudge(journal, space(Correctness()))
 
 
