@@ -51,7 +51,7 @@ def section(evidence: Evidence) -> Section | None:
     solid = [rate for rate, count in known.values() if count >= FEW]
     return Section.of(
         evidence,
-        "By image change",
+        "By condition" if evidence.sample == "item" else "By image change",
         "conditions",
         "conditions.html",
         grid=grid,

@@ -121,6 +121,8 @@ IDS = {
     "Details": "appendix",
 }
 """Anchors of parts; of others the title in small letters."""
+OF_ITEMS = {"By image change": "By condition"}
+"""Titles of parts where samples are no images."""
 OPEN = {"Certified rates": 1, "Predictions": 1, "Cost": 1, "Details": 0}
 """How many sections of a part stand open, where the others open when asked to."""
 
@@ -154,7 +156,8 @@ def render(source: Journal | Run, beside: Path | None = None, *, plotly: str = "
     for title, makers in PAGE.items():
         made = [make(evidence) for make, kinds in makers.items() if kind in kinds]
         if sections := [section for section in made if section is not None]:
-            parts.append(Part(title, IDS.get(title, title.lower()), sections))
+            shown = OF_ITEMS.get(title, title) if evidence.sample == "item" else title
+            parts.append(Part(shown, IDS.get(title, title.lower()), sections))
     drawn = any('class="plot"' in section.html for part in parts for section in part.sections)
     scripts = [ours(name) for name in SCRIPTS]
     what, model = "Audit", evidence.settings.model
