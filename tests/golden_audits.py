@@ -57,7 +57,7 @@ def classes() -> Dataset:
     """Pictures of three classes, or grades, that exclude each other."""
     rng = np.random.default_rng(0)
     truth = np.eye(3, dtype=int)[rng.integers(0, 3, SAMPLES)]
-    pictures = rng.integers(0, 256, (SAMPLES, 16, 16, 3), dtype=np.uint8)
+    pictures = rng.integers(0, 256, (SAMPLES, 8, 8, 3), dtype=np.uint8)
     return from_table(pictures, pd.DataFrame(truth, columns=["low", "mid", "high"]))
 
 

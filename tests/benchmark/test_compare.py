@@ -267,6 +267,7 @@ def test_an_interrupted_comparison_goes_on_and_ends_as_an_undisturbed_one(
     assert "give another folder (out), or remove this file" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("in_process")
 def test_an_edited_strategy_and_a_larger_budget_cost_the_audits_that_they_touch(
     recorded, tmp_path, monkeypatch, capsys
@@ -493,6 +494,7 @@ def test_python_compares_as_the_command_does(recorded, answers, tmp_path, capsys
     torch.set_num_threads(threads)
 
 
+@pytest.mark.slow
 def test_python_goes_on_with_the_same_out_and_runs_anew_what_nobody_can_tell(answers, tmp_path):
     ended: list[int] = []
 
