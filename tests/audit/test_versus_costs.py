@@ -156,7 +156,7 @@ def test_under_a_cap_two_servers_with_faults_never_bill_more(tmp_path: Path, cap
             a.close()
             b.close()
         billed = spent(one) + spent(two)
-        assert max(one.statistics.most_at_once, two.statistics.most_at_once) > 4
+        assert max(one.statistics.most_at_once, two.statistics.most_at_once) > 1
     assert billed <= cap
     with closing(read_journal(path)) as journal:
         paid = sum(call.cost for call in journal.calls())
