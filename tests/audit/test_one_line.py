@@ -299,6 +299,8 @@ def test_the_folder_of_avtt_init_is_audited_in_one_line(tmp_path: Path) -> None:
     result = avtt.audit(tmp_path, f"{tmp_path / 'model.py'}:predict", **QUICK)
     names = {"overall label error", "relation identity: label error"}
     assert names < set(result.targets["target"])
+    title, _, _ = result.report(tmp_path / "report.html").read_text().partition("</title>")
+    assert title.endswith("Audit of model.py:predict on labels")  # without the file's folders
 
 
 # -- going on from the command line ------------------------------------------------------

@@ -1,5 +1,6 @@
 """The page: parts in order, each of some sections, in one frame with everything it needs inside."""
 
+import re
 from collections.abc import Callable
 from enum import Flag, auto
 from pathlib import Path
@@ -160,18 +161,18 @@ def render(source: Journal | Run, beside: Path | None = None, *, plotly: str = "
             parts.append(Part(shown, IDS.get(title, title.lower()), sections))
     drawn = any('class="plot"' in section.html for part in parts for section in part.sections)
     scripts = [ours(name) for name in SCRIPTS]
-    what, model = "Audit", evidence.settings.model
+    # a name, not the folders of the file that has the model
+    what, model = "Audit", re.sub(r".*/(?=[^/]*\.py:)", "", evidence.settings.model)
     if kind in VERSUS:
         what, model = "Comparison", " / ".join(names_of(evidence.facts))
-    dataset = evidence.space.dataset
     return str(
         fragment(
             "page.html",
-            title=f"{what} of {model} on {dataset}",
+            title=f"{what} of {model} on {evidence.space.dataset}",
             model=model,
             settings=evidence.settings,
             folder=evidence.folder,
-            dataset=dataset,
+            dataset=evidence.space.dataset,
             parts=parts,
             open=OPEN,
             style=ours("page.css"),
