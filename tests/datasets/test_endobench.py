@@ -62,6 +62,12 @@ def test_columns_may_stand_in_another_order(tmp_path: Path) -> None:
     assert sample.id == "0"
 
 
+def test_large_images_are_decoded_in_a_process_that_read_no_table(tmp_path: Path) -> None:
+    dataset = from_endobench(write(tmp_path / "e.tsv", [row(0, image=picture(0, side=400))]))
+    csv.field_size_limit(131_072)  # as in such a process
+    assert dataset.sample(0).require_image().shape == (400, 400, 3)
+
+
 def test_parquet_holds_the_same(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     rows = [row(k) for k in range(5)]

@@ -66,7 +66,6 @@ def tsv_rows(path: Path, needed: Sequence[str], reading: Reading) -> Iterator[Ro
 
     Raises InputError for a file that cannot be read and columns that are missing.
     """
-    csv.field_size_limit(LONGEST)
     try:
         with path.open("rb") as file:
             check_width(path, "\t")
@@ -97,6 +96,8 @@ def _lines(file: BinaryIO, tabs: int) -> Iterator[bytes]:
 
 
 def _cells(line: bytes, where: str) -> list[str]:
+    # of the whole process, which may be one that was sent the dataset and read nothing before
+    csv.field_size_limit(max(LONGEST, csv.field_size_limit()))
     try:
         rows = [*csv.reader([line.decode().rstrip("\r\n")], delimiter="\t")]
     except (UnicodeDecodeError, csv.Error) as error:
