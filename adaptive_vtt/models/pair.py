@@ -118,7 +118,7 @@ class Pair(ModelDefaults):
 
     def protocol(self) -> JsonObject:
         a, b = self.a.protocol(), self.b.protocol()
-        return {name: a[name] for name in a.keys() & b.keys() if a[name] == b[name]}
+        return {name: a[name] for name in a if name in b and a[name] == b[name]}
 
     def statistics(self) -> JsonObject | None:
         both: JsonObject = {side: model.statistics() for side, model in self.sides.items()}
@@ -258,7 +258,7 @@ def _values(answer: Said, prompt: Prompt) -> tuple[Value, ...]:
 
 
 def _by_side(facts: Mapping[Side, Mapping[str, T]]) -> dict[str, T]:
-    """What models say of themselves, by "", under their sides."""
+    """What each model says of itself, which stands under "" there, under its side."""
     return {side: of[""] for side, of in facts.items() if "" in of}
 
 

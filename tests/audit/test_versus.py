@@ -301,6 +301,13 @@ def test_a_pair_is_one_answer_and_both_are_checked():
         pair(a, b)
 
 
+def test_a_pair_tells_what_both_tell_in_one_order_always():
+    told = dict(template=1, temperature=2, detail=3, seed=4, url=5)
+    a, b = both()
+    a.protocol, b.protocol = told.copy, (told | {"detail": 6}).copy
+    assert [*pair(a, b).protocol()] == ["template", "temperature", "seed", "url"]
+
+
 class Later(ModelDefaults):
     """Answers when it is told to, or fails."""
 
