@@ -7,7 +7,7 @@ import pytest
 from adaptive_vtt import datasets
 from adaptive_vtt.errors import InputError
 from tests.helpers.small_datasets import idrid as idrid
-from tests.helpers.small_datasets import ids, picture, truths
+from tests.helpers.small_datasets import ids, mask, picture, truths
 from tests.helpers.small_datasets import isic as isic
 
 
@@ -25,6 +25,12 @@ def test_isic_attributes_are_concepts_and_zero_masks_absent(isic: Path) -> None:
     masks = dataset.sample(0).masks
     assert list(masks) == ["globules"]
     assert masks["globules"].sum() == 12
+
+
+def test_isic_attributes_may_all_be_absent(isic: Path) -> None:
+    for file in (isic / "ISIC2018_Task2_Validation_GroundTruth").iterdir():
+        mask(file, inside=False)
+    assert truths(datasets.from_isic(isic)) == [[0] * 5] * 2
 
 
 def test_isic_mask_that_misses_and_folders_that_are_not_unique_are_named(isic: Path) -> None:

@@ -88,7 +88,7 @@ def _dataset(
     metadata: pd.DataFrame | None = None,
 ) -> TableDataset:
     """Return the dataset of images with masks of what they show, by name."""
-    if not any(rows.values()):
+    if not rows:
         raise InputError(f"{top}: expected images with masks, found none that can be used")
     labels = [[int(name in masks) for name in names] for masks in rows.values()]
     return from_table(
@@ -158,5 +158,6 @@ def from_idrid(
     files = [file for image, masks in table.items() for file in (image, *masks.values())]
     bad = reading.unreadable(files)
     rows = {i: masks for i, masks in table.items() if bad.isdisjoint((i, *masks.values()))}
+    rows = rows if any(rows.values()) else {}  # unlike ISIC's, absent lesions have no masks
     metadata = pd.DataFrame({"split": [splits[image] for image in rows]})
     return _dataset(top, rows, [*LESIONS], reading, "idrid-segmentation", metadata)
