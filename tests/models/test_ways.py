@@ -14,6 +14,7 @@ from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.journal.facts import WayFacts
 from adaptive_vtt.models import OpenAIBatch, OpenAIChat, Prices, Retries
+from adaptive_vtt.models.network.chat import ChatEndpoint
 from adaptive_vtt.models.network.elicitation import Elicitation
 from adaptive_vtt.relations import resolve
 from adaptive_vtt.types import Answer
@@ -25,6 +26,14 @@ from tests.models.test_openai_chat import ASK, ONE, completion, token
 
 PRICE, PRICES = 1.0, Prices(per_call=1.0)
 Replying = Callable[[dict[str, Any]], Any]
+
+
+def test_a_provider_that_lacks_a_part_fails_when_it_is_made() -> None:
+    class Half(ChatEndpoint):
+        """Says nothing of what a provider says."""
+
+    with pytest.raises(TypeError, match=r"abstract .*asking.*created.*image_part.*own_key"):
+        Half("m")
 
 
 @contextmanager

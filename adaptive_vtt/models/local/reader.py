@@ -6,7 +6,8 @@ answer, time (ISO 8601 with its zone).
 
 import hashlib
 import re
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +104,7 @@ def latest(rows: pd.DataFrame) -> pd.DataFrame:
     return ordered.drop_duplicates(["card", "question", "reader"], keep="last")
 
 
-class Replayed(ModelDefaults):
+class Replayed(ModelDefaults, ABC):
     """Model whose answers were recorded."""
 
     needs_image = False
@@ -112,8 +113,18 @@ class Replayed(ModelDefaults):
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
         return [self._answer(prompt) for prompt in prompts]
 
+    @abstractmethod
     def _answer(self, prompt: Prompt) -> Answer | Unanswered:
-        raise NotImplementedError
+        """Return what was recorded for a prompt."""
+
+
+_VALUES: Mapping[str | None, Value] = {
+    None: Unanswered("not recorded"),
+    UNSURE: Unanswered("the reader cannot tell"),
+    YES: 1.0,
+    NO: 0.0,
+}
+"""What an answer by button says, and none; any other is words."""
 
 
 class RecordedReader(Replayed):
@@ -145,11 +156,5 @@ class RecordedReader(Replayed):
         chosen = self._answers.get((card, CLASS))
         if chosen is not None and chosen != UNSURE:
             return Answer(tuple(float(concept == chosen) for concept in prompt.concepts))
-        known: dict[str | None, Value] = {
-            None: Unanswered("not recorded"),
-            UNSURE: Unanswered("the reader cannot tell"),
-            YES: 1.0,
-            NO: 0.0,
-        }
         answers = [chosen or self._answers.get((card, concept)) for concept in prompt.concepts]
-        return Answer(tuple(known.get(answer, answer or "") for answer in answers))
+        return Answer(tuple(_VALUES.get(answer, answer or "") for answer in answers))

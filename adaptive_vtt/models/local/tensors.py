@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +13,6 @@ from ...types import Answer, Image, Prompt
 from ...utils.options import Option
 from ..base import ModelDefaults
 from ..checking import to_answers
-
-if TYPE_CHECKING:
-    pass
 
 T = TypeVar("T", bound=Any)
 Activation = Literal["none", "sigmoid", "softmax"]

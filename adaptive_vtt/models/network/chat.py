@@ -1,6 +1,7 @@
 """What the chat models of all providers share: prompts in words, and how P(yes) is asked for."""
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
@@ -57,7 +58,7 @@ ModelName = Annotated[str, Option("what the server calls the model")]
 YesFrom = Literal["auto", "logprobs", "structured", "stated", "words"]
 
 
-class Chat(Paid):
+class Chat(Paid, ABC):
     """A chat model; ``paid`` are the options of `Paid`.
 
     ``yes_from``: which of the ``ways`` to P(yes) is taken, "auto" for the first that works. No
@@ -143,8 +144,9 @@ class Chat(Paid):
         """Whether this call would find out in which way to ask."""
         return not (self._elicitation.settled or in_words(prompt))
 
+    @abstractmethod
     def prepare(self, prompt: Prompt) -> Any:
-        raise TypeError(f"{type(self).__name__} defines no prepare")
+        """The request of a prompt."""
 
     # -- what came back --------------------------------------------------------------------
 
@@ -306,39 +308,39 @@ class Provider(Chat):
 
     # -- what a provider says --------------------------------------------------------------
 
+    @abstractmethod
     def own_key(self, base_url: str | None) -> str | None:
         """The environment variable of the key where none is named; None: no key is needed."""
-        raise NotImplementedError
 
     def root(self, base_url: str | None) -> str | None:
         """The address as the library takes it."""
         return base_url
 
+    @abstractmethod
     def requested(
         self, model: str, base_url: str | None, max_tokens: int, options: Mapping[str, Any] | None
     ) -> dict[str, Any]:
         """What goes into every request beside messages."""
-        raise NotImplementedError
 
+    @abstractmethod
     def image_part(self, data: str) -> JsonObject:
         """An image in base64 as a part of a message."""
-        raise NotImplementedError
 
+    @abstractmethod
     def asking(self, way: str, request: JsonObject, prompt: Prompt) -> JsonObject:
         """The request, asking for P(yes) in a certain way."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _used(self, body: Any) -> Usage | None:
         """The tokens that are counted in a body."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _reply(self, body: Any, prompt: Prompt, way: str) -> Reply:
         """What a body says; raises Trouble where that is no answer."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _refusal(self, status: int, body: bytes, headers: Mapping[str, str]) -> Trouble:
         """The trouble with a status, apart from tokens."""
-        raise NotImplementedError
 
     # -- what follows from it --------------------------------------------------------------
 
@@ -381,9 +383,9 @@ class ChatEndpoint(Provider, Endpoint):
     ) -> None:
         super().__init__(model, wire=client_options(max_reply_bytes), **options)
 
+    @abstractmethod
     def created(self, request: JsonObject) -> Awaitable[Any]:
         """Send a request by the library."""
-        raise NotImplementedError
 
     async def send(self, request: JsonObject, prompt: Prompt) -> Reply:
         async def exchange(way: str) -> Reply:
