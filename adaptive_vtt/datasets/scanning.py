@@ -259,7 +259,7 @@ SKIP = "broken = 'skip' in [dataset] leaves such things out, and says so"
 
 
 class Reading:
-    """Keep what cannot be read, or refuse it, as ``broken`` says ("skip" or "refuse").
+    """Refuse what cannot be read, or leave it out and note it (``broken``: "refuse" or "skip").
 
     ``skipped`` names what was left out: entries of files, then files. Raises InputError, which
     names ``where``, for another value of ``broken``.

@@ -54,11 +54,8 @@ def from_coco(
     decoded when a sample's masks are; without, they are dropped while the file is read, which
     saves most of its memory. Errors name file, image or annotation id, and field.
     """
-    path, folder, reading = (
-        Path(labels),
-        Folder(Path(images), allow_outside),
-        Reading(broken, "COCO"),
-    )
+    path, reading = Path(labels), Reading(broken, "COCO")
+    folder = Folder(Path(images), allow_outside)
     content = _content(path, outlines)
     names = _names(content["categories"], path)
     pictures = _pictures(content["images"], path, folder, reading)

@@ -207,7 +207,7 @@ def answers_table(path: Path) -> pd.DataFrame:
     """
     table = read_rows(path, "recorded answers", dtype={"sample": str})
     written = [column for column in ("file", "words") if column in table]
-    return table.drop(columns=table[written].select_dtypes(exclude=["number", "bool"]))
+    return table.drop(columns=table[written].select_dtypes(exclude=["number", "bool"]).columns)
 
 
 def recorded(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated, Any
 
-from ...errors import InputError, check_known, unknown
+from ...errors import InputError, check_known
 from ...types import Prompt, Unanswered, Value
 from ...utils.options import Group, Option
 from ..reply_frames import NO_ANSWER
@@ -70,8 +70,8 @@ class HttpJson(HttpEndpoint):
     ) -> None:
         bound = Usage(most_input_tokens, most_output_tokens)
         names = set(_PLACEHOLDER.findall(json.dumps(request)))
-        for name in sorted(names.difference(_PLACES)):
-            raise unknown("placeholder", name, _PLACES, "model.request")
+        for name in sorted(names):
+            check_known("placeholder", name, _PLACES, "model.request")
         answers = "one" if names & {"concept", "question", "options"} else "all"
         keys = [*keys, *written_out(texts(request, "", "", "payload"))]
         # without the query, and without keys: names are journaled and shown
