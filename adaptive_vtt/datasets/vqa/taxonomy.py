@@ -163,7 +163,7 @@ _ROLE_WORDS = {role: "|".join(words) for role, words in data_of("role_words").it
 
 
 def role_of(name: str) -> str:
-    """The role that a label's words tell of, one of ``taxonomy.ROLES``; where none does, lesion.
+    """The role that a label's words tell of, one of ``ROLES``; where none does, lesion.
 
     "clip_applier", "ClipApplier" and "clip-applier" are the same words.
     """

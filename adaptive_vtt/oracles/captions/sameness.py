@@ -1,8 +1,8 @@
 """Whether two words mean the same object: literally, up to number, or by any of several ways.
 
 REIC (TSE 2024, section IV-A) takes two words for the same object where their vectors are
-similar or one is a hyponym of the other; see `wordnet` and `embeddings`. Equal words (its
-ablation "Group-3") and number folding need nothing installed.
+similar or one is a hyponym of the other, as `experiments.reic.wordnet` does. What is here needs
+nothing installed: equal words (its ablation "Group-3"), number folding, a list of everyday things.
 """
 
 from collections.abc import Collection, Sequence
