@@ -420,7 +420,8 @@ def _field(name: str, field: FieldInfo, value: Any, instead: Any) -> str:
 
 
 def _toml(value: Any) -> str:
-    if isinstance(value, dict):
-        pairs = ", ".join(f"{key} = {_toml(each)}" for key, each in value.items())
-        return f"{{ {pairs} }}" if pairs else "{}"
+    if value and isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {_toml(each)}" for key, each in value.items()) + " }"
+    if isinstance(value, list):  # of tables, too
+        return f"[{', '.join(map(_toml, value))}]"
     return json.dumps(value)

@@ -53,10 +53,7 @@ SETTING = ("audit", "census", "plan", "versus", "compare")
 """Commands whose --set takes any field of SPEC.toml."""
 
 app = typer.Typer(
-    name="avtt",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    name="avtt", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich"
 )
 
 

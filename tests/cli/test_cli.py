@@ -3,6 +3,7 @@
 import inspect
 import io
 import json
+import re
 import shutil
 import sqlite3
 from contextlib import redirect_stdout
@@ -97,6 +98,9 @@ def test_the_commented_spec_names_every_field_and_uncommented_lines_parse():
             for name, field in kind.model_fields.items():
                 assert f"{name} = " in text
                 assert name == "kind" or field.description in text
+    for line in text.splitlines():
+        if re.match(r"# \w+ = ", line):  # left out, and still to be copied
+            tomllib.loads(line[2:])
 
 
 def test_json_prints_json_and_nothing_else(audited):
