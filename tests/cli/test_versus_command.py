@@ -242,6 +242,17 @@ def test_it_ends_with_its_gate_and_other_commands_refuse_its_run(
     assert "holds a comparison of two models; another --out" in told
 
 
+def test_a_verdict_is_altered_in_vain(
+    ran: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    out = tmp_path / "altered"
+    shutil.copytree(ran, out)
+    stated = json.loads((out / "result.json").read_text())
+    stated["versus"][0]["delta"] = 0.9
+    (out / "result.json").write_text(json.dumps(stated))
+    assert "versus[0].delta: the journal comes to" in refused(capsys, "verify", str(out))
+
+
 def test_images_at_which_the_models_differ_are_a_next_step(
     ran: Path, specs: Path, capsys: pytest.CaptureFixture[str]
 ):
