@@ -116,7 +116,6 @@ class Certifier(Game):
         # squared residuals and questions of recent draws, each over its probability
         self._residuals = np.zeros((2, count))
         self.strata: Strata | None = None
-        self._invalidated: Bools | None = None
 
     def stratify(self) -> None:
         """From now on a draw chooses its stratum first, where a call answers one question and the
@@ -178,7 +177,7 @@ class Certifier(Game):
         """Aims at another half-width from ``draw`` on, which is not made yet: ``Rules.aiming``."""
         self.rules = self.rules.aiming(half_width, draw)
         self._aim()
-        vars(self).pop("asked_whole", None)  # it goes by the half-width
+        self._forget("asked_whole", "standing")  # they go by the half-width
 
     @property
     def certified(self) -> Bools:
@@ -212,15 +211,14 @@ class Certifier(Game):
         alone = self.rules.guarantee == "each" and len(self.targets) > 1
         return self.sequences.emptied & alone
 
-    @property
+    @cached_property
     def invalidated(self) -> Bools:
         """(K,): whether nothing was left of an interval, or the draws disagree with it."""
-        if self._invalidated is None:
-            self._invalidated = self.sequences.emptied | self.disagreeing()
-        return self._invalidated
+        return np.asarray(self.sequences.emptied | self.disagreeing())
 
-    def standing(self) -> list[TargetStatus]:
-        """Return where every target stands, as stopping rules read it."""
+    @cached_property
+    def standing(self) -> tuple[TargetStatus, ...]:
+        """Where every target stands, as stopping rules read it; kept until the next answer."""
         sequences, compare, decisions = self.sequences, self.rules.compare, self.decisions
         columns: dict[str, Sequence[Any]] = {
             "id": [target.id for target in self.targets],
@@ -239,7 +237,11 @@ class Certifier(Game):
         elif decisions is not None:
             columns["decided"] = decisions.sides()
         rows = zip(*columns.values(), strict=True)
-        return [TargetStatus(**dict(zip(columns, row, strict=True))) for row in rows]
+        return tuple(TargetStatus(**dict(zip(columns, row, strict=True))) for row in rows)
+
+    def _forget(self, *names: str) -> None:
+        for name in names:
+            vars(self).pop(name, None)
 
     def _verdicts(self, compare: Comparison) -> list[str]:
         """Per target which of two models is better, "open" where intervals and draws disagree."""
@@ -352,7 +354,7 @@ class Certifier(Game):
         low, high = inside @ least, inside @ most
         count = inside.sum(axis=1)
         left_out = np.zeros(len(count)) if out is None else inside @ out.astype(float)
-        self._invalidated = None
+        self._forget("invalidated", "standing")
         self._compare(bet, (low + high) / 2 + left_out * self.sequences.centre, count)
         self.play(bet, low, high, count, left_out)
         self.hits += count > 0
@@ -369,7 +371,7 @@ class Certifier(Game):
                 effective_draws=float(self.hits[k] / ratios[k]),
                 more_calls=more[k],
             )
-            for k, status in enumerate(self.standing())
+            for k, status in enumerate(self.standing)
         ]
 
     def needs(

@@ -468,8 +468,8 @@ class Loop:
         )
         if self.certifier is None:
             return state
-        targets = tuple(self.certifier.standing())
-        return replace(state, targets=targets, limit=self.certifier.rules.limit)
+        certifier = self.certifier
+        return replace(state, targets=certifier.standing, limit=certifier.rules.limit)
 
     @one_thread()
     def statuses(self) -> list[TargetStatus]:

@@ -96,7 +96,7 @@ def test_what_is_narrow_but_doubtful_gets_its_share_of_the_draws() -> None:
     space = avtt.QuestionSpace(avtt.datasets.from_table(None, labels))
     certifier = Certifier(space, named_targets(space, ["concepts"]), answers="one", half_width=0.6)
     first = np.arange(len(certifier.sizes)) == 0
-    certifier._invalidated = first
+    certifier.invalidated = first
     assert certifier.settled.tolist() == (~first).tolist()
     assert certifier.lacking[first] == pytest.approx(LACKING)
     inside = certifier.members(np.arange(space.total))

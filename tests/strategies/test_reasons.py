@@ -142,7 +142,7 @@ def test_the_papers_rule_has_its_share_of_the_weights_over_what_is_open(answers:
     audit = audited(answers, targets=["concepts"])
     candidates, belief = looked_at(audit), audit.belief
     certifier = belief.certifying
-    certifier._invalidated = np.zeros(len(certifier.sizes), bool)
+    certifier.invalidated = np.zeros(len(certifier.sizes), bool)
     certifier.sequences.lower[:], certifier.sequences.upper[:] = 0.4, 0.5
     certifier.sequences.upper[0] = 0.9  # the first alone is open
     found = ByNeed(curiosity=0.3).mixture(candidates, belief)
