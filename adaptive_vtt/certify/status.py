@@ -155,7 +155,6 @@ def _of(row: Mapping[str, Any], certificate: "CertificateFacts", k: int) -> Targ
         drawn=row.get("pseudo_outcome_mean"),
         more_calls=None if None in forecast else Range(*(int(n or 0) for n in forecast)),
         pivot=certificate.pivot(k),
-        baseline=certificate.constant(k),
         **columns,
     )
 

@@ -139,7 +139,6 @@ def _status(
         decided=side if certificate.decides else None,
         decision="open" if decision and invalidated else decision,
         pivot=certificate.pivot(k),
-        baseline=certificate.constant(k),
     )
 
 
@@ -433,11 +432,11 @@ def _compare(
         decided |= certificate.versus is not None
         if decided or abs(status.half_width - certificate.aim) > AGREE:  # else rounding decides
             names.append("certified")
-        ours, found = status.row(), f"around {status.estimate:.4f}"
+        ours = status.row()
         if wrong := [name for name in names if not _agrees(ours.get(name), row.get(name))]:
             raise JournalError(
                 f"verify: {status.name!r}: the rows come to [{status.lower:.4f}, "
-                f"{status.upper:.4f}] {found}, the journal says otherwise: "
+                f"{status.upper:.4f}] around {status.estimate:.4f}, the journal says otherwise: "
                 + ", ".join(f"{name} {row.get(name)}" for name in wrong)
             )
         # predictions entered the estimate that no journal holds, so it cannot be recomputed

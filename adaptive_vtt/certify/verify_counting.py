@@ -125,7 +125,6 @@ def _status(certificate: "CertificateFacts", k: int, sums: Floats, images: int) 
         excluded=int(out),
         unanswered=int(silent),
         images=int(images),
-        baseline=certificate.constant(k),
     )
 
 

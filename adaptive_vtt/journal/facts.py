@@ -307,8 +307,9 @@ class CertificateFacts(Fact):
         return None if versus is None else (versus.pivot[place % len(versus.pivot)], versus.scale)
 
     def constant(self, place: int) -> Constant | None:
-        """The best constant answer of the target at ``place``; slices have none."""
-        return self.constants[place] if place < len(self.constants) else None
+        """The best constant answer of the target at ``place``; slices have none, nor do differences
+        of two models."""
+        return None if self.versus else dict(enumerate(self.constants)).get(place)
 
     @property
     def since(self) -> tuple[int, ...]:

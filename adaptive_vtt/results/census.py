@@ -22,13 +22,13 @@ import pandas as pd
 
 from ..families import COLUMNS
 from ..journal.facts import Facts, SpaceFacts
-from ..journal.rows import EXCLUDED, CallRow
+from ..journal.rows import CallRow
 from ..oracles.labels import MARGIN
 from ..oracles.masks import DROP, SCORE, SOURCE
 from ..types import IDENTITY, Floats
 from ..utils.files import write_text
 from ..utils.tables import TABLES, csv_text
-from .outcomes import clopper_pearson, confusion
+from .outcomes import clopper_pearson, confusion, counting
 
 CONFIDENCE = 0.95
 """Of an interval for other images."""
@@ -59,7 +59,7 @@ def tables(
         targets: as in ``results.Result``.
         calls: the journal's, for the scores of masks whose drop does not count.
     """
-    counted = table[~table["unanswered"].fillna("").astype(str).str.startswith(EXCLUDED)]
+    counted = counting(table)
     found = {"rates": _rates(targets)}
     if facts.settings.oracle.metric is not None:
         scored = _scored(table, calls, facts.settings.oracle.metric)

@@ -8,11 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from ..certify.status import TargetStatus
 from ..certify.verify_draws import Membership
 from ..datasets.base import CompleteDataset
 from ..journal import Journal
 from ..journal.facts import Facts, SpaceFacts, read_facts
-from ..journal.rows import CallRow, DrawRow
+from ..journal.rows import EXCLUDED, CallRow, DrawRow
 from ..models.unanswered import MUTE
 from ..oracles.base import LABEL_ERROR
 from ..types import IDENTITY, Floats, Indices
@@ -92,23 +93,32 @@ def with_metadata(table: pd.DataFrame, dataset: CompleteDataset, samples: Indice
     return table.assign(**found)
 
 
-def any_wrong(facts: Facts, calls: Sequence[CallRow], place: int) -> float | None:
-    """Return the share of a target's images that have any wrong label, its questions being those
-    that were asked: a label error of 2 % may be one wrong label in each of many images.
+def any_wrong(
+    facts: Facts, calls: Sequence[CallRow], statuses: Sequence[TargetStatus]
+) -> list[float | None]:
+    """Return per target the share of its images that have any wrong label: a label error of 2 % may
+    be one wrong label in each of many images.
 
-    None where the target at ``place`` of the certificate is not about several labels.
+    None where a target is not about several labels, or not certified, as not all was asked.
     """
-    certificate, population = facts.certificate, facts.population
-    if certificate is None or population is None or facts.space.concepts_are != "labels":
-        return None
-    target = certificate.ids[place]
-    if target.rate != LABEL_ERROR or "concept" in target.as_dict() or len(facts.space.concepts) < 2:
-        return None
+    population, space = facts.population, facts.space
+    shares: list[float | None] = [None] * len(statuses)
+    if population is None or space.concepts_are != "labels" or len(space.concepts) < 2:
+        return shares
     rows = [row for call in calls for row in call.answers if not (row.loss is None or row.excluded)]
     questions = np.array([row.question for row in rows], np.int64)
-    losses = pd.Series([row.loss for row in rows], facts.space.numbering.image_of(questions), float)
-    inside = Membership(population, [population["targets"][place]]).inside(questions)[:, 0]
-    return float(losses[inside].groupby(level=0).max().mean())
+    losses = pd.Series([row.loss for row in rows], space.numbering.image_of(questions), float)
+    for k, (status, masks) in enumerate(zip(statuses, population["targets"], strict=True)):
+        of_labels = status.id.rate == LABEL_ERROR and "concept" not in status.id.as_dict()
+        if status.certified and of_labels:
+            inside = Membership(population, [masks]).inside(questions)[:, 0]
+            shares[k] = float(losses[inside].groupby(level=0).max().mean())
+    return shares
+
+
+def counting(table: pd.DataFrame) -> pd.DataFrame:
+    """Return outcomes without the questions that turned out not to count."""
+    return table[~table["unanswered"].fillna("").astype(str).str.startswith(EXCLUDED)]
 
 
 def wilson(wrong: float, count: int) -> tuple[float, float]:

@@ -17,7 +17,6 @@ from ..errors import InputError, unknown
 from ..families import OfConcept, OfRelation, Overall, TargetId
 from ..journal import Journal
 from ..journal.facts import ProtocolFacts, SpaceFacts
-from ..journal.rows import EXCLUDED
 from ..oracles.base import error_of
 from ..oracles.findings import Findings, JudgeFindings, found, found_by_judge
 from ..types import JsonObject
@@ -31,6 +30,7 @@ from .opening import sentence
 from .outcomes import FAILED as FAILED
 from .outcomes import METRICS as METRICS
 from .outcomes import confusion as confusion
+from .outcomes import counting
 from .outcomes import outcomes as outcomes
 from .run import Run
 
@@ -423,8 +423,7 @@ def raw(run: Run) -> list[TargetStatus]:
     statuses = []
     for about, part in parts.items():
         # questions that do not count are left out of the mean
-        counted = part[~part["unanswered"].fillna("").astype(str).str.startswith(EXCLUDED)]
-        mean = float(counted["loss"].mean()) if len(counted) else math.nan
+        mean = float(counting(part)["loss"].mean())
         statuses.append(
             TargetStatus(
                 id=about, estimate=mean, lower=math.nan, upper=math.nan, questions=len(part)

@@ -42,14 +42,9 @@ class Run:
         self._known = statuses
 
     @classmethod
-    def of(cls, source: "Journal | Run") -> Self:
-        """Return a run of this class; what ``source`` has read by now is not read again."""
-        if isinstance(source, cls):
-            return source
-        run = cls(source.journal if isinstance(source, Run) else source)
-        if isinstance(source, Run):
-            vars(run).update(vars(source))
-        return run
+    def of(cls, source: "Journal | Run") -> "Run":
+        """Return the run, as it is, or that of a journal."""
+        return source if isinstance(source, Run) else cls(source)
 
     @classmethod
     def opened(cls, where: Path | str) -> Self:
@@ -154,12 +149,9 @@ class Run:
             rows = stated(certificate, self.facts.intervals)
         if certificate.counted:
             rows = rows or counted(certificate, self.facts.population, self.calls)
+            shares = any_wrong(self.facts, self.calls, rows)
             return [
-                replace(
-                    row,
-                    baseline=certificate.constant(k),
-                    any_wrong=any_wrong(self.facts, self.calls, k) if row.certified else None,
-                )
+                replace(row, baseline=certificate.constant(k), any_wrong=shares[k])
                 for k, row in enumerate(rows)
             ]
         rows = rows or recompute(certificate, self.draws, self.calls)

@@ -13,9 +13,9 @@ from ...errors import check_known
 from ...journal import Journal
 from ...journal.belief_groups import Believed, Group, Groups, Kind, column, of_images
 from ...journal.facts import Facts
-from ...journal.rows import EXCLUDED, BeliefRow, CallRow, DrawRow
+from ...journal.rows import BeliefRow, CallRow, DrawRow
 from ...types import Floats, Indices
-from ..outcomes import FAILED, judged
+from ..outcomes import FAILED, counting, judged
 from ..run import Run
 
 Told = Literal[Kind, "images", "uncertainty", "predictions"]
@@ -167,12 +167,11 @@ class Beliefs:
     def _images(self, about: Believed) -> pd.DataFrame:
         count, parts = len(about.samples), []
         places = np.full((count, 2), np.nan) if about.places is None else np.array(about.places)
-        table = judged(self.facts, self.draws, self.calls)
-        excluded = table["unanswered"].fillna("").astype(str).str.startswith(EXCLUDED)
+        table = counting(judged(self.facts, self.draws, self.calls))
         named = pd.Series(about.names, dtype=object)
         for row in self.rows:
             if "images" in row.figures:
-                then = table[~excluded & (table["draw"] < row.draws)]
+                then = table[table["draw"] < row.draws]
                 counts = {
                     "asked": then["sample"].value_counts(),
                     "failed": then.loc[then["loss"] >= FAILED, "sample"].value_counts(),

@@ -16,10 +16,9 @@ from ...engine.judge import Judge
 from ...engine.settings import same_audit
 from ...errors import InputError
 from ...journal import Journal
-from ...journal.rows import EXCLUDED
 from ...space import QuestionSpace
 from ...types import Prompt, Sample
-from ..outcomes import FAILED
+from ..outcomes import FAILED, counting
 from ..run import Run
 
 MORE = ("sample", "relation", "severity", "draw", "loss")
@@ -45,9 +44,8 @@ def export_questions(
     """
     if Path(path).exists():
         raise InputError(f"{path}: stands there already; nothing was written")
-    table = judged_of(Run.of(source), space, least_loss)
-    counts = ~table["unanswered"].fillna("").astype(str).str.startswith(EXCLUDED)
-    wanted = table[counts & (everything | (table["loss"] >= least_loss))]
+    table = counting(judged_of(Run.of(source), space, least_loss))
+    wanted = table[everything | (table["loss"] >= least_loss)]
     wanted = wanted.drop_duplicates("question")
     if wanted.empty:
         what = "answer" if everything else f"answer has a loss of {least_loss:g} or more"

@@ -77,7 +77,7 @@ def _grid(evidence: Evidence) -> JsonObject:
         counts = rows[list(COUNTS)].astype(int).to_numpy().tolist()
         values = rows[list(figures)].to_numpy(float).tolist()
         for (relation, column, *concept), *row in zip(rows.index, counts, values, strict=True):
-            place = str(evidence.concepts.index(concept[0])) if concept else "all"
+            place = str(evidence.place_of[concept[0]]) if concept else "all"
             at = relations.index(relation), columns.index(column)
             cells.setdefault(place, []).append([*at, *row[0], *row[1]])
     return {

@@ -20,7 +20,7 @@ from ...certify.verify_draws import Membership
 from ...families import OfConcept, in_short
 from ...journal import Journal, SQLiteJournal
 from ...journal.files import JOURNAL
-from ...journal.rows import EXCLUDED, AnswerRow, CallRow
+from ...journal.rows import AnswerRow, CallRow
 from ...oracles.base import LABEL_ERROR
 from ...types import IDENTITY, SIDES, Floats
 from ...utils.figures import in_points, on_page
@@ -28,7 +28,7 @@ from ..advice import spec_named
 from ..beliefs import Beliefs
 from ..cautions import cautions
 from ..derived import Bounds
-from ..outcomes import FAILED, sample_word
+from ..outcomes import FAILED, counting, sample_word
 from ..run import Run
 from .answers import answers_of
 from .beside_journal import baselines, said_of_realism
@@ -163,6 +163,7 @@ class Evidence:
         self.settings, self.certificate, self.space = facts.settings, facts.certificate, facts.space
         self.concepts, self.variants = list(facts.space.concepts), list(facts.space.variants)
         self.relations = facts.space.relations
+        self.place_of = {name: place for place, name in enumerate(self.concepts)}
         self.draws, self.calls, self.sources = run.draws, run.calls, run.sources
         self.pictures, self.head, self.table = run.pictures, run.head, run.table
         self.cost, self.unconfirmed = run.cost, run.unconfirmed
@@ -174,8 +175,7 @@ class Evidence:
         self.sample = sample_word(facts.space, self.pictures)
         self.drawn = {row.call: row for row in self.draws}
         self.answered = {a.question: a for call in self.calls for a in call.answers}
-        excluded = self.table["unanswered"].astype(str).str.startswith(EXCLUDED)
-        self.counted = self.table[~excluded]
+        self.counted = counting(self.table)
         self.adaptive = facts.settings.strategy != "random"
         self.rules = [on_page(in_points(rule)) for rule in facts.stop]
         reason = (facts.ended.reason if facts.ended else None) or "no reason was given"
@@ -281,8 +281,7 @@ class Evidence:
 
         from ...surrogates import AnswerPoints
 
-        places = {name: k for k, name in enumerate(self.concepts)}
-        concepts = np.asarray(self.table["concept"].map(places), dtype=np.int64)
+        concepts = np.asarray(self.table["concept"].map(self.place_of), dtype=np.int64)
         truths = np.asarray(self.table["truth"], dtype=np.int64)
         coordinates = np.asarray(self.table["coordinate"], dtype=np.float64)
         left = np.array(self.space.cell_counts, dtype=np.int64)
@@ -348,7 +347,7 @@ def implied_rates(evidence: Evidence) -> dict[tuple[str, int], float]:
     rates: dict[tuple[str, int], float] = {}
     groups: Any = answered.groupby(["concept", "truth"], sort=False)  # the stubs know no tuples
     for (name, side), part in groups:
-        place, at = evidence.concepts.index(name), part["coordinate"].to_numpy(float)
+        place, at = evidence.place_of[name], part["coordinate"].to_numpy(float)
         among = learnt.counts[place, middle]
         share = (np.abs(at - 0.5) <= 0.5 / (2 * middle)).sum() / among if among else 0.5
         # outwards from the middle: wrong answers first, then right ones
