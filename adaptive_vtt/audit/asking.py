@@ -188,7 +188,7 @@ class Audit:
         return self.result()
 
     def ask_all(self, on_progress: Hooks = None) -> None:
-        """``run``, for whoever makes the result by himself."""
+        """Ask as ``run`` does, and make no result."""
         if isinstance(self.model, ByHand):
             self.model.ask([])
         batch = max(self.sampling.batch, self._loop.selector.batch)

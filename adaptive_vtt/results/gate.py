@@ -241,15 +241,15 @@ def gate(
         raise InputError(
             "gate: expected an audit that certifies (half_width or at_most), got one that explores"
         )
-    verify(
-        run.journal
-    )  # neither rows nor intervals count for anything that the chain does not bear
+    # neither rows nor intervals count for anything that the chain does not bear
+    verify(run.journal)
     if head is not None:
         check_head(run.journal, head, "the head given")
     model, by_bets = brief(names_of(run.facts)[1]), all(_by_bets(r, certificate) for r in parsed)
     rulings = []
     for rule in parsed:
-        if certificate.versus is None if rule.versus else certificate.paired:
+        one_model, pairs = certificate.versus is None, certificate.paired
+        if (rule.versus and one_model) or (not rule.versus and pairs):
             raise _other_kind(rule)
         for k in chosen(rule, certificate.ids):
             ruling = _ruling(rule, run.statuses[k], by_bets)

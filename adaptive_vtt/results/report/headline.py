@@ -182,12 +182,14 @@ def _raw_verdict(evidence: Evidence) -> Verdict:
 
 
 def shown_steps(evidence: Evidence) -> list[Step]:
-    """Return what to do next; the first says which targets are open, and how many calls that
-    takes."""
+    """Return what to do next; where an audit goes on, the first says which targets are open, and
+    how many calls that takes."""
     facts, certificate = evidence.facts, evidence.certificate
     steps = next_steps(evidence.run, names(evidence))
-    open_ = [s for s in evidence.standings if not (s.settled or s.emptied)]
-    if not open_ or facts.ended is None or facts.rejudged or (certificate and certificate.counted):
+    open_ = [s for s in evidence.standings if not s.settled]
+    emptied = any(s.emptied for s in open_)
+    counted = certificate is not None and certificate.counted
+    if not open_ or emptied or counted or facts.ended is None or facts.rejudged:
         return steps
     open_.sort(key=lambda s: -s.half_width)
     named = ", ".join(f"{s.name} ({within(s.half_width)})" for s in open_[:OPEN])
@@ -253,7 +255,7 @@ def raw_groups(evidence: Evidence) -> list[Group]:
         sides: Any = table.groupby(["concept", "truth"], sort=False)  # the stubs know no tuples
         for (concept, truth), part in sides:
             name = f"{concept}, where it is {'present' if truth else 'absent'}"
-            add(name, part, f"concept={evidence.concepts.index(concept)}&truth={truth}")
+            add(name, part, f"concept={evidence.place_of[concept]}&truth={truth}")
     changes: Any = table.groupby(["relation", "severity"], sort=False)
     for (relation, severity), part in changes:
         query = f"relation={evidence.relations.index(relation)}&severity={severity}"
