@@ -79,11 +79,10 @@ def versus(  # noqa: PLR0913 - a command's options
 ) -> None:
     """Compare two models on the same questions.
 
-    Better, worse, within (the margin) or open, per target: B against A; with
-    --at-least whether that claim holds, fails or is open. The
-    same command again goes on with the comparison in --out; no answer that
-    came back is paid for twice. The half-width of the specs is about one
-    model, and not used here.
+    Per target, B is better or worse than A, within the margin, or open; with
+    --at-least the claim holds, fails or is open. The same command again
+    continues the comparison in --out; no answer that came back is paid for
+    twice. The half-width of the specs is about one model, and not used here.
 
     Example: avtt versus old.toml new.toml --margin 0.02 --budget 2000 --out runs/new
 

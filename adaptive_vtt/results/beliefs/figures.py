@@ -130,7 +130,7 @@ def surface(tell: Tell, relation: str | None = None) -> Drawing:
         "yaxis": {**axis, "range": [-0.5, len(rows) - 0.5]},
     }
     about = "relation" if relation is None else f"severity of {as_text(relation)}"
-    title = f"What it believes: concept by {about}{_after(moments)}"
+    title = f"Predictions: concept by {about}{_after(moments)}"
     return Drawing(title, data, layout, "" if moments.predicts else NOTHING, choices)
 
 
@@ -150,7 +150,7 @@ def through(tell: Tell) -> Figure:
     slider = {"steps": steps, "currentvalue": {"prefix": "draws: "}, "active": active}
     play = {"label": "play", "method": "animate", "args": [None, {**now, "fromcurrent": True}]}
     menu = {"type": "buttons", "buttons": [play], "x": 1, "y": 1.18}
-    title = {"text": "What it believes: concept by relation"}
+    title = {"text": "Predictions: concept by relation"}
     layout = {**drawn["layout"], "title": title, "sliders": [slider], "updatemenus": [menu]}
     return {"data": drawn["data"], "layout": layout, "frames": frames}
 
