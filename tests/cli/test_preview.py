@@ -174,6 +174,7 @@ def test_options_of_relations_come_from_the_command_line_or_a_spec(
     clipped = over_exposed("--relations", "medtest", "--set", "space.medtest.clipped=true")
     assert clipped != plain
     assert over_exposed("--spec", str(spec)) == clipped
+    assert over_exposed("--spec", str(spec), "--set", "space.medtest.clipped=false") == plain
 
 
 def test_relation_that_refuses_an_image_is_a_note(
