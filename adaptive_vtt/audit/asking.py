@@ -193,7 +193,7 @@ class Audit:
             self.model.ask([])
         batch = max(self.sampling.batch, self._loop.selector.batch)
         if not answered(self.journal):
-            check_order(self.space, self.model, batch)
+            check_order(self.space, self.model, batch, self.journal)
         with followed(self, on_progress) as hooks:
 
             def step() -> None:

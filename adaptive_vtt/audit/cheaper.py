@@ -12,7 +12,7 @@ measured on two cores: self-taught nets took 10 to 14 s, a draw about 50 ms, a c
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -34,10 +34,17 @@ LOSS, EXPLORATION = 0.1, 0.2
 BATCHES = (1, 8, 64)
 """Calls that are made to time the model, a batch after the other until one took ENOUGH seconds."""
 ENOUGH = 0.5
-SAMPLES = ("strategy", "strategy_options", "exploration", "repeat_probes", "replay", "compare")
-PREDICTS = ("discover", "set_aside", "proxies", "prior_journal", "cohort")
-ENDS = ("stop", "goal", "gate", "questions", "seconds", "uncertainty", "max_uncertainty")
-GOALS = ("half_width", "at_most")
+GOALS = {"half_width": None, "at_most": None}
+DRAWN = {
+    **{"strategy_options": None, "exploration": None, "repeat_probes": 0},
+    **{"discover": 0, "set_aside": None, "proxies": None, "prior_journal": None, "cohort": None},
+    **{"gate": None, "questions": None, "uncertainty": None, "max_uncertainty": None},
+}
+"""Options, of audits and of SPEC.toml, that only make sense where questions are drawn, and their
+values where none are."""
+WHOLE: dict[str, Any] = {**GOALS, **DRAWN, "features": "default", "strategy": EVERYTHING}
+"""What changes of the options of an audit where it asks everything."""
+INSISTING = (*DRAWN, "strategy", "replay", "compare", "stop", "goal", "seconds")
 
 
 @dataclass(frozen=True)
@@ -45,22 +52,21 @@ class Choice:
     """How a model that costs no money is audited.
 
     Attributes:
-        everything: The sentence that says so where everything is asked; None: it is sampled.
-        nets: Whether calls cost more time than teaching nets, which save some.
+        changes: What that changes of the audit's options: ``WHOLE`` where everything is asked.
+        sentence: What says that everything is asked; None: it is sampled.
+        calls: Calls that were made to time the model.
     """
 
-    everything: str | None
-    nets: bool
-
-
-AS_TOLD = Choice(None, nets=True)
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    sentence: str | None = None
+    calls: int = 0
 
 
 def insists(options: Mapping[str, Any]) -> bool:
     """Return whether an option makes sense only where questions are drawn, or nothing is
     certified."""
     certifies = any(options.get(name) is not None for name in GOALS)
-    return not certifies or any(options.get(name) for name in (*SAMPLES, *PREDICTS, *ENDS))
+    return not certifies or any(options.get(name) for name in INSISTING)
 
 
 def choice(
@@ -84,30 +90,34 @@ def choice(
     calls += sources.count * sources.most
     paid = model.costs_money or space.oracle.judge_by is not None
     if paid or (budget is not None and budget < calls):
-        return AS_TOLD
+        return Choice()
     certifier = suited(certify, space).certifier(space, model.answers)
     if certifier is None:
-        return AS_TOLD
+        return Choice()
     likely = forecasts(certifier, EXPLORATION, certify.unanswered == "both", [LOSS])[1]
     draws = likely.likely[LOSS]
-    call = seconds_per_call(space, model)
+    call, made = seconds_per_call(space, model)
     everything, sampling = calls * (call + COUNTING), NETS + draws * (call + DRAWING)
     if everything >= max(MINUTE, sampling):
-        return Choice(None, nets=draws * call > NETS)
+        untaught = certify.self_taught == "auto" and draws * call <= NETS
+        return Choice({"self_taught": False} if untaught else {}, calls=made)
     whole, seconds = model.answers == "all" and space.dataset.has_images, max(everything, 1)
     what = f"about all {space.images:,} images" if whole else f"all {space.size:,} questions"
-    return Choice(f"asking {what} takes about {_rounded(seconds)}: rates are exact", nets=False)
+    takes = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+    return Choice(WHOLE, f"asking {what} takes about {takes}: rates are exact", made)
 
 
-def seconds_per_call(space: QuestionSpace, model: ModelDefaults) -> float:
-    """Return how long a call takes, the making of its image included, by asking about some images
-    from all over the space; of source images where follow-ups are made of answers."""
+def seconds_per_call(space: QuestionSpace, model: ModelDefaults) -> tuple[float, int]:
+    """Return how long a call takes, the making of its image included, and the number of calls made
+    to find out: about images from all over the space, or about source images where follow-ups are
+    made of answers."""
     judge = Judge(space, model.answers)
-    seconds, count = 0.0, 1
+    made = 0
     for batch in BATCHES:
         questions = space.nth(np.linspace(0, space.size - 1, min(batch, space.size)).astype(int))
         calls = np.unique(space.image_of(questions) if model.answers == "all" else questions)
         begun, count = time.perf_counter(), len(calls)
+        made += count
         if space.needs_answers:
             prompts = [judge.sources.prompt(judge.sources.of(int(q))) for q in questions[:count]]
         else:
@@ -116,35 +126,30 @@ def seconds_per_call(space: QuestionSpace, model: ModelDefaults) -> float:
         seconds = time.perf_counter() - begun
         if seconds > ENOUGH:
             break
-    return seconds / count
+    return seconds / count, made
 
 
-def of_everything(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of an ``Audit`` that certifies as those of one that asks everything."""
-    left = {name: value for name, value in options.items() if name not in GOALS}
-    if "certify" in left:
-        left["certify"] = replace(left["certify"], half_width=None, at_most=None)
-    if "sampling" in left:
-        return left | {"sampling": replace(left["sampling"], strategy=EVERYTHING)}
-    return left | {"strategy": EVERYTHING}
+def changed(options: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of an ``Audit`` with the changes of a ``Choice``, in groups where the
+    options are."""
+    result = {name: value for name, value in options.items() if name not in changes}
+    new = {name: changes[name] for name in ("strategy", "self_taught") if name in changes}
+    for name in ("certify", "sampling"):
+        if (group := options.get(name)) is not None:
+            own = {f.name: changes[f.name] for f in fields(group) if f.name in changes}
+            result[name] = replace(group, **own)
+            new = {field: value for field, value in new.items() if field not in own}
+    return result | new
 
 
 def chosen(
     space: QuestionSpace, model: ModelDefaults, options: Mapping[str, Any]
-) -> tuple[dict[str, Any], str | None]:
-    """Return the options of an ``Audit``, changed as ``choice`` has it, and its sentence."""
+) -> tuple[dict[str, Any], Choice]:
+    """Return the options of an ``Audit``, changed as ``choice`` has it, and that choice."""
     groups = {name: options.get(name) for name in ("certify", "sampling", "limits")}
     own = {n: v for n, v in options.items() if n not in (*groups, "device", "clock", "notes")}
     certify, sampling, limits = grouped(own, **groups)
     if insists({**vars(certify), **vars(sampling), **vars(limits)}):
-        return dict(options), None
+        return dict(options), Choice()
     best = choice(space, model, certify, limits.budget)
-    if best.everything is not None:
-        return of_everything(options), best.everything
-    if not best.nets and certify.self_taught == "auto" and "certify" not in options:
-        return {**options, "self_taught": False}, None
-    return dict(options), None
-
-
-def _rounded(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+    return changed(options, best.changes), best

@@ -10,6 +10,7 @@ from ..datasets.base import Dataset, adapted_dataset
 from ..datasets.table import by_number
 from ..datasets.view import as_loaded
 from ..errors import InputError, some
+from ..journal import Journal
 from ..models.base import ModelDefaults
 from ..models.checking import checked, name_of
 from ..oracles.labels import likeliest
@@ -25,12 +26,13 @@ NAMED = 4
 """Classes of an order that a message names."""
 
 
-def check_order(space: QuestionSpace, model: ModelDefaults, batch: int) -> None:
+def check_order(space: QuestionSpace, model: ModelDefaults, batch: int, journal: Journal) -> None:
     """Raise InputError where the first answers fit the true classes clearly better once the model's
     columns are taken to be in the order of the names, as text or as numbers.
 
     Classes count alike, so that a model which always says the same fits no order better than
-    another. ``batch``: images of a call of ``ask``.
+    another. ``batch``: images of a call of ``ask``; ``journal``: takes note of the number of
+    calls.
     """
     dataset = adapted_dataset(as_loaded(space.dataset))
     names = [*dataset.concepts]
@@ -49,6 +51,7 @@ def check_order(space: QuestionSpace, model: ModelDefaults, batch: int) -> None:
         return
     starts = range(0, len(prompts), batch)
     answers = [a for k in starts for a in checked(model, prompts[k : k + batch])]
+    journal.set_facts(trial_calls=journal.facts().get("trial_calls", 0) + len(answers))
     said = [likeliest(a.values) if isinstance(a, Answer) else None for a in answers]
     weights = np.array([1 / true.count(name) for name in true])
     weights /= weights.sum()

@@ -87,13 +87,9 @@ def _call(space: QuestionSpace, answers: CallMode) -> str:
 
 
 def show(
-    space: QuestionSpace,
-    targets: Sequence[str],
-    answers: CallMode,
-    to: Console,
-    why: str = "",
+    space: QuestionSpace, targets: Sequence[str], answers: CallMode, to: Console, why: str = ""
 ) -> None:
-    """Prints the table."""
+    """Print the table."""
     table = Table(title=f"read: {space.dataset.name}", title_justify="left", box=None)
     table.show_header = False
     table.add_column(overflow="fold", max_width=24)

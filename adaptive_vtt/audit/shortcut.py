@@ -23,7 +23,7 @@ from ..results.result import Result
 from ..space import QuestionSpace
 from ..strategies import EVERYTHING as CENSUS
 from .asking import Audit
-from .cheaper import chosen, of_everything
+from .cheaper import WHOLE, Choice, changed, chosen
 from .overview import show
 from .progress import Hooks
 from .proposed import OVERALL, proposed
@@ -120,21 +120,28 @@ def audit(
     relations = None if relations is None else list(relations)
     severities = None if severities is None else list(severities)
     about = {"relations": relations, "oracle": oracle, "severities": severities}
-    found = questions(_dataset(data, labels, concepts), relations, oracle, severities)
+    whole = isinstance(data, QuestionSpace)
+    if whole and (labels is not None or concepts is not None):
+        raise InputError(
+            "data: expected a QuestionSpace alone, got labels or concepts, too; leave them out"
+        )
+    loaded = data if whole else as_dataset(data, labels, concepts)
+    found = questions(loaded, relations, oracle, severities)
     journal = None if out is None else Path(out) / JOURNAL
-    asked, line, own = adapted_model(model_of(model)), None, found.options(options)
+    asked, best, own = adapted_model(model_of(model)), Choice(), found.options(options)
     begun = recall(journal)
     if begun is not None and begun.settings.strategy == CENSUS:
-        own = of_everything(own)
+        own = changed(own, WHOLE)
     elif begun is None and not sample:
-        own, line = chosen(found.space, asked, own)
+        own, best = chosen(found.space, asked, own)
     notes = {} if labels is not None else _kept(data, {"concepts": concepts, **about, **own})
+    notes |= {"trial_calls": best.calls} if best.calls else {}
     with Audit(found.space, asked, journal=journal, notes=notes, **own) as made:
         if made.state().calls == 0 and on_progress:
             console = Console(stderr=True, markup=False, emoji=False, highlight=False)
             show(found.space, made.targets, made.model.answers, console, found.why)
-            if line is not None:
-                console.print(f"{line} (sample=True insists on sampling)")
+            if best.sentence is not None:
+                console.print(f"{best.sentence} (sample=True insists on sampling)")
         result = made.run(on_progress)
     if out is not None:
         result.save(out)
@@ -156,18 +163,6 @@ def called_again(call: Mapping[str, Any], model: ModelSource, **options: Any) ->
     about = [given.pop(name) for name in ("relations", "oracle", "severities")]
     found = questions(as_dataset(given.pop("data"), concepts=given.pop("concepts")), *about)
     return Audit(found.space, model, **found.options({**given, **options}))
-
-
-def _dataset(
-    data: Any, labels: Labels | None, concepts: list[str] | None
-) -> Dataset | QuestionSpace:
-    if not isinstance(data, QuestionSpace):
-        return as_dataset(data, labels, concepts)
-    if labels is not None or concepts is not None:
-        raise InputError(
-            "data: expected a QuestionSpace alone, got labels or concepts, too; leave them out"
-        )
-    return data
 
 
 def census(data: Any, model: ModelSource, **options: Any) -> Result:

@@ -27,7 +27,6 @@ from ..audit import Progress as Step
 from ..audit.overview import show
 from ..audit.progress import done, share_done, widest
 from ..certify.further import longest
-from ..engine.options import Certify
 from ..journal.facts import CertificateFacts, goal_reached
 from ..models.base import ConcurrentModel
 from ..results import census
@@ -35,6 +34,7 @@ from ..results.advice import in_money
 from ..results.cautions import fallen_back
 from ..results.replies import readings
 from ..results.result import Result
+from ..results.run import Run
 from ..utils.figures import beside, in_points, money, outward, percent, shorten, span, tenths
 from .printing import plain_console, table_of
 from .signals import heed
@@ -209,30 +209,24 @@ class Live:
                 self._cautioned.append(said)
                 self.console.print(f"warning: {said}")
 
-    def finish(self, result: Result, out: Path, seconds: float | None = None) -> None:
-        """Why it stopped, the targets that matter most, and where the report is; ``seconds``: as
-        ``tell_end``."""
+    def finish(self, run: Run, result: Result, out: Path) -> None:
+        """Print how the audit ended, without the warnings that were given while it ran."""
         self._tell_trouble()
-        tell_end(result, out, self._audit.certify, seconds, self._cautioned)
+        tell_end(run, result, out, self._cautioned)
 
 
-def tell_end(
-    result: Result,
-    out: Path,
-    aims: Certify | CertificateFacts | None,
-    seconds: float | None = None,
-    told: Sequence[str] = (),
-) -> None:
-    """How an audit ended, in the terminal. ``aims``: what it certifies; ``seconds``: what it
-    took, as the report has it, in all sessions; ``told``: warnings that were given while it ran."""
-    console = plain_console()
+def tell_end(run: Run, result: Result, out: Path, told: Sequence[str] = ()) -> None:
+    """Print why an audit ended, the targets that matter most, and where the report is; ``told``:
+    warnings that are left out."""
+    console, facts = plain_console(), run.facts
     if result.headline is not None:
         console.print(result.headline)
     console.print(f"stopped: {in_points(str(result.reason))}")
     counts = {"call": result.calls, "question": result.questions}
     spent = [f"{count:,} {what}{'s' * (count != 1)}" for what, count in counts.items()]
+    spent += [f"{facts.trial_calls} trial calls before"] if facts.trial_calls else []
     spent += [result.paid] if result.cost or result.in_doubt else []
-    spent += [] if seconds is None else [clock(seconds)]
+    spent += [clock(facts.ended.elapsed)] if facts.ended else []
     console.print(", ".join(spent))
     console.print(_exact(result) if result.census else _table(result.targets))
     if result.guarantee is not None:
@@ -243,8 +237,8 @@ def tell_end(
             console.print(NOTHING_CHECKED)
     if result.judge is not None:
         console.print(result.judge.told(result.currency))
-    if aims is not None and "more_calls" in result.targets and result.unreached:
-        console.print(_still_open(result, aims))
+    if facts.certificate is not None and result.unreached:
+        console.print(_still_open(result, facts.certificate))
     if result.repeat_probes is not None:
         again = result.repeat_probes
         console.print(
@@ -306,7 +300,7 @@ def _exact(result: Result) -> Table:
     return table_of([*columns], zip(*columns.values(), strict=True), title)
 
 
-def unreached(result: Result, certify: Certify | CertificateFacts) -> str:
+def unreached(result: Result, certify: CertificateFacts) -> str:
     """Of how many targets all that was asked is not known."""
     done = goal_reached(certify.half_width, certify.at_most)
     if len(result.targets) == 1:
@@ -315,7 +309,7 @@ def unreached(result: Result, certify: Certify | CertificateFacts) -> str:
     return f"{left} of {len(result.targets)} targets {'is' if left == 1 else 'are'} not {done}"
 
 
-def _still_open(result: Result, certify: Certify | CertificateFacts) -> str:
+def _still_open(result: Result, certify: CertificateFacts) -> str:
     """How many targets are open, and what they would take; invalidated ones apart."""
     open_ = [status for status in result.unreached if not status.emptied]
     told = unreached(result, certify)

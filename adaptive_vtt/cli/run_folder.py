@@ -5,10 +5,11 @@ import os
 import shlex
 import sys
 import webbrowser
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -73,52 +74,50 @@ def begin(spec: Spec, base: Path, out: Path, named: Sequence[str], *, sample: bo
     space = build_space(spec, base)
     note_seed(space)  # before any code that the spec names is imported
     model = model_of(spec, base, space)
-    if not sample:
-        spec = quickest(spec, space, adapted_model(model))
+    best = cheaper.Choice() if sample else quickest(spec, space, adapted_model(model))
+    if best.sentence is not None:
+        typer.echo(f"{best.sentence} (--sample insists on sampling)", err=True)
+        spec = everything(spec)
+    elif best.changes:
+        spec = changed(spec, best.changes)
+    notes = {"warnings": warnings, "named": named, **notes_of(spec, os.path.abspath(base))}
+    notes |= {"trial_calls": best.calls} if best.calls else {}
     return build_audit(
         spec,
         base,
         space=space,
         model=model,
         journal=partial(begin_anew, out / JOURNAL),
-        notes={"warnings": warnings, "named": named, **notes_of(spec, os.path.abspath(base))},
+        notes={
+            **notes,
+            "warnings": warnings,
+            "named": named,
+            **notes_of(spec, os.path.abspath(base)),
+        },
     )
 
 
-WITHOUT = {
-    "audit": {"strategy_options": None, "exploration": None, "repeat_probes": 0},
-    "certify": {"half_width": None, "at_most": None, "discover": 0, "set_aside": None}
-    | {"proxies": None, "prior_journal": None, "cohort": None, "features": "default"},
-    "stop": {"uncertainty": None, "max_uncertainty": None, "gate": None, "questions": None},
-}
-"""What a census has no use for: goals, and how questions are chosen."""
+def changed(spec: Spec, changes: Mapping[str, Any], where: str = "census") -> Spec:
+    """Return the spec with other values of options, each in the section that has it."""
+    table = spec.model_dump()
+    for section in ("audit", "certify", "stop"):
+        table[section] |= {n: value for n, value in changes.items() if n in table[section]}
+    return parse_spec(table, where)
 
 
 def everything(spec: Spec, budget: int | None = None) -> Spec:
     """Return the spec of the census that asks all that ``spec`` is about, whatever budget of calls
     that has: it is one for an audit that chooses. Its cap on cost counts."""
-    table = spec.model_dump()
-    for section, fields in WITHOUT.items():
-        table[section] |= fields
-    table["audit"] |= {"strategy": EVERYTHING, "budget": budget}
-    return parse_spec(table, "census")
+    return changed(spec, {**cheaper.WHOLE, "budget": budget})
 
 
-def quickest(spec: Spec, space: QuestionSpace, model: ModelDefaults) -> Spec:
-    """Return the spec of a census, and say so, where that takes less time than ``spec``; else
-    ``spec``, with no nets to teach where they would take more time than calls."""
+def quickest(spec: Spec, space: QuestionSpace, model: ModelDefaults) -> cheaper.Choice:
+    """Return how a model that costs no money is audited by ``spec``; see ``cheaper.choice``."""
     sections = (spec.audit, spec.certify, spec.stop)
     if cheaper.insists({n: v for section in sections for n, v in section.model_dump().items()}):
-        return spec
+        return cheaper.Choice()
     certify = Certify(**spec.certify.model_dump(exclude={*CERTIFY_APART, "surrogate"}))
-    best = cheaper.choice(space, model, certify, spec.audit.budget)
-    if best.everything is not None:
-        typer.echo(f"{best.everything} (--sample insists on sampling)", err=True)
-        return everything(spec)
-    if best.nets or spec.certify.self_taught != "auto":
-        return spec
-    own = spec.certify.model_copy(update={"self_taught": False})
-    return spec.model_copy(update={"certify": own})
+    return cheaper.choice(space, model, certify, spec.audit.budget)
 
 
 def named(spec: Path | None, sets: list[str] | None, targets: list[str] | None) -> list[str]:
@@ -151,14 +150,13 @@ def run_and_report(
         run = Run(audit.journal)
         result = write(run, out, plotly)
         steps, found = next_steps(run, Names.of(run, out)), quoted(run)
-        ended = run.facts.ended
         audit.journal.check_place()
     if not as_json:
-        live.finish(result, out, None if ended is None else ended.elapsed)
+        live.finish(run, result, out)
         found += [] if ending is None else [ending(result)]
     _tell_rest(result, out, found, steps, as_json, open_it)
-    if require_certified and result.unreached:
-        typer.echo(f"avtt: {unreached(result, audit.certify)}", err=True)
+    if require_certified and result.unreached and run.certificate:
+        typer.echo(f"avtt: {unreached(result, run.certificate)}", err=True)
         raise typer.Exit(3)
     return result
 
@@ -167,11 +165,11 @@ def report_again(out: Path, as_json: bool, *, open_it: bool = False) -> None:
     """Of an audit that has ended and asks nothing more: writes result.json and report.html from its
     journal, and tells what it told at its end."""
     with Run.opened(out) as run:
-        result, ended = write(run, out), run.facts.ended
+        result = write(run, out)
         steps, found = next_steps(run, Names.of(run, out)), quoted(run)
     if not as_json:
         typer.echo("this audit has ended: nothing was asked", err=True)
-        tell_end(result, out, run.certificate, None if ended is None else ended.elapsed)
+        tell_end(run, result, out)
     _tell_rest(result, out, found, steps, as_json, open_it)
 
 

@@ -424,9 +424,10 @@ class Facts(LostFacts):
     that began it; ``files``: of a comparison, what holds the models, where that tells them apart;
     ``rejudged``: see ``rejudging``, None where the model was asked; ``batches``: those of which
     answers were still awaited when it was last said, and those lost; ``ways``: where P(yes) comes
-    from, of two models by "a" and "b", else by ""; ``bounds``: most tokens, sent and said, of an
-    attempt that was counted at more than expected, by these sides and "judge"; ``currency``: of
-    all costs, as ISO 4217 calls it.
+    from, of two models by "a" and "b", else by ""; ``trial_calls``: calls of a free model before
+    the first draw, which timed it and checked the order of its columns; ``bounds``: most tokens,
+    sent and said, of an attempt that was counted at more than expected, by these sides and "judge";
+    ``currency``: of all costs, as ISO 4217 calls it.
     """
 
     space: SpaceFacts
@@ -464,6 +465,7 @@ class Facts(LostFacts):
     batches: tuple[BatchFacts, ...] = ()
     ways: dict[str, WayFacts] = {}
     bounds: dict[str, tuple[NonNegativeInt, NonNegativeInt]] = {}
+    trial_calls: NonNegativeInt = 0
     rejudged: RejudgedFacts | None = None
     cohort: CohortFacts | None = None
     protocol: ProtocolFacts = ProtocolFacts()
@@ -501,8 +503,7 @@ class Facts(LostFacts):
 
     def key_of(self, draw: int) -> str:
         """The key that a draw of this number follows from."""
-        replayed = self.replay is not None and draw < self.replay.draws
-        return self.replay.key if replayed and self.replay else self.key
+        return self.replay.key if self.replay and draw < self.replay.draws else self.key
 
 
 def read_facts(raw: Mapping[str, Any]) -> Facts:

@@ -9,12 +9,12 @@ import pytest
 
 import adaptive_vtt as avtt
 from adaptive_vtt.audit import cheaper
-from adaptive_vtt.audit.cheaper import choice, insists, of_everything
+from adaptive_vtt.audit.cheaper import WHOLE, changed, choice, insists
 from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.engine.options import Certify
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.journal import read_journal
-from adaptive_vtt.journal.facts import read_facts
+from adaptive_vtt.journal.facts import Facts, read_facts
 from adaptive_vtt.models import adapted_model
 from adaptive_vtt.models.local.python import model_of
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
@@ -31,13 +31,17 @@ def quick(images: list[Any]) -> list[list[float]]:
 
 def taking(seconds: float, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A model whose calls take so long, as they are timed."""
-    monkeypatch.setattr(cheaper, "seconds_per_call", lambda space, model: seconds)
+    monkeypatch.setattr(cheaper, "seconds_per_call", lambda space, model: (seconds, 9))
     return adapted_model(model_of(quick))
 
 
-def strategy(out: Path) -> str:
+def facts(out: Path) -> Facts:
     with closing(read_journal(out / "journal.db")) as journal:
-        return read_facts(journal.facts()).settings.strategy
+        return read_facts(journal.facts())
+
+
+def strategy(out: Path) -> str:
+    return facts(out).settings.strategy
 
 
 @pytest.mark.parametrize(
@@ -49,15 +53,16 @@ def test_everything_is_asked_where_that_is_quicker_or_takes_no_minute(
 ) -> None:
     """240 images: 0.2 s each are 48 s, 0.6 s each 144 s, above some 100 draws and the nets."""
     best = choice(SPACE, taking(seconds, monkeypatch), CERTIFY, None)
-    assert ((best.everything is not None), best.nets) == (everything, nets)
+    assert best.changes == (WHOLE if everything else {} if nets else {"self_taught": False})
+    assert (best.sentence is not None, best.calls) == (everything, 9)
 
 
 def test_the_sentence_names_the_images_and_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     best = choice(SPACE, taking(0.024, monkeypatch), CERTIFY, 240)
-    assert best.everything == "asking about all 240 images takes about 6 s: rates are exact"
+    assert best.sentence == "asking about all 240 images takes about 6 s: rates are exact"
     one = ScriptedModel(answers="one")
     one.most_cost = 0.0
-    said = choice(SPACE, one, CERTIFY, None).everything
+    said = choice(SPACE, one, CERTIFY, None).sentence
     assert said == "asking all 480 questions takes about 12 s: rates are exact"
 
 
@@ -65,16 +70,16 @@ def test_what_asks_more_than_the_budget_or_costs_money_is_sampled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     model = taking(0.001, monkeypatch)
-    assert choice(SPACE, model, CERTIFY, 239).everything is None
+    assert choice(SPACE, model, CERTIFY, 239).sentence is None
     paid = ScriptedModel()
-    assert choice(SPACE, paid, CERTIFY, None).everything is None
+    assert choice(SPACE, paid, CERTIFY, None).sentence is None
     assert not paid.asked
 
 
 def test_nets_are_not_taught_where_calls_take_less_time(monkeypatch: pytest.MonkeyPatch) -> None:
     large = avtt.QuestionSpace(tiny_dataset(30_000, 2), ["identity", "brightness_up"])
     best = choice(large, taking(0.001, monkeypatch), CERTIFY, None)
-    assert (best.everything, best.nets) == (None, False)
+    assert best.changes == {"self_taught": False}
 
 
 def test_a_slow_model_is_asked_little_to_be_timed() -> None:
@@ -85,9 +90,11 @@ def test_a_slow_model_is_asked_little_to_be_timed() -> None:
         time.sleep(0.6)
         return quick(images)
 
-    assert cheaper.seconds_per_call(SPACE, adapted_model(model_of(slow))) > 0.6
+    assert cheaper.seconds_per_call(SPACE, adapted_model(model_of(slow)))[0] > 0.6
     assert asked == [1]
-    assert cheaper.seconds_per_call(SPACE, adapted_model(model_of(quick))) < 0.1
+    seconds, calls = cheaper.seconds_per_call(SPACE, adapted_model(model_of(quick)))
+    assert seconds < 0.1
+    assert 64 < calls <= 1 + 8 + 64
 
 
 @pytest.mark.parametrize(
@@ -109,8 +116,8 @@ def test_options_of_sampling_insist_on_it(given: dict[str, Any]) -> None:
 
 def test_goals_go_and_what_is_asked_about_stays() -> None:
     options = {"half_width": 0.1, "targets": ["overall"], "seed": 3}
-    assert of_everything(options) == {"targets": ["overall"], "seed": 3, "strategy": "everything"}
-    groups = of_everything({"certify": CERTIFY, "sampling": avtt.Sampling(seed=3)})
+    assert changed(options, WHOLE) == {"targets": ["overall"], "seed": 3, "strategy": "everything"}
+    groups = changed({"certify": CERTIFY, "sampling": avtt.Sampling(seed=3)}, WHOLE)
     assert groups["certify"].half_width is None
     assert (groups["sampling"].strategy, groups["sampling"].seed) == ("everything", 3)
 
@@ -122,6 +129,7 @@ def test_in_python_it_asks_everything_unless_told_to_sample(
     found = avtt.audit(data, quick, out=whole, **{**QUIET, "on_progress": True})
     assert "asking about all 40 images takes about 1 s: rates are exact" in capsys.readouterr().err
     assert (found.calls, strategy(whole)) == (40, "everything")
+    assert 40 < facts(whole).trial_calls <= 1 + 8 + 40
     assert found.targets["certified"].all()
     assert (whole / "tables" / "classes.csv").is_file()
     again = avtt.audit(data, quick, out=whole, **QUIET)
@@ -155,6 +163,7 @@ def test_the_command_asks_everything_unless_told_to_sample(
     told = capsys.readouterr()
     assert "rates are exact (--sample insists on sampling)" in " ".join(told.err.split())
     assert "exact rates" in told.out
+    assert f"{facts(whole).trial_calls} trial calls before" in told.out
     assert strategy(whole) == "everything"
     assert run("verify", str(whole)) == 0
     assert run("resume", str(whole)) == 0

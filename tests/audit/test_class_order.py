@@ -102,6 +102,7 @@ def test_what_is_right_or_begun_is_asked_nothing_more() -> None:
     with Audit(space(NUMBERS), counted(NUMBERS), budget=5) as audit:
         audit.run()
         audit.run()
+        assert audit.journal.facts()["trial_calls"] == 48
     assert sum(asked) == 5 + 48 + 5
 
 
