@@ -9,7 +9,8 @@ PYTHON ?= python3
 # .venv is a user's: README's install lines and nothing more. Tests have packages that users lack.
 VENV := .venv-test
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+# Python compiles what it imports; pip would compile all of torch, which takes a minute.
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 # README's lines are tried with this Python, too, where it is installed.
 NEWEST := 3.13
 # Containers often set it: then every process of the tests compiles the package, and pytest the tests, anew.
