@@ -32,6 +32,19 @@ class OrderError(AvttError):
     """``ask`` and ``tell`` were called in an order that makes no sense."""
 
 
+def unexpected(where: str, expected: str, got: object, remedy: str = "") -> InputError:
+    """Return the error for input that is other than expected: "where: expected ..., got ...".
+
+    Args:
+        where: names the file, row, sample or option; "" for none.
+        expected: what can be used, as a noun.
+        got: what came instead.
+        remedy: what to do about it, as a clause.
+    """
+    place = f"{where}: " if where else ""
+    return InputError(f"{place}expected {expected}, got {got}{remedy and f'; {remedy}'}")
+
+
 FEW, MANY = 6, 12
 """Names that are listed where something is unknown, at most: beside the nearest one, and where
 none is near."""

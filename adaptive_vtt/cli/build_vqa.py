@@ -132,7 +132,7 @@ def _more_wordings(chosen: Chosen, spec: Path, max_cost: float | None) -> Paraph
             return "" if isinstance(reply, Unanswered) else str(reply.values[0]), reply.cost
 
         most = model.most_cost or 0.0
-        return paraphrased(chosen.worded, say, most, inf if max_cost is None else max_cost)
+        return paraphrased(chosen.wording_kinds, say, most, inf if max_cost is None else max_cost)
 
 
 def spec_text() -> str:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..errors import InputError, listed, some, unknown
+from ..errors import InputError, listed, some, unexpected, unknown
 from ..utils.tables import MAX_HEADER
 from .base import Dataset
 from .formats.coco import PARTS, from_coco
@@ -38,12 +38,12 @@ from .formats.medmnist import from_medmnist
 from .formats.table_file import (
     EMPTY,
     TABLES,
+    ImageNames,
     near_image,
     odd_cells,
     odd_label,
     read_rows,
     read_table,
-    share_of_files,
 )
 from .formats.voc import from_voc
 from .formats.yolo import from_yolo, yolo_folders
@@ -153,17 +153,14 @@ def _holds_images(folder: Path) -> bool:
 # -- formats: each says whether a folder is in it --------------------------------------------------
 
 
-def _masks(held: Contents) -> Layout | None:
-    return Layout("masks", held.root, {"concept": SHOWN}) if mask_layouts(held.root) else None
-
-
-def _voc(held: Contents) -> Layout | None:
-    there = all((held.root / name).is_dir() for name in VOC)
-    return Layout("voc", held.root, {}) if there else None
-
-
-def _yolo(held: Contents) -> Layout | None:
-    return Layout("yolo", held.root, {}) if yolo_folders(held.root) else None
+def _published(held: Contents) -> Layout | None:
+    """Recognise masks beside images, VOC and YOLO, by what lies in their folders."""
+    root = held.root
+    if mask_layouts(root):
+        return Layout("masks", root, {"concept": SHOWN})
+    if all((root / name).is_dir() for name in VOC):
+        return Layout("voc", root, {})
+    return Layout("yolo", root, {}) if yolo_folders(root) else None
 
 
 def _coco(held: Contents) -> Layout | None:
@@ -175,8 +172,8 @@ def _coco(held: Contents) -> Layout | None:
         layout = _instances(file, [file.parent, *held.pictures, root], last=not files)
         if layout is not None:
             others = [other for other in files if _instances(other, [root], last=False)]
-            said = f"{file.relative_to(root)} is read; {_left_alone(others)}" if others else ""
-            return replace(layout, apart=said)
+            apart = f"{file.relative_to(root)} is read; {_left_alone(others)}" if others else ""
+            return replace(layout, apart=apart)
     return None
 
 
@@ -200,17 +197,16 @@ def _instances(path: Path, folders: list[Path], last: bool = True) -> Layout | N
     return None if images is None else Layout("coco", path, {"images": images})
 
 
-def _single_file(held: Contents) -> Layout | None:
+def _without_pictures(held: Contents) -> Layout | None:
+    """Recognise a MedMNIST archive, EndoBench's table, and what save_to_disk wrote."""
+    if held.pictures:
+        return None
     for ending in ("npz", "tsv"):
         files = [*held.root.glob(f"*.{ending}")]
-        if len(files) == 1 and not held.pictures:
+        if len(files) == 1:
             return _known_file(files[0])
-    return None
-
-
-def _hugging_face(held: Contents) -> Layout | None:
     saved = all((held.root / name).is_file() for name in ("state.json", "dataset_info.json"))
-    return Layout("hugging-face", held.root, {}) if saved and not held.pictures else None
+    return Layout("hugging-face", held.root, {}) if saved else None
 
 
 def _classes(held: Contents) -> Layout | None:
@@ -240,12 +236,9 @@ def _images(held: Contents) -> Layout | None:
 
 
 FORMATS: tuple[Callable[[Contents], Layout | None], ...] = (
-    _masks,
-    _voc,
-    _yolo,
+    _published,
     _coco,
-    _single_file,
-    _hugging_face,
+    _without_pictures,
     _classes,
     _labels,
     _images,
@@ -256,7 +249,8 @@ FORMATS: tuple[Callable[[Contents], Layout | None], ...] = (
 def recognised(path: Path | str) -> Layout:
     """Return what the file or folder holds, by the first of FORMATS that recognises it.
 
-    Raises InputError where none does.
+    Raises:
+        InputError: where none does.
     """
     root = Path(path)
     if not root.is_dir():
@@ -351,14 +345,17 @@ def _left_alone(tables: list[Path]) -> str:
 def as_dataset(
     data: Any, labels: Labels | None = None, concepts: list[str] | None = None
 ) -> Dataset:
-    """A dataset of whatever is at hand.
+    """Return a dataset of whatever is at hand.
 
-    ``data``: a Dataset; a path that ``recognised`` knows; a table of labels with a column of image
-    files (DataFrame); or images: arrays, paths, PIL images, or one array n x H x W (x C).
-    ``labels``: of images, as ``as_labels`` takes them; without any nothing is known of the images,
-    and ``concepts`` names what a model answers about them (default: "image").
-    ``concepts`` also chooses among the columns of a table. Raises InputError for anything else, and
-    for concepts that are not those of the data.
+    Args:
+        data: a Dataset; a path that ``recognised`` knows; a table of labels with a column of image
+            files (DataFrame); or images: arrays, paths, PIL images, or one array n x H x W (x C).
+        labels: of images, as ``as_labels`` takes them; without any nothing is known of the images.
+        concepts: which columns of a table to ask about, or, without labels, what a model answers
+            about images (default: "image").
+
+    Raises:
+        InputError: for anything else, and for concepts that are not those of the data.
     """
     if isinstance(data, Dataset):
         return _only(data, concepts)
@@ -371,10 +368,8 @@ def as_dataset(
         return _of_rows(data, concepts)
     images = image_files(Path(data)) if isinstance(data, str | Path) else data
     if not isinstance(images, list | tuple | np.ndarray) or not len(images):
-        raise InputError(
-            "data: expected a Dataset, a folder, a table of labels or a list of images, got "
-            f"{type(data).__name__}"
-        )
+        expected = "a Dataset, a folder, a table of labels or a list of images"
+        raise unexpected("data", expected, type(data).__name__)
     if labels is None:
         ids = image_ids(images) or [str(number) for number in range(len(images))]
         labels = pd.DataFrame(np.nan, ids, concepts or [NOTHING])
@@ -385,10 +380,8 @@ def as_dataset(
 
 def _only(dataset: Dataset, concepts: list[str] | None) -> Dataset:
     if concepts is not None and [*concepts] != [*dataset.concepts]:
-        raise InputError(
-            f"concepts: expected those of the data, {listed(dataset.concepts, 6)}, or to be left "
-            f"out, got {listed(concepts, 6)}"
-        )
+        expected = f"those of the data, {listed(dataset.concepts, 6)}, or to be left out"
+        raise unexpected("concepts", expected, listed(concepts, 6))
     return dataset
 
 
@@ -409,7 +402,7 @@ def _table(path: Path, below: list[Path]) -> Layout:
     places = [[folder] for folder in dict.fromkeys([path.parent, path.parent.parent, *below])]
     # where most files are there, the column is meant, and reading it says more
     shares = {
-        (column, tuple(folders)): share_of_files(table[column], folders)
+        (column, tuple(folders)): ImageNames(folders).share(table[column])
         for folders in [*places, *[below] * (len(below) > 1)]
         for column in table
         if table[column].is_unique or label_cells(table[column]).odd.any()  # not 0 and 1
@@ -430,16 +423,18 @@ def _table(path: Path, below: list[Path]) -> Layout:
             f"{path}: expected a column whose values all differ, to tell samples apart, found none "
             f"among {', '.join(map(str, table))}; {_twice(table.rename(columns=str), file)}"
         )
-    odd = {name: told for name in rest["metadata"] if (told := odd_label(table[name]))}
-    said = [f"column {name!r} was taken for metadata: {told}; {MEND}" for name, told in odd.items()]
-    said += [
+    odd = {name: text for name in rest["metadata"] if (text := odd_label(table[name]))}
+    cautions = [
+        f"column {name!r} was taken for metadata: {text}; {MEND}" for name, text in odd.items()
+    ]
+    cautions += [
         f"column {name!r}, called as classes are, was taken for metadata, as other columns hold 0 "
         f'and 1: class_column = "{name}" in [dataset] asks about it'
         for name in rest["metadata"]
         if str(name).lower() in NAMES["class_columns"] and name not in odd
     ]
     kept = {k: v for k, v in {**options, **rest}.items() if v}
-    return Layout("table", path, kept, "; ".join(said))
+    return Layout("table", path, kept, "; ".join(cautions))
 
 
 MEND = "mend that cell and move the column from `metadata` to `concepts` in SPEC.toml"
@@ -457,7 +452,7 @@ def _twice(table: pd.DataFrame, column: Any) -> str:
 def _of_rows(table: pd.DataFrame, concepts: list[str] | None) -> Dataset:
     """A table in memory, one column of which names image files."""
     texts = table.rename(columns=str).astype(object)
-    files = [c for c in texts if share_of_files(texts[c].astype(str), [Path()]) == 1]
+    files = [c for c in texts if ImageNames(Path()).share(texts[c].astype(str)) == 1]
     if not files:
         raise InputError(
             "data: expected a column of image files in the table of labels, found none among "

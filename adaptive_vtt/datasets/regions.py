@@ -17,7 +17,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InputError, check_known
+from ..errors import InputError, check_known, unexpected
 from ..types import UNKNOWN, Box, Floats, Indices, Mask, Sample, Truths, mask_of
 from ..utils.options import Option, check_options
 from .base import Dataset, adapted_dataset
@@ -192,10 +192,8 @@ def _regions(
     """Return the regions of one image, and their truths r x C."""
     sample = dataset.sample(index)
     if sample.asks:
-        raise InputError(
-            f"regions: expected concepts, got questions in words (sample {sample.id!r}), which are "
-            "about the whole image"
-        )
+        got = f"questions in words (sample {sample.id!r}), which are about the whole image"
+        raise unexpected("regions", "concepts", got)
     regions = [*dict(place(sample)).items()]  # a rectangle once, though two things may share it
     truths = np.full((len(regions), len(dataset.concepts)), UNKNOWN, np.int8)
     for column, concept in enumerate(dataset.concepts):
@@ -219,10 +217,8 @@ def _where(sample: Sample, concept: str) -> Mask | None:
 def _on_grid(sample: Sample, rows: int, columns: int) -> _Places:
     height, width = sample.require_image().shape[:2]
     if height < rows or width < columns:
-        raise InputError(
-            f"regions: sample {sample.id!r}: expected an image of {rows} x {columns} pixels or "
-            f"more (height x width), got {height} x {width}"
-        )
+        expected = f"an image of {rows} x {columns} pixels or more (height x width)"
+        raise unexpected(f"regions: sample {sample.id!r}", expected, f"{height} x {width}")
     y = [row * height // rows for row in range(rows + 1)]
     x = [column * width // columns for column in range(columns + 1)]
     return [

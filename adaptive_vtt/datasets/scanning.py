@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from ..errors import InputError, check_known
+from ..errors import InputError, check_known, unexpected
 from ..utils.files import REMEDY, holds, inside, instead
 from ..utils.image_files import read_image
 from ..utils.options import Option, at_base
@@ -76,10 +76,8 @@ class Folder:
         if self._allow_outside:
             return self.path / name
         if self._is_outside(name):
-            raise InputError(
-                f"{where}: expected a file inside {str(self.path)!r}, got {name!r}, which is "
-                f"outside; {REMEDY}"
-            )
+            expected = f"a file inside {str(self.path)!r}"
+            raise unexpected(where, expected, f"{name!r}, which is outside", REMEDY)
         return inside(self.path / name, self._real)
 
     def find(self, names: Iterable[str], where: str) -> Path | None:
@@ -124,9 +122,9 @@ class Folder:
         folder = self.path / below
         if not folder.is_dir():
             raise InputError(f"{str(folder)!r} is no folder of images{instead(folder)}")
-        found = (path for path in folder.iterdir() if path.suffix.lower() in ENDINGS)
+        files = (path for path in folder.iterdir() if path.suffix.lower() in ENDINGS)
         # "._a.jpg" is a leaving of macOS
-        shown = [path for path in found if path.is_file() and not path.name.startswith(".")]
+        shown = [path for path in files if path.is_file() and not path.name.startswith(".")]
         stems = {path.stem for path in shown}
         # "a_mask.png" beside "a.png" is its mask
         shown = [p for p in shown if p.stem == (own := image_stem(p.stem)) or own not in stems]
@@ -148,13 +146,13 @@ class Folder:
             folder = os.path.join(self.path, parent)
             named = holds(os.path.abspath(self.path), os.path.abspath(folder)) or not self._below
             safe = self._allow_outside or (named and holds(self._real, os.path.realpath(folder)))
-            found = self._listings[parent] = _Listing(safe)
+            listing = self._listings[parent] = _Listing(safe)
             with suppress(OSError):
                 for entry in os.scandir(folder) if safe else ():
                     name = _folded(entry.name)
-                    found.names.setdefault(name, []).append(entry.name)
+                    listing.names.setdefault(name, []).append(entry.name)
                     if entry.is_symlink():
-                        found.links.add(name)
+                        listing.links.add(name)
         return self._listings[parent]
 
 
@@ -173,13 +171,13 @@ class _Listing:
     def numbers(self) -> dict[tuple[str, str], list[str]]:
         """Images called by a number, by the number without zeros in front, with and without their
         ending."""
-        found: dict[tuple[str, str], list[str]] = {}
+        images: dict[tuple[str, str], list[str]] = {}
         for name, real in self.names.items():
             number = _NUMBERED.fullmatch(name)
             if number and number[2] in ENDINGS:
                 for ending in ("", number[2]):
-                    found.setdefault((number[1], ending), []).extend(real)
-        return found
+                    images.setdefault((number[1], ending), []).extend(real)
+        return images
 
 
 def image_stem(stem: str) -> str:
@@ -196,11 +194,11 @@ def is_aside(folder: str) -> bool:
 
 def folders_below(top: Path) -> list[Path]:
     """Return all folders below ``top``, 2 before 10, without those that are aside."""
-    found = []
+    folders = []
     for folder, below, _ in os.walk(top):
         below[:] = [name for name in below if not is_aside(name)]
-        found += [Path(folder, name) for name in below]
-    return sorted(found, key=natural)
+        folders += [Path(folder, name) for name in below]
+    return sorted(folders, key=natural)
 
 
 def _folded(name: str) -> str:
@@ -236,8 +234,8 @@ def unread_remark(folders: Iterable[Path], used: Iterable[Path]) -> dict[str, st
                 other = os.path.abspath(os.path.join(folder, name)) not in known
                 if other and name[0] != "." and ending not in _ASIDE:
                     counts[ending or "without an ending"] += 1
-    found = ", ".join(f"{number:,} {ending}" for ending, number in counts.most_common())
-    return {"not read": found} if found else {}
+    summary = ", ".join(f"{number:,} {ending}" for ending, number in counts.most_common())
+    return {"not read": summary} if summary else {}
 
 
 _ASIDE = {".py", ".pyc", ".md", ".toml", ".html"}

@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ..errors import InputError, check_known, some
-from ..types import UNKNOWN, Ask, Floats, Image, Indices, Mask, Sample, Truths
+from ..errors import InputError, check_known, some, unexpected
+from ..types import UNKNOWN, Ask, Box, Floats, Image, Indices, Mask, Sample, Truths
 from ..utils.files import as_path
 from ..utils.image_files import as_image, pixels_declared, read_image
 from ..utils.mask_values import as_mask, read_mask
@@ -45,11 +45,12 @@ def as_labels(labels: Labels, images: Any = None) -> pd.DataFrame:
     if isinstance(labels, pd.DataFrame):
         return labels
     if isinstance(labels, str | Path):
-        raise InputError(
-            f"labels: expected a table, got the path {str(labels)!r}; read_table({str(labels)!r}, "
-            "IMAGES) reads a file of labels beside a folder of images, and as_dataset(FOLDER) the "
-            "folder that holds both"
+        path = repr(str(labels))
+        remedy = (
+            f"read_table({path}, IMAGES) reads a file of labels beside a folder of images, and "
         )
+        remedy += "as_dataset(FOLDER) the folder that holds both"
+        raise unexpected("labels", "a table", f"the path {path}", remedy)
     table = _table(labels)
     if isinstance(labels, pd.Series) and not isinstance(labels.index, pd.RangeIndex):
         return table.set_axis(labels.index, axis=0)
@@ -110,10 +111,8 @@ def _table(labels: pd.Series | npt.NDArray[Any] | Sequence[Any]) -> pd.DataFrame
     if cells.ndim == 2:
         return pd.DataFrame(cells, columns=[str(k) for k in range(cells.shape[1])])
     if cells.ndim != 1:
-        raise InputError(
-            "labels: expected a table n x C of 0, 1 or NaN (images x concepts), or n classes, got "
-            f"shape {cells.shape}"
-        )
+        expected = "a table n x C of 0, 1 or NaN (images x concepts), or n classes"
+        raise unexpected("labels", expected, f"shape {cells.shape}")
     column = pd.Series(cells)
     numbers = pd.to_numeric(column, errors="coerce")
     if bool(((numbers.isna() & column.isna()) | numbers.isin((0, 1))).all()):
@@ -185,7 +184,20 @@ MaskSource = Mapping[str, Sequence[Any]]
 class TableDataset(HeldTruths):
     """n samples x C concepts held in memory as one byte each; images decoded when asked for.
 
-    ``skipped`` names the files that were left out when the dataset was made.
+    Args:
+        images: n images, as ``from_table`` takes them; None where answers are recorded.
+        truths: n x C of 0, 1 or UNKNOWN.
+        ids: n sample ids.
+        concepts: C names.
+        features: n x d floats that make samples alike.
+        metadata: n rows of anything.
+        masks: n sources by concept, as ``from_table`` takes them.
+        ignored: n sources of pixels that nobody is to judge.
+        boxes: those of each of n samples; see ``Sample``.
+        sizes: n pairs (height, width) that the images must have; an image that has another raises
+            InputError when it is decoded, for its boxes would be elsewhere.
+        skipped: names of the files that were left out when the dataset was made.
+        name: what the dataset is called.
     """
 
     def __init__(
@@ -199,6 +211,8 @@ class TableDataset(HeldTruths):
         metadata: pd.DataFrame | None = None,
         masks: MaskSource | None = None,
         ignored: Sequence[Any] | None = None,
+        boxes: Sequence[Sequence[Box]] | None = None,
+        sizes: Sequence[tuple[int, int]] | None = None,
         skipped: Sequence[str] = (),
         name: str = "table",
     ) -> None:
@@ -211,6 +225,8 @@ class TableDataset(HeldTruths):
         self._images = images
         self._masks = dict(masks or {})
         self._ignored = ignored
+        self._boxes = None if boxes is None else tuple(map(tuple, boxes))
+        self._sizes = sizes
         self._ids = list(ids)
         self._pixels: dict[int, float] = {}  # of images that were measured
 
@@ -225,7 +241,15 @@ class TableDataset(HeldTruths):
         digest.update(np.ascontiguousarray(self._truths).tobytes())
         for concept, masks in self._masks.items():
             digest.update(repr((concept, [mask is not None for mask in masks])).encode())
+        if self._boxes is not None:
+            digest = hashlib.blake2b(digest.hexdigest().encode(), digest_size=12)
+            for boxes in self._boxes:
+                digest.update(repr(boxes).encode())
         return digest.hexdigest()
+
+    @cached_property
+    def most_boxes(self) -> int | None:
+        return None if self._boxes is None else max(map(len, self._boxes), default=0)
 
     def sample(self, index: int) -> Sample:
         row = self._truths[index].tolist()
@@ -237,7 +261,8 @@ class TableDataset(HeldTruths):
         ignored = None if self._ignored is None else self._ignored[index]
         if sources or ignored is not None:
             masks = LazyMasks(sources, image, f"sample {self._ids[index]!r}", ignored)
-        return Sample(self._ids[index], image, truth, metadata, masks)
+        boxes = self._boxes[index] if self._boxes is not None else ()
+        return Sample(self._ids[index], image, truth, metadata, masks, boxes=boxes)
 
     def sample_id(self, index: int) -> str:
         return self._ids[index]
@@ -265,9 +290,8 @@ class TableDataset(HeldTruths):
     def metadata_values(self, column: str) -> npt.NDArray[np.object_]:
         if self.metadata is None or not self.metadata_columns:
             raise InputError(
-                f"dataset {self.name!r}: unknown metadata column {column!r}: expected one that is "
-                f'declared, there is none; metadata = ["{column}"] in [dataset] (in Python '
-                "metadata=) declares it"
+                f"dataset {self.name!r}: unknown metadata column {column!r}: none is declared; "
+                f'metadata = ["{column}"] in [dataset] (in Python metadata=) declares it'
             )
         check_known("metadata column", column, self.metadata_columns, f"dataset {self.name!r}")
         return self.metadata[column].to_numpy(dtype=object)
@@ -294,10 +318,16 @@ class TableDataset(HeldTruths):
         where = f"sample {self._ids[index]!r}"
         if isinstance(source, str | Path):
             try:
-                return read_image(as_path(source), where)
+                image = read_image(as_path(source), where)
             except InputError as error:
                 raise InputError(f"{error}; {LEAVE_OUT}") from None
-        return as_image(source, where)
+        else:
+            image = as_image(source, where)
+        if self._sizes is not None and image.shape[:2] != self._sizes[index]:
+            expected = "an image of {} x {} (height x width) as annotated"
+            got = "{} x {}".format(*image.shape)
+            raise unexpected(where, expected.format(*self._sizes[index]), got)
+        return image
 
 
 class LazyMasks(Mapping[str, Mask]):
@@ -345,12 +375,10 @@ class LazyMasks(Mapping[str, Mask]):
 
 
 def same_size(mask: Sequence[int], image: Sequence[int], where: str) -> None:
-    """Raises InputError where the two (height, width) differ."""
+    """Raise InputError where the two (height, width) differ."""
     if tuple(mask) != tuple(image):
-        raise InputError(
-            f"{where}: expected a mask as large as its image, {image[0]} x {image[1]} "
-            f"(height x width), got {mask[0]} x {mask[1]}"
-        )
+        expected = f"a mask as large as its image, {image[0]} x {image[1]} (height x width)"
+        raise unexpected(where, expected, f"{mask[0]} x {mask[1]}")
 
 
 def from_table(
@@ -364,37 +392,47 @@ def from_table(
     skipped: Sequence[str] = (),
     name: str = "table",
 ) -> TableDataset:
-    """A dataset from images and a table of labels.
+    """Make a dataset of images and a table of labels.
 
-    ``images``: n arrays (H x W or H x W x C, uint8), n paths, n PIL images, a folder of n images,
-    or None where answers are recorded. ``labels``: n x C, indexed by sample id, one column per
-    concept, 0, 1 or NaN (unknown); or an array, or n classes, see ``as_labels``.
-    ``features``: n x d floats. ``metadata``: n rows of anything. ``masks``: for concepts that have
-    some, n arrays (H x W, bool, or uint8 of two values far apart), paths, functions that make an
-    array, or None where the sample has none. ``ignored``: the same per sample, of pixels that
-    nobody is to judge. ``skipped``: names of files left out, for the record.
-    Raises InputError for a label outside {0, 1, unknown}, ids that repeat, columns that
-    repeat, parts of different length, masks of no concept, and files that do not exist.
+    Args:
+        images: n arrays (H x W or H x W x C, uint8), n paths, n PIL images, a folder of n images,
+            or None where answers are recorded.
+        labels: n x C, indexed by sample id, one column per concept, 0, 1 or NaN (unknown); or an
+            array, or n classes, see ``as_labels``.
+        features: n x d floats.
+        metadata: n rows of anything.
+        masks: for concepts that have some, n arrays (H x W, bool, or uint8 of two values far
+            apart), paths, functions that make an array, or None where the sample has none.
+        ignored: the same per sample, of pixels that nobody is to judge.
+        skipped: names of files left out, for the record.
+        name: what the dataset is called.
+
+    Raises:
+        InputError: for a label outside {0, 1, unknown}, ids that repeat, columns that repeat, parts
+            of different length, masks of no concept, and files that do not exist.
     """
     if isinstance(images, str | Path):
         images = image_files(Path(images))
     labels = as_labels(labels, images)
-    if labels.shape[0] == 0 or labels.shape[1] == 0:
-        raise InputError(
-            f"labels: expected at least one sample and one concept, got {labels.shape[0]} x "
-            f"{labels.shape[1]}; a row is a sample, a column of 0 and 1 a concept"
+    if 0 in labels.shape:
+        got, remedy = (
+            "{} x {}".format(*labels.shape),
+            "a row is a sample, a column of 0 and 1 a concept",
         )
+        raise unexpected("labels", "at least one sample and one concept", got, remedy)
     ids = [str(i) for i in labels.index]
     concepts = [str(c) for c in labels.columns]
-    _unique(ids, "sample id", "labels")
-    _unique(concepts, "concept", "labels")
-    for part, rows in (("images", images), ("features", features), ("metadata", metadata)):
+    check_unique(ids, "sample id", "labels")
+    check_unique(concepts, "concept", "labels")
+    parts = {"images": images, "features": features, "metadata": metadata}
+    for concept, sources in (masks or {}).items():
+        check_known("concept", concept, concepts, "masks")
+        parts[f"masks of {concept!r}"] = sources
+    for part, rows in parts.items():
         if isinstance(rows, Sized) and len(rows) != len(ids):
-            raise InputError(
-                f"{part}: expected {len(ids)} (one per row of labels), got {len(rows)}"
-            )
-    _files_exist("image", () if images is None else images, ids)
-    _check_masks(masks or {}, ids, concepts)
+            raise unexpected(part, f"{len(ids)} (one per row of labels)", len(rows))
+    for kind, files in (("image", images), *(("mask", m) for m in (masks or {}).values())):
+        _files_exist(kind, () if files is None else files, ids)
     return TableDataset(
         images,
         _truths(labels, ids, concepts),
@@ -418,41 +456,29 @@ def _truths(labels: pd.DataFrame, ids: Sequence[str], concepts: Sequence[str]) -
     wrong = ~(np.isnan(values) | (values == 0) | (values == 1))
     if wrong.any():
         row, column = map(int, np.argwhere(wrong)[0])
-        raise InputError(
-            f"labels: expected 0, 1 or empty (unknown), got "
-            f"{labels.iat[row, column]!r} at sample {ids[row]!r}, concept {concepts[column]!r}"
-        )
+        got = f"{labels.iat[row, column]!r} at sample {ids[row]!r}, concept {concepts[column]!r}"
+        raise unexpected("labels", "0, 1 or empty (unknown)", got)
     return np.where(np.isnan(values), UNKNOWN, values).astype(np.int8)
 
 
 def _features(features: npt.ArrayLike) -> Floats:
     table = np.asarray(features, dtype=float)
     if table.ndim != 2:
-        raise InputError(f"features: expected a table n x d, got shape {table.shape}")
+        raise unexpected("features", "a table n x d", f"shape {table.shape}")
     if not np.isfinite(table).all():
         row = int(np.argwhere(~np.isfinite(table))[0, 0])
-        raise InputError(f"features: expected finite numbers, got NaN or infinity in row {row}")
+        raise unexpected("features", "finite numbers", f"NaN or infinity in row {row}")
     return table
 
 
-def _unique(names: Sequence[str], what: str, where: str) -> None:
+def check_unique(names: Sequence[str], what: str, where: str) -> None:
+    """Raise InputError where a name stands twice."""
     again = np.flatnonzero(pd.Index(names).duplicated())
     if len(again):
         raise InputError(
             f"{where}: {what} {names[again[0]]!r} stands twice, again at position {again[0]}; each "
             "is to be another"
         )
-
-
-def _check_masks(masks: MaskSource, ids: Sequence[str], concepts: Sequence[str]) -> None:
-    for concept, sources in masks.items():
-        check_known("concept", concept, concepts, "masks")
-        if len(sources) != len(ids):
-            raise InputError(
-                f"masks of {concept!r}: expected {len(ids)} (one per row of labels), "
-                f"got {len(sources)}"
-            )
-        _files_exist("mask", sources, ids)
 
 
 def _files_exist(kind: str, sources: Iterable[Any], ids: Sequence[str]) -> None:
@@ -483,22 +509,22 @@ class WordedDataset(TableDataset):
     @cached_property
     def guessing(self) -> Floats:
         """n x C: the error of who guesses among the options, 1 - 1 / their number; else 1/2."""
-        found = np.full((len(self), len(self.concepts)), 0.5)
+        errors = np.full((len(self), len(self.concepts)), 0.5)
         for row, column, ask in self._questions():
             if ask.options:
-                found[row, column] = 1 - 1 / len(ask.options)
-        return found
+                errors[row, column] = 1 - 1 / len(ask.options)
+        return errors
 
     @cached_property
     def _lengths(self) -> npt.NDArray[np.float32]:
         """n x C: characters of the words of each question, and of its options."""
-        found = np.zeros((len(self), len(self.concepts)), np.float32)
+        lengths = np.zeros((len(self), len(self.concepts)), np.float32)
         for row, column, ask in self._questions():
-            found[row, column] = len(ask.text) + sum(map(len, ask.options))
-        return found
+            lengths[row, column] = len(ask.text) + sum(map(len, ask.options))
+        return lengths
 
     def _questions(self) -> Iterator[tuple[int, int, Ask]]:
-        """Sample, concept and words of each question."""
+        """Yield sample, concept and words of each question."""
         for row, asks in enumerate(self._asks):
             for concept, ask in asks.items():
                 yield row, self.concepts.index(concept), ask
@@ -510,8 +536,8 @@ class WordedDataset(TableDataset):
     def fingerprint(self) -> str:
         """A hash that covers the words of the questions too, so an audit with other words is
         another audit."""
-        said = repr((super().fingerprint, self._asks, self._answers))
-        return hashlib.blake2b(said.encode(), digest_size=12).hexdigest()
+        content = repr((super().fingerprint, self._asks, self._answers))
+        return hashlib.blake2b(content.encode(), digest_size=12).hexdigest()
 
     def asks(self, index: int) -> Mapping[str, Ask]:
         return self._asks[index]

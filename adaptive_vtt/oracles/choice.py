@@ -9,7 +9,7 @@ from string import ascii_uppercase
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar
 
-from ..errors import InputError
+from ..errors import unexpected
 from ..models.reply_frames import NO_ANSWER
 from ..relations.base import coordinates, moves
 from ..types import Ask, Case, JsonObject, Outcome, Question, Unanswered, Value
@@ -135,11 +135,9 @@ class MultipleChoice(InWords):
         sample, concept = given.sample, given.question.concept
         ask, answers = sample.asks.get(concept), sample.answers.get(concept, ())
         if ask is None or not ask.options or len(answers) != 1:
-            raise InputError(
-                f"sample {sample.id!r}: expected options and one right letter for "
-                f"{concept!r}, got {len(ask.options) if ask else 0} options and "
-                f"the answers {list(answers)}"
-            )
+            expected = f"options and one right letter for {concept!r}"
+            got = f"{(len(ask.options) if ask else 0)} options and the answers {list(answers)}"
+            raise unexpected(f"sample {sample.id!r}", expected, got)
         moved = coordinates(ask) and moves(given.relation, given.follow_up, sample)
         spoilt = f"{given.relation.name} moves what the coordinates name" if moved else ""
         return Expected(answers, spoilt, ask)

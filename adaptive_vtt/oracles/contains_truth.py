@@ -16,7 +16,7 @@ from ..datasets.vqa.medvqa_questions import (
     POSITIONS,
     TEXT,
 )
-from ..errors import InputError, check_known
+from ..errors import InputError, check_known, unexpected
 from ..models.reply_frames import answer_in, conclusion
 from ..models.yes_no import declines
 from ..relations.base import RelationDefaults, moves
@@ -64,10 +64,8 @@ class ContainsTruth(InWords):
     ) -> None:
         check_known("value of accept", accept, ACCEPT, "contains truth")
         if judge is not None and judge.regime != YES_NO:
-            raise InputError(
-                "contains truth: expected a judge of the regime 'yes-no', as there are no options "
-                f"to match, got {judge.regime!r}"
-            )
+            expected = "a judge of the regime 'yes-no', as there are no options to match"
+            raise unexpected("contains truth", expected, repr(judge.regime))
         super().__init__(judge, unanswered_loss)
         self.strict = strict
         self.accept = accept

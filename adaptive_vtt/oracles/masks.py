@@ -12,7 +12,7 @@ import numpy as np
 
 from ..datasets.base import Dataset
 from ..datasets.view import View
-from ..errors import InputError, check_known
+from ..errors import InputError, check_known, unexpected
 from ..types import UNKNOWN, Mask, Outcome, Question, Sample, Unanswered, Value
 from ..utils.options import Option, check_options
 from .base import OracleDefaults, Premise, UnansweredLoss
@@ -93,9 +93,7 @@ class MaskDrop(OracleDefaults):
     ) -> None:
         check_known("metric", metric, METRICS, "mask drop")
         if not thresholds or not all(0 < t < 1 for t in thresholds):
-            raise InputError(
-                f"mask drop: expected thresholds between 0 and 1, got {list(thresholds)}"
-            )
+            raise unexpected("mask drop", "thresholds between 0 and 1", list(thresholds))
         self.metric: Metric = metric
         self.thresholds = tuple(thresholds)
         self.unanswered_loss = unanswered_loss
@@ -140,9 +138,7 @@ class MaskDrop(OracleDefaults):
         if isinstance(answer, float):
             return answer
         if mask is None:
-            raise InputError(
-                f"sample {sample_id!r}: expected a true mask to score the model's by, got none"
-            )
+            raise unexpected(f"sample {sample_id!r}", "a true mask to score the model's by", "none")
         return mask.score(answer, self.metric)
 
 

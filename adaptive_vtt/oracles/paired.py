@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..datasets.base import CompleteDataset, Dataset
-from ..errors import InputError
+from ..errors import unexpected
 from ..journal.answer_json import to_json
 from ..relations.base import RelationDefaults
 from ..types import (
@@ -92,10 +92,9 @@ class Paired(OracleDefaults):
 
     def most_versions(self, dataset: CompleteDataset) -> int:
         if self.oracle.most_versions(dataset):
-            raise InputError(
-                f"versus: expected an oracle that judges each answer by itself, got {self.of}, "
-                "which asks about versions of the source image; audit each model alone"
-            )
+            expected = "an oracle that judges each answer by itself"
+            got = f"{self.of}, which asks about versions of the source image"
+            raise unexpected("versus", expected, got, "audit each model alone")
         return 0
 
     def expect(self, given: Premise) -> Any:
@@ -107,10 +106,9 @@ class Paired(OracleDefaults):
         return Expected(self.oracle.expect(one), self.oracle.expect(other))
 
     def record(self, value: Value, sample: Sample, concept: str) -> float | None:
-        raise InputError(
-            "versus: expected models that are asked about source images, got recorded answers; "
-            "give an oracle that needs no source"
-        )
+        expected = "models that are asked about source images"
+        got = "recorded answers"
+        raise unexpected("versus", expected, got, "give an oracle that needs no source")
 
     def models_asked(self, questions: Indices) -> Indices:
         """(n,): how many of the two models each question has to be asked."""

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import unexpected
 from ..types import Ask, FollowUp, Image, Mask, Sample
 from ..utils.other_code import Completed
 
@@ -85,9 +85,7 @@ class RelationDefaults:
     def check(self, severity: int) -> None:
         """Raises InputError for a severity that does not exist."""
         if severity not in self.severities:
-            raise InputError(
-                f"{self.name}: expected a severity in {list(self.severities)}, got {severity}"
-            )
+            raise unexpected(self.name, f"a severity in {list(self.severities)}", severity)
 
 
 def between(first: float, last: float, rng: np.random.Generator) -> float:

@@ -17,7 +17,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InputError
+from ..errors import InputError, unexpected
 from ..types import Floats, FollowUp, Image, Indices, Mask, Sample
 from .base import LabelPreserving, RelationDefaults, between
 
@@ -57,10 +57,8 @@ class Crop(Rectangle):
     def rectangle(self, height: int, width: int) -> tuple[int, int, int, int]:
         """Raises InputError unless it lies within H x W."""
         if not (0 <= self.left < self.right <= width and 0 <= self.top < self.bottom <= height):
-            raise InputError(
-                f"crop: expected a box within {width} x {height} pixels, got "
-                f"{(self.left, self.top, self.right, self.bottom)}"
-            )
+            expected = f"a box within {width} x {height} pixels"
+            raise unexpected("crop", expected, (self.left, self.top, self.right, self.bottom))
         return self.left, self.top, self.right, self.bottom
 
     def image(self, image: Image) -> Image:
@@ -96,10 +94,8 @@ class Stretch(Rectangle):
         length = (height, width)[self.axis]
         least = MIN_STRETCH * length
         if self.start < 0 or self.stop > length or self.stop - self.start < least:
-            raise InputError(
-                f"stretch: expected an interval within 0..{length} that keeps at least "
-                f"{MIN_STRETCH} of it, got {self.start}..{self.stop}"
-            )
+            expected = f"an interval within 0..{length} that keeps at least {MIN_STRETCH} of it"
+            raise unexpected("stretch", expected, f"{self.start}..{self.stop}")
         if self.axis == 0:
             return 0, self.start, width, self.stop
         return self.start, 0, self.stop, height
@@ -134,9 +130,7 @@ class Rotate:
 
     def __post_init__(self) -> None:
         if not abs(self.degrees) <= MAX_DEGREES:
-            raise InputError(
-                f"rotate: expected -{MAX_DEGREES} to {MAX_DEGREES} degrees, got {self.degrees}"
-            )
+            raise unexpected("rotate", f"-{MAX_DEGREES} to {MAX_DEGREES} degrees", self.degrees)
 
     def size(self, height: int, width: int) -> tuple[int, int]:
         """Height and width of the follow-up."""

@@ -20,7 +20,7 @@ from typing import Annotated, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InputError
+from ..errors import InputError, unexpected
 from ..types import CAPTION, Box, Floats, FollowUp, Received, Sample, mask_of
 from ..utils.options import Option
 from ..utils.random_streams import generator
@@ -343,10 +343,8 @@ def relations(
     """All three; raises InputError for a number of follow-ups or a least crop that there cannot
     be."""
     if not 1 <= follow_ups <= len(rotations()):
-        raise InputError(
-            f"reic: expected 1 to {len(rotations())} follow-ups per image and relation, got "
-            f"{follow_ups}"
-        )
+        expected = f"1 to {len(rotations())} follow-ups per image and relation"
+        raise unexpected("reic", expected, follow_ups)
     if not 0 <= min_crop <= LARGEST_LIMIT:
         raise InputError(f"reic: expected min_crop in 0 to {LARGEST_LIMIT}, got {min_crop}")
     options = (follow_ups, by_ambiguity, by_diversity, naming, min_crop)

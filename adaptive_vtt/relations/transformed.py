@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from ..errors import InputError, one_line
+from ..errors import InputError, one_line, unexpected
 from ..types import FollowUp, Image, Mask, Sample
 from ..utils.options import Option
 from ..utils.other_code import load_object, seeded
@@ -142,10 +142,7 @@ def prepared(found: Any, arguments: Mapping[str, Any], where: str) -> Any:
     """What a name stands for, with its arguments: a class called with them, a function that will
     be, or, without any, an object as it is. Raises InputError for arguments that are not taken."""
     if not callable(found):
-        raise InputError(
-            f"{where}: expected a transform or a function image -> image, got "
-            f"{type(found).__name__}"
-        )
+        raise unexpected(where, "a transform or a function image -> image", type(found).__name__)
     chance = {c: 1.0 for c in CHANCES if isclass(found) and c in _parameters(found)}
     given = {name: _tuples(value) for name, value in {**chance, **arguments}.items()}
     try:
@@ -266,10 +263,9 @@ class Transformed(RelationDefaults):
         if changed.ndim == 2:  # some drop the axis of a single channel
             changed = changed[..., None]
         if changed.dtype != np.uint8 or changed.ndim != 3 or changed.shape[2] != image.shape[2]:
-            raise InputError(
-                f"relation {self.name!r}: expected an image H x W x {image.shape[2]} of uint8, got "
-                f"{' x '.join(map(str, changed.shape))} of {changed.dtype}"
-            )
+            expected = f"an image H x W x {image.shape[2]} of uint8"
+            got = f"{' x '.join(map(str, changed.shape))} of {changed.dtype}"
+            raise unexpected(f"relation {self.name!r}", expected, got)
         return np.ascontiguousarray(changed)
 
 

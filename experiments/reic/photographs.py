@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from adaptive_vtt.datasets.boxed import BoxedDataset, Picture, from_pictures
+from adaptive_vtt.datasets.pictures import Picture, from_pictures, shown
+from adaptive_vtt.datasets.table import TableDataset
 from adaptive_vtt.types import Box, mask_of
 
 from .vocabulary import EVERYDAY, Vocabulary, Words
@@ -77,7 +78,7 @@ def folders() -> tuple[Path, ...]:
     return tuple(Path(s.origin).parent / inside for s, inside in specs if s and s.origin)
 
 
-def photographs(where: Sequence[Path] | None = None) -> BoxedDataset | None:
+def photographs(where: Sequence[Path] | None = None) -> TableDataset | None:
     """Those photographs that are in one of the folders (default: ``folders()``); None: none is.
 
     Masks are the boxes.
@@ -92,19 +93,14 @@ def photographs(where: Sequence[Path] | None = None) -> BoxedDataset | None:
     if not files:
         return None
     pictures = [_picture(name, file) for name, file in files.items()]
-    masks = {
-        kind: [
-            mask_of(boxes, p.height, p.width)
-            if (boxes := [box for box in p.boxes if box.label == kind])
-            else None
-            for p in pictures
-        ]
-        for kind in TAKEN_FOR
-    }
-    return from_pictures(pictures, tuple(TAKEN_FOR), "photographs", name="photographs", masks=masks)
+    kinds = shown(pictures)
+    concepts = [kind for kind in TAKEN_FOR if kind in kinds]
+    return from_pictures(pictures, concepts, "photographs", name="photographs")
 
 
 def _picture(name: str, file: Path) -> Picture:
     (height, width), things = PHOTOGRAPHS[name]
     boxes = [Box(kind, *edges) for kind, edges in things.items()]
-    return Picture(name, file, height, width, boxes, dict.fromkeys(things, 1))
+    masks = {box.label: mask_of([box], height, width) for box in boxes}
+    truth = dict.fromkeys(things, 1)
+    return Picture(name, file, height, width, truth, boxes=boxes, masks=masks)

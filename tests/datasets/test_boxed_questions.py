@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 from adaptive_vtt.datasets import from_table
-from adaptive_vtt.datasets.boxed import BoxedDataset
 from adaptive_vtt.datasets.formats.endobench import from_endobench
+from adaptive_vtt.datasets.table import TableDataset
 from adaptive_vtt.datasets.vqa.marked import places, reaches
 from adaptive_vtt.datasets.vqa.question_building import Built, choose
 from adaptive_vtt.datasets.vqa.question_making import MANY, ORDERED
@@ -27,7 +27,7 @@ from tests.helpers.built_questions import build
 SIZE = (120, 150)
 
 
-def boxed(count: int = 30) -> BoxedDataset:
+def boxed(count: int = 30) -> TableDataset:
     """Photographs with many red cells, one or two white ones, and a thin one in every second."""
     boxes, truths, images = [], [], []
     for index in range(count):
@@ -44,7 +44,7 @@ def boxed(count: int = 30) -> BoxedDataset:
         boxes.append(mine)
         truths.append([int(numbers[name] > 0) for name in numbers])
         images.append(rng.integers(90, 250, (*SIZE, 3), dtype=np.uint8))
-    return BoxedDataset(
+    return TableDataset(
         images,
         np.array(truths, np.int8),
         [f"cell{k}" for k in range(count)],
@@ -55,16 +55,16 @@ def boxed(count: int = 30) -> BoxedDataset:
 
 
 @pytest.fixture(scope="module")
-def cells() -> BoxedDataset:
+def cells() -> TableDataset:
     return boxed()
 
 
 @pytest.fixture(scope="module")
-def built(cells: BoxedDataset) -> list[Built]:
+def built(cells: TableDataset) -> list[Built]:
     return build(cells, seed=3)
 
 
-def sample_of(cells: BoxedDataset, one: Built) -> Sample:
+def sample_of(cells: TableDataset, one: Built) -> Sample:
     return cells.sample(int(one.sample_id.removeprefix("cell")))
 
 
@@ -72,7 +72,7 @@ def numbers(sample: Sample) -> Counter[str]:
     return Counter(box.label for box in sample.boxes)
 
 
-def test_counts_are_those_of_the_boxes(cells: BoxedDataset, built: list[Built]) -> None:
+def test_counts_are_those_of_the_boxes(cells: TableDataset, built: list[Built]) -> None:
     counting = [one for one in built if one.kind == "counting"]
     assert counting
     for one in counting:
@@ -84,7 +84,7 @@ def test_counts_are_those_of_the_boxes(cells: BoxedDataset, built: list[Built]) 
 
 
 def test_several_regions_are_marked_and_one_colour_asked_about(
-    cells: BoxedDataset, built: list[Built]
+    cells: TableDataset, built: list[Built]
 ) -> None:
     found = [one for one in built if one.kind == "multi"]
     assert found
@@ -105,7 +105,7 @@ def test_several_regions_are_marked_and_one_colour_asked_about(
         assert named == [one.made.options[one.made.right]]
 
 
-def test_wrong_names_are_not_in_the_box(cells: BoxedDataset, built: list[Built]) -> None:
+def test_wrong_names_are_not_in_the_box(cells: TableDataset, built: list[Built]) -> None:
     for one in built:
         if one.kind in ("box", "coordinate"):
             sample = sample_of(cells, one)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from adaptive_vtt.config import read_spec
 from adaptive_vtt.config.building import build_space
 from adaptive_vtt.datasets import from_table
-from adaptive_vtt.datasets.boxed import BoxedDataset
 from adaptive_vtt.datasets.regions import Regions, grid_regions, object_regions
+from adaptive_vtt.datasets.table import TableDataset
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.types import UNKNOWN, Box
 from tests.helpers.small_datasets import idrid_files
@@ -114,7 +114,7 @@ def test_boxes_are_objects_and_are_clipped() -> None:
         (Box("cell", 0.5, 30, 9.5, 40, 0.5),),
     ]
     truths = np.array([[1, 1], [1, 0]], np.int8)
-    whole = BoxedDataset(pictures(2), truths, ["a", "b"], ["cell", "spot"], boxes=boxes)
+    whole = TableDataset(pictures(2), truths, ["a", "b"], ["cell", "spot"], boxes=boxes)
     dataset = object_regions(whole, margin=0, least_side=4)
     assert dataset.rectangles.tolist() == [[10, 10, 20, 20], [18, 12, 30, 22], [0, 30, 9, 40]]
     assert table(dataset).tolist() == [[1, 1], [1, 1], [1, 0]]

@@ -20,12 +20,13 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from ...errors import InputError
+from ...errors import InputError, unexpected
 from ...types import JsonObject, Mask
 from ...utils.files import why_unread
 from ...utils.options import Option, at_base
-from ..boxed import BoxedDataset, Picture, from_pictures
+from ..pictures import Picture, from_pictures, readable, shown
 from ..scanning import BrokenOption, Folder, OutsideOption, Reading, unread_remark
+from ..table import TableDataset
 
 _FINE = 4
 """Factor by which polygons are drawn larger than the image, to be sampled at pixel centres: a drawn
@@ -45,14 +46,17 @@ def from_coco(
     outlines: Annotated[bool, Option("keep objects' outlines, to cut out or remove them")] = False,
     broken: BrokenOption = "refuse",
     allow_outside: OutsideOption = False,
-) -> BoxedDataset:
+) -> TableDataset:
     """Read an ``instances_*.json`` and the folder of its images.
 
     Samples are all images, named by their COCO id; concepts are the categories that are
     annotated at least once, in the order of the file; boxes are the annotations.
     Without ``crowds`` a group has no box, but its class counts as present. ``outlines`` are masks,
     decoded when a sample's masks are; without, they are dropped while the file is read, which
-    saves most of its memory. Errors name file, image or annotation id, and field.
+    saves most of its memory.
+
+    Raises:
+        InputError: naming file, image or annotation id, and field.
     """
     path, reading = Path(labels), Reading(broken, "COCO")
     folder = Folder(Path(images), allow_outside)
@@ -60,43 +64,37 @@ def from_coco(
     names = _names(content["categories"], path)
     pictures = _pictures(content["images"], path, folder, reading)
     files = [picture.file for picture in pictures.values() if picture]
-    bad = reading.unreadable(files)
-    kept = {key: p for key, p in pictures.items() if p and p.file not in bad}
+    kept = readable([*pictures.values()], reading)
+    kept_ids = {picture.id for picture in kept}
     drawn = defaultdict[tuple[str, str], list[Any]](list)
     for place, entry in enumerate(content["annotations"]):
-        where = f"{path}, annotations[{place}]"
-        about = reading.attempt(partial(_about, entry, pictures, path, where))
-        picture = about and kept.get(about[0])
-        if about and picture:
-            box = picture.annotate(
-                reading,
-                f"{about[1]}, bbox",
-                partial(_label, entry, names, about[1]),
-                partial(_edges, entry, about[1]),
-                boxed=crowds or not entry.get("iscrowd", 0),
-            )
-            if box and outlines:
-                drawn[picture.id, box.label].append(entry.get("segmentation"))
-    dataset = from_pictures(
-        [*kept.values()],
-        [*names.values()],
+        place_name = f"{path}, annotations[{place}]"
+        about = reading.attempt(partial(_about, entry, pictures, path, place_name))
+        picture = about and pictures[about[0]]
+        if not about or not picture or picture.id not in kept_ids:
+            continue
+        where = about[1]
+        box = picture.annotate(
+            reading,
+            f"{where}, bbox",
+            partial(_label, entry, names, where),
+            partial(_edges, entry, where),
+            boxed=crowds or not entry.get("iscrowd", 0),
+        )
+        if box and outlines:
+            own = drawn[picture.id, box.label]
+            own.append(entry.get("segmentation"))
+            where = f"{path}, image {picture.id}, segmentation of {box.label!r}"
+            picture.masks[box.label] = partial(_drawn, own, picture.height, picture.width, where)
+    classes = shown(kept)
+    return from_pictures(
+        kept,
+        [name for name in names.values() if name in classes],
         str(path),
         name=path.stem,
         skipped=reading.skipped,
-        masks={
-            name: [
-                partial(
-                    _drawn, drawn[p.id, name], p, f"{path}, image {p.id}, segmentation of {name!r}"
-                )
-                if (p.id, name) in drawn
-                else None
-                for p in kept.values()
-            ]
-            for name in (names.values() if outlines else ())
-        },
+        remarks=unread_remark([folder.path], [*files, path]),
     )
-    dataset.remarks = unread_remark([folder.path], [*files, path])
-    return dataset
 
 
 def _content(path: Path, outlines: bool) -> dict[str, list[Any]]:
@@ -108,9 +106,8 @@ def _content(path: Path, outlines: bool) -> dict[str, list[Any]]:
         with path.open(encoding="utf-8") as file:
             content = json.load(file, object_hook=None if outlines else bare)
     except (OSError, ValueError, RecursionError) as error:
-        raise InputError(
-            f"{path}: cannot read annotations as JSON: {why_unread(path, error)}"
-        ) from None
+        why = why_unread(path, error)
+        raise InputError(f"{path}: cannot read annotations as JSON: {why}") from None
     for part in PARTS:
         if not isinstance(content, dict) or not isinstance(content.get(part), list):
             raise InputError(f"{path}: expected lists {', '.join(PARTS)}, found no list {part!r}")
@@ -137,9 +134,7 @@ def _pictures(
         file = folder.file(_field(entry, "file_name", (str,), where), where)
         height, width = (_field(entry, side, (int,), where) for side in ("height", "width"))
         if min(height, width) < 1:
-            raise InputError(
-                f"{where}: expected height and width of 1 or more, got {height}, {width}"
-            )
+            raise unexpected(where, "height and width of 1 or more", f"{height}, {width}")
         if not os.path.isfile(file):
             raise InputError(f"{where}: its file_name {str(file)!r} does not exist")
         return Picture(str(entry["id"]), file, height, width)
@@ -174,44 +169,44 @@ def _label(entry: JsonObject, names: Mapping[Key, str], where: str) -> str:
 def _edges(entry: JsonObject, where: str) -> tuple[float, float, float, float]:
     sides = _field(entry, "bbox", (list,), where)
     if len(sides) != 4 or not all(isinstance(side, int | float) for side in sides):
-        raise InputError(f"{where}: expected bbox [x, y, width, height], got {str(sides)[:60]}")
+        raise unexpected(where, "bbox [x, y, width, height]", str(sides)[:60])
     x, y, width, height = map(float, sides)
     return x, y, x + width, y + height
 
 
 def _field(entry: Any, name: str, kinds: tuple[type, ...], where: str) -> Any:
     if not isinstance(entry, dict):
-        raise InputError(f"{where}: expected an object with {name!r}, got {str(entry)[:60]!r}")
+        raise unexpected(where, f"an object with {name!r}", repr(str(entry)[:60]))
     if not isinstance(entry.get(name), kinds):
         words = " or ".join(kind.__name__ for kind in kinds)
-        got = f"got {str(entry[name])[:60]!r}" if name in entry else "found none"
-        raise InputError(f"{where}: expected a field {name!r} of type {words}, {got}")
+        got = repr(str(entry[name])[:60]) if name in entry else "none"
+        raise unexpected(where, f"a field {name!r} of type {words}", got)
     return entry[name]
 
 
 # -- outlines --------------------------------------------------------------------------------------
 
 
-def _drawn(outlines: Sequence[Any], picture: Picture, where: str) -> Mask:
+def _drawn(outlines: Sequence[Any], height: int, width: int, where: str) -> Mask:
     """Return the mask H x W of all outlines together."""
     try:
-        masks = [mask(outline, picture.height, picture.width) for outline in outlines]
+        return np.asarray(np.any([mask(one, height, width) for one in outlines], axis=0))
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
-    drawn: Mask = np.any(masks, axis=0)
-    return drawn
 
 
 def mask(outline: Any, height: int, width: int) -> Mask:
     """Return a segmentation as H x W: a list of polygons [x1, y1, x2, y2 ...], or run lengths.
 
     A pixel is inside where its centre is, corners being rounded to quarters of a pixel.
-    Raises InputError for anything else, and for run lengths of another size.
+
+    Raises:
+        InputError: for anything else, and for run lengths of another size.
     """
     if isinstance(outline, dict):
         return _runs(outline, height, width)
     if not isinstance(outline, list) or not all(map(_is_polygon, outline)):
-        raise InputError(f"expected polygons or run lengths, got {str(outline)[:60]}")
+        raise unexpected("", "polygons or run lengths", str(outline)[:60])
     import cv2
 
     drawn = np.zeros((height * _FINE, width * _FINE), np.uint8)
@@ -228,18 +223,14 @@ def _is_polygon(numbers: Any) -> bool:
 
 
 def _runs(outline: JsonObject, height: int, width: int) -> Mask:
-    if outline.get("size") != [height, width]:
-        raise InputError(
-            f"expected run lengths of size [{height}, {width}], got {str(outline.get('size'))[:60]}"
-        )
-    counts = outline.get("counts")
+    size, counts = outline.get("size"), outline.get("counts")
+    if size != [height, width]:
+        raise unexpected("", f"run lengths of size [{height}, {width}]", str(size)[:60])
     lengths = _lengths(counts) if isinstance(counts, str) else counts
     if not isinstance(lengths, list) or not all(isinstance(n, int) and n >= 0 for n in lengths):
-        raise InputError(f"expected run lengths as numbers or text, got {str(counts)[:60]!r}")
+        raise unexpected("", "run lengths as numbers or text", repr(str(counts)[:60]))
     if sum(lengths) != height * width:
-        raise InputError(
-            f"expected run lengths of {height * width} pixels together, got {sum(lengths)}"
-        )
+        raise unexpected("", f"run lengths of {height * width} pixels together", sum(lengths))
     return np.repeat(np.arange(len(lengths)) % 2 == 1, lengths).reshape(width, height).T
 
 

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import numpy as np
 import pandas as pd
 
-from ...errors import InputError, unknown
+from ...errors import InputError, unexpected, unknown
 from ...types import UNKNOWN, Ask, Image
 from ...utils.options import Option, at_base
 from ..scanning import BrokenOption, Reading
@@ -118,10 +118,10 @@ def from_endobench(
     )
 
 
-def _task(said: str) -> str:
-    if named(said) not in task_names():
-        raise unknown("task", said, [*task_names(), *(t.short for t in TASKS)], "EndoBench")
-    return named(said)
+def _task(name: str) -> str:
+    if named(name) not in task_names():
+        raise unknown("task", name, [*task_names(), *(t.short for t in TASKS)], "EndoBench")
+    return named(name)
 
 
 def _question(row: Row, seen: set[str]) -> _Question:
@@ -138,10 +138,8 @@ def _question(row: Row, seen: set[str]) -> _Question:
         raise InputError(f"{row.where}: expected the options A, B and so on, got {given}")
     answer = cells["answer"].upper()
     if len(answer) != 1 or answer not in ascii_uppercase[:count]:
-        raise InputError(
-            f"{row.where}: expected an answer from A to {ascii_uppercase[count - 1]}, "
-            f"got {cells['answer']!r}"
-        )
+        expected = f"an answer from A to {ascii_uppercase[count - 1]}"
+        raise unexpected(row.where, expected, repr(cells["answer"]))
     task = named(cells["task"])
     subtask = named(cells.get("subtask", "")) or task
     metadata = (

@@ -23,7 +23,7 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ...errors import InputError, check_known, listed, some, unknown
+from ...errors import InputError, check_known, listed, some, unexpected, unknown
 from ...types import Mask
 from ...utils.files import instead
 from ...utils.image_files import read_size
@@ -35,6 +35,7 @@ from ...utils.mask_values import (
     unreadable_values,
 )
 from ...utils.options import Option
+from ..pictures import Picture, from_pictures
 from ..scanning import (
     IMAGES,
     MASKS,
@@ -57,6 +58,9 @@ from ..scanning import (
 from ..table import TableDataset, from_table, one_per_class, same_size
 
 HYPER_KVASIR = "labeled-images"
+PICTURES, BESIDE = {*NAMES["pictures"]}, {*NAMES["beside"]}
+"""Names of folders of images, in small letters, and of those beside them, whose files are none."""
+_STUDY = re.compile(r"(study|series|session|visit|exam|scan|patient|subject|case|p)[ _-]*\d+")
 
 
 def from_class_folders(
@@ -67,7 +71,7 @@ def from_class_folders(
     broken: BrokenOption = "refuse",
     allow_outside: OutsideOption = False,
 ) -> TableDataset:
-    """A dataset of all images under ``path``: the folder that holds an image is its class.
+    """Read all images under ``path``; the folder that holds an image is its class.
 
     One concept per class, in the order of their names, numbers as numbers. With ``classes`` "all"
     every image is known to lack all classes but its own; with "own" only its own class is asked
@@ -82,46 +86,40 @@ def from_class_folders(
         InputError: where no image is found, or all would be of one class.
     """
     check_known("value of classes", classes, ("all", "own"), "class folders")
-    given, reading = Path(path), Reading(broken, str(path))
-    top = given / HYPER_KVASIR if (given / HYPER_KVASIR).is_dir() else given
+    root, reading = Path(path), Reading(broken, str(path))
+    top = root / HYPER_KVASIR if (root / HYPER_KVASIR).is_dir() else root
     images = _images_below(top, Folder(top, allow_outside))
     if split is not None:
         known = {part for file in images for part in _parts(file, top) if is_split(part)}
-        check_known("split", split, sorted(known), str(given))
+        check_known("split", split, sorted(known), str(root))
         images = [file for file in images if split in _parts(file, top)]
     places = class_places(images, top)
     files = [file for file in images if file.parent in places]
-    left_out = reading.unreadable(files)
-    kept = [file for file in files if file not in left_out]
+    bad = reading.unreadable(files)
+    kept = [file for file in files if file not in bad]
     named = [_parts(file, top)[places[file.parent]] for file in kept]
     if not kept and (files or not images):
-        raise InputError(f"{given}: expected folders of images, one per class, found no image")
+        raise InputError(f"{root}: expected folders of images, one per class, found no image")
     if len({*named}) < 2:
         raise InputError(
-            f"{given}: expected a folder of images for each of two or more classes, found "
+            f"{root}: expected a folder of images for each of two or more classes, found "
             f"{listed({*named}) or 'none'} for all images; name their classes in a table of labels "
             'beside them, or read them without labels: kind = "images" in [dataset]'
         )
-    ids = [file.relative_to(top).as_posix() for file in kept]
-    labels = one_per_class(pd.Series(named, ids))
+    labels = one_per_class(pd.Series(named, [file.relative_to(top).as_posix() for file in kept]))
     metadata = _metadata(kept, top, places).assign(**{"class": named})
     dataset = from_table(
         kept,
         labels if classes == "all" else labels.replace(0, np.nan),
         metadata=metadata,
         skipped=reading.skipped,
-        name=given.resolve().name,
+        name=root.resolve().name,
     )
     dataset.remarks = split_remark([*metadata.get("split", [])]) | unread_remark([top], files)
     empty = [folder.name for folder in folders_below(top) if not any(folder.iterdir())]
     if empty:
         dataset.remarks["no images"] = f"folders {some(empty, 4)}: no classes, and no outputs"
     return dataset
-
-
-PICTURES, BESIDE = {*NAMES["pictures"]}, {*NAMES["beside"]}
-"""Names of folders of images, in small letters, and of those beside them, whose files are none."""
-_STUDY = re.compile(r"(study|series|session|visit|exam|scan|patient|subject|case|p)[ _-]*\d+")
 
 
 def class_places(files: Sequence[Path], top: Path) -> dict[Path, int]:
@@ -176,6 +174,8 @@ def _metadata(files: list[Path], top: Path, places: Mapping[Path, int]) -> pd.Da
     return table.assign(split=splits) if splits.any() and "split" not in table else table
 
 
+# -- images beside masks ---------------------------------------------------------------------------
+
 LAYOUTS = NAMES["masks"]
 
 Empty = Literal["refuse", "skip", "absent"]
@@ -185,8 +185,12 @@ MOST = 0.9
 """Share of masks from which on covering more than half of the image is remarked upon."""
 
 
-Place = tuple[str, Path, Path]
-"""The split of images, "" for none, their folder or file, and that of their masks."""
+class Place(NamedTuple):
+    """The split of images, "" for none, their folder or file, and that of their masks."""
+
+    split: str
+    image: Path
+    mask: Path
 
 
 def mask_layouts(root: Path, split: str | None = None) -> list[Place]:
@@ -194,20 +198,20 @@ def mask_layouts(root: Path, split: str | None = None) -> list[Place]:
 
     A split may be the folder above images and masks, or a folder in each of the two.
     """
-    found: list[Place] = []
+    layouts: list[Place] = []
     for images, masks in LAYOUTS:
         below = sorted([*root.glob(f"*/{images}"), *root.glob(f"{images}/*")])
         for folder in (root / images, *below):
-            place = folder.relative_to(root).as_posix()
-            name = place.replace(images, "", 1).strip("/")
-            pair = folder, root / place.replace(images, masks, 1)
-            if (not name or is_split(name)) and all(map(_any_image, pair)):
-                found.append((name, *pair))
-        if found:
+            path = folder.relative_to(root).as_posix()
+            name = path.replace(images, "", 1).strip("/")
+            place = Place(name, folder, root / path.replace(images, masks, 1))
+            if (not name or is_split(name)) and all(map(_any_image, place[1:])):
+                layouts.append(place)
+        if layouts:
             break
-    if split is not None and split not in {name for name, *_ in found}:
-        raise unknown("split", split, [name for name, *_ in found if name], str(root))
-    return [layout for layout in found if split in (None, layout[0])]
+    if split is not None and split not in {layout.split for layout in layouts}:
+        raise unknown("split", split, filter(None, (layout.split for layout in layouts)), str(root))
+    return [layout for layout in layouts if split in (None, layout.split)]
 
 
 def _any_image(folder: Path) -> bool:
@@ -251,7 +255,7 @@ def from_masks(
     root, reading = Path(path), Reading(broken, str(path))
     check_known("value of empty", empty, ("refuse", "skip", "absent"), "masks")
     if classes and inside:
-        raise InputError(f"{root}: expected inside or classes, got both")
+        raise unexpected(str(root), "inside or classes", "both")
     pairs = _pairs_of(root, images, masks, split, allow_outside)
     bad = reading.unreadable([file for pair in pairs for file in pair[1:]])
     pairs = [pair for pair in pairs if bad.isdisjoint(pair[1:])]
@@ -261,52 +265,41 @@ def from_masks(
         for name, values in (named or {concept: tuple(inside or ())}).items()
     }
     looks = each(lambda pair: _look(pair, meanings), pairs)
-    hollow = {pair[2] for pair, look in zip(pairs, looks, strict=True) if not any(look.shown)}
+    hollow = [str(look.pair.mask) for look in looks if not any(look.shown)]
     whole = len(hollow) == len(pairs) > 0
     if hollow and (empty == "refuse" or whole) and not classes:
         remedy = 'empty="skip" or "absent" takes them'
         remedy = "what they show has to be lighter, not less transparent" if whole else remedy
-        first = next(pair[2] for pair in pairs if pair[2] in hollow)
-        raise InputError(
-            f"{str(first)!r}: expected a mask with something inside, got an empty one; "
-            f"{len(hollow)} of {len(pairs)} are, {remedy}"
-        )
+        remedy = f"{len(hollow)} of {len(pairs)} are, {remedy}"
+        raise unexpected(repr(hollow[0]), "a mask with something inside", "an empty one", remedy)
     files = [file for pair in pairs for file in pair[1:]]
-    skipped = reading.skipped
-    if empty == "skip" and not classes:
-        skipped = sorted([*skipped, *map(str, hollow)])
-        looks = [look for look in looks if any(look.shown)]
-        pairs = [pair for pair in pairs if pair[2] not in hollow]
-    if not pairs:
+    left_out = empty == "skip" and not classes
+    looks = [look for look in looks if any(look.shown) or not left_out]
+    if not looks:
         raise InputError(f"{root}: expected images with masks, found none that can be used")
-    splits = [name for name, *_ in pairs]
+    splits = [look.pair.split for look in looks]
     several = len({*splits}) > 1
-    ids = [f"{name}/{image.stem}" if several else image.stem for name, image, _ in pairs]
-    labels = pd.DataFrame([look.shown for look in looks], ids, [*meanings], dtype=int)
-    first_meaning = next(iter(meanings.values()))
-    dataset = from_table(
-        [image for _, image, _ in pairs],
-        labels,
-        masks={
-            name: [
-                partial(_read, mask, meaning.mask) if there else None
-                for (*_, mask), there in zip(pairs, labels[name], strict=True)
-            ]
-            for name, meaning in meanings.items()
-        },
-        ignored=[partial(_read, mask, first_meaning.ignored) for *_, mask in pairs]
-        if ignore
-        else None,
-        metadata=pd.DataFrame({"split": splits}) if any(splits) else None,
-        skipped=skipped,
+    pictures = []
+    for look in looks:
+        name, image, mask = look.pair
+        picture = Picture(f"{name}/{image.stem}" if several else image.stem, image)
+        picture.truth = dict(zip(meanings, map(int, look.shown), strict=True))
+        for label, meaning in meanings.items():
+            if picture.truth[label]:
+                picture.masks[label] = partial(_read, mask, meaning.mask)
+        picture.ignored = partial(_read, mask, meaning.ignored) if ignore else None
+        picture.metadata = {"split": name} if any(splits) else {}
+        pictures.append(picture)
+    return from_pictures(
+        pictures,
+        [*meanings],
+        str(root),
         name=root.resolve().name,
-    )
-    dataset.remarks = (
-        _remarks(looks, None if named or inside else root)
+        skipped=sorted([*reading.skipped, *hollow]) if left_out else reading.skipped,
+        remarks=_remarks(looks, None if named or inside else root)
         | split_remark(splits)
-        | unread_remark({file.parent for file in files}, [*files, *bad])
+        | unread_remark({file.parent for file in files}, [*files, *bad]),
     )
-    return dataset
 
 
 def _pairs_of(
@@ -317,11 +310,11 @@ def _pairs_of(
     allow_outside: bool,
 ) -> list[Place]:
     """Return the split, image and mask of each sample."""
-    if (images is None) != (masks is None):
-        given = "images" if masks is None else "masks"
-        raise InputError(f"{root}: expected both images= and masks= or neither, got {given}= alone")
     if images is not None and masks is not None:
         return _pairs("", *(Folder(root / part, allow_outside) for part in (images, masks)))
+    if images is not None or masks is not None:
+        got = f"{'images' if masks is None else 'masks'}= alone"
+        raise unexpected(str(root), "both images= and masks= or neither", got)
     if not root.is_dir():
         raise InputError(f"{root}: is no folder{instead(root)}")
     layouts = mask_layouts(root, split)
@@ -351,7 +344,7 @@ def _pairs(split: str, image_folder: Folder, mask_folder: Folder) -> list[Place]
                 f"{str(alone[0])!r} has no {kind} of that name in {str(folder.path)!r}, and so "
                 f"have {len(alone)} of {len(files)}"
             )
-    return [(split, image, masks[stem]) for stem, image in images.items()]
+    return [Place(split, image, masks[stem]) for stem, image in images.items()]
 
 
 def _by_stem(folder: Folder) -> dict[str, Path]:
@@ -364,9 +357,10 @@ def _by_stem(folder: Folder) -> dict[str, Path]:
 
 
 class _Look(NamedTuple):
-    """Which concepts a mask shows, the share of the image inside any, its values, and those that
-    are outside."""
+    """Which concepts a pair's mask shows, the share of the image inside any, its values, and those
+    that are outside."""
 
+    pair: Place
     shown: list[bool]
     share: float
     met: set[str]
@@ -374,13 +368,13 @@ class _Look(NamedTuple):
 
 
 def _look(pair: Place, readings: Mapping[str, MaskReading]) -> _Look:
-    _, image, mask = pair
-    values = read_values(mask, repr(str(mask)))
-    same_size(values.shape[:2], read_size(image, repr(str(mask))), repr(str(mask)))
-    masks = [reading.mask(values, repr(str(mask))) for reading in readings.values()]
+    where = repr(str(pair.mask))
+    values = read_values(pair.mask, where)
+    same_size(values.shape[:2], read_size(pair.image, where), where)
+    masks = [reading.mask(values, where) for reading in readings.values()]
     inside, ignored = np.any(masks, axis=0), next(iter(readings.values())).ignored(values)
     met, outside = (met_values(values[part][None]) for part in (~ignored, ~ignored & ~inside))
-    return _Look([bool(mask.any()) for mask in masks], float(inside.mean()), met, outside)
+    return _Look(pair, [bool(m.any()) for m in masks], float(inside.mean()), met, outside)
 
 
 def _remarks(looks: Sequence[_Look], root: Path | None) -> dict[str, str]:
@@ -404,9 +398,11 @@ def _remarks(looks: Sequence[_Look], root: Path | None) -> dict[str, str]:
 
 
 def _read(path: Path, reading: Callable[..., Mask]) -> Mask:
-    values = read_values(path, repr(str(path)))
-    return reading(values, repr(str(path)))
+    where = repr(str(path))
+    return reading(read_values(path, where), where)
 
+
+# -- images alone ----------------------------------------------------------------------------------
 
 NOTHING = "image"
 """The concept where none is named; its truth is unknown."""
@@ -425,12 +421,14 @@ def from_images(
     """Read the images right in ``path``, named by their files.
 
     It can be asked about where an oracle needs no truth: in captions, or for consistency.
-    Raises InputError for a folder that is none, or holds no image.
+
+    Raises:
+        InputError: for a folder that is none, or holds no image.
     """
     folder, reading = Path(path), Reading(broken, str(path))
     files = image_files(folder, allow_outside=allow_outside)
-    left_out = reading.unreadable(files)
-    kept = [file for file in files if file not in left_out]
+    bad = reading.unreadable(files)
+    kept = [file for file in files if file not in bad]
     if not kept:
         raise InputError(f"{folder}: expected a folder of images, found none in it")
     dataset = from_table(

@@ -7,7 +7,7 @@ from typing import Annotated, Any, cast
 import numpy as np
 import pandas as pd
 
-from ...errors import InputError, check_known, one_line
+from ...errors import InputError, check_known, one_line, unexpected
 from ...types import Image
 from ...utils.image_codec import declared_size
 from ...utils.image_files import image_of, read_image
@@ -51,9 +51,7 @@ def from_hugging_face(
     if not isinstance(rows, datasets.Dataset):
         splits = f" of the splits {', '.join(rows)}" if isinstance(rows, dict) else ""
         advice = "; name one, such as path = 'FOLDER/test', or splits['test']" if splits else ""
-        raise InputError(
-            f"dataset: expected a datasets.Dataset, got {type(rows).__name__}{splits}{advice}"
-        )
+        raise unexpected("dataset", "a datasets.Dataset", f"{type(rows).__name__}{splits}{advice}")
     columns = (image_column, class_column, id_column, *(concepts or ()), *(metadata or ()))
     for name in filter(None, columns):
         check_known("column", name, rows.column_names, "dataset")
@@ -92,10 +90,9 @@ class Images:
             return image_of(data, self._column, where)
         if path and self._paths:
             return read_image(Path(path), where)
-        raise InputError(
-            f"{where}: expected the image itself in column {self._column!r}, got "
-            f"{repr(str(path)[:80]) if path else 'nothing'}; save_to_disk writes images into files"
-        )
+        expected = f"the image itself in column {self._column!r}"
+        got = repr(str(path)[:80]) if path else "nothing"
+        raise unexpected(where, expected, got, "save_to_disk writes images into files")
 
     def pixels(self, index: int) -> float:
         """Return the number of pixels as the image's header declares them, NaN if it does not."""

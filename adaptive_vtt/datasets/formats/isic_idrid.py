@@ -12,16 +12,14 @@ means that the lesion is absent.
 """
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
-
-import pandas as pd
 
 from ...errors import InputError, check_known
 from ...utils.files import instead
 from ...utils.mask_values import read_mask
 from ...utils.options import Option
+from ..pictures import Picture, from_pictures, readable
 from ..scanning import (
     IMAGES,
     MASKS,
@@ -32,7 +30,7 @@ from ..scanning import (
     Reading,
     each,
 )
-from ..table import TableDataset, from_table
+from ..table import TableDataset
 
 ATTRIBUTES = ("pigment_network", "negative_network", "streaks", "milia_like_cyst", "globules")
 
@@ -45,60 +43,48 @@ def from_isic(
     broken: BrokenOption = "refuse",
     allow_outside: OutsideOption = False,
 ) -> TableDataset:
-    """The five attributes as concepts ("pigment network", ...), with masks where present.
+    """Read the five attributes as concepts ("pigment network", ...), with masks where present.
 
     Left out, ``images`` and ``masks`` are found by their names in the challenge. All masks are
     decoded once, to see which are empty: some 40 ms each at 6 million pixels, divided by the number
-    of cores. Sizes are compared when a mask is used. Raises InputError for folders that are not
-    found or not unique, and for masks that miss.
+    of cores. Sizes are compared when a mask is used.
+
+    Raises:
+        InputError: for folders that are missing or not unique, and for masks that are missing.
     """
     top, reading = Path(path), Reading(broken, str(path))
     image_data = _folder(top, images, "*_Input", "images", allow_outside)
     mask_data = _folder(top, masks, "*Task2*GroundTruth*", "masks", allow_outside)
     names = {attribute: attribute.replace("_", " ") for attribute in ATTRIBUTES}
-    table = {
-        image: {
-            name: mask_data.file(f"{image.stem}_attribute_{attribute}.png", str(image))
-            for attribute, name in names.items()
-        }
-        for image in image_data.images()
-    }
-    attributes = [mask for row in table.values() for mask in row.values()]
-    for mask in attributes:
-        if not os.path.isfile(mask):
-            raise InputError(f"mask {str(mask)!r} does not exist; an absent attribute has one, too")
-    bad = reading.unreadable([*table, *attributes])
-    readable = [mask for mask in attributes if mask not in bad]
-    shown = each(lambda mask: bool(read_mask(mask, repr(str(mask))).any()), readable)
-    present = {mask for mask, there in zip(readable, shown, strict=True) if there}
-    rows = {
-        image: {name: mask for name, mask in row.items() if mask in present}
-        for image, row in table.items()
-        if bad.isdisjoint((image, *row.values()))
-    }
-    return _dataset(top, rows, [*names.values()], reading, "isic-2018-task-2")
+    pictures = []
+    for image in image_data.images():
+        picture = Picture(image.stem, image)
+        for attribute, name in names.items():
+            mask = mask_data.file(f"{image.stem}_attribute_{attribute}.png", str(image))
+            if not os.path.isfile(mask):
+                raise InputError(f"mask {str(mask)!r} does not exist; an absent attribute has one")
+            picture.masks[name] = mask
+        pictures.append(picture)
+    pictures = readable(pictures, reading)
+    pairs = [(picture, name) for picture in pictures for name in names.values()]
+    seen = each(lambda pair: _any_inside(pair[0].masks[pair[1]]), pairs)
+    for (picture, name), present in zip(pairs, seen, strict=True):
+        picture.show(name, int(present))
+        if not present:
+            del picture.masks[name]
+    return _dataset(top, pictures, [*names.values()], reading, "isic-2018-task-2")
+
+
+def _any_inside(mask: Path) -> bool:
+    return bool(read_mask(mask, repr(str(mask))).any())
 
 
 def _dataset(
-    top: Path,
-    rows: Mapping[Path, Mapping[str, Path]],
-    names: list[str],
-    reading: Reading,
-    name: str,
-    metadata: pd.DataFrame | None = None,
+    top: Path, pictures: list[Picture], names: list[str], reading: Reading, name: str
 ) -> TableDataset:
-    """Return the dataset of images with masks of what they show, by name."""
-    if not rows:
+    if not pictures:
         raise InputError(f"{top}: expected images with masks, found none that can be used")
-    labels = [[int(name in masks) for name in names] for masks in rows.values()]
-    return from_table(
-        [*rows],
-        pd.DataFrame(labels, [image.stem for image in rows], names),
-        masks={name: [masks.get(name) for masks in rows.values()] for name in names},
-        metadata=metadata,
-        skipped=reading.skipped,
-        name=name,
-    )
+    return from_pictures(pictures, names, str(top), name=name, skipped=reading.skipped)
 
 
 def _folder(
@@ -133,31 +119,34 @@ def from_idrid(
     broken: BrokenOption = "refuse",
     allow_outside: OutsideOption = False,
 ) -> TableDataset:
-    """Four lesions and the optic disc as concepts, with masks where present.
+    """Read four lesions and the optic disc as concepts, with masks where present.
 
-    ``path``: "A. Segmentation" or the folder above it. ``split``: "train" (54 images), "test"
-    (27), or None for both; it is also the metadata. Mask sizes are compared when a mask is
-    used.
-    Raises InputError for folders that are not there, and for a set without any mask.
+    Args:
+        path: "A. Segmentation" or the folder above it.
+        split: "train" (54 images), "test" (27), or None for both; it is also the metadata.
+        broken: what to do about files that cannot be decoded.
+        allow_outside: whether links may lead out of the folder.
+
+    Raises:
+        InputError: for folders that are missing, and for a set without any mask. Sizes of masks are
+            compared when a mask is used.
     """
     if split is not None:
         check_known("split", split, list(SETS), "idrid")
     top, reading = Path(path), Reading(broken, str(path))
     top = top / "A. Segmentation" if (top / "A. Segmentation").is_dir() else top
     data = Folder(top, allow_outside)
-    splits: dict[Path, str] = {}
-    table: dict[Path, dict[str, Path]] = {}
+    pictures = []
     for name in [split] if split is not None else SETS:
         for image in data.images(f"{_FRAMES}/{SETS[name]}"):
-            splits[image] = name
-            table[image] = {}
+            picture = Picture(image.stem, image, metadata={"split": name})
             for lesion, (folder, short) in LESIONS.items():
                 file = f"{_TRUTHS}/{SETS[name]}/{folder}/{image.stem}_{short}.tif"
                 if (mask := data.find([file], str(image))) is not None:
-                    table[image][lesion] = mask
-    files = [file for image, masks in table.items() for file in (image, *masks.values())]
-    bad = reading.unreadable(files)
-    rows = {i: masks for i, masks in table.items() if bad.isdisjoint((i, *masks.values()))}
-    rows = rows if any(rows.values()) else {}  # unlike ISIC's, absent lesions have no masks
-    metadata = pd.DataFrame({"split": [splits[image] for image in rows]})
-    return _dataset(top, rows, [*LESIONS], reading, "idrid-segmentation", metadata)
+                    picture.masks[lesion] = mask
+                    picture.show(lesion)
+            pictures.append(picture)
+    pictures = readable(pictures, reading)
+    # unlike ISIC's, absent lesions have no masks
+    pictures = pictures if any(picture.masks for picture in pictures) else []
+    return _dataset(top, pictures, [*LESIONS], reading, "idrid-segmentation")

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ...errors import InputError, check_known, one_line
+from ...errors import InputError, check_known, one_line, unexpected
 from ...types import UNKNOWN, Indices
 from ...utils.files import instead, why_unread
 from ...utils.image_files import MAX_PIXELS
@@ -103,9 +103,7 @@ class NpzArray:
     def _check_size(self, info: zipfile.ZipInfo, header: int) -> None:
         """Raises InputError where the array is not as large as its file, or too large."""
         if any(side < 0 for side in self.shape):
-            raise InputError(
-                f"{self.path}: array {self.key!r}: expected sides of 0 or more, got {self.shape}"
-            )
+            raise unexpected(f"{self.path}: array {self.key!r}", "sides of 0 or more", self.shape)
         size = math.prod(self.shape) * self.dtype.itemsize
         packed = info.compress_type != zipfile.ZIP_STORED
         if packed and max(size, info.file_size - header) > self.most_bytes:
@@ -114,10 +112,8 @@ class NpzArray:
                 f"bytes, over the limit of {self.most_bytes}; a larger most_bytes lets it in"
             )
         if size != info.file_size - header:
-            raise InputError(
-                f"{self.path}: array {self.key!r}: expected {size} bytes, as its shape "
-                f"{self.shape} and type {self.dtype} say, got {info.file_size - header}"
-            )
+            expected = f"{size} bytes, as its shape {self.shape} and type {self.dtype} say"
+            raise unexpected(f"{self.path}: array {self.key!r}", expected, info.file_size - header)
 
 
 def _content_start(path: Path, info: zipfile.ZipInfo) -> int:
@@ -234,10 +230,8 @@ def _check_images(images: NpzArray, facts: MedMnistSet, size: int | None) -> Non
     if not fits or 0 in shape or (size is not None and shape[1:3] != (size, size)):
         side = "S" if size is None else size
         wanted = f"(N, {side}, {side}{', 3' if colours else ''})"
-        raise InputError(
-            f"{images.path}: expected {images.key} of shape {wanted} and uint8 for {facts.flag}, "
-            f"got {shape} of {images.dtype}"
-        )
+        expected = f"{images.key} of shape {wanted} and uint8 for {facts.flag}"
+        raise unexpected(str(images.path), expected, f"{shape} of {images.dtype}")
     if shape[1] * shape[2] > MAX_PIXELS:
         raise InputError(
             f"{images.path}: images of {shape[1]} x {shape[2]} pixels, over the limit of "
@@ -249,17 +243,14 @@ def _labels(stored: NpzArray, count: int, facts: MedMnistSet) -> Indices:
     """Class numbers (n, 1), or 0/1 per class (n, C) for a multi-label set."""
     columns = len(facts.classes) if facts.task == "multi-label" else 1
     if stored.shape != (count, columns) or stored.dtype.kind not in "iub":
-        raise InputError(
-            f"{stored.path}: expected {stored.key} of shape ({count}, {columns}) and whole "
-            f"numbers for {facts.flag}, got {stored.shape} of {stored.dtype}"
-        )
+        expected = f"{stored.key} of shape ({count}, {columns}) and whole numbers for {facts.flag}"
+        raise unexpected(str(stored.path), expected, f"{stored.shape} of {stored.dtype}")
     labels = stored.array.astype(np.int64)
     most = 1 if columns > 1 else len(facts.classes) - 1
     wrong = np.argwhere((labels < 0) | (labels > most))
     if len(wrong):
         row, column = wrong[0]
-        raise InputError(
-            f"{stored.path}: {stored.key}: expected labels 0 to {most} for {facts.flag}, "
-            f"got {labels[row, column]} in row {row}"
-        )
+        expected = f"labels 0 to {most} for {facts.flag}"
+        got = f"{labels[row, column]} in row {row}"
+        raise unexpected(f"{stored.path}: {stored.key}", expected, got)
     return labels

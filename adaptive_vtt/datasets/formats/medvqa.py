@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import pandas as pd
 
-from ...errors import InputError, check_known
+from ...errors import InputError, check_known, unexpected
 from ...types import UNKNOWN, Ask
 from ...utils.files import why_unread
 from ...utils.options import Option
@@ -82,16 +82,16 @@ def _entries(path: Path) -> dict[str, list[dict[str, Any]]]:
         table = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: cannot read answers: {why_unread(path, error)}") from None
-    found: dict[str, list[dict[str, Any]]] = {}
+    labels_of: dict[str, list[dict[str, Any]]] = {}
     for place, entry in enumerate(table if isinstance(table, list) else [table]):
         labels = entry.get("Labels") if isinstance(entry, dict) else None
         if not isinstance(labels, list) or not all(isinstance(x, dict) for x in labels):
             raise InputError(f"{path}: entry {place}: expected an ImageID and a list of Labels")
         name = str(entry.get("ImageID", ""))
-        if not name or name in found:
+        if not name or name in labels_of:
             raise InputError(f"{path}: entry {place}: the ImageID {name!r} is empty or repeated")
-        found[name] = labels
-    return found
+        labels_of[name] = labels
+    return labels_of
 
 
 def _chosen(questions: Sequence[str | int] | None) -> list[str]:
@@ -121,10 +121,8 @@ def _answers(
         if not _is_mask(label):
             name = recognised(str(label.get("Question", "")))
             if name is None:
-                raise InputError(
-                    f"sample {image!r}: expected one of MEDVQA-GI's questions, got "
-                    f"{label.get('Question')!r}"
-                )
+                expected = "one of MEDVQA-GI's questions"
+                raise unexpected(f"sample {image!r}", expected, repr(label.get("Question")))
             if texts := [text for text in _texts(label) if text]:
                 answers[name] = tuple(texts) if several == "any" else (", ".join(texts),)
     return answers

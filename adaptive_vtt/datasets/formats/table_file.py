@@ -16,7 +16,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ...errors import InputError, check_known, listed, some, unknown
+from ...errors import InputError, check_known, listed, some, unexpected, unknown
 from ...utils.files import near_file, why_unread
 from ...utils.options import Option, at_base
 from ...utils.table_text import csv_rows, json_lines
@@ -99,11 +99,12 @@ def read_table(
     columns, described = list(map(str, table.columns)), metadata or []
     for column in filter(None, [id_column, file_column, class_column, *described]):
         if column not in table:
-            unique = [name for name in columns if table[name].is_unique]
-            named = [*_file_columns(table[unique], images), *unique, "..."][0]
-            advice = f'; say which column names the samples: id_column = "{named}" in [dataset]'
-            error = unknown("column", column, columns, str(path))
-            raise InputError(f"{error}{advice if column == id_column else ''}")
+            error, advice = unknown("column", column, columns, str(path)), ""
+            if column == id_column:
+                unique = [name for name in columns if table[name].is_unique]
+                named = [*_file_columns(table[unique], images), *unique, "..."][0]
+                advice = f'; say which column names the samples: id_column = "{named}" in [dataset]'
+            raise InputError(f"{error}{advice}")
     known = table.mask(table.isin(EMPTY)).set_axis(table[id_column].tolist(), axis=0)
     apart = {id_column, file_column, class_column, *described}
     names = [name for name in columns if name not in apart]
@@ -117,7 +118,8 @@ def read_table(
         truths = one_per_class(known[class_column])
     taken = _Taken([], [], [])
     if images is not None:
-        taken = _files(images, table, id_column, file_column, path, broken, allow_outside)
+        cells = table[file_column or id_column]
+        taken = _taken(images, table, table[id_column], cells, path, broken, allow_outside)
         known, truths = known[taken.kept], truths[taken.kept]
     try:
         dataset = from_table(
@@ -131,15 +133,30 @@ def read_table(
         raise InputError(f"{path}: {error}") from None
     roles: dict[str | None, str] = dict.fromkeys(described, "metadata")
     roles |= dict.fromkeys(chosen if class_column is None else (), "concept")
-    unclassed = int(known[class_column].isna().sum()) if class_column else 0
-    more = f"; {unclassed:,} unknown" if unclassed else ""
-    more += "; several in a cell" if class_column and (truths.sum(axis=1) > 1).any() else ""
-    roles |= {class_column: f"names the class of each{more}", id_column: "names the samples"}
+    if class_column:
+        roles[class_column] = _class_role(known[class_column], truths)
+    roles[id_column] = "names the samples"
     if images is not None:
         roles[file_column or id_column] = f"names the images{taken.near}"
     dataset.remarks = _remarks(table, roles, class_column is None and concepts is None)
     dataset.remarks |= taken.unread
     return dataset
+
+
+# -- columns of labels -----------------------------------------------------------------------------
+
+COULD_BE_ASKED = "metadata, though it holds only 0 and 1: take it out of metadata to ask about it"
+"""Of a column of metadata with 0 and 1 (or yes and no), such as one whose odd cell was mended."""
+FEW = 0.2
+"""Share of the cells of a column up to which those that are no labels are likely mistakes, where
+its labels are all alike."""
+
+
+def _class_role(cells: "pd.Series[str]", truths: pd.DataFrame) -> str:
+    unclassed = int(cells.isna().sum())
+    unclear = f"; {unclassed:,} unknown" if unclassed else ""
+    several = "; several in a cell" * bool((truths.sum(axis=1) > 1).any())
+    return f"names the class of each{unclear}{several}"
 
 
 def _remarks(table: pd.DataFrame, roles: Mapping[str | None, str], asked: bool) -> dict[str, str]:
@@ -159,10 +176,6 @@ def _remarks(table: pd.DataFrame, roles: Mapping[str | None, str], asked: bool) 
     return remarks
 
 
-COULD_BE_ASKED = "metadata, though it holds only 0 and 1: take it out of metadata to ask about it"
-"""Of a column of metadata with 0 and 1 (or yes and no), such as one whose odd cell was mended."""
-
-
 def odd_label(cells: "pd.Series[str]") -> str:
     """Return which cell of a column that mostly holds labels is none; "" for any other column."""
     read = label_cells(cells)
@@ -172,13 +185,8 @@ def odd_label(cells: "pd.Series[str]") -> str:
     row = int(np.flatnonzero(read.odd)[0])
     more = f", {odd - 1} more rows are like that" if odd > 1 else ""
     numbers = pd.to_numeric(cells[read.truths.notna()], errors="coerce").notna().all()
-    text = f"row {row + 1} holds {cells.iloc[row]!r}{more}, the other {known} are "
-    return text + ("0 or 1" if numbers else "yes or no")
-
-
-FEW = 0.2
-"""Share of the cells of a column up to which those that are no labels are likely mistakes, where
-its labels are all alike."""
+    others = "0 or 1" if numbers else "yes or no"
+    return f"row {row + 1} holds {cells.iloc[row]!r}{more}, the other {known} are {others}"
 
 
 def odd_cells(table: pd.DataFrame) -> str:
@@ -195,11 +203,99 @@ def _check_labels(
     odd = [n for n, r in read.items() if r.odd.sum() > r.truths.notna().sum()]
     if odd:
         row = int(np.flatnonzero(read[odd[0]].odd)[0])
-        raise InputError(
-            f"{path}: labels: expected 0, 1 or empty (unknown), got "
-            f"{table[odd[0]].iloc[row]!r} in row {row + 1}, concept {odd[0]!r}"
-            f"{_advised_use(table, odd, chosen, images)}"
-        )
+        got = f"{table[odd[0]].iloc[row]!r} in row {row + 1}, concept {odd[0]!r}"
+        remedy = _advised_use(table, odd, chosen, images)
+        raise unexpected(f"{path}: labels", "0, 1 or empty (unknown)", got, remedy)
+
+
+def _advised_use(
+    table: pd.DataFrame, odd: Sequence[str], concepts: Sequence[str], images: Images | None
+) -> str:
+    """Return what to do about columns that are no labels, among those taken for concepts."""
+    if files := _file_columns(table[[*odd]], images):
+        return f'of names of files: file_column = "{files[0]}" in [dataset]'
+    if len(odd) == len(concepts):
+        if classes := [name for name in odd if 1 < table[name].nunique() <= len(table) / 2]:
+            return f'a column of class names: class_column = "{classes[0]}" in [dataset]'
+        if pd.to_numeric(table[odd[0]], errors="coerce").between(0, 1).any():
+            return "cut probabilities at a threshold, into 0 and 1"
+    quoted = json.dumps(odd, ensure_ascii=False)
+    return f"if they describe samples and are no concepts: metadata = {quoted} in [dataset]"
+
+
+# -- names of images -------------------------------------------------------------------------------
+
+LOOKED_AT = 20
+"""Rows of a table whose image files are looked for; reading the table looks for all."""
+
+
+class ImageNames:
+    """Folders in which the cells of a table name image files. Files may lie outside of them only
+    with ``allow_outside``."""
+
+    def __init__(self, images: Images, allow_outside: bool = True) -> None:
+        paths = [images] if isinstance(images, str | Path) else images
+        self.folders = [Folder(Path(path), allow_outside) for path in paths]
+
+    def share(self, names: "pd.Series[str]") -> float:
+        """Return the share of the first cells that name image files, 0..1."""
+        head, _ = self.relative(names.head(LOOKED_AT).astype(str))
+        named = [any(near_image(folder, name) for folder in self.folders) for name in head]
+        return float(np.mean(named)) if named else 0.0
+
+    def relative(self, names: "pd.Series[str]") -> tuple["pd.Series[str]", str]:
+        """Return names without the folders that all begin with, and these, where the rest names
+        files: absolute names were written on another machine, others in a folder above. Else return
+        names as they are."""
+        plain = names.str.replace("\\", "/", regex=False)
+        levels = zip(*(name.split("/")[:-1] for name in plain), strict=False)
+        shared = [parts[0] for parts in takewhile(lambda parts: len({*parts}) == 1, levels)]
+        if not shared or ".." in shared or any(near_image(f, names.iloc[0]) for f in self.folders):
+            return names, ""
+        absolute = re.fullmatch("|[A-Za-z]:", shared[0])
+        for count, last in enumerate(shared, start=1):
+            begin = "/".join(shared[:count])
+            rest = plain.str.removeprefix(f"{begin}/")
+            for folder in self.folders:
+                same = folder.path.absolute().parts[-count:] == (*shared[:count],)
+                elsewhere = absolute and not is_split(last)
+                if (same or elsewhere) and near_image(folder, rest.iloc[0]):
+                    return rest, begin
+        return names, ""
+
+    def file(self, name: str, where: str) -> tuple[Path | None, bool]:
+        """Return the file of that name, None for none, and whether it is called just so."""
+        exact = [file for folder in self.folders if (file := find_image(folder, name, where))]
+        if len(exact) > 1:
+            raise InputError(
+                f"{where}: {name!r} is in {len(exact)} of the folders, {str(exact[0])!r} and "
+                f"{str(exact[1])!r}; write the folder in the name"
+            )
+        if exact:
+            return exact[0], True
+        near = [file for folder in self.folders if (file := folder.near(name, where))]
+        return (near[0] if len(near) == 1 else None), False
+
+
+def near_image(folder: Folder, name: str) -> Path | None:
+    """Return the image file of that name, or nearly that; None where it is missing."""
+    # os.path.isfile is False for names that no file may have, such as too long ones
+    if not name or not os.path.basename(name):
+        return None
+    file = find_image(folder, name, "") or folder.near(name, "")
+    return file if file is not None and file.suffix.lower() in ENDINGS else None
+
+
+def find_image(folder: Folder, name: str, where: str) -> Path | None:
+    """Return the image file of that name, its ending left out or not; None where it is missing."""
+    whole = [""] * (Path(name).suffix.lower() in ("", *ENDINGS))  # "p0.v1" has no ending yet
+    return folder.find((f"{name}{ending}" for ending in (*whole, *ENDINGS, "")), where)
+
+
+def _file_columns(table: pd.DataFrame, images: Images | None) -> list[str]:
+    """Return the columns whose cells name image files."""
+    names = ImageNames(images or [])
+    return [str(column) for column in table if names.share(table[column]) == 1]
 
 
 class _Taken(NamedTuple):
@@ -213,191 +309,66 @@ class _Taken(NamedTuple):
     unread: Mapping[str, str] = MappingProxyType({})
 
 
-def _files(
+def _taken(
     images: Images,
     table: pd.DataFrame,
-    id_column: str,
-    file_column: str | None,
+    ids: "pd.Series[str]",
+    cells: "pd.Series[str]",
     path: Path,
     broken: str,
     allow_outside: bool,
 ) -> _Taken:
-    """Raise InputError where most images are missing, or any unless ``broken`` is "skip"."""
-    folders = [Folder(folder, allow_outside) for folder in _folders_of(images)]
-    ids = table[id_column]
-    names, above = _without_folders_above(table[file_column or id_column], folders)
-    found = [_of_row(folders, n, f"{path}, row {row}") for row, n in enumerate(names, start=1)]
-    files = [file for file, _ in found if file is not None]
-    missing = [row for row, (file, _) in enumerate(found) if file is None]
+    """Return the image of each row. Raise InputError where most are missing, or any unless
+    ``broken`` is "skip"."""
+    places = ImageNames(images, allow_outside)
+    folders = [folder.path for folder in places.folders]
+    names, above = ImageNames(images).relative(cells)
+    rows = [places.file(n, f"{path}, row {row}") for row, n in enumerate(names, start=1)]
+    files = [file for file, _ in rows if file is not None]
+    missing = [row for row, (file, _) in enumerate(rows) if file is None]
     few = 2 * len(missing) < len(table)
     if missing and few and broken != "skip":
-        rows = some([f"{names.iloc[row]} (row {row + 1})" for row in missing], 5)
+        lost = some([f"{names.iloc[row]} (row {row + 1})" for row in missing], 5)
         raise InputError(
             f"{path}: {len(files):,} of {len(table):,} images found in "
-            f"{listed((str(folder.path) for folder in folders), 2)}, missing: {rows}; mend the "
-            "name, remove the row, or leave such rows out by broken = 'skip' (in [dataset], or of "
-            f"read_table); rows are counted below the header{odd_cells(table)}"
+            f"{listed(map(str, folders), 2)}, missing: {lost}; mend the name, remove the row, or "
+            "leave such rows out by broken = 'skip' (in [dataset], or of read_table); rows are "
+            f"counted below the header{odd_cells(table)}"
         )
     if missing and not few:
-        folder, name = folders[0].path, names.iloc[missing[0]]
-        sample = ids.iloc[missing[0]]
-        text = f"sample {sample!r}: image file {str(folder / name)!r} does not exist"
+        text = f"sample {ids.iloc[missing[0]]!r}: image file "
+        text += f"{str(folders[0] / names.iloc[missing[0]])!r} does not exist"
         if len(missing) > 1:
             text += f", nor do those of {len(missing) - 1} more of {len(table)} samples"
-        raise InputError(text + _where_images_are(folder, table))
+        raise InputError(text + _where_images_are(folders[0], table))
     reading = Reading(broken, str(path))
     bad = reading.unreadable(files)
-    left_out = reading.skipped
-    left_out += [f"{folders[0].path / names.iloc[row]} (missing)" for row in missing]
+    left_out = [f"{folders[0] / names.iloc[row]} (missing)" for row in missing]
     return _Taken(
         [file for file in files if file not in bad],
-        [file is not None and file not in bad for file, _ in found],
-        left_out,
-        f"; without {above!r} before each" * bool(above) + _near(found, names, path),
-        unread_remark([folder.path for folder in folders], [*files, path]),
+        [file is not None and file not in bad for file, _ in rows],
+        reading.skipped + left_out,
+        f"; without {above!r} before each" * bool(above) + _near(rows, names, path),
+        unread_remark(folders, [*files, path]),
     )
 
 
-def _near(found: Sequence[tuple[Path | None, bool]], names: "pd.Series[str]", path: Path) -> str:
+def _near(files: Sequence[tuple[Path | None, bool]], names: "pd.Series[str]", path: Path) -> str:
     """Return how names differ from their files. Raise InputError where two rows name one file."""
-    rows = [row for row, (file, exact) in enumerate(found) if file is not None and not exact]
-    counts = Counter(str(file) for file, _ in found)
-    for row in rows:
-        if counts[str(found[row][0])] > 1:
+    counts = Counter(file for file, _ in files)
+    near = [(row, file) for row, (file, exact) in enumerate(files) if file and not exact]
+    for row, file in near:
+        if counts[file] > 1:
             raise InputError(
-                f"{path}, row {row + 1}: {names.iloc[row]!r} is nearest to "
-                f"{os.path.basename(str(found[row][0]))!r}, which another row names, too; write "
-                "names as their files are called"
+                f"{path}, row {row + 1}: {names.iloc[row]!r} is nearest to {file.name!r}, which "
+                "another row names, too; write names as their files are called"
             )
-    if not rows:
+    if not near:
         return ""
-    name, file = names.iloc[rows[0]], found[rows[0]][0]
     return (
-        f"; {len(rows):,} differ from their files in letter case, slashes, Unicode form or zeros "
-        f"in front, as {name!r} from {file and file.name!r}"
+        f"; {len(near):,} differ from their files in letter case, slashes, Unicode form or zeros "
+        f"in front, as {names.iloc[near[0][0]]!r} from {near[0][1].name!r}"
     )
-
-
-def _without_folders_above(
-    names: "pd.Series[str]", folders: Sequence[Folder]
-) -> tuple["pd.Series[str]", str]:
-    """Return names without the folders that all begin with, and these, where the rest names files:
-    absolute names were written on another machine, others in a folder above. Else names as they
-    are."""
-    plain = names.str.replace("\\", "/", regex=False)
-    ways = zip(*(name.split("/")[:-1] for name in plain), strict=False)
-    shared = [parts[0] for parts in takewhile(lambda parts: len({*parts}) == 1, ways)]
-    there = [Folder(folder.path, allow_outside=True) for folder in folders]
-    if not shared or ".." in shared or any(near_image(folder, names.iloc[0]) for folder in there):
-        return names, ""
-    absolute = re.fullmatch("|[A-Za-z]:", shared[0])
-    for count, last in enumerate(shared, start=1):
-        begin = "/".join(shared[:count])
-        rest = plain.str.removeprefix(f"{begin}/")
-        for folder in there:
-            same = folder.path.absolute().parts[-count:] == (*shared[:count],)
-            elsewhere = absolute and not is_split(last)
-            if (same or elsewhere) and near_image(folder, rest.iloc[0]):
-                return rest, begin
-    return names, ""
-
-
-def _of_row(folders: Sequence[Folder], name: str, where: str) -> tuple[Path | None, bool]:
-    """Return the file of that name, and whether it is called just so."""
-    exact = [file for folder in folders if (file := find_image(folder, name, where))]
-    if len(exact) > 1:
-        raise InputError(
-            f"{where}: {name!r} is in {len(exact)} of the folders, {str(exact[0])!r} and "
-            f"{str(exact[1])!r}; write the folder in the name"
-        )
-    if exact:
-        return exact[0], True
-    near = [file for folder in folders if (file := folder.near(name, where))]
-    return (near[0] if len(near) == 1 else None), False
-
-
-def read_rows(path: Path) -> pd.DataFrame:
-    """Return all columns of a table, every cell a text ("" where it is empty)."""
-    if path.suffix.lower() == ".parquet":
-        return _read_parquet(path)
-    table = json_lines(path).map(_text) if path.suffix.lower() == ".jsonl" else csv_rows(path)
-    for name in map(str, table):
-        if Path(name).suffix.lower() in ENDINGS:
-            raise InputError(
-                f"{path}: expected a header, got the image {name!r} in its first line; write a "
-                "line with the names of the columns above it"
-            )
-    return table
-
-
-def _read_parquet(path: Path) -> pd.DataFrame:
-    file = parquet_file(path)
-    check_columns(len(file.schema_arrow.names), path)
-    try:
-        table: pd.DataFrame = file.read().to_pandas()
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot read a table: {why_unread(path, error)}") from None
-    # text and empty cells, as from a CSV, so that both kinds of table mean the same
-    return table.rename(columns=str).map(_text)
-
-
-def _text(cell: object) -> str:
-    if isinstance(cell, list | dict | np.ndarray):
-        return str(cell)
-    if cell is None or cell is pd.NA or cell != cell:
-        return ""
-    return str(int(cell)) if isinstance(cell, bool | np.bool_) else str(cell)
-
-
-LOOKED_AT = 20
-"""Rows of a table whose image files are looked for; reading the table looks for all."""
-
-
-def share_of_files(names: "pd.Series[str]", folders: Sequence[Path]) -> float:
-    """Return the share of the first cells that name image files of the folders, 0..1."""
-    read = [Folder(folder, allow_outside=True) for folder in folders]
-    head, _ = _without_folders_above(names.head(LOOKED_AT).astype(str), read)
-    return float(np.mean([any(near_image(f, n) for f in read) for n in head])) if len(head) else 0.0
-
-
-def near_image(folder: Folder, name: str) -> Path | None:
-    """Return the image file of that name, or nearly that; None where it is missing."""
-    # os.path.isfile is False for names that no file may have, such as too long ones
-    if not name or not os.path.basename(name):
-        return None
-    found = find_image(folder, name, "") or folder.near(name, "")
-    return found if found is not None and found.suffix.lower() in ENDINGS else None
-
-
-def _file_columns(table: pd.DataFrame, images: Images | None) -> list[str]:
-    """Return the columns whose cells name image files."""
-    folders = [] if images is None else _folders_of(images)
-    return [str(name) for name in table if share_of_files(table[name], folders) == 1]
-
-
-def _folders_of(images: Images) -> list[Path]:
-    return [*map(Path, [images] if isinstance(images, str | Path) else images)]
-
-
-def find_image(folder: Folder, name: str, where: str) -> Path | None:
-    """Return the image file of that name, its ending left out or not; None where it is missing."""
-    whole = [""] * (Path(name).suffix.lower() in ("", *ENDINGS))  # "p0.v1" has no ending yet
-    return folder.find((f"{name}{ending}" for ending in (*whole, *ENDINGS, "")), where)
-
-
-def _advised_use(
-    table: pd.DataFrame, odd: Sequence[str], concepts: Sequence[str], images: Images | None
-) -> str:
-    """Return what to do about columns that are no labels, among those taken for concepts."""
-    if files := _file_columns(table[[*odd]], images):
-        return f'; of names of files: file_column = "{files[0]}" in [dataset]'
-    if len(odd) == len(concepts):
-        if classes := [name for name in odd if 1 < table[name].nunique() <= len(table) / 2]:
-            return f'; a column of class names: class_column = "{classes[0]}" in [dataset]'
-        if pd.to_numeric(table[odd[0]], errors="coerce").between(0, 1).any():
-            return "; cut probabilities at a threshold, into 0 and 1"
-    quoted = json.dumps(odd, ensure_ascii=False)
-    return f"; if they describe samples and are no concepts: metadata = {quoted} in [dataset]"
 
 
 def _where_images_are(folder: Path, table: pd.DataFrame) -> str:
@@ -410,3 +381,42 @@ def _where_images_are(folder: Path, table: pd.DataFrame) -> str:
     if files := _file_columns(table, folder):
         return f'; name the column of file names: file_column = "{files[0]}" in [dataset]'
     return f"; expected a file of that name, whatever its ending; the folder has {listed(there, 3)}"
+
+
+# -- cells of any table ----------------------------------------------------------------------------
+
+
+def read_rows(path: Path) -> pd.DataFrame:
+    """Return all columns of a table, every cell a text ("" where it is empty).
+
+    Raises:
+        InputError: for a file that cannot be read, and one without a header.
+    """
+    ending = path.suffix.lower()
+    if ending == ".parquet":
+        # text and empty cells, as from a CSV, so that both kinds of table mean the same
+        return _parquet(path).rename(columns=str).map(_text)
+    table = json_lines(path).map(_text) if ending == ".jsonl" else csv_rows(path)
+    for name in map(str, table):
+        if Path(name).suffix.lower() in ENDINGS:
+            remedy = "write a line with the names of the columns above it"
+            raise unexpected(str(path), "a header", f"the image {name!r} in its first line", remedy)
+    return table
+
+
+def _parquet(path: Path) -> pd.DataFrame:
+    file = parquet_file(path)
+    check_columns(len(file.schema_arrow.names), path)
+    try:
+        table: pd.DataFrame = file.read().to_pandas()
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot read a table: {why_unread(path, error)}") from None
+    return table
+
+
+def _text(cell: object) -> str:
+    if isinstance(cell, list | dict | np.ndarray):
+        return str(cell)
+    if cell is None or cell is pd.NA or cell != cell:
+        return ""
+    return str(int(cell)) if isinstance(cell, bool | np.bool_) else str(cell)

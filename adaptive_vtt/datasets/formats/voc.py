@@ -15,19 +15,13 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from ...errors import InputError, one_line, unknown
+from ...errors import InputError, one_line, unexpected, unknown
 from ...types import UNKNOWN
 from ...utils.files import contents, instead
 from ...utils.options import Option
-from ..boxed import BoxedDataset, Picture, from_pictures
-from ..scanning import (
-    BrokenOption,
-    Folder,
-    FolderOption,
-    OutsideOption,
-    Reading,
-    natural,
-)
+from ..pictures import Picture, from_pictures, readable, shown
+from ..scanning import BrokenOption, Folder, FolderOption, OutsideOption, Reading, natural
+from ..table import TableDataset
 
 SIDES = ("xmin", "ymin", "xmax", "ymax")
 
@@ -39,12 +33,14 @@ def from_voc(
     difficult: Annotated[bool, Option("take difficult objects, too")] = False,
     broken: BrokenOption = "refuse",
     allow_outside: OutsideOption = False,
-) -> BoxedDataset:
+) -> TableDataset:
     """Read a folder in the layout of VOC2007 to VOC2012.
 
     Samples are the images of ``split`` (a list in ImageSets/Main), or all annotated ones;
     concepts are the classes that are named in any of them, in the order of the alphabet.
-    Errors name the file, the object and the field.
+
+    Raises:
+        InputError: naming the file, the object and the field.
     """
     top, reading = Path(path), Reading(broken, "VOC")
     parts = top / "Annotations", top / "JPEGImages"
@@ -59,7 +55,7 @@ def from_voc(
         sides = ("height", "width")
         height, width = (int(_number(tree, f"size/{side}", str(path))) for side in sides)
         if min(height, width) < 1:
-            raise InputError(f"{path}: expected a size of 1 x 1 or more, got {width} x {height}")
+            raise unexpected(str(path), "a size of 1 x 1 or more", f"{width} x {height}")
         picture = Picture(name, file, height, width)
         for place, entry in enumerate(tree.findall("object"), start=1):
             where = f"{path}, object {place}"
@@ -75,12 +71,10 @@ def from_voc(
         return picture
 
     made = [reading.attempt(partial(picture, name)) for name in _listed(top, split)]
-    pictures = [each for each in made if each is not None]
-    bad = reading.unreadable([each.file for each in pictures])
-    pictures = [each for each in pictures if each.file not in bad]
+    pictures = readable(made, reading)
     return from_pictures(
         pictures,
-        sorted({label for each in pictures for label in each.truth}),
+        sorted(shown(pictures)),
         str(top),
         name=top.resolve().name,
         skipped=reading.skipped,
@@ -100,7 +94,7 @@ def _listed(top: Path, split: str | None) -> list[str]:
     names = [line.strip() for line in lines if line.strip()]
     for place, name in enumerate(names):
         if len(name.split()) > 1:
-            raise InputError(f"{path}, line {place + 1}: expected one image name, got {name!r}")
+            raise unexpected(f"{path}, line {place + 1}", "one image name", repr(name))
     name, times = Counter(names).most_common(1)[0] if names else ("", 1)
     if times > 1:
         raise InputError(f"{path}: the image {name!r} stands twice")
@@ -128,7 +122,7 @@ def _tree(path: Path) -> ET.Element:
 def _label(entry: ET.Element, where: str) -> str:
     label = entry.findtext("name", "").strip()
     if not label:
-        raise InputError(f"{where}: expected a class in <name>, found none")
+        raise unexpected(where, "a class in <name>", "none")
     return label
 
 
@@ -144,5 +138,5 @@ def _number(entry: ET.Element, field: str, where: str) -> float:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise InputError(f"{where}: expected a number in <{field}>, got {text!r}")
+        raise unexpected(where, f"a number in <{field}>", repr(text))
     return number

@@ -14,10 +14,10 @@ from functools import partial
 from itertools import takewhile
 from pathlib import Path
 
-from ...errors import InputError
+from ...errors import InputError, unexpected
 from ...utils.files import contents
 from ...utils.image_files import read_size
-from ..boxed import BoxedDataset, Picture, from_pictures
+from ..pictures import Picture, from_pictures, shown
 from ..scanning import (
     BrokenOption,
     Folder,
@@ -31,6 +31,7 @@ from ..scanning import (
     split_remark,
     unread_remark,
 )
+from ..table import TableDataset
 
 NAMES = ("*.yaml", "*.yml", "classes.txt", "obj.names", "labels/classes.txt")
 """Files that name the classes."""
@@ -42,7 +43,7 @@ _LINE = re.compile(rb"\d+( +[\d.eE+-]+){4,}\s")
 
 def yolo_folders(root: Path) -> list[tuple[str, Path, Path]]:
     """Return the splits ("" for none), folders of images and folders of labels below ``root``."""
-    found = []
+    places = []
     for folder in (root, *folders_below(root)):
         *above, last = ("", *folder.relative_to(root).as_posix().rpartition("images"))
         labels = root / f"{above[1]}labels{last}" if above[2] else folder
@@ -51,8 +52,8 @@ def yolo_folders(root: Path) -> list[tuple[str, Path, Path]]:
         images = image_files(folder, allow_outside=True) if boxes else []
         if images and (labels != folder or boxes >= FEW * len(images)):
             split = next(filter(is_split, folder.relative_to(root).parts), "")
-            found.append((split, folder, labels))
-    return found
+            places.append((split, folder, labels))
+    return places
 
 
 def from_yolo(
@@ -61,7 +62,7 @@ def from_yolo(
     split: SplitOption = None,
     broken: BrokenOption = "refuse",
     allow_outside: OutsideOption = False,
-) -> BoxedDataset:
+) -> TableDataset:
     """Read a folder of images with YOLO's text files.
 
     Concepts are the classes that any image shows, by number. ``broken``: "skip" leaves out lines
@@ -83,39 +84,37 @@ def from_yolo(
     bad = reading.unreadable([file for _, file, _ in rows])
     names, pictures = class_names(top), []
     for _, file, text in rows:
-        if file not in bad:
-            key = file.relative_to(top).as_posix() if len(places) > 1 else file.stem
-            picture = Picture(key, file, *read_size(file, str(file)))
-            lines = contents(text).decode(errors="replace").splitlines() if text.is_file() else []
-            for number, line in enumerate(lines, start=1):
-                if words := line.split():
-                    where = f"{text}, line {number}"
-                    label = partial(_label, words[0], names, where)
-                    picture.annotate(
-                        reading, where, label, partial(_edges, words[1:], picture, where)
-                    )
-            pictures.append(picture)
-    shown = {label for picture in pictures for label in picture.truth}
-    others = sorted(shown - {*names.values()}, key=lambda label: int(label.split()[1]))
-    dataset = from_pictures(
-        pictures,
-        [*names.values(), *others],
-        str(top),
-        name=top.resolve().name,
-        skipped=reading.skipped,
-    )
+        if file in bad:
+            continue
+        key = file.relative_to(top).as_posix() if len(places) > 1 else file.stem
+        picture = Picture(key, file, *read_size(file, str(file)))
+        lines = contents(text).decode(errors="replace").splitlines() if text.is_file() else []
+        for number, line in enumerate(lines, start=1):
+            if words := line.split():
+                where = f"{text}, line {number}"
+                label = partial(_label, words[0], names, where)
+                picture.annotate(reading, where, label, partial(_edges, words[1:], picture, where))
+        pictures.append(picture)
+    met = shown(pictures)
+    unnamed = sorted(met - {*names.values()}, key=lambda label: int(label.split()[1]))
     used = [each for _, *files in rows for each in files]
     used += [file for pattern in NAMES for file in top.rglob(pattern)]
     splits = [name for name, file, _ in rows if file not in bad]
-    dataset.remarks = split_remark(splits) | unread_remark([top], used)
-    return dataset
+    return from_pictures(
+        pictures,
+        [name for name in [*names.values(), *unnamed] if name in met],
+        str(top),
+        name=top.resolve().name,
+        skipped=reading.skipped,
+        remarks=split_remark(splits) | unread_remark([top], used),
+    )
 
 
 def _label(word: str, names: Mapping[int, str], where: str) -> str:
     number = int(word) if word.isdecimal() else -1
     if number < 0 or (names and number not in names):
         known = f" from 0 to {max(names)}" if names else ""
-        raise InputError(f"{where}: expected the number of a class{known}, got {word[:40]!r}")
+        raise unexpected(where, f"the number of a class{known}", repr(word[:40]))
     return names.get(number, f"class {number}")
 
 
@@ -124,7 +123,7 @@ def _edges(words: Sequence[str], picture: Picture, where: str) -> list[float]:
     try:
         x, y, across, down, *more = map(float, words)
     except ValueError:
-        raise InputError(f"{where}: expected 4 numbers or more, got {words[:6]}") from None
+        raise unexpected(where, "4 numbers or more", words[:6]) from None
     edges = x - across / 2, y - down / 2, x + across / 2, y + down / 2
     if len(more) > 1:  # an outline; a fifth number alone is a detector's score
         xs, ys = (x, across, *more[::2]), (y, down, *more[1::2])

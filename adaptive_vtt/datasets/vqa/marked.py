@@ -76,15 +76,15 @@ def places(sample: Sample, concept: str) -> tuple[Region, ...]:
     """Return the regions of a concept, largest first: at most six of a mask, all of its boxes."""
     if concept in sample.masks:
         return regions({concept: sample.masks[concept]})
-    found = []
+    marked = []
     for box in sorted((b for b in sample.boxes if b.label == concept), key=lambda b: -b.area):
         left, top = math.floor(box.left), math.floor(box.top)
         right, bottom = math.ceil(box.right), math.ceil(box.bottom)
         mask = np.zeros(sample.require_image().shape[:2], np.bool_)
         mask[top:bottom, left:right] = True
         corners = (left, top, right, bottom)
-        found.append(Region(concept, corners, LETTERS[0], next(iter(COLOURS)), mask))
-    return tuple(found)
+        marked.append(Region(concept, corners, LETTERS[0], next(iter(COLOURS)), mask))
+    return tuple(marked)
 
 
 def reaches(sample: Sample, concept: str, region: Region, overlap: float) -> bool:

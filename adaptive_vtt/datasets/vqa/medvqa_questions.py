@@ -26,7 +26,7 @@ class MedQuestion:
     vague: bool = False
 
 
-QUESTIONS = tuple(MedQuestion(**told) for told in data_of("medvqa")["questions"])
+QUESTIONS = tuple(MedQuestion(**fields) for fields in data_of("medvqa")["questions"])
 NAMES = tuple(question.name for question in QUESTIONS)
 
 

@@ -49,7 +49,7 @@ class Chosen:
     roles: Mapping[str, str]
 
     @property
-    def worded(self) -> list[str]:
+    def wording_kinds(self) -> list[str]:
         """The kinds of wordings that these questions have; see ``taxonomy.WORDS``."""
         kinds = (
             self.plan.wording(kind, self.dataset.sample(index), about.partition(AS)[0])

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...errors import InputError, check_known
+from ...errors import check_known, unexpected
 from ...types import Image
 from ...utils.files import whole_file
 from ...utils.image_codec import jpeg, png
@@ -69,9 +69,7 @@ def write_questions(
         table.writerow([*COLUMNS, *more])
         for line in lines:
             if not 2 <= (number := len(line.options)) <= len(OPTIONS):
-                raise InputError(
-                    f"{line.question!r}: expected two to {len(OPTIONS)} options, got {number}"
-                )
+                raise unexpected(repr(line.question), f"two to {len(OPTIONS)} options", number)
             data = png(line.image) if image_format == "png" else jpeg(line.image, QUALITY)
             name = f"image_{count}.{image_format.replace('jpeg', 'jpg')}"
             cells = [count, base64.b64encode(data).decode(), name, line.question, line.category]

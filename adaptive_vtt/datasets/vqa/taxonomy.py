@@ -29,8 +29,8 @@ class Task:
 def data_of(name: str) -> Table:
     """What a TOML file of ``data`` holds, lists as tuples."""
     text = files(__package__).joinpath("data", f"{name}.toml").read_text(encoding="utf-8")
-    found: Table = _frozen(tomllib.loads(text))
-    return found
+    table: Table = _frozen(tomllib.loads(text))
+    return table
 
 
 def _frozen(value: Any) -> Any:
@@ -40,7 +40,7 @@ def _frozen(value: Any) -> Any:
 
 
 _DATA = data_of("taxonomy")
-TASKS = tuple(Task(**told) for told in _DATA["tasks"])
+TASKS = tuple(Task(**fields) for fields in _DATA["tasks"])
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ LESION, ARTEFACT = "lesion", "artefact"
 """The role of a label of which nothing else is known; and that of text, glare and blur, about which
 nothing is asked."""
 
-ROLES = {name: Role(**told) for name, told in _DATA["roles"].items()}
+ROLES = {name: Role(**fields) for name, fields in _DATA["roles"].items()}
 """What labels may name, after the tasks of EndoBench, and what no question is about."""
 
 PLACES: Mapping[str, tuple[str, str]] = _DATA["places"]
@@ -102,15 +102,15 @@ def _table() -> dict[str, str]:
     pairs = [(n, t.name) for t in TASKS for n in (t.name, t.short)]
     pairs += [(n, s) for t in TASKS for s, short, _ in t.subtasks for n in (s, short)]
     pairs += [(n, scene) for scene, (short, _) in SCENES.items() for n in (scene, short)]
-    return {_plain(said): name for said, name in [*pairs, *_DATA["otherwise"].items()]}
+    return {_plain(alias): name for alias, name in [*pairs, *_DATA["otherwise"].items()]}
 
 
 _ALIASES = _table()
 
 
-def named(said: str) -> str:
+def named(name: str) -> str:
     """A task's, subtask's or scene's name in the table's spelling; another as it stands."""
-    return _ALIASES.get(_plain(said), said.strip())
+    return _ALIASES.get(_plain(name), name.strip())
 
 
 def visual_prompt(task: str, subtask: str) -> str:
@@ -128,8 +128,8 @@ def granularity(task: str, subtask: str, question: str) -> str:
         return "multi-box"
     prompt = visual_prompt(task, subtask)
     if prompt == "multi":
-        said = question.lower()
-        boxes, contours = bool(_SAYS_BOX.search(said)), bool(_SAYS_CONTOUR.search(said))
+        words = question.lower()
+        boxes, contours = bool(_SAYS_BOX.search(words)), bool(_SAYS_CONTOUR.search(words))
         return SEVERAL if boxes == contours else "multi-box" if boxes else "multi-contour"
     return prompt if prompt in GRANULARITIES else IMAGE_LEVEL
 
@@ -150,11 +150,11 @@ def task_names() -> list[str]:
 
 
 def _wordings() -> Mapping[str, tuple[str, ...]]:
-    told = data_of("wordings")
-    naming = told.pop("type")
+    wordings = data_of("wordings")
+    naming = wordings.pop("type")
     for role, thing in naming["things"].items():
-        told[f"type/{role}"] = tuple(w.replace("{thing}", thing) for w in naming["words"])
-    return MappingProxyType(told)
+        wordings[f"type/{role}"] = tuple(w.replace("{thing}", thing) for w in naming["words"])
+    return MappingProxyType(wordings)
 
 
 WORDS = _wordings()
@@ -168,5 +168,5 @@ def role_of(name: str) -> str:
     "clip_applier", "ClipApplier" and "clip-applier" are the same words.
     """
     words = re.sub(r"(?<=[a-z])(?=[A-Z])|[\W_]+", " ", name).lower()
-    fits = (role for role, told in _ROLE_WORDS.items() if re.search(rf"\b({told})\b", words))
+    fits = (role for role, pattern in _ROLE_WORDS.items() if re.search(rf"\b({pattern})\b", words))
     return next(fits, LESION)

@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from ...datasets.base import Dataset
 from ...datasets.view import View
-from ...errors import AvttError, InputError, listed, one_line
+from ...errors import AvttError, InputError, listed, one_line, unexpected
 from ...models.local.onnx import image_input, session
 from ...models.local.tensors import InputShape, Preprocessing, fitted
 from ...types import Box, Floats, Image, Indices, Sample
@@ -100,10 +100,8 @@ def _check(box: object, shape: Sequence[int], labels: Sequence[str] | None, wher
     height, width = shape[:2]
     inside = -1 <= box.left < box.right <= width + 1 and -1 <= box.top < box.bottom <= height + 1
     if not inside:
-        raise InputError(
-            f"{where}: expected left < right within {width} pixels and top < bottom within "
-            f"{height}, got {box}"
-        )
+        expected = f"left < right within {width} pixels and top < bottom within {height}"
+        raise unexpected(where, expected, box)
     if not isinstance(box.label, str) or (labels is not None and box.label not in ("", *labels)):
         known = "a text" if labels is None else f"one of {listed(labels)}"
         raise InputError(f"{where}: expected {known} as the label of a box, got {box.label!r}")
@@ -174,10 +172,8 @@ def fastestdet(
     if output.ndim != 4 or output.shape[:2] != (1, 5 + labels):
         classes = output.shape[1] - 5 if output.ndim == 4 else 0
         meant = f", which is for {classes}; name a file with so many lines" if classes > 0 else ""
-        raise InputError(
-            f"{where}: expected an output of shape (1, {5 + labels}, H, W) for {labels} labels, "
-            f"got {output.shape}{meant}"
-        )
+        expected = f"an output of shape (1, {5 + labels}, H, W) for {labels} labels"
+        raise unexpected(where, expected, f"{output.shape}{meant}")
     down, across = output.shape[2:]
     cells = output[0].reshape(5 + labels, -1).T
     corners = np.indices((down, across))[::-1].reshape(2, -1).T
@@ -326,19 +322,15 @@ class OnnxDetector:
 
         sides = found.edges[:, 2:] - found.edges[:, :2]
         if np.isnan(found.scores).any():
-            raise InputError(
-                f"{self._where}: expected scores from 0 to 1, got NaN; export it with 32 bits"
-            )
+            raise unexpected(self._where, "scores from 0 to 1", "NaN", "export it with 32 bits")
         sure = (found.scores >= self.threshold) & (sides > 0).all(axis=1)
         if not sure.any():
             return ()
         edges, classes, scores = (part[sure] for part in found)
         if classes.min() < 0 or classes.max() >= len(self.labels):
             wrong = classes[(classes < 0) | (classes >= len(self.labels))][0]
-            raise InputError(
-                f"{self._where}: expected classes 0 to {len(self.labels) - 1}, one per label, "
-                f"got {wrong}"
-            )
+            expected = f"classes 0 to {len(self.labels) - 1}, one per label"
+            raise unexpected(self._where, expected, wrong)
         rectangles = np.hstack([edges[:, :2], sides[sure]]).tolist()
         chosen = cv2.dnn.NMSBoxesBatched(
             rectangles, scores.tolist(), classes.tolist(), 0.0, self.overlap

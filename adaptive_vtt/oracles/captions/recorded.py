@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ...datasets.base import Dataset
-from ...errors import InputError, check_known
+from ...errors import InputError, check_known, unexpected
 from ...models.local.recorded import read_captions, require_columns
 from ...types import IDENTITY, Box, Received
 from ...utils.other_code import fingerprint_of
@@ -70,10 +70,9 @@ class RecordedNaming:
         received = self._received(sample_id, said)
         hidden = {place: self._names(said) for place, said in received.versions.items()}
         if hidden and (box := 1 + max(hidden) // len(VERSIONS)) > len(boxes):
-            raise InputError(
-                f"reic: sample {sample_id!r}: expected captions with one of its {len(boxes)} boxes "
-                f"hidden, got one with box {box}; record them with these boxes"
-            )
+            expected = f"captions with one of its {len(boxes)} boxes hidden"
+            remedy = "record them with these boxes"
+            raise unexpected(f"reic: sample {sample_id!r}", expected, f"one with box {box}", remedy)
         detected = by_detection(self._names(received.answer), boxes, self.same)
         every = completed(detected, boxes, hidden, self.same)
         return tuple(one.boxes for one in every if one.boxes)
@@ -149,10 +148,9 @@ def source_captions(path: Path | str, samples: Sequence[str]) -> dict[str, Recei
         if isinstance(caption, str) and caption.strip():
             captions[str(sample)][place] = caption
         elif relation == IDENTITY:
-            raise InputError(
-                f"{where}, caption: expected a caption of sample {str(sample)!r}, got none; the "
-                "captioner's words about that image go there"
-            )
+            expected = f"a caption of sample {str(sample)!r}"
+            remedy = "the captioner's words about that image go there"
+            raise unexpected(f"{where}, caption", expected, "none", remedy)
     missing = [sample for sample in samples if PLAIN not in captions[sample]]
     if missing:
         raise InputError(
@@ -169,16 +167,13 @@ def _place(relation: str, severity: object, where: str) -> int:
         return PLAIN
     version = relation.removeprefix(HIDDEN)
     if version not in VERSIONS:
-        raise InputError(
-            f"{where}, relation: expected {HIDDEN} and one of {', '.join(VERSIONS)}, got "
-            f"{relation!r}"
-        )
+        expected = f"{HIDDEN} and one of {', '.join(VERSIONS)}"
+        raise unexpected(f"{where}, relation", expected, repr(relation))
     try:
         box = float(str(severity))
     except ValueError:
         box = 0.0
     if box < 1 or not box.is_integer():
-        raise InputError(
-            f"{where}, severity: expected the number of the box hidden, from 1, got {severity!r}"
-        )
+        expected = "the number of the box hidden, from 1"
+        raise unexpected(f"{where}, severity", expected, repr(severity))
     return (int(box) - 1) * len(VERSIONS) + VERSIONS.index(version)

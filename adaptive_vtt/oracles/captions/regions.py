@@ -13,7 +13,7 @@ from typing import Annotated
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import InputError
+from ...errors import unexpected
 from ...types import Box, Image, Indices
 from ...utils.options import Option, check_options
 
@@ -52,10 +52,8 @@ class Regions:
     def __post_init__(self) -> None:
         check_options(Regions, vars(self), "regions")
         if not 0 <= self.smallest < self.largest <= 1:
-            raise InputError(
-                f"regions: expected 0 <= smallest < largest <= 1, got {self.smallest}, "
-                f"{self.largest}"
-            )
+            expected = "0 <= smallest < largest <= 1"
+            raise unexpected("regions", expected, f"{self.smallest}, {self.largest}")
 
     @property
     def fingerprint(self) -> str:

@@ -14,7 +14,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import InputError
+from ...errors import unexpected
 from ...types import FollowUp, Image, Mask, Sample
 from ..base import LabelPreserving
 
@@ -285,10 +285,8 @@ def _small(value: Floats, field: Mask, cells: int = 64) -> Floats:
 
 def _fitting(mask: Mask, image: Image, where: str) -> Mask:
     if mask.shape != image.shape[:2]:
-        raise InputError(
-            f"{where}: expected {image.shape[0]} x {image.shape[1]} like the image, "
-            f"got {' x '.join(map(str, mask.shape))}"
-        )
+        expected = f"{image.shape[0]} x {image.shape[1]} like the image"
+        raise unexpected(where, expected, " x ".join(map(str, mask.shape)))
     return np.ascontiguousarray(mask, np.bool_)
 
 

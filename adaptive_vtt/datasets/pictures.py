@@ -1,0 +1,161 @@
+"""Annotated image files, as the readers of COCO, VOC, YOLO and masks describe them."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..errors import InputError, unexpected
+from ..types import UNKNOWN, Box
+from .scanning import Reading
+from .table import TableDataset, check_unique
+
+ROUNDING = 1.0
+"""Pixels by which a box may reach beyond its image: annotations are rounded, and some count pixels
+from 1."""
+
+
+@dataclass
+class Picture:
+    """An annotated image file and what is known of it.
+
+    Attributes:
+        id: the sample's id.
+        file: the image.
+        height, width: the size in pixels that the annotations are for; 0 where none is declared.
+        truth: 1 for the classes that it shows, 0 for those it lacks, UNKNOWN for those nobody
+            should ask about.
+        others: the truth of all other classes, 0 unless an annotation of some class was left out.
+        boxes: of the things in it.
+        masks: by class; a file, an array H x W, or a function that makes one.
+        ignored: the same, of the pixels that nobody is to judge.
+        metadata: cells by column.
+    """
+
+    id: str
+    file: Path
+    height: int = 0
+    width: int = 0
+    truth: dict[str, int] = field(default_factory=dict)
+    others: int = 0
+    boxes: list[Box] = field(default_factory=list)
+    masks: dict[str, Any] = field(default_factory=dict)
+    ignored: Any = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def files(self) -> list[Path]:
+        """The image and those masks that are files."""
+        return [self.file, *(mask for mask in self.masks.values() if isinstance(mask, Path))]
+
+    def show(self, label: str, truth: int = 1) -> None:
+        """Note that the picture shows a class, or perhaps (UNKNOWN) shows it."""
+        if truth != UNKNOWN or label not in self.truth:
+            self.truth[label] = truth
+
+    def annotate(
+        self,
+        reading: Reading,
+        where: str,
+        label: Callable[[], str],
+        edges: Callable[[], Sequence[float]],
+        *,
+        truth: int = 1,
+        boxed: bool = True,
+    ) -> Box | None:
+        """Add what an annotation says, and return its box; None where it was left out.
+
+        Args:
+            reading: leaves out what ``label`` or ``edges`` raise an InputError for, or raises it.
+            where: the place of the annotation, for messages.
+            label: returns its class.
+            edges: returns left, top, right and bottom of its box in pixels.
+            truth: of the class in this picture.
+            boxed: whether the picture keeps the box.
+        """
+        name = reading.attempt(label)
+        if not name:  # something is there, and nobody knows of which class
+            self.others = UNKNOWN
+            return None
+        box = reading.attempt(lambda: within(Box(name, *edges()), self.height, self.width, where))
+        self.show(name, truth if box else UNKNOWN)
+        self.boxes += [box] if box and boxed else []
+        return box
+
+
+def readable(pictures: Sequence[Picture | None], reading: Reading) -> list[Picture]:
+    """Return the pictures whose files can be decoded; all, where none is to be skipped."""
+    made = [picture for picture in pictures if picture is not None]
+    bad = reading.unreadable([file for picture in made for file in picture.files])
+    return [picture for picture in made if bad.isdisjoint(picture.files)]
+
+
+def shown(pictures: Sequence[Picture]) -> set[str]:
+    """Return the classes that any picture shows, or perhaps shows."""
+    return {label for picture in pictures for label in picture.truth}
+
+
+def from_pictures(
+    pictures: Sequence[Picture],
+    concepts: Sequence[str],
+    where: str,
+    *,
+    name: str,
+    skipped: Sequence[str] = (),
+    remarks: Mapping[str, str] | None = None,
+) -> TableDataset:
+    """Return the dataset of n pictures, asked about C ``concepts``.
+
+    Raises:
+        InputError: naming ``where``, if there is no picture or concept, or an id repeats.
+    """
+    if not pictures or not concepts:
+        raise InputError(f"{where}: expected images with annotated objects, found none")
+    ids = [picture.id for picture in pictures]
+    check_unique(ids, "sample id", where)
+    truths = [[picture.truth.get(c, picture.others) for c in concepts] for picture in pictures]
+    masks = {c: [picture.masks.get(c) for picture in pictures] for c in concepts}
+    masks = {c: own for c, own in masks.items() if any(mask is not None for mask in own)}
+    ignored = [picture.ignored for picture in pictures]
+    metadata = pd.DataFrame([picture.metadata for picture in pictures])
+    sized = all(picture.height for picture in pictures)
+    dataset = TableDataset(
+        [picture.file for picture in pictures],
+        np.array(truths, np.int8),
+        ids,
+        concepts,
+        metadata=metadata if len(metadata.columns) else None,
+        masks=masks,
+        ignored=ignored if any(part is not None for part in ignored) else None,
+        boxes=[picture.boxes for picture in pictures] if sized else None,
+        sizes=[(picture.height, picture.width) for picture in pictures] if sized else None,
+        skipped=skipped,
+        name=name,
+    )
+    dataset.remarks = remarks or {}
+    return dataset
+
+
+def within(box: Box, height: int, width: int, where: str) -> Box:
+    """Return ``box`` clipped to an image of this size.
+
+    Raises:
+        InputError: where it juts out by more than ROUNDING, or has no area.
+    """
+    left, top, right, bottom = box.edges
+    if not all(map(math.isfinite, box.edges)):
+        raise unexpected(where, "a box of finite numbers", list(box.edges))
+    if right <= left or bottom <= top:
+        got = f"one of {right - left:g} x {bottom - top:g} pixels (width x height)"
+        raise unexpected(where, "a box with an area", got)
+    edges = max(0.0, left), max(0.0, top), min(float(width), right), min(float(height), bottom)
+    clipped = Box(box.label, *edges, box.score)
+    if max(-left, -top, right - width, bottom - height) > ROUNDING or clipped.area == 0:
+        expected = f"a box within the image, {width} x {height} (width x height)"
+        got = f"left {left:g}, top {top:g}, right {right:g}, bottom {bottom:g}"
+        raise unexpected(where, expected, got)
+    return clipped
