@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from operator import index
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from ..certify.status import TargetStatus
@@ -137,9 +138,16 @@ class Audit:
         [] once the audit has ended, or while nothing can be asked before calls on their way are
         answered. Calls drawn before an interruption come first. Nothing is learnt between the
         draws of one ``ask``. Where the oracle compares with the source image's answer, the call
-        about that image, made once, comes before any call about its follow-ups.
+        about that image, made once, comes before any call about its follow-ups. Any thread may ask
+        and tell. Raises InputError where ``n`` is no whole number.
         """
-        return self._loop.ask(n)
+        try:
+            count = index(n)
+        except TypeError:
+            count = -1
+        if count < 0:
+            raise InputError(f"ask: expected a whole number of calls, 0 or more, got {n!r:.80}")
+        return self._loop.ask(count)
 
     def tell(
         self,
@@ -242,8 +250,10 @@ class Audit:
 
     def result(self) -> Result:
         """What is known now, recomputed from the journal."""
-        run = Run(self.journal, self.statuses() or None)
-        return summarise(run).inspected(Inspection(self.journal, self.space))
+        with self._loop.lock:
+            run = Run(self.journal, self.statuses() or None)
+            result = summarise(run)
+        return result.inspected(Inspection(self.journal, self.space))
 
     def intervals(self) -> "pd.DataFrame":
         """Where every target stands now, a row each: target, estimate, lower, upper, half_width,

@@ -16,6 +16,7 @@ from typing import Any
 
 from ..errors import AvttError, JournalError, one_line
 from ..journal.answer_json import from_json, to_json
+from ..journal.files import connect, refuse_other_names
 from ..types import Answer, Prompt, Unanswered
 
 Said = Answer | Unanswered
@@ -130,12 +131,20 @@ class KnownAnswers:
 
 
 def _opened(path: Path | None) -> sqlite3.Connection:
-    if path is not None:
+    if path is None:
+        path = Path(":memory:")
+    else:
         path.parent.mkdir(parents=True, exist_ok=True)
-    where = ":memory:" if path is None else path
-    file = sqlite3.connect(where, check_same_thread=False, isolation_level=None)
+        refuse_other_names(path)
+    file = connect(path)
     file.execute("PRAGMA synchronous=FULL")
     file.execute(_TABLE)
+    made = file.query("SELECT name, sql FROM sqlite_master").fetchmany(3)
+    if made != [
+        ("answers", _TABLE.replace("IF NOT EXISTS ", "")),
+        ("sqlite_autoindex_answers_1", None),
+    ]:
+        raise ValueError(f"the tables {[name for name, _ in made]}")
     return file
 
 

@@ -32,7 +32,8 @@ class Interrupted(AvttError):
     @classmethod
     def by(cls, interrupt: KeyboardInterrupt, message: str) -> "Interrupted":
         """Of Ctrl-C, or of another signal treated as that."""
-        return cls(message, int(getattr(interrupt, "number", signal.SIGINT)))
+        came = _came[0] if _came else signal.SIGINT  # where a library dropped what was raised
+        return cls(message, int(getattr(interrupt, "number", came)))
 
 
 class _Signalled(KeyboardInterrupt):

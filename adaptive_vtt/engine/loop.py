@@ -8,8 +8,9 @@ and keeps none, so that an audit that is dropped lets its journal go at once.
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
-from typing import Protocol
+from functools import partial, wraps
+from threading import RLock
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 
@@ -122,8 +123,24 @@ class SideCalls(Protocol):
         """The journal that is gone on with has this answer."""
 
 
+Given = ParamSpec("Given")
+Made = TypeVar("Made")
+Step = Callable[Concatenate["Loop", Given], Made]
+
+
+def alone(step: Step[Given, Made]) -> Step[Given, Made]:
+    """Take a step of the loop while no other thread takes any, and compute with one thread."""
+
+    @wraps(step)
+    def locked(self: "Loop", /, *args: Given.args, **options: Given.kwargs) -> Made:
+        with self.lock, one_thread():
+            return step(self, *args, **options)
+
+    return locked
+
+
 class Loop:
-    """An audit's state and its steps.
+    """An audit's state and its steps, which any thread may take, one at a time.
 
     ``sources``, ``probes``: the calls beside those that are drawn. ``rules``: any of them ends it.
     ``waits``: whether ``ask`` waits for what hooks keep back, as nothing else is on its way then.
@@ -154,10 +171,11 @@ class Loop:
         self.waits = waits
         self.hooks: list[Hook] = []
         self.failed = self.uncommitted = False
+        self.lock = RLock()
 
     # -- asking ------------------------------------------------------------------------
 
-    @one_thread()
+    @alone
     def ask(self, n: int) -> list[Call]:
         """Up to ``n`` calls to make; [] where there are none now."""
         self.check_usable()
@@ -231,6 +249,7 @@ class Loop:
             Call(row.call, row.draw, make if self.space.needs_answers else make()), after=source
         )
 
+    @alone
     def take_back(self, calls: Sequence[Call], *, sent: bool = False) -> None:
         """No answer will come to these calls; ``ask`` gives them again. ``sent``: they were made,
         and may have been charged for."""
@@ -247,7 +266,7 @@ class Loop:
 
     # -- being told --------------------------------------------------------------------
 
-    @one_thread()
+    @alone
     def tell_all(self, told: Iterable[tuple[int, object]]) -> None:
         """The answers to several calls by number, as ``Audit.tell`` takes them, in one commit. One
         that cannot be judged is raised; its call is asked again."""
@@ -316,7 +335,7 @@ class Loop:
 
     # -- going on, ending --------------------------------------------------------------
 
-    @one_thread()
+    @alone
     def replay(self) -> None:
         """Goes through the journal in the order in which things were drawn and learnt, up to where
         it stopped."""
@@ -347,6 +366,7 @@ class Loop:
             for hook in self.hooks:
                 hook.before_end(self)
 
+    @alone
     def adopt(self, targets: Sequence[Target]) -> None:
         """Makes these targets from the next draw on.
 
@@ -368,7 +388,7 @@ class Loop:
                 teach(certifier, bet, questions, self.draw_order.outcomes(calls[row.call]))
         self.belief.certifier = certifier
 
-    @one_thread()
+    @alone
     def finish(self) -> None:
         """Ends the audit with what is learnt by now, whatever waits."""
         if self.queue.ready():
@@ -450,6 +470,7 @@ class Loop:
             return End("every question was asked")
         return first_end(self.rules, state)
 
+    @alone
     def state(self) -> State:
         """Where it stands, for stopping rules."""
         state = State(
@@ -471,7 +492,7 @@ class Loop:
         certifier = self.certifier
         return replace(state, targets=certifier.standing, limit=certifier.rules.limit)
 
-    @one_thread()
+    @alone
     def statuses(self) -> list[TargetStatus]:
         """Return where every target stands; [] where nothing is certified."""
         return statuses(self.selector, max(self.calls / max(self.selector.draws, 1), 1.0))

@@ -145,7 +145,8 @@ class Proxies:
     earlier audit of the same space foretells. ``renderings``:
     small follow-ups. ``taught``: nets that learnt from this dataset.
     ``cohort``: what other models tell, which is no proxy and kept beside them.
-    Raises InputError for arrays of another shape, and answers that are missing or NaN.
+    Raises InputError for what is none of these, arrays of another shape, and answers that are
+    missing or NaN.
     """
 
     def __init__(
@@ -158,6 +159,11 @@ class Proxies:
         cohort: "CohortLosses | None" = None,
     ) -> None:
         self._space = space
+        if not isinstance(sources, Mapping):
+            raise InputError(
+                f"proxies: expected a dict, the name of each proxy -> its answers, got "
+                f"{type(sources).__name__}; write proxies={{'name': ...}}"
+            )
         self._proxies: dict[str, _Proxy] = {
             name: _proxy(name, source, space) for name, source in sources.items()
         }
@@ -217,6 +223,11 @@ def _proxy(name: str, source: ProxySource, space: QuestionSpace) -> _Proxy:
         return _Asked(name, models.Recorded(source, name=name), space)
     if isinstance(source, ModelUnderTest):
         return _Asked(name, source, space)
+    if not callable(source):
+        raise InputError(
+            f"proxy {name!r}: expected an array, a table of answers, a model or a function, got "
+            f"{type(source).__name__}; of numbers make an array (numpy.asarray)"
+        )
     return _Asked(name, models.PythonModel(source, name=name), space)
 
 

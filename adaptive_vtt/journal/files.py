@@ -9,6 +9,7 @@ A journal is locked by its real path, and has one name: SQLite keeps what a writ
 commit beside the name it wrote by, where writers by another hard link would not find it.
 """
 
+import math
 import os
 import sqlite3
 import stat
@@ -16,7 +17,7 @@ import sys
 import time
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 from weakref import WeakSet
 
 from ..errors import JournalError, one_line
@@ -178,7 +179,17 @@ class Lock:
 
 
 def refuse_other_names(journal: Path) -> None:
-    """Raises JournalError where the journal has several hard links."""
+    """Raise JournalError where writing the journal would write to a file of another name.
+
+    A link that leads nowhere would be made into a file where it leads to, and so would the files
+    that SQLite keeps beside the journal; hard links are names by which two could write at once.
+    """
+    if journal.is_symlink() and not journal.exists():
+        raise JournalError(
+            f"journal {str(journal)!r}: expected a file or a new name, got a link that leads "
+            f"nowhere ({os.readlink(journal)!r}): delete the link, or name another journal"
+        )
+    refuse_links_beside(journal)
     with suppress(FileNotFoundError):
         found = os.stat(journal)
         names = found.st_nlink
@@ -187,6 +198,17 @@ def refuse_other_names(journal: Path) -> None:
                 f"journal {str(journal)!r}: expected a file of one name, got one of {names} (hard "
                 "links), by which two could write it at once: go on with a copy ('cp'), or delete "
                 "the other names"
+            )
+
+
+def refuse_links_beside(journal: Path) -> None:
+    """Raise JournalError where a file that SQLite keeps beside the journal is none of its own."""
+    real = os.path.realpath(journal)
+    for path in (Path(f"{real}-{suffix}") for suffix in ("wal", "shm", "journal")):
+        if path.is_symlink() or (path.exists() and not path.is_file()):
+            raise JournalError(
+                f"{path}: expected a file that SQLite made, got something else, which stays as it "
+                "is: move it away"
             )
 
 
@@ -233,7 +255,62 @@ def journal_at(where: Path | str) -> Path:
     return path / JOURNAL if path.is_dir() else path
 
 
-def connect_to_read(path: Path) -> sqlite3.Connection:
+STEPS = 100_000
+"""Steps of SQLite's machine, some milliseconds, between two looks at the clock and for signals."""
+PATIENCE = 600.0
+"""Seconds that one query may take. The longest, over a journal of gigabytes, take one minute."""
+
+
+class Connection(sqlite3.Connection):
+    """A connection that trusts nothing in the file, ends long queries, and lets signals through.
+
+    Any thread may use it, one at a time; a forked child may not.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.until, self.owner = math.inf, os.getpid()
+        self.set_progress_handler(self._is_late, STEPS)
+        self.execute("PRAGMA trusted_schema=OFF")
+        self.execute("PRAGMA cell_size_check=ON")
+
+    def _is_late(self) -> bool:
+        return time.monotonic() > self.until
+
+    def query(self, query: str) -> sqlite3.Cursor:
+        """Run a query that reads; raise sqlite3.Error where it takes longer than ``PATIENCE``."""
+        self.until = time.monotonic() + PATIENCE
+        return self.execute(query)
+
+    def check_owner(self) -> None:
+        """Raise JournalError in a forked child, where SQLite would damage the file."""
+        if os.getpid() != self.owner:
+            raise JournalError(
+                f"journal: expected the process that opened it, {self.owner}, got a forked child, "
+                f"{os.getpid()}: open the journal there, or ask and tell in threads"
+            )
+
+    def heed(self, error: sqlite3.Error) -> None:
+        """Raise what ended a query: KeyboardInterrupt where a signal's handler raised, which SQLite
+        drops, JournalError where it took too long."""
+        if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_INTERRUPT:
+            return
+        if not self._is_late():
+            raise KeyboardInterrupt from None
+        raise JournalError(
+            f"journal: expected a query to end within {PATIENCE:g} s, got none; the journal is "
+            "damaged: restore a copy of it"
+        ) from None
+
+
+def connect(path: Path | str, *, uri: bool = False) -> Connection:
+    """Return a connection to write by; a new file is made where none is."""
+    return sqlite3.connect(
+        path, isolation_level=None, check_same_thread=False, factory=Connection, uri=uri
+    )
+
+
+def connect_to_read(path: Path) -> Connection:
     """A connection that creates no file and writes to none.
 
     Where the folder can be written, SQLite keeps its own account of readers there while the
@@ -248,7 +325,8 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
         options = "mode=rw"
     else:
         options = "mode=ro" if left else "mode=ro&immutable=1"
-    db = sqlite3.connect(f"{address}?{options}", uri=True, isolation_level=None)
+    refuse_links_beside(path)
+    db = connect(f"{address}?{options}", uri=True)
     db.execute("PRAGMA query_only=ON")
     return db
 

@@ -1,18 +1,22 @@
 """A journal in one SQLite file: its tables, what one transaction writes, and the whole."""
 
 import json
+import math
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from copy import copy
 from dataclasses import fields
+from functools import cache, wraps
 from pathlib import Path
+from threading import RLock
 from typing import Any, TypeVar
 
 from ..errors import JournalError, one_line
 from ..types import JsonObject
 from .answer_json import parsed
-from .chain import Chain, Link, Row
-from .files import Lock, connect_to_read, identity, refuse_other_names, save_beside
+from .chain import Chain, Link, Row, with_proposal
+from .files import Lock, connect, connect_to_read, identity, refuse_other_names, save_beside
 from .rows import (
     FIGURES,
     AnswerRow,
@@ -117,6 +121,19 @@ CREATE TABLE chain (          -- a seal for each row of facts, draws, calls and 
 """
 
 
+STATEMENTS = f"{SCHEMA}PRAGMA user_version={VERSION}".split(";\n")
+LAYOUT = "SELECT type, name, tbl_name, sql FROM sqlite_master"
+
+
+@cache
+def layout() -> frozenset[tuple[str | None, ...]]:
+    """Return the tables and indices of a journal, as SQLite describes them."""
+    with closing(sqlite3.connect(":memory:")) as db:
+        for statement in STATEMENTS:
+            db.execute(statement)
+        return frozenset(db.execute(LAYOUT))
+
+
 class Step:
     """What one transaction writes."""
 
@@ -125,7 +142,7 @@ class Step:
         self.chain = chain
 
     def make(self) -> None:
-        for statement in f"{SCHEMA}PRAGMA user_version={VERSION}".split(";\n"):
+        for statement in STATEMENTS:
             self.db.execute(statement)
 
     def add_facts(self, rows: Sequence[FactRow]) -> None:
@@ -185,7 +202,7 @@ DAMAGED = (sqlite3.Error, ValueError, TypeError, LookupError, RecursionError, Ov
 """What reading a damaged file may raise."""
 _MOVES = f"SELECT draw, target, members, active, {', '.join(FIGURES)} FROM moves ORDER BY 1, 2"
 _DRAWS = (
-    "SELECT draw, question, call, sample, learned, probability, {proposal}, why, elapsed "
+    "SELECT draw, question, call, sample, learned, probability, why, elapsed "
     "FROM draws ORDER BY draw"
 )
 _TALLY = """WITH paid AS (
@@ -201,13 +218,26 @@ _ANSWERS = (
 )
 
 
+def kept(read: Callable[["SQLiteJournal"], Made]) -> Callable[["SQLiteJournal"], Made]:
+    """Keep what a method reads until a row is written: what was verified is what is reported."""
+
+    @wraps(read)
+    def once(self: "SQLiteJournal") -> Made:
+        with self._reading():
+            if read.__name__ not in self._kept:
+                self._kept[read.__name__] = read(self)
+            return copy(self._kept[read.__name__])
+
+    return once
+
+
 class SQLiteJournal:
     """A journal in one SQLite file, in WAL mode, every commit synced to disk.
 
     One at a time may write (files.py): opening for writing takes the lock until ``close``.
     ``read_only``: one moment of a journal, whoever writes meanwhile; nothing is created, and
     no lock is taken. The tables are made by the first write, in the same transaction, so that
-    a journal is either empty or begun.
+    a journal is either empty or begun. Rows are read once. Any thread may read and write.
 
     Raises JournalError where the file cannot be opened or written, is no journal, is of another
     schema, or is being written by another process.
@@ -218,7 +248,9 @@ class SQLiteJournal:
     ) -> None:
         self.path = Path(path)
         self._lock: Lock | None = None
-        self._facts: dict[str, str] | None = None
+        self._mutex = RLock()
+        self._kept: dict[str, Any] = {}
+        self._texts: dict[str, str] | None = None  # facts as JSON, as they were written last
         self._count = 0  # rows of facts
         self._rescued: Path | None = None
         if (must_exist or read_only) and not self.path.is_file():
@@ -235,11 +267,7 @@ class SQLiteJournal:
             if not read_only:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 refuse_other_names(self.path)
-            self._db = (
-                connect_to_read(self.path)
-                if read_only
-                else sqlite3.connect(self.path, isolation_level=None)
-            )
+            self._db = connect_to_read(self.path) if read_only else connect(self.path)
             try:
                 self._open(read_only)
             except BaseException:
@@ -265,23 +293,38 @@ class SQLiteJournal:
         self._chain = Chain(str(last[0]["seal"]), int(last[0]["link"]) + 1) if last else Chain()
 
     def _has_tables(self) -> bool:
-        """Whether its tables were made."""
-        tables = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        """Return whether its tables were made.
+
+        Raise JournalError for a file in which anything but those stands, before any of it is read:
+        a view or a trigger could show other rows at every reading.
+        """
+        found = self._db.query(LAYOUT).fetchmany(len(layout()) + 1)
         version = int(self._db.execute("PRAGMA user_version").fetchone()[0])
-        if tables and version == 0:
+        if found and version == 0:
             raise JournalError(f"{str(self.path)!r} is a database, but not a journal")
         if version not in (0, VERSION):
             raise JournalError(
                 f"journal {str(self.path)!r} has schema version {version}, and this program reads "
                 f"{VERSION}: take the version of adaptive-vtt that began the audit"
             )
-        return bool(tables)
+        if version and (len(found) != len(layout()) or set(found) != layout()):
+            strange = [f"{kind} {name!r}" for kind, name, *_ in set(found) - layout()]
+            missing = [f"no {kind} {name!r}" for kind, name, *_ in layout() - set(found)]
+            raise JournalError(
+                f"journal {str(self.path)!r}: expected the tables and indices of a journal as this "
+                f"program makes them, got {sorted(strange or missing or ['a table twice'])[0]}; "
+                "nothing was read: restore the journal from a copy"
+            )
+        return bool(found)
 
     # -- writing -----------------------------------------------------------------------
 
     @contextmanager
     def _writing(self) -> Iterator[Step]:
         """One transaction: all of it, or nothing and a JournalError."""
+        self._db.check_owner()
+        self._db.until = math.inf
+        self._kept.clear()
         try:
             self._db.execute("BEGIN IMMEDIATE")
             step = Step(self._db, Chain(self._chain.head, self._chain.length))
@@ -295,6 +338,7 @@ class SQLiteJournal:
                     self._db.execute("ROLLBACK")
                 raise
         except sqlite3.Error as error:
+            self._db.heed(error)
             raise JournalError(
                 f"journal {str(self.path)!r} cannot be written: {one_line(error)}; "
                 "nothing of this step was kept"
@@ -304,12 +348,15 @@ class SQLiteJournal:
             save_beside(self._db, self.path, self._rescued)
 
     def set_facts(self, **facts: Any) -> None:
-        before, texts = self._texts(), {name: json.dumps(v) for name, v in facts.items()}
-        changed = {name: text for name, text in texts.items() if before.get(name) != text}
-        if changed:
+        texts = {name: json.dumps(value) for name, value in facts.items()}
+        with self._reading():
+            if self._texts is None:
+                rows = self.fact_rows()
+                self._texts, self._count = {row.name: row.value for row in rows}, len(rows)
+            changed = {n: text for n, text in texts.items() if self._texts.get(n) != text}
             places = enumerate(changed.items(), self._count)
             self._add(Step.add_facts, [FactRow(place, *fact) for place, fact in places])
-            self._facts, self._count = before | changed, self._count + len(changed)
+            self._texts, self._count = self._texts | changed, self._count + len(changed)
 
     def add_draws(self, rows: list[DrawRow]) -> None:
         self._add(Step.add_draws, rows)
@@ -328,51 +375,53 @@ class SQLiteJournal:
 
     def _add(self, add: Callable[[Step, Sequence[AnyRow]], None], rows: list[AnyRow]) -> None:
         """Writes rows in one transaction; no rows, none."""
-        if rows:
-            with self._writing() as step:
-                add(step, rows)
-                step.link(rows)
+        with self._mutex:
+            if rows:
+                with self._writing() as step:
+                    add(step, rows)
+                    step.link(rows)
 
     # -- reading -----------------------------------------------------------------------
 
+    @kept
     def facts(self) -> JsonObject:
-        with self._reading():
-            texts = self._texts().items()
-            return {name: parsed(text, f"facts, {name!r}") for name, text in texts}
+        texts = {row.name: row.value for row in self.fact_rows()}
+        return {name: parsed(text, f"facts, {name!r}") for name, text in texts.items()}
 
-    def _texts(self) -> dict[str, str]:
-        """The facts as JSON, read once: whoever writes holds the lock, and whoever reads sees one
-        moment."""
-        if self._facts is None:
-            rows = self.fact_rows()
-            self._facts, self._count = {row.name: row.value for row in rows}, len(rows)
-        return self._facts
-
+    @kept
     def fact_rows(self) -> list[FactRow]:
         rows = self._read("SELECT position, name, value FROM facts ORDER BY position")
         return [FactRow(**row) for row in rows]
 
+    @kept
     def sources(self) -> list[SourceRow]:
         query, where = "SELECT * FROM sources ORDER BY source", "sources, row {source}"
         return self._read_json(query, "answers", where, tuple, SourceRow)
 
+    @kept
     def judging(self) -> list[JudgingRow]:
         query, where = "SELECT * FROM judging ORDER BY position", "judging, row {position}"
         return self._read_json(query, "said", where, tuple, JudgingRow)
 
+    @kept
     def beliefs(self) -> list[BeliefRow]:
         query, where = "SELECT * FROM beliefs ORDER BY draws", "beliefs, after {draws} draws"
         return self._read_json(query, "figures", where, dict, BeliefRow)
 
     def draws(self, *, proposals: bool = True) -> list[DrawRow]:
-        proposal = "proposal" if proposals else "x'' AS proposal"
-        with self._reading():
-            moves: dict[int, list[MoveRow]] = {}
-            for draw, *move in self._rows(_MOVES):
-                moves.setdefault(draw, []).append(_move(draw, *move))
-            query, where = _DRAWS.format(proposal=proposal), "draws, row {draw}, why"
-            rows = self._read_json(query, "why", where, dict, JsonObject)
-            return [DrawRow(**row, moves=tuple(moves.get(row["draw"], []))) for row in rows]
+        rows = self._draws()
+        return [with_proposal(self, row) for row in rows] if proposals else rows
+
+    @kept
+    def _draws(self) -> list[DrawRow]:
+        """All draws without their proposals."""
+        moves: dict[int, list[MoveRow]] = {}
+        for draw, *move in self._rows(_MOVES):
+            moves.setdefault(draw, []).append(_move(draw, *move))
+        rows = self._read_json(_DRAWS, "why", "draws, row {draw}, why", dict, JsonObject)
+        return [
+            DrawRow(**row, proposal=b"", moves=tuple(moves.get(row["draw"], []))) for row in rows
+        ]
 
     def proposal(self, draw: int) -> bytes:
         found = self._read(f"SELECT proposal FROM draws WHERE draw = {int(draw)}")
@@ -381,19 +430,20 @@ class SQLiteJournal:
         proposal: bytes = found[0]["proposal"]
         return proposal
 
+    @kept
     def calls(self) -> list[CallRow]:
-        with self._reading():
-            answers: dict[int, list[AnswerRow]] = {}
-            for *row, details in self._rows(_ANSWERS):
-                if details is not None:
-                    details = parsed(details, f"answers, question {row[0]}, details", dict)
-                row.append(details)
-                answers.setdefault(row[1], []).append(AnswerRow(*row))
-            rows = self._read(
-                "SELECT call, cost, unconfirmed, elapsed, reply FROM calls ORDER BY position"
-            )
-            return [CallRow(**row, answers=tuple(answers.get(row["call"], []))) for row in rows]
+        answers: dict[int, list[AnswerRow]] = {}
+        for *row, details in self._rows(_ANSWERS):
+            if details is not None:
+                details = parsed(details, f"answers, question {row[0]}, details", dict)
+            row.append(details)
+            answers.setdefault(row[1], []).append(AnswerRow(*row))
+        rows = self._read(
+            "SELECT call, cost, unconfirmed, elapsed, reply FROM calls ORDER BY position"
+        )
+        return [CallRow(**row, answers=tuple(answers.get(row["call"], []))) for row in rows]
 
+    @kept
     def pictures(self) -> dict[int, tuple[bytes, bytes]]:
         rows = self._read(
             "SELECT call, source, follow_up FROM pictures JOIN calls USING (call) ORDER BY position"
@@ -407,6 +457,7 @@ class SQLiteJournal:
             return Tally(0, 0, 0, 0.0)
         return Tally(**found[0])
 
+    @kept
     def links(self) -> list[Link]:
         rows = self._read("SELECT kind, row, seal FROM chain ORDER BY link")
         return [Link(**row) for row in rows]
@@ -424,7 +475,7 @@ class SQLiteJournal:
     def _read(self, query: str) -> list[JsonObject]:
         """The rows that a query finds, by the names of their columns; none before any table."""
         with self._reading():
-            found = self._db.execute(query if self._made else "SELECT 1 WHERE 0")
+            found = self._db.query(query if self._made else "SELECT 1 WHERE 0")
             names = [column[0] for column in found.description]
             return [dict(zip(names, row, strict=True)) for row in found]
 
@@ -433,27 +484,29 @@ class SQLiteJournal:
     ) -> list[Made]:
         """As ``_read``, a dict or a tuple (``kind``) made of the JSON in one of the columns;
         ``where`` that is, for errors."""
-        with self._reading():
-            rows = self._read(query)
-            for row in rows:
-                value = parsed(row[column], where.format(**row), dict if kind is dict else list)
-                row[column] = kind(value)
-            return [make(**row) for row in rows]
+        rows = self._read(query)
+        for row in rows:
+            value = parsed(row[column], where.format(**row), dict if kind is dict else list)
+            row[column] = kind(value)
+        return [make(**row) for row in rows]
 
     def _rows(self, query: str) -> Iterator[tuple[Any, ...]]:
         """As ``_read``, row by row and without names: long tables are never held twice."""
-        with self._reading():
-            if self._made:
-                yield from self._db.execute(query)
+        if self._made:
+            yield from self._db.query(query)
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        try:
-            yield
-        except DAMAGED as error:
-            raise JournalError(
-                f"journal {str(self.path)!r} cannot be read: {one_line(error)}"
-            ) from None
+        self._db.check_owner()
+        with self._mutex:
+            try:
+                yield
+            except DAMAGED as error:
+                if isinstance(error, sqlite3.Error):
+                    self._db.heed(error)
+                raise JournalError(
+                    f"journal {str(self.path)!r} cannot be read: {one_line(error)}"
+                ) from None
 
     # -- the file ----------------------------------------------------------------------
 

@@ -27,7 +27,7 @@ def remedy_of_value(value: Any) -> str:
         return "; give a number per concept, not a word"
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return ""
     if math.isnan(number):
         return "; look for 0 / 0, log(0) or an overflow in the model"
@@ -107,15 +107,16 @@ def as_answer(answer: Any, prompt: Prompt, call: int) -> Answer:
                 f"got some for {listed(map(str, answer))}"
             )
         answer = [answer[concept] for concept in prompt.concepts]
-    if prompt.asks:
-        return Answer((answer,) if isinstance(answer, str) else tuple(answer))
     if isinstance(answer, np.ndarray) and answer.dtype == np.bool_:
         return Answer(tuple(answer.reshape(-1, *answer.shape[-2:])))
     try:
+        if prompt.asks:
+            return Answer((answer,) if isinstance(answer, str) else tuple(answer))
         return Answer(tuple(float(v) for v in np.ravel(answer)))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
+        what = "texts" if prompt.asks else "numbers"
         raise ModelError(
-            f"tell: expected {len(prompt.concepts)} numbers for call {call}, got {answer!r}"
+            f"tell: expected {len(prompt.concepts)} {what} for call {call}, got {_shown(answer)}"
         ) from None
 
 
@@ -123,13 +124,21 @@ def as_loss(answer: Any, call: int) -> Answer:
     """What somebody tells of an item; raises ModelError for what is no number in [0, 1]."""
     try:
         loss = float(answer)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         loss = math.nan
     if not 0 <= loss <= 1:  # NaN is not
         raise ModelError(
-            f"tell: expected a loss between 0 and 1 for item {call}, got {answer!r:.80}"
+            f"tell: expected a loss between 0 and 1 for item {call}, got {_shown(answer)}"
         )
     return Answer((loss,))
+
+
+def _shown(answer: object) -> str:
+    """The first 80 characters of what was told; Python writes no number of over 4,300 digits."""
+    try:
+        return f"{answer!r:.80}"
+    except ValueError:
+        return "a number of thousands of digits"
 
 
 def check_answer(answer: object, prompt: Prompt, who: str) -> None:
@@ -163,7 +172,7 @@ def check_answer(answer: object, prompt: Prompt, who: str) -> None:
                 check(right, mask, f"{value.dtype} of shape {value.shape}", place)
             elif not _is_within(value, 1):
                 remedy = f"{place}{remedy_of_value(value)}"
-                check(False, "P(yes) between 0 and 1", value, remedy)
+                check(False, "P(yes) between 0 and 1", _shown(value), remedy)
 
 
 def is_cost(value: object) -> bool:

@@ -1,6 +1,7 @@
 """Ask and tell: in any sensible order they come to the same, and what is no answer is refused."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,9 @@ import pytest
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.audit import Call, Progress
+from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.cli.verify import check
-from adaptive_vtt.errors import ModelError, OrderError
+from adaptive_vtt.errors import InputError, ModelError, OrderError
 from adaptive_vtt.models import Answer
 from adaptive_vtt.testing import ScriptedModel
 from tests.helpers.audits import content, finished, same_targets
@@ -81,6 +83,9 @@ def test_telling_what_does_not_wait_is_refused(space: QuestionSpace) -> None:
         ([0.5, float("nan")], r"tell: expected P\(yes\) between 0 and 1, got nan"),
         (["yes", "no"], r"tell: expected 2 numbers for call \d+, got \['yes', 'no'\]"),
         (None, r"tell: expected .*got"),
+        (10**400, r"tell: expected 2 numbers for call \d+, got 1000"),
+        ([10**5000, 0.5], r"tell: expected 2 numbers for call \d+, got a number of thousands of"),
+        (Answer((10**400, 0.5)), r"tell: expected P\(yes\) between 0 and 1, got 1000"),
     ],
 )
 def test_told_what_is_no_answer_the_call_goes_on_waiting(
@@ -93,6 +98,45 @@ def test_told_what_is_no_answer_the_call_goes_on_waiting(
     assert audit.journal.calls() == []
     audit.tell(call, [0.5, 0.5])
     assert len(audit.journal.calls()) == 1
+
+
+@pytest.mark.parametrize("n", ["3", 2.5, None, -1])
+def test_asked_for_what_is_no_number_of_calls_it_asks_nothing(space: QuestionSpace, n: Any) -> None:
+    audit = Audit(space, ScriptedModel())
+    with pytest.raises(InputError, match=r"ask: expected a whole number of calls, 0 or more, got"):
+        audit.ask(n)
+    assert audit.journal.draws() == []
+    assert len(audit.ask(np.int64(2))) == 2  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("proxies", "message"),
+    [
+        ([0.5], r"proxies: expected a dict, .* got list; write proxies={'name': \.\.\.}"),
+        ({"p": [[0.5]]}, r"proxy 'p': expected an array, .* got list; of numbers make an array"),
+    ],
+)
+def test_a_list_is_no_proxy(space: QuestionSpace, proxies: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Audit(space, ScriptedModel(), half_width=0.1, targets=["overall"], proxies=proxies)
+
+
+def test_any_thread_asks_and_tells(space: QuestionSpace, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"half_width": 0.1, "targets": ["overall"], "budget": 24, "seed": 1}
+    with Audit(space, ScriptedModel(), journal=tmp_path / "journal.db", **options) as audit:
+
+        def work() -> None:
+            model = ScriptedModel()
+            while calls := audit.ask(2):
+                for call in calls:
+                    audit.tell(call, model.ask([call.prompt])[0])
+                assert audit.result().targets.lower[0] <= audit.statuses()[0].upper
+
+        with ThreadPoolExecutor(4) as pool:
+            for worker in [pool.submit(work) for _ in range(4)]:
+                worker.result()
+        assert audit.state().calls == 24
+        verify(audit.journal)
 
 
 def test_progress_is_told_after_every_batch(space: QuestionSpace) -> None:

@@ -65,6 +65,7 @@ def forgeries(folder: Path, flips: int, every: int, rng: np.random.Generator) ->
             "facts forged": [*facts(run)][::every],
             "cells forged, rows deleted": [*cells(run, rng)][::every],
             "fields of result.json forged": [*results(run)][::every],
+            "tables replaced": [*schemas()],
         }
         for what, forged in kinds.items():
             tried = [(f, faults(f, run, scratch)) for f in forged]
@@ -125,6 +126,7 @@ def content(run: Path) -> Any:
     try:
         with audits.copied(run / "journal.db") as db:
             tables = [(n, db.execute(f'SELECT * FROM "{n}"').fetchall()) for n in audits.names(db)]
+            tables.append(("sqlite_master", db.execute("SELECT * FROM sqlite_master").fetchall()))
             return result, repr(tables), db.execute("PRAGMA integrity_check").fetchall()
     except (sqlite3.Error, UnicodeDecodeError):
         return None
@@ -187,6 +189,31 @@ def cells(run: Path, rng: np.random.Generator) -> Iterator[Forgery]:
             yield Forgery(f"a row of {table}", _row_edit(table, place, None))
             for column in audits.columns(db, table):
                 yield Forgery(f"{table}.{column}", _row_edit(table, place, column))
+
+
+def schemas() -> Iterator[Forgery]:
+    """Tables that show other rows at every reading, or never end, and what writes would set off."""
+    kept = "ALTER TABLE {0} RENAME TO kept"
+    for table, column in (("facts", "value"), ("answers", "loss"), ("draws", "why")):
+        view = f"CREATE VIEW {table} AS SELECT * FROM kept WHERE random() % 9 OR {column} IS NULL"
+        yield Forgery(f"{table}: a view", _script(kept.format(table), view))
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n"
+    names = "i AS source, i AS answers, i AS cost, i AS unconfirmed, i AS elapsed, i AS reply"
+    view = f"CREATE VIEW sources AS SELECT {names} FROM ({endless})"
+    yield Forgery("sources: an endless view", _script(kept.format("sources"), view))
+    yield Forgery("a virtual table", _script("CREATE VIRTUAL TABLE words USING fts5(word)"))
+    trigger = "CREATE TRIGGER later AFTER INSERT ON facts BEGIN DELETE FROM calls; END"
+    yield Forgery("a trigger", _script(trigger))
+
+
+def _script(*statements: str) -> Callable[[Path], bool]:
+    def make(run: Path) -> bool:
+        with closing(sqlite3.connect(run / "journal.db")) as db, db:
+            for statement in statements:
+                db.execute(statement)
+        return True
+
+    return make
 
 
 def _sql(statement: str, *values: Any) -> Callable[[Path], bool]:
