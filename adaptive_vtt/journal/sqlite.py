@@ -310,10 +310,10 @@ class SQLiteJournal:
         if version and (len(found) != len(layout()) or set(found) != layout()):
             strange = [f"{kind} {name!r}" for kind, name, *_ in set(found) - layout()]
             missing = [f"no {kind} {name!r}" for kind, name, *_ in layout() - set(found)]
+            got = (sorted(strange) or sorted(missing, reverse=True) or ["a table twice"])[0]
             raise JournalError(
                 f"journal {str(self.path)!r}: expected the tables and indices of a journal as this "
-                f"program makes them, got {sorted(strange or missing or ['a table twice'])[0]}; "
-                "nothing was read: restore the journal from a copy"
+                f"program makes them, got {got}; nothing was read: restore the journal from a copy"
             )
         return bool(found)
 

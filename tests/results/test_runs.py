@@ -157,7 +157,7 @@ def test_intervals_of_a_running_audit_are_those_that_its_end_would_journal(
     [
         ("UPDATE facts SET value = '{' WHERE name = 'settings'", "expected JSON"),
         ("UPDATE facts SET value = '[1]' WHERE name = 'space'", "'space' is damaged"),
-        ("DROP TABLE calls", "no such table: calls"),
+        ("DROP TABLE calls", "got no table 'calls'"),
         ("UPDATE calls SET cost = 9e999", "costs that add up"),
     ],
 )
