@@ -65,7 +65,9 @@ def read(reply: str, concept: str = "") -> Reading:
         return Reading(part)
     low = "".join(c.lower() if len(c.lower()) == 1 else c for c in part)
     low = low.translate(str.maketrans("’‘“”", "''\"\"")).replace("__", "**")
-    text = _ONE["pair"].sub(lambda match: " " * len(match.group()), low)
+    text = low
+    for no_answer in (_ONE["pair"], _ONE["offer"]):
+        text = no_answer.sub(lambda match: " " * len(match.group()), text)
     named = _named(concept)
     words = sorted(_explicit(text, named))
     sides = {_MEANING[word] for _, word in words}

@@ -41,6 +41,7 @@ _STATED = (
     r"(?i:(?:correct|right|best)\s+(?:answer|option|choice)){said}{letter}",
     r"(?i:answer|choice){said}{letter}",
     r"(?i:option|choose|select|pick|go(?:ing)?\s+with|opt\s+for){open}(?i:option)?{open}{letter}",
+    r"(?:答案|回答|答え|选择?|選)(?:是|为|は)?{open}{letter}",  # written without spaces
 )
 """How answers are stated, the plainest first; the last one of a kind counts."""
 
@@ -128,8 +129,9 @@ def _stated(reply: str, options: Sequence[str]) -> str | None:
         if matches:
             return _letter(matches[-1])
     lines = [line for line in reply.splitlines() if line.strip()]
-    alone = re.fullmatch(rf"{_OPEN}(?:option\s+)?{one}[^A-Za-z0-9]*", lines[-1]) if lines else None
-    return _letter(alone) if alone else None
+    alone = [re.fullmatch(rf"{_OPEN}(?:option\s+)?{one}[^A-Za-z0-9]*", line) for line in lines]
+    named = {_letter(match) for match in alone if match}
+    return named.pop() if alone and alone[-1] and len(named) == 1 else None
 
 
 def _letter(match: re.Match[str]) -> str:
@@ -138,7 +140,8 @@ def _letter(match: re.Match[str]) -> str:
 
 def _hedged(rest: str, letters: str) -> bool:
     """Whether what follows a letter names another one: "B or C"."""
-    return bool(re.match(rf"[\s\"')*]*(?:or|and|/|,|&)\s*[\"'(*]*[{letters}]{_SHUT}", rest))
+    join = "or|and|或|和|、|/|,|&"
+    return bool(re.match(rf"[\s\"')*]*(?:{join})\s*[\"'(*]*[{letters}]{_SHUT}", rest))
 
 
 def _contradicted(reply: str, letter: str, options: Sequence[str]) -> bool:
