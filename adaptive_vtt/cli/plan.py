@@ -7,7 +7,7 @@ about follow-ups, source images and repeat probes are counted together.
 import json
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -25,15 +25,16 @@ from ..engine.options import Certify, Sampling
 from ..engine.prices import Prices
 from ..engine.settings import check_budget, check_cost, check_judge, check_model, currency_paid
 from ..errors import InputError, listed
-from ..journal import read_journal
-from ..journal.facts import read_facts
-from ..journal.files import JOURNAL
 from ..models import ModelDefaults, adapted_model
 from ..models.network.keys import needing_no_key
+from ..people.items import HALF_WIDTH, items_pool
+from ..pool import Pool
 from ..results.report.evidence import Evidence
+from ..results.run import Run
 from ..space import QuestionSpace
 from ..stopping import CENTS, SURELY_HARD, check_half_width
 from ..strategies import named
+from ..types import CallMode
 from ..utils.figures import USD, money, points
 from .options import names
 from .printing import plain_console, table_of
@@ -57,6 +58,7 @@ def plan(
     *,
     half_width: str = WIDTHS,
     targets: str | None = None,
+    group: list[str] | None = None,
     pilot: Path | None = None,
     probe: bool = False,
     set_: list[str] | None = None,
@@ -70,17 +72,28 @@ def plan(
     a call. 'avtt audit --dry-run' prints the same for the options of an audit.
     With --probe, the model is asked of a black and of a white image whether it is
     black: exit code 0 where it looked, 4 where it did not, 2 without an answer.
+    Of a CSV of items, as 'avtt label' takes, it prints the labels that it takes.
 
     Example: avtt plan SPEC.toml --targets overall,relations
 
     Args:
-        spec (SPEC.toml): What would be audited.
+        spec (SPEC.toml): What would be audited, or a CSV of items.
         half_width (LIST): Half-widths of the table, separated by commas.
         targets (LIST): What is certified; commas. Default: the spec's.
+        group (COLUMN): Of a CSV of items: a column of groups to certify; again for more.
         pilot (DIR): Folder of an earlier audit of these targets to go by.
         probe: Instead of estimating, make two calls that tell whether a chat model looks.
     """
-    widths = _widths(half_width)
+    widths, items = _widths(half_width), spec.suffix == ".csv"
+    of_spec = {"--targets": targets, "--pilot": pilot, "--probe": probe, "--set": set_}
+    for option, value in (of_spec if items else {"--group": group}).items():
+        if value:
+            wanted = "a SPEC.toml" if items else "a CSV of items"
+            raise InputError(f"{option}: expected {wanted} with it, got {spec}")
+    if items:
+        pool, names_ = items_pool(spec, {"group": group})
+        rows = [Width.of(width, _of_items(pool, names_, width)) for width in widths]
+        return _print(pool, "one", _of_items(pool, names_, HALF_WIDTH), rows, [], json_)
     chosen, base = read(spec, False, {"certify.targets": names(targets)}, set_)
     if probe:
         raise typer.Exit(ask_twice(chosen, base))
@@ -104,7 +117,7 @@ def estimate(
     spec: Spec,
     base: Path,
     as_json: bool,
-    widths: Sequence[float] | None = None,
+    widths: Sequence[float] = (),
     pilot: "Pilot | None" = None,
 ) -> None:
     """Print the plan of a spec; ``widths``: half-widths of the table (default: ``WIDTHS``)."""
@@ -112,17 +125,29 @@ def estimate(
         space = build_space(spec, base)
         model = adapted_model(model_of(spec, base, space, code=False))
     chosen, rows = planned(spec, base, space, model), []
-    for width in _widths(WIDTHS) if widths is None else widths:
+    for width in widths or _widths(WIDTHS):
         narrowed = planned(_with_half_width(spec, width), base, space, model)
         rows.append(Width.of(width, narrowed, pilot))
     notes = [*_notes(spec, space, model, chosen, rows, pilot)]
+    _print(space, model.answers, chosen, rows, notes, as_json)
+
+
+def _print(
+    space: QuestionSpace,
+    answers: CallMode,
+    chosen: "Plan",
+    rows: Sequence["Width"],
+    notes: list[str],
+    as_json: bool,
+) -> None:
+    """Print a plan, its half-widths and what else there is to know."""
     if as_json:
         half_widths = [asdict(row) for row in rows]
         result = {**asdict(chosen), "half_widths": half_widths, "notes": notes}
         typer.echo(json.dumps(result, indent=1))
         return
     console = plain_console()
-    show(space, [row.target for row in chosen.targets], model.answers, console)
+    show(space, [row.target for row in chosen.targets], answers, console)
     cost = ""
     if chosen.worst:
         likely = "likely" if chosen.expected else "each" + " at full length" * chosen.at_full_length
@@ -210,32 +235,29 @@ def planned(spec: Spec, base: Path, space: QuestionSpace, model: ModelDefaults) 
     by_need = section.strategy in {None, "certify"}
     certifier = certify.certifier(space, model.answers, even=not by_need)
     rows: list[Forecast] = []
-    together: Forecast | None = None
     if certifier is not None:
-        rows, together = forecasts(certifier, exploration, certify.unanswered == "both", ASSUMED)
-        rows, together = (
-            [_in_calls(row, sources, space, probes) for row in rows],
-            _in_calls(together, sources, space, probes),
+        forecast, all_together = forecasts(
+            certifier, exploration, certify.unanswered == "both", ASSUMED
         )
-    known = known and model.prices_known
-    worst = float(model.most_cost or 0.0) if known else None
+        rows = [_in_calls(row, sources, space, probes) for row in (*forecast, all_together)]
+    worst = float(model.most_cost or 0.0) if known and model.prices_known else None
     usual = None if worst is None else worst / model.most_attempts
     prices, guess = Prices.of(space, model, True, None), model.dear_guess or model.price_guess
     expected = dear = None
-    if known and prices is not None and guess is not None:
+    if usual is not None and prices is not None and guess is not None:
         # even draws ask dear calls more often
         weighed = section.by_price and by_need and certify.certifies
         even = exploration if weighed else 1.0
         expected = prices.likely(even)
-        dear = Prices.guessed(space, model.answers, guess).likely(even)
-        dear = dear if usual is None else min(dear, usual)  # no call without retries exceeds it
+        guessed = Prices.guessed(space, model.answers, guess).likely(even)
+        dear = min(guessed, usual)  # no call without retries exceeds it
     judge = space.oracle.judge_by
     draws = space.size if model.answers == "one" else space.images
     return Plan(
         questions=space.size,
         total=draws + sources.count * sources.most + probes,
-        targets=rows,
-        together=together,
+        targets=rows[:-1],
+        together=rows[-1] if rows else None,
         worst=worst,
         usual=usual,
         expected=expected,
@@ -243,6 +265,17 @@ def planned(spec: Spec, base: Path, space: QuestionSpace, model: ModelDefaults) 
         currency=currency_paid(model, None if judge is None else judge.model, None),
         at_full_length=expected is None and usual is not None and model.price_guess is not None,
     )
+
+
+def _of_items(pool: Pool, targets: Sequence[str], width: float) -> Plan:
+    """Return the plan of an audit of items: a call is a label, which nobody is paid for here."""
+    certify = Certify(half_width=width, targets=targets)
+    exploration = Sampling().share(True)
+    certify.check(exploration)
+    certifier = certify.certifier(pool, "one")
+    assert certifier is not None  # there is a half-width
+    rows, together = forecasts(certifier, exploration, False, ASSUMED)
+    return Plan(pool.size, pool.size, rows, together, None, None, None, None, USD, False)
 
 
 def _in_calls(row: Forecast, sources: SourceCalls, space: QuestionSpace, probes: int) -> Forecast:
@@ -275,15 +308,14 @@ class Pilot:
     def of(cls, folder: Path) -> "Pilot":
         """Read an audit. Raise InputError for one that certified nothing, compared two models, or
         is too short to forecast by."""
-        with closing(read_journal(folder / JOURNAL)) as journal:
-            facts = read_facts(journal.facts())
-            certificate = facts.certificate
-            if certificate is None or certificate.versus is not None or not journal.calls():
+        with Run.opened(folder) as run:
+            certificate = run.certificate
+            if certificate is None or certificate.versus is not None or not run.calls:
                 raise InputError(
                     f"--pilot {folder}: expected an audit of one model that certifies and asked "
                     "something, got a comparison of two, or one that explores or is empty"
                 )
-            content = Evidence(journal)
+            content, currency = Evidence(run.journal), run.facts.currency
         widths = content.widest
         if content.calls_to(float(widths[-1]) / 2) is None:
             raise InputError(
@@ -292,20 +324,20 @@ class Pilot:
                 f"{len(widths) - 1} calls"
             )
         cost = content.cost / max(len(widths) - 1, 1)
-        return cls(folder, content, cost, frozenset(certificate.targets), facts.currency)
+        return cls(folder, content, cost, frozenset(certificate.targets), currency)
 
     def check(self, narrowed: Plan) -> None:
         """Raise InputError where it certified other targets, or was paid in another currency."""
-        if self.cost and self.currency != narrowed.currency:
+        mine, others = narrowed.currency, {row.target for row in narrowed.targets} ^ self.targets
+        if self.cost and self.currency != mine:
             raise InputError(
-                f"--pilot {self.folder}: expected an audit that was paid in {narrowed.currency}, "
-                f"as this model is, got one in {self.currency}; give model.currency and prices in "
-                "it"
+                f"--pilot {self.folder}: expected an audit that was paid in {mine}, as this model "
+                f"is, got one in {self.currency}; give model.currency and prices in it"
             )
-        if other := sorted({row.target for row in narrowed.targets} ^ self.targets):
+        if others:
             raise InputError(
                 f"--pilot {self.folder}: expected an audit of the same targets, got one that "
-                f"differs in {listed(other)}; name its targets by --targets"
+                f"differs in {listed(sorted(others))}; name its targets by --targets"
             )
 
 
@@ -330,7 +362,7 @@ class Width:
     cost_by_pilot: float | None = None
 
     @classmethod
-    def of(cls, width: float, narrowed: Plan, pilot: Pilot | None) -> "Width":
+    def of(cls, width: float, narrowed: Plan, pilot: Pilot | None = None) -> "Width":
         together = narrowed.together
         assert together is not None  # there is a half-width, so it certifies
         cost, dear = (

@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import Any, Self
 
 import pandas as pd
-from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
     ProgressColumn,
     Task,
-    TaskID,
     TextColumn,
     TimeRemainingColumn,
 )
@@ -28,7 +26,6 @@ from ..audit.overview import show
 from ..audit.progress import done, share_done, widest
 from ..certify.further import longest
 from ..journal.facts import CertificateFacts, goal_reached
-from ..models.base import ConcurrentModel
 from ..results import census
 from ..results.advice import in_money
 from ..results.cautions import fallen_back
@@ -63,44 +60,37 @@ LAST = 28
 
 @contextmanager
 def counting(what: str, total: int, quiet: bool) -> Iterator[Callable[[int], None]]:
-    """A bar of so many steps, with the time left, on stderr; its value is what moves it on. Where
-    stderr is no terminal, a line now and then."""
-    console = plain_console(stderr=True, quiet=quiet)
-    if not console.is_terminal:
-        yield _now_and_then(console, what, total)
-        return
-    columns = (
+    """Show a bar of so many steps, with the time left, on stderr; where that is no terminal, a line
+    now and then. Yields the function that takes the number of steps made."""
+    console, since = plain_console(stderr=True, quiet=quiet), time.monotonic()
+    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    bar = Progress(
         TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
+        *columns,
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
     )
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda steps: bar.advance(task, steps)
-
-
-def _now_and_then(console: Console, what: str, total: int) -> Callable[[int], None]:
-    done, since = 0, time.monotonic()
-    due = since + FIRST
+    task, due = bar.add_task(what, total=total), since + FIRST
 
     def advance(steps: int) -> None:
-        nonlocal done, due
-        done += steps
-        now = time.monotonic()
-        if now >= due:
+        nonlocal due
+        bar.advance(task, steps)
+        if not console.is_terminal and (now := time.monotonic()) >= due:
+            done = bar.tasks[0].completed
             left = time_left(done / total, 0.0, now - since)
-            console.print(", ".join(filter(None, [f"{what}: {done:,} of {total:,}", left])))
+            console.print(", ".join(filter(None, [f"{what}: {done:,.0f} of {total:,}", left])))
             due = now + FIRST
 
-    return advance
+    with bar:
+        yield advance
 
 
 class Live:
-    """A line that shows how far an audit is: a bar, percent, calls, cost, time, what is open.
+    """A line that shows how far an audit is: what it does now, calls, cost, the time left, what is
+    certified, and the widest interval.
 
-    In a terminal it is redrawn, else a new line is written now and then. ``what`` stands before
-    it.
+    In a terminal it is redrawn, else a new line is written now and then. ``what``: what it does.
     """
 
     def __init__(self, audit: Audit, *, quiet: bool = False, what: str = "") -> None:
@@ -108,80 +98,63 @@ class Live:
         self._audit, self._what = audit, what
         self._step: Step | None = None
         self._began: float | None = None  # the share of the way where this run goes on
-        self._since = time.monotonic()
-        self._next = FIRST
-        self._told = False
+        self._since, self._next = time.monotonic(), FIRST
         self._replies = 0  # how many were shown
-        self._cautioned: list[str] = []  # what was said while it ran
+        self._printed: list[str] = []  # troubles and warnings, while it ran
         self._redrawn = self.console.is_terminal and not self.console.is_dumb_terminal
         columns = [BarColumn(bar_width=BAR)] if self.console.width >= WIDE else []
         self._bar = Progress(
             *columns, _Line(self), console=self.console, transient=True, disable=not self._redrawn
         )
-        self._task: TaskID | None = None
+        self._task = self._bar.add_task("asking", total=None)
 
     def __enter__(self) -> Self:
         if not self._what:
-            self._introduce()
+            space, audit = self._audit.space, self._audit
+            if audit.state().calls == 0 and audit.certify.compare is None:
+                show(space, audit.targets, audit.model.answers, self.console)
+            samples = "images" if space.dataset.has_images else "items"
+            asked = f"{space.size:,} questions about {len(space.dataset):,} {samples}"
+            ends = in_points(" or ".join(audit.rules)) or "every question is asked"
+            lines = f"{asked} of {space.dataset.name}", audit.prepared, f"stops at: {ends}"
+            for line in filter(None, lines):
+                self.console.print(line)
         self._bar.start()
-        self._task = self._bar.add_task("asking", total=None)
         return self
-
-    def _introduce(self) -> None:
-        space = self._audit.space
-        if self._audit.state().calls == 0 and self._audit.certify.compare is None:
-            show(space, self._audit.targets, self._audit.model.answers, self.console)
-        samples = "images" if space.dataset.has_images else "items"
-        asked = f"{space.size:,} questions about {len(space.dataset):,} {samples}"
-        lines = [
-            f"{asked} of {space.dataset.name}",
-            self._audit.prepared or "",
-            f"stops at: {in_points(' or '.join(self._audit.rules)) or 'every question is asked'}",
-        ]
-        for line in filter(None, lines):
-            self.console.print(line)
 
     def __exit__(self, *error: object) -> None:
         self._bar.stop()
 
     def update(self, step: Step) -> None:
-        """Takes note of where the audit stands; writes a line where that is due."""
+        """Take note of where the audit stands; write a line where that is due."""
         heed()
         self._tell_trouble()
         self._show_replies(step.state.calls)
         self._step = step
         share = self._share(step)
         self._began = share if self._began is None else self._began
-        if self._redrawn and self._task is not None:
+        if self._redrawn:
             self._bar.update(self._task, completed=share or 0, total=None if share is None else 1)
         elif (passed := time.monotonic() - self._since) >= self._next:
             self._next += min(self._next, LONGEST)
             self.console.print(self.line(10**6, passed), soft_wrap=True)
 
     def line(self, width: int, passed: float | None = None) -> str:
-        """How far the audit is, in at most ``width`` columns, ``passed`` seconds from the start."""
+        """Return how far the audit is, in at most ``width`` columns, ``passed`` seconds after the
+        start."""
         passed = time.monotonic() - self._since if passed is None else passed
+        doing = self._what or self._audit.model.doing or "asking"
         if self._step is None:
-            return fitted([self._what, self._audit.model.doing or "asking"], "", "", width)
+            return fitted([doing], "", "", width)
         step, share = self._step, self._share(self._step)
         parts = [
-            self._what,
-            "" if share is None else f"{share:.0%}",
+            doing if share is None else f"{doing} {share:.0%}",
             f"{step.state.calls:,} calls",
             money(step.cost, step.currency) if step.cost else "",
-            clock(passed),
-            self._audit.model.doing,
-            self._in_flight(),
             time_left(share, self._began or 0.0, passed),
             done(step.state, self._audit.certify),
         ]
         return fitted(parts, *widest(self._audit, step), width)
-
-    def _in_flight(self) -> str:
-        model = self._audit.model
-        if isinstance(model, ConcurrentModel) and model.adapts:
-            return f"{model.in_flight} at a time"
-        return ""
 
     def _share(self, step: Step) -> float | None:
         audit = self._audit
@@ -198,26 +171,26 @@ class Live:
             self._replies = len(first) if first or len(answered) < SILENT else REPLIES
 
     def _tell_trouble(self) -> None:
-        """What was wrong with the first malformed reply, once: a path may be mistaken. And what the
-        server does not do."""
+        """Print the first malformed reply, as a path may be mistaken, and what the server does not
+        do; each once."""
         statistics: Mapping[str, Any] = self._audit.model.statistics() or {}
-        if not self._told and (first := statistics.get("first_malformed")):
-            self._told = True
-            self.console.print(f"trouble: the first malformed reply: {first}")
-        for said in fallen_back(self._audit.model.elicitation()):
-            if said not in self._cautioned:
-                self._cautioned.append(said)
-                self.console.print(f"warning: {said}")
+        first = statistics.get("first_malformed")
+        troubles = [f"trouble: the first malformed reply: {first}"] if first else []
+        cautions = fallen_back(self._audit.model.elicitation())
+        for words in [*troubles, *(f"warning: {caution}" for caution in cautions)]:
+            if words not in self._printed:
+                self._printed.append(words)
+                self.console.print(words)
 
     def finish(self, run: Run, result: Result, out: Path) -> None:
         """Print how the audit ended, without the warnings that were given while it ran."""
         self._tell_trouble()
-        tell_end(run, result, out, self._cautioned)
+        tell_end(run, result, out, self._printed)
 
 
-def tell_end(run: Run, result: Result, out: Path, told: Sequence[str] = ()) -> None:
-    """Print why an audit ended, the targets that matter most, and where the report is; ``told``:
-    warnings that are left out."""
+def tell_end(run: Run, result: Result, out: Path, printed: Sequence[str] = ()) -> None:
+    """Print why an audit ended, the targets that matter most, and where the report is; ``printed``:
+    lines that stand in the terminal already."""
     console, facts = plain_console(), run.facts
     if result.headline is not None:
         console.print(result.headline)
@@ -228,7 +201,7 @@ def tell_end(run: Run, result: Result, out: Path, told: Sequence[str] = ()) -> N
     spent += [result.paid] if result.cost or result.in_doubt else []
     spent += [clock(facts.ended.elapsed)] if facts.ended else []
     console.print(", ".join(spent))
-    console.print(_exact(result) if result.census else _table(result.targets))
+    console.print(_table(result))
     if result.guarantee is not None:
         console.print(result.guarantee)
     if result.captions is not None:
@@ -246,8 +219,8 @@ def tell_end(run: Run, result: Result, out: Path, told: Sequence[str] = ()) -> N
             "differ"
         )
     for warning in result.warnings:
-        if warning not in told:
-            console.print(f"warning: {warning}")
+        if (line := f"warning: {warning}") not in printed:
+            console.print(line)
     console.print(f"report: {out / 'report.html'}")
 
 
@@ -263,40 +236,35 @@ class _Line(ProgressColumn):
         return Text(self._live.line(width - 1 - (BAR + 1 if width >= WIDE else 0)), no_wrap=True)
 
 
-def _table(targets: pd.DataFrame) -> Table:
-    certified = "more_calls" in targets
-    title = "highest error rates" if certified else "highest raw rates, no guarantee"
-    if len(targets) > SHOWN:
-        title += f", {SHOWN} of {len(targets)} targets"
-    shown = targets.sort_values("estimate", ascending=False).head(SHOWN)
-    columns: dict[str, Iterable[object]] = {"target": shown["target"]}
-    columns["estimate"] = shown["estimate"].map(percent)
-    if certified:
-        ends = shown["lower"], shown["upper"]
-        columns["estimate"] = [*map(beside, shown["estimate"], *ends)]
-        columns["interval"] = [*map(span, *ends)]
-    if "constant" in shown and shown["constant"].notna().any():
-        columns["constant answer"] = shown["constant"].map(percent)
-    columns |= {name: shown[name] for name in ("decided", "questions") if name in shown}
-    return table_of([*columns], zip(*columns.values(), strict=True), title)
-
-
-def _exact(result: Result) -> Table:
-    """The highest rates of a census, that of all questions first."""
-    rates = result.census["rates"]
-    first, others = rates.head(1), rates.iloc[1:].sort_values("exact", ascending=False)
-    shown = pd.concat([first, others]).head(SHOWN)
-    low, high = shown["lower elsewhere"], shown["upper elsewhere"]
-    columns = {
-        "target": shown["target"],
-        "rate": [f"{100 * rate:.2f} %" for rate in shown["exact"]],
-        "questions": [f"{count:,}" for count in shown["questions"]],
-        "for others (95 % each)": [span(*ends) for ends in zip(low, high, strict=True)],
-    }
-    if census.ANY_WRONG in shown:
-        shares = ["" if pd.isna(s) else f"{100 * s:.2f} %" for s in shown[census.ANY_WRONG]]
-        columns["any wrong"] = shares  # of the labels of an image; short, beside long names
-    title = "exact rates" + (f", {SHOWN} of {len(rates)}" if len(rates) > SHOWN else "")
+def _table(result: Result) -> Table:
+    """Return the highest rates; of a census that of all questions first."""
+    if result.census:
+        rates = result.census["rates"]
+        others = rates.iloc[1:].sort_values("exact", ascending=False)
+        title, shown = "exact rates", pd.concat([rates.head(1), others]).head(SHOWN)
+        columns: dict[str, Iterable[object]] = {
+            "target": shown["target"],
+            "rate": [f"{100 * rate:.2f} %" for rate in shown["exact"]],
+            "questions": [f"{count:,}" for count in shown["questions"]],
+            "for others (95 % each)": map(span, shown["lower elsewhere"], shown["upper elsewhere"]),
+        }
+        if census.ANY_WRONG in shown:
+            shares = ["" if pd.isna(s) else f"{100 * s:.2f} %" for s in shown[census.ANY_WRONG]]
+            columns["any wrong"] = shares  # of the labels of an image; short, beside long names
+    else:
+        rates = result.targets
+        shown = rates.sort_values("estimate", ascending=False).head(SHOWN)
+        title = "highest raw rates, no guarantee"
+        columns = {"target": shown["target"], "estimate": shown["estimate"].map(percent)}
+        if "more_calls" in rates:
+            title, ends = "highest error rates", (shown["lower"], shown["upper"])
+            columns["estimate"] = map(beside, shown["estimate"], *ends)
+            columns["interval"] = map(span, *ends)
+        if "constant" in shown and shown["constant"].notna().any():
+            columns["constant answer"] = shown["constant"].map(percent)
+        columns |= {name: shown[name] for name in ("decided", "questions") if name in shown}
+    if len(rates) > SHOWN:
+        title += f", {SHOWN} of {len(rates)}" + " targets" * (not result.census)
     return table_of([*columns], zip(*columns.values(), strict=True), title)
 
 

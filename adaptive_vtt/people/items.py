@@ -25,6 +25,7 @@ from ..utils.tables import csv_text, restored
 NEXT, LOSS = "next.csv", "loss"
 COUNT = 20
 """Items that are asked for at a time, unless said otherwise."""
+HALF_WIDTH = 0.1
 COLUMNS = ("id", "text", "group", "half_width")
 
 
@@ -48,24 +49,27 @@ def items_audit(table: Path, out: Path, given: Mapping[str, Any]) -> Iterator[Au
         begun = journal.facts().get("items") or {}
         journal.close()
     columns = {name: begun.get(name) if given[name] is None else given[name] for name in COLUMNS}
-    groups = columns["group"] or []
-    pool = Pool.from_frame(
-        _read(table),
-        id=columns["id"] or "",
-        text=columns["text"] or [],
-        group=groups,
-        name=table.stem,
-    )
-    targets = ["overall", *(f"group:{name}" for name in groups)]
-    half_width = columns["half_width"] or 0.1
+    pool, targets = items_pool(table, columns)
+    half_width, notes = columns["half_width"] or HALF_WIDTH, {"items": columns}
     with Audit(
-        pool,
-        half_width=half_width,
-        targets=targets,
-        journal=out / JOURNAL,
-        notes={"items": columns},
+        pool, half_width=half_width, targets=targets, journal=out / JOURNAL, notes=notes
     ) as audit:
         yield audit
+
+
+def items_pool(table: Path, columns: Mapping[str, Any]) -> tuple[Pool, list[str]]:
+    """Return the rows of a CSV file as a pool, and the names of its targets.
+
+    Args:
+        table: CSV file, a row per item.
+        columns: ``id``, ``text`` and ``group`` of COLUMNS, as far as they are there.
+
+    Raises:
+        InputError: The table cannot be read or lacks a column.
+    """
+    named = {name: columns.get(name) or () for name in ("text", "group")}
+    pool = Pool.from_frame(_read(table), id=columns.get("id") or "", name=table.stem, **named)
+    return pool, ["overall", *(f"group:{name}" for name in named["group"])]
 
 
 def take(audit: Audit, file: Path) -> int:

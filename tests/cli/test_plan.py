@@ -4,8 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
+import adaptive_vtt as avtt
 from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.utils.figures import money, points
 from tests.helpers.command_line import run
@@ -115,6 +117,20 @@ def test_it_needs_no_key_and_says_that_none_is_set(
     assert "variable MY_" in (refused := capsys.readouterr().err)
     assert "which is not set" in " ".join(refused.split())
     assert not (tmp_path / "r").exists()
+
+
+def test_items_of_a_csv_are_planned_as_they_are_labelled(tmp_path: Path, capsys: Any) -> None:
+    table = tmp_path / "items.csv"
+    table.write_text("city\n" + "rome\n" * 100 + "paris\n" * 300)
+    (row,) = steps(capsys, str(table), "--group", "city", "--half-width", "0.1")
+    pool = avtt.Pool.from_frame(pd.read_csv(table), group="city")
+    audit = avtt.Audit(pool, half_width=0.1, targets=["overall", "group:city"])
+    together = audit.plan().iloc[-1]
+    assert [row["at_least"], *row["likely"].values(), row["at_most"]] == together[1:].tolist()
+    assert run("plan", str(table), "--probe") == 2
+    assert "--probe: expected a SPEC.toml with it" in capsys.readouterr().err
+    assert run("plan", "SPEC.toml", "--group", "city") == 2
+    assert "--group: expected a CSV of items with it" in capsys.readouterr().err
 
 
 @pytest.mark.slow
