@@ -1,14 +1,15 @@
 """Kept replies of a chat model, read anew: by today's rules, another template, or a function.
 
-A reply of which some words are missing, and one that a server refused, is not read again: its
-journaled answer stays. So does a number that came from log-probabilities or from a stated
-probability, unless a function reads the reply.
+A reply of which some words are missing, one that a server refused, and what came in place of a
+reply, such as a gateway's page, are not read again: the journaled answer stays. So does a number
+that came from log-probabilities or from a stated probability, unless a function reads the reply.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..errors import InputError
+from ..models.network.attempts import NO_REPLY
 from ..models.network.prompt_templates import TEMPLATES, Template
 from ..models.network.shapes import words_in
 from ..models.reply_frames import MORE, NO_ANSWER, REFUSED
@@ -41,7 +42,7 @@ class Rereading:
     def values(self, reply: str, prompt: Prompt, before: tuple[Value, ...]) -> tuple[Value, ...]:
         """Return what a reply says, or for each concept what was read in it ``before``. Raise
         InputError where the rule returns what is no answer."""
-        if not reply.strip() or MORE in reply or any(map(_is_refused, before)):
+        if not reply.strip() or MORE in reply or any(map(_is_no_reply, before)):
             return before
         if self.rule is None:
             now = words_in(reply, prompt, self.template)
@@ -67,5 +68,7 @@ class Rereading:
         )
 
 
-def _is_refused(value: Value) -> bool:
-    return isinstance(value, Unanswered) and value.reason.startswith(REFUSED)
+def _is_no_reply(value: Value) -> bool:
+    if not isinstance(value, Unanswered):
+        return False
+    return value.reason.startswith(REFUSED) or bool(NO_REPLY.fullmatch(value.reason))

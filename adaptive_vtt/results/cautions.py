@@ -83,6 +83,7 @@ def cautions(run: Run) -> list[str]:
         left_out=f"{left_out:,} of {images:,}" if left_out else "",
         fallen_back=fallen_back(facts.ways),
         of_answers=about_answers(facts, calls),
+        served_by=served_by(facts),
         quoted=repr,
         no_slice=no_slices(facts, calls),
         emptied=_named(repr(s.name) for s in statuses if s.emptied),
@@ -122,6 +123,23 @@ def idle_proxies(
         f"after {len(calls):,} calls the {kind} {some([*map(repr, names)], NAMED)} saved nothing: "
         "draws vary as much as without predictions; intervals hold all the same"
     )
+
+
+def served_by(facts: "Facts") -> str:
+    """Return a sentence that names the models, or the systems behind them, that replies said were
+    theirs, where a server named several; "" where it named one."""
+    counted = facts.endpoint or {}
+    for one in (counted, counted.get("a"), counted.get("b")):
+        served = one.get("served") if isinstance(one, dict) else None
+        for field, names in served.items() if isinstance(served, dict) else ():
+            if isinstance(names, dict) and len(names) > 1:
+                replies = _named(f"{name!r} in {count}" for name, count in names.items())
+                return (
+                    f"replies name {len(names)} different values as their {field} ({replies}): the "
+                    "server changed the model during the audit, or has several; a certificate is "
+                    "about one model, so ask for one version by its full name"
+                )
+    return ""
 
 
 def no_slices(facts: "Facts", calls: Sequence["CallRow"]) -> str | None:

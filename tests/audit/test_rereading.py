@@ -25,6 +25,8 @@ NEITHER = Unanswered("neither yes nor no")
         ("", NEITHER, NEITHER),
         (f"Yes, since{MORE}", NEITHER, NEITHER),
         ("No.", Unanswered("refused: no"), Unanswered("refused: no")),
+        ("<html>No.</html>", Unanswered("malformed reply"), Unanswered("malformed reply")),
+        ("No service.", Unanswered("http 503"), Unanswered("http 503")),
     ],
 )
 def test_a_whole_reply_is_read_again(reply: str, before: Value, after: Value) -> None:

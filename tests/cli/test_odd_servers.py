@@ -8,14 +8,16 @@ from typing import Any
 
 import pytest
 
+from adaptive_vtt.audit.inspection import Inspection
 from adaptive_vtt.journal import read_journal
 from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.journal.rows import CallRow
 from adaptive_vtt.models.local.self_taught import SelfTaught
+from adaptive_vtt.results.run import Run
 from adaptive_vtt.results.runs import read_rates, read_run
 from adaptive_vtt.results.view.pages import state_of
 from tests.helpers.command_line import run
-from tests.helpers.odd_chats import KEY, odd_chat
+from tests.helpers.odd_chats import KEY, PAGE, SHAPE, odd_chat
 
 TAUGHT = ("--set", "certify.surrogate=true", "--set", "certify.self_taught=true")
 RULE = "def read(reply, concept):\n    return 'artifacts' not in reply\n"
@@ -110,6 +112,23 @@ def test_a_long_reply_is_shortened_and_holds_no_key(
     assert KEY.encode() not in (out / "journal.db").read_bytes()
 
 
+def test_what_comes_in_place_of_a_reply_is_kept_without_keys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ODD_KEY", KEY)
+    with odd_chat("pages", tmp_path, key="ODD_KEY", yes_from="words") as (spec, _):
+        code, out = audited(spec)
+    assert code == 0
+    replies = {PAGE.replace(KEY, "[key]"), SHAPE}
+    assert replies | {"No"} == {call.reply for call in calls_of(out)}
+    with Run.opened(out) as finished:
+        assert replies <= {*Inspection(finished.journal).failures()["reply"]}
+    assert "Gateway: no upstream for [key]" in (out / "report.html").read_text()
+    assert KEY.encode() not in (out / "journal.db").read_bytes()
+    assert run("export", str(out), "--failures", str(tmp_path / "failures")) == 0
+    assert "Gateway: no upstream for [key]" in (tmp_path / "failures/failures.csv").read_text()
+
+
 def test_cautions_reach_gate_view_runs_and_export(
     prose: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -178,12 +197,13 @@ def test_a_probe_of_two_calls_says_whether_a_model_looks(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize("kind", ["openai", "openai-batch"])
 def test_a_wrong_key_is_told_before_nets_are_taught(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taught: list[object] = []
     monkeypatch.setattr(SelfTaught, "of", lambda *_, **__: taught.append(1))
-    with odd_chat("wrong key", tmp_path) as (spec, requests):
+    with odd_chat("wrong key", tmp_path, kind=kind) as (spec, requests):
         code, _ = audited(spec, *TAUGHT)
     assert code == 2
     assert "http 401: the key is wrong or missing" in capsys.readouterr().err

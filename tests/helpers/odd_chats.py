@@ -40,12 +40,18 @@ ODD = {
 }
 
 
-def reply_to(way: str, request: Body, before: int) -> tuple[int, Body]:
+PAGE = f"<html><body>Gateway: no upstream for {KEY}</body></html>"
+SHAPE = '{"choices": [{"message": "Yes"}]}'
+
+
+def reply_to(way: str, request: Body, before: int) -> tuple[int, Body | str]:
     """What a server of that way says, as its reply number ``before``."""
     if way == "no log-probabilities" and "logprobs" in request:
         return declined((501, 404, 403)[before % 3], "logprobs: not offered by this model")
     if way == "no temperature" and "temperature" in request:
         return declined(422, "temperature cannot be set for this model")
+    if way == "pages" and before % 5 in (1, 2):
+        return (200, PAGE) if before % 5 == 1 else (200, SHAPE)
     if way == "looks":
         return ended("Yes, it is." if _shade(request) < 128 else "No.")
     return ODD.get(way) or ended("No")
@@ -69,7 +75,7 @@ def odd_chat(way: str, folder: Path, **options: object) -> Iterator[tuple[Path, 
             return 401, {}, b"{}"
         requests.append(json.loads(body))
         status, said = reply_to(way, requests[-1], len(requests) - 1)
-        return status, {}, json.dumps(said).encode()
+        return status, {}, (said if isinstance(said, str) else json.dumps(said)).encode()
 
     for number in range(IMAGES):
         picture(folder / "images" / f"{number}.png")

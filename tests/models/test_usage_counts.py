@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from adaptive_vtt import Audit
 from adaptive_vtt.engine.budget import Budget
 from adaptive_vtt.errors import InputError, JournalError, ModelError
+from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.models import (
     Answer,
     Endpoint,
@@ -27,6 +28,9 @@ from adaptive_vtt.models import (
 )
 from adaptive_vtt.models.checking import checked
 from adaptive_vtt.models.network.prices import MAX_TOKENS
+from adaptive_vtt.models.network.usage import count_in, read_counts
+from adaptive_vtt.results.cautions import cautions
+from adaptive_vtt.results.run import Run
 from tests.helpers.hostile import PLAIN, PROMPT, chat, http, space
 from tests.helpers.loopback import serving
 
@@ -75,24 +79,22 @@ counts = st.one_of(
     st.text(max_size=3),
     st.integers(0, 2 * INPUT),
     st.lists(st.integers(), max_size=2),
-    st.sampled_from([-1, 0, MAX_TOKENS, MAX_TOKENS + 1, 10**400, 100.0, "7", -1_000_000]),
+    st.sampled_from([-1, 0, MAX_TOKENS, MAX_TOKENS + 1, 10**400, 100.0, "7", "1,200", 10.5]),
 )
 either = {"prompt_tokens": counts, "completion_tokens": counts}
+beside = {"total_tokens": counts, "reasoning_tokens": counts}
 usages = st.one_of(
-    counts, st.fixed_dictionaries(either), st.fixed_dictionaries({}, optional=either)
+    counts, st.fixed_dictionaries(either), st.fixed_dictionaries({}, optional=either | beside)
 )
 
 
 def known(usage: Any, name: str) -> int | None:
-    count = usage.get(name) if isinstance(usage, dict) else None
-    sound = type(count) is int and 0 <= count <= MAX_TOKENS
-    return count if sound else None
+    return count_in(usage.get(name)) if isinstance(usage, dict) else None
 
 
 def absurd(usage: Any) -> bool:
-    """Whether a count is above all that is believed: it ends the audit."""
-    told = usage.values() if isinstance(usage, dict) else ()
-    return any(type(count) is int and count > MAX_TOKENS for count in told)
+    """Whether counts are above all that is believed: they end the audit."""
+    return read_counts(usage).largest > MAX_TOKENS
 
 
 @MAKERS
@@ -108,8 +110,14 @@ def test_whatever_a_server_counts_a_cost_is_what_is_known_or_the_worst(make: Mak
             assume(not absurd(usage))
             next_[:] = [usage]
             (answer,) = checked(endpoint, [PROMPT])
-            told = [known(usage, "prompt_tokens"), known(usage, "completion_tokens")]
-            taken = [b if t is None else t for t, b in zip(told, bound, strict=True)]
+            sent, answered = known(usage, "prompt_tokens"), known(usage, "completion_tokens")
+            taken = [bound[0] if sent is None else sent, bound[1] if answered is None else answered]
+            thought, total = known(usage, "reasoning_tokens"), known(usage, "total_tokens")
+            if answered is None:
+                taken[1] = max(taken[1], thought or 0)
+            elif (thought or 0) > answered:
+                taken[1] += thought or 0
+            taken[1] += max(0, (total or 0) - sum(taken))  # tokens answered are the dearer ones
             assert isinstance(answer, Answer)
             assert answer.cost == pytest.approx(0.5 + 2.0 * taken[0] + 3.0 * taken[1])
             bound[:] = [max(t, b) for t, b in zip(taken, bound, strict=True)]
@@ -117,6 +125,109 @@ def test_whatever_a_server_counts_a_cost_is_what_is_known_or_the_worst(make: Mak
         check()
         assert endpoint.most_cost == pytest.approx(0.5 + 2.0 * bound[0] + 3.0 * bound[1])
         assert bound > [INPUT, OUTPUT]
+
+
+DETAILS = {"prompt_tokens_details": {"cached_tokens": 80}}
+SHAPES = {
+    "all agree": ({"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}, (100, 10)),
+    "thinking in the total": (
+        {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 910},
+        (100, 810),
+    ),
+    "thinking as a part": (
+        {
+            "prompt_tokens": 100,
+            "completion_tokens": 900,
+            "completion_tokens_details": {"reasoning_tokens": 800},
+        },
+        (100, 900),
+    ),
+    "thinking apart": (
+        {
+            "prompt_tokens": 100,
+            "completion_tokens": 10,
+            "completion_tokens_details": {"reasoning_tokens": 800},
+        },
+        (100, 810),
+    ),
+    "cached as a part": ({"prompt_tokens": 100, "completion_tokens": 10} | DETAILS, (100, 10)),
+    "cached apart": ({"prompt_tokens": 20, "completion_tokens": 10} | DETAILS, (100, 10)),
+    "camel case": (
+        {
+            "promptTokenCount": 100,
+            "candidatesTokenCount": 10,
+            "thoughtsTokenCount": 800,
+            "totalTokenCount": 910,
+            "promptTokensDetails": [{"modality": "IMAGE", "tokenCount": 90}],
+        },
+        (100, 810),
+    ),
+    "two names": ({"prompt_tokens": 1, "input_tokens": 100, "output_tokens": 10}, (100, 10)),
+    "billed apart": (
+        {
+            "tokens": {"input_tokens": 100, "output_tokens": 10},
+            "billed_units": {"input_tokens": 90, "output_tokens": 10},
+        },
+        (100, 10),
+    ),
+    "text": ({"prompt_tokens": "1,200", "completion_tokens": "10"}, (1200, 10)),
+    "part of a token": ({"prompt_tokens": 99.5, "completion_tokens": 10.0}, (100, 10)),
+    "speeds and limits": (
+        {
+            "prompt_tokens": 100,
+            "completion_tokens": 10,
+            "total_tokens_per_sec": 9000,
+            "time_to_first_token": 500,
+            "max_tokens": 4096,
+        },
+        (100, 10),
+    ),
+    "nothing but a total": ({"total_tokens": 5000}, (INPUT, 4000)),
+}
+
+
+@pytest.mark.parametrize(("usage", "tokens"), SHAPES.values(), ids=SHAPES)
+def test_shapes_of_usage_are_booked_at_the_most_that_they_can_mean(
+    usage: Any, tokens: tuple[int, int]
+) -> None:
+    with counting(counted_chat, []) as endpoint:
+        assert endpoint.counted(usage) == Usage(*tokens)
+
+
+@MAKERS
+@pytest.mark.parametrize("shape", ["thinking in the total", "thinking apart"])
+def test_a_cap_holds_where_thinking_is_counted_apart(make: Make, shape: str) -> None:
+    usage, (sent, answered) = SHAPES[shape]
+    real = 0.5 + 2.0 * sent + 3.0 * answered
+    requests = [usage] * 40
+    with counting(make, requests, limits=Limits(in_flight=1)) as endpoint:
+        with Audit(space(), endpoint, **PLAIN, max_cost=3.5 * real) as audit:
+            result = audit.run()
+        billed = real * (40 - len(requests))
+        assert result.cost == pytest.approx(billed)
+        assert billed <= 3.5 * real
+
+
+def test_a_server_that_changes_its_model_is_a_caution() -> None:
+    names = iter(["m-1", "m-1", "m-2"])
+
+    def answer(*_: Any) -> Any:
+        choices = [{"message": {"content": "Yes"}}]
+        body = {"model": next(names, "m-2"), "system_fingerprint": "fp", "choices": choices}
+        return 200, {}, json.dumps(body).encode()
+
+    journal = MemoryJournal()
+    found = []
+    for budget in (2, 6):
+        with (
+            serving(answer) as url,
+            closing(chat(url, limits=Limits(in_flight=1), name="m")) as endpoint,
+            Audit(space(), endpoint, **PLAIN, seed=1, budget=budget, journal=journal) as audit,
+        ):
+            audit.run()
+        found.append([c for c in cautions(Run.of(journal)) if "different values" in c])
+    assert found[0] == []
+    assert "2 different values as their model ('m-1' in 2, 'm-2' in 4)" in found[1][0]
 
 
 @MAKERS

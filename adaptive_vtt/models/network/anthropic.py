@@ -26,7 +26,8 @@ from .prices import Usage
 from .shapes import names_in, schema_of, text_of
 
 _TOOL = "give_probability"
-_TOKENS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+_CACHED = ("cache_creation_input_tokens", "cache_read_input_tokens")
+"""Counts of tokens that were sent beside "input_tokens"."""
 _NO_FUNDS = "credit balance"
 """In the words of a 400 that no waiting helps."""
 
@@ -83,9 +84,7 @@ class AnthropicMessages(ChatEndpoint):
         return of_status(status, headers, words)
 
     def _used(self, body: Any) -> Usage | None:
-        counts = fields_of(fields_of(body).get("usage"))
-        sent, *cached = (counts.get(name) for name in _TOKENS)
-        return self.counted(sent, counts.get("output_tokens"), *cached)
+        return self.counted(fields_of(body).get("usage"), _CACHED)
 
     def _reply(self, body: Any, prompt: Prompt, way: str) -> Reply:
         usage = self._used(body)
@@ -98,4 +97,4 @@ class AnthropicMessages(ChatEndpoint):
             if ended == "refusal":
                 message["refusal"] = text or "the model declined"
         choice = {"message": message, "finish_reason": "length" if ended == "max_tokens" else ended}
-        return self._read(choice, prompt, way, usage)
+        return self._read(choice, prompt, way, usage, body)

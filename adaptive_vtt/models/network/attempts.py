@@ -1,8 +1,9 @@
 """How an attempt at a call ends: with a reply, or with trouble that says what to do next."""
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Literal
@@ -18,19 +19,23 @@ class Reply:
 
     ``usage`` is None where the server does not count: such a reply costs the most it can.
     ``text``: its words as they came. ``wanted``: whether it has P(yes) in the way that was asked
-    for; None: it cannot tell, since it was refused, say, or cut.
+    for; None: it cannot tell, since it was refused, say, or cut. ``served``: what the reply names
+    as its model and the system behind it.
     """
 
     values: tuple[Value, ...] | Unanswered
     usage: Usage | None = None
     text: str = ""
     wanted: bool | None = True
+    served: Mapping[str, str] = field(default_factory=dict)
 
 
 Next = Literal["again", "leave", "stop"]
 """Try the call again; leave it unanswered; or end the audit, since no call can succeed."""
 
 MALFORMED, TOO_LONG = "malformed reply", "reply too long"
+NO_REPLY = re.compile(f"http [0-9]{{3}}|{MALFORMED}|{TOO_LONG}|truncated|provider error")
+"""Kinds of trouble in which something came that is no reply, such as a gateway's page."""
 REPLIED = (MALFORMED, TOO_LONG)
 """Kinds of trouble in which the server did reply, so that it is neither down nor unreachable."""
 RETRIED = (408, 409, 429)
@@ -57,7 +62,8 @@ class Trouble(Exception):
     sentence; ``asked`` is the Retry-After in seconds; ``billed``: the server may have charged
     for the attempt, and nobody told us: ``usage`` where it did tell; ``refused``: it replied with
     a status that providers do not charge for; ``reply``: what was said all
-    the same, though not as it was asked for: it is taken where no attempt is left, or made.
+    the same, though not as it was asked for: it is taken where no attempt is left, or made;
+    ``text``: what came in place of a reply, as far as it is kept.
     """
 
     def __init__(
@@ -71,33 +77,47 @@ class Trouble(Exception):
         refused: bool = False,
         usage: Usage | None = None,
         reply: Reply | None = None,
+        text: str = "",
     ) -> None:
         super().__init__()
         self.kind, self.detail, self.then = kind, detail, then
         self.asked, self.billed, self.usage, self.reply = asked, billed, usage, reply
-        self.refused = refused
+        self.refused, self.text = refused, text
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.detail}" if self.detail else self.kind
 
 
 @contextmanager
-def reading(usage: Usage | None = None) -> Iterator[None]:
+def reading(usage: Usage | None = None, raw: bytes = b"") -> Iterator[None]:
     """Whatever goes wrong while a reply is read is the reply's fault, and never ends an audit.
 
-    ``usage``: what the server counted for it, where that is known by then. A reply that can
-    be read but is no answer to the prompt (ModelError) is not asked for again.
+    ``usage``: what the server counted for it, where that is known by then. ``raw``: the reply as
+    it came. A reply that can be read but is no answer to the prompt (ModelError) is not asked for
+    again.
     """
     try:
         yield
-    except (Trouble, InputError):
+    except InputError:
         raise
-    except ModelError as error:
-        detail = one_line(error)[:QUOTED]
-        raise Trouble(MALFORMED, detail, then="leave", billed=True, usage=usage) from None
     except Exception as error:  # a reply may be wrong in ways nobody thought of
-        detail = _in_words(error)[:QUOTED]
-        raise Trouble(MALFORMED, detail, billed=True, usage=usage) from None
+        if isinstance(error, Trouble):
+            trouble = error
+        else:
+            then: Next = "leave" if isinstance(error, ModelError) else "again"
+            detail = _in_words(error)[:QUOTED]
+            trouble = Trouble(MALFORMED, detail, then=then, billed=True, usage=usage)
+        trouble.text = trouble.text or text_of_bytes(raw)
+        raise trouble from None
+
+
+_READ = 65_536
+
+
+def text_of_bytes(raw: bytes) -> str:
+    """Return what is kept of a reply that could not be read: its beginning, before keys are taken
+    out of it."""
+    return raw[:_READ].decode(errors="replace")
 
 
 def _in_words(error: Exception) -> str:

@@ -173,7 +173,7 @@ class OpenAIBatch(OpenAIProtocol):
             prices=(prices or Prices()).times(batch_factor),
             **options,
         )
-        self._options, self._apart = parted(self._options)  # apart: sent with each exchange
+        self._options = parted(self._options)[0]  # what is sent apart goes with each exchange
         self.batch, self._poll = batch_size, poll_seconds
         self._most, self._now = max_reply_bytes, now
         self._reached = False  # until the server replied to anything
@@ -242,7 +242,7 @@ class OpenAIBatch(OpenAIProtocol):
                 away = trouble.kind == "unreachable" and not self._reached
                 hopeless = trouble.then != "again" or (trouble.asked or 0.0) > retries.patience
                 if away or hopeless or attempt >= retries.give_up_after:
-                    trouble.detail = self._shown(trouble.detail)
+                    self._scrub(trouble)
                     raise ModelError(
                         f"{self._who}: {what} failed: {one_line(trouble)}; resume once that is "
                         "mended, what was submitted is kept"
@@ -418,10 +418,10 @@ class OpenAIBatch(OpenAIProtocol):
             raise Trouble("no result", "the batch ended without one", billed=True)
         if (line := lines[number]) is None:
             raise Trouble(MALFORMED, "expected one result of a request, got two", billed=True)
-        with reading():
+        with reading(raw=line):
             reply = self.read(parsed(line), prompt, form)
-        with reading(reply.usage):
-            self._check(reply, prompt)
+            with reading(reply.usage):
+                self._check(reply, prompt)
         return reply
 
     def _take(self, call: _Call, reply: Reply) -> None:
@@ -440,13 +440,13 @@ class OpenAIBatch(OpenAIProtocol):
         if last and trouble.reply is not None:
             self._take(call, trouble.reply)
             return
-        trouble.detail = self._shown(trouble.detail)
+        self._scrub(trouble)
         call.bill += self._charge(trouble)
         self._stop_if_hopeless(trouble)
         call.failures += 1
         self._counts.retries += not last
         if last and call.answer is None:
-            call.answer = Unanswered(trouble.kind)
+            call.answer = Unanswered(trouble.kind, reply=trouble.text)
 
     # -- what goes over the wire -----------------------------------------------------------
 

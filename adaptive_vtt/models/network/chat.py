@@ -12,7 +12,7 @@ from ...journal.facts import WayFacts
 from ...types import CallMode, JsonObject, Prompt
 from ...utils.importing import needed
 from ...utils.options import Group, Option
-from .attempts import Reply, Trouble, reading
+from .attempts import Reply, Trouble, reading, text_of_bytes
 from .elicitation import ALTERNATIVES, IMAGE, LIMITS, WORDS, Elicitation, is_named, kind
 from .endpoint import Endpoint
 from .http import (
@@ -26,7 +26,7 @@ from .http import (
     read_or_none,
 )
 from .keys import QUERY, Key, from_environment, texts_of_options, texts_of_query, written_out
-from .paid import Paid
+from .paid import SERVED, Paid
 from .prices import Bill, Usage
 from .prompt_templates import TEMPLATES, Template
 from .prompt_templates import template as named
@@ -151,13 +151,20 @@ class Chat(Paid, ABC):
     # -- what came back --------------------------------------------------------------------
 
     def _read(
-        self, choice: Mapping[str, Any], prompt: Prompt, way: str, usage: Usage | None
+        self,
+        choice: Mapping[str, Any],
+        prompt: Prompt,
+        way: str,
+        usage: Usage | None,
+        body: Mapping[str, Any],
     ) -> Reply:
-        """The reply in a ``choice`` of a chat completion; raises Trouble where it lacks what was
-        asked for and there is another way."""
+        """The reply in a ``choice`` of a chat completion, whose ``body`` may name who made it;
+        raises Trouble where it lacks what was asked for and there is another way."""
         with reading(usage):
             reply = received(choice, prompt, way, self.template, self._given.output)
-        reply = replace(reply, usage=usage)
+        served = {name: body.get(name) for name in SERVED}
+        names = {name: text for name, text in served.items() if isinstance(text, str) and text}
+        reply = replace(reply, usage=usage, served=names)
         if in_words(prompt) or reply.wanted is None:
             return reply
         if reply.wanted:
@@ -294,6 +301,7 @@ class Provider(Chat):
             **chat,
         )
         self._options = self.requested(model, base_url, max_tokens, options)
+        self._apart = parted(self._options)[1]
         # retries and timeouts are the endpoint's, which counts and pays for them
         self._client = getattr(self._library, self.client)(
             base_url=self.root(base_url),
@@ -331,6 +339,10 @@ class Provider(Chat):
         """The request, asking for P(yes) in a certain way."""
 
     @abstractmethod
+    def created(self, request: JsonObject) -> Awaitable[Any]:
+        """Send a request by the library."""
+
+    @abstractmethod
     def _used(self, body: Any) -> Usage | None:
         """The tokens that are counted in a body."""
 
@@ -350,6 +362,23 @@ class Provider(Chat):
         content.append({"type": "text", "text": self.template.render(prompt)})
         return {**self._options, "messages": [{"role": "user", "content": content}]}
 
+    def check_key(self) -> None:
+        """Raise ModelError for a wrong key. Gateways may refuse their list of models to a key that
+        is good; a chat without messages, which costs nothing either, then decides."""
+        empty = {**self.prepare(Prompt(None, ("key",), "key", "identity", 0)), "messages": []}
+        models = self._client.models.with_raw_response
+        trouble = None
+        for asked in (
+            lambda: self._body(models.list(**self._apart)),
+            lambda: self._body(self.created({**empty, **self._apart})),
+        ):
+            trouble = self._background.submit(key_trouble(asked)).result()
+            if trouble is None:
+                return
+        if trouble is not None:
+            self._scrub(trouble)
+            self._stop_if_hopeless(trouble, Bill())
+
     def _request(self, way: str, request: JsonObject, prompt: Prompt) -> JsonObject:
         """The request as it is sent, in a way to P(yes), without refused options."""
         return self._allowed(request if way == WORDS else self.asking(way, request, prompt))
@@ -358,6 +387,7 @@ class Provider(Chat):
         """The trouble with a status that is no success, and the tokens that its body counts."""
         trouble = self._refusal(status, body, headers)
         trouble.usage = trouble.usage or self._used(read_or_none(body))
+        trouble.text = text_of_bytes(body)
         return trouble
 
     async def _body(self, exchange: Awaitable[Any]) -> bytes:
@@ -383,44 +413,27 @@ class ChatEndpoint(Provider, Endpoint):
     ) -> None:
         super().__init__(model, wire=client_options(max_reply_bytes), **options)
 
-    @abstractmethod
-    def created(self, request: JsonObject) -> Awaitable[Any]:
-        """Send a request by the library."""
-
     async def send(self, request: JsonObject, prompt: Prompt) -> Reply:
         async def exchange(way: str) -> Reply:
             allowed = self._request(way, await self._prepared(request, prompt), prompt)
-            return self._reply(parsed(await self._body(self.created(allowed))), prompt, way)
+            body = await self._body(self.created(allowed))
+            with reading(raw=body):
+                return self._reply(parsed(body), prompt, way)
 
         return await self._asked(prompt, exchange)
 
-    def check_key(self) -> None:
-        trouble = self._background.submit(self._key_trouble()).result()
-        if trouble is not None:
-            trouble.detail = self._shown(trouble.detail)
-            self._stop_if_hopeless(trouble, Bill())
 
-    async def _key_trouble(self) -> Trouble | None:
-        """What is wrong with the key. Gateways may refuse their list of models to a key that is
-        good; a chat without messages, which costs nothing either, then decides."""
-        prompt = Prompt(None, ("key",), "key", "identity", 0)
-        apart = parted(self._options)[1]
-        trouble = None
-        for asked in (
-            lambda: self._client.models.with_raw_response.list(**apart),
-            lambda: self.created({**self.prepare(prompt), "messages": []}),
-        ):
-            try:
-                async with asyncio.timeout(_SOON):
-                    await self._body(asked())
-                return None
-            except Trouble as error:
-                trouble = error
-            except Exception:  # it is no answer about the key
-                return None
-            if trouble.kind not in _WRONG_KEY:
-                return None
-        return trouble
+async def key_trouble(asked: Callable[[], Awaitable[Any]]) -> Trouble | None:
+    """Return what is wrong with the key with which a server was asked; None where nothing is, or
+    the server says nothing about it soon."""
+    try:
+        async with asyncio.timeout(_SOON):
+            await asked()
+    except Trouble as trouble:
+        return trouble if trouble.kind in _WRONG_KEY else None
+    except Exception:  # it is no answer about the key
+        return None
+    return None
 
 
 def with_text(request: JsonObject, text: str) -> JsonObject:

@@ -144,7 +144,7 @@ class Endpoint(Paid):
                 last = attempt == self.retries.times
                 if trouble.reply is not None and (last or trouble.then == "leave"):
                     return self._priced(trouble.reply, spent)
-                trouble.detail = self._shown(trouble.detail)
+                self._scrub(trouble)
                 spent += self._charge(trouble)
                 self._stop_if_hopeless(trouble, spent)
                 if trouble.then == "leave" or last:
@@ -181,7 +181,7 @@ class Endpoint(Paid):
                 reply: Reply = await self._gate.attempt(
                     turn, lambda: self._in_time(self.send(request, prompt), billed=True)
                 )
-            with reading(reply.usage):
+            with reading(reply.usage, reply.text.encode(errors="replace")):
                 self._check(reply, prompt)
             used = reply.usage or most
             return reply
@@ -216,4 +216,4 @@ class Endpoint(Paid):
                 ) from None
         else:
             self._silent = 0
-        return Unanswered(trouble.kind, spent.cost, spent.unconfirmed)
+        return Unanswered(trouble.kind, spent.cost, spent.unconfirmed, trouble.text)

@@ -22,7 +22,7 @@ from ...types import Image, Prompt
 from ...utils.image_codec import jpeg, png
 from ...utils.importing import needed
 from ...utils.options import Option
-from .attempts import MALFORMED, QUOTED, TOO_LONG, Trouble, of_status
+from .attempts import MALFORMED, QUOTED, TOO_LONG, Trouble, of_status, text_of_bytes
 from .endpoint import Endpoint
 from .keys import HEADERS, Key, fill, names_secret, texts, texts_of_query, written_out
 from .prices import Usage
@@ -246,8 +246,8 @@ class HttpEndpoint(Endpoint):
         )
         self._background.at_the_end(self._client.aclose)
 
-    async def exchange(self, path: str = "", content: bytes | None = None, **headers: str) -> Any:
-        """The JSON that comes back from a POST of ``content``, or a GET; raises Trouble."""
+    async def exchange(self, path: str = "", content: bytes | None = None, **headers: str) -> bytes:
+        """The body that comes back from a POST of ``content``, or a GET; raises Trouble."""
         import httpx
 
         method = "GET" if content is None else "POST"
@@ -257,17 +257,14 @@ class HttpEndpoint(Endpoint):
         request = self._client.build_request(method, url, content=content, headers=named)
         try:
             reply = await self._client.send(request)
-            if not reply.is_success:
-                trouble = of_status(reply.status_code, reply.headers, words_of(reply.content))
-                trouble.usage = self._used(read_or_none(reply.content))
-                raise trouble
-            return parsed(reply.content)
         except httpx.TransportError as error:
-            trouble = lost(error)
-        except Trouble as error:
-            trouble = error
-        trouble.billed = trouble.billed and content is not None
-        raise trouble
+            raise lost(error) from None
+        body: bytes = reply.content
+        if not reply.is_success:
+            trouble = of_status(reply.status_code, reply.headers, words_of(body))
+            trouble.usage, trouble.text = self._used(read_or_none(body)), text_of_bytes(body)
+            raise trouble
+        return body
 
     def _used(self, body: Any) -> Usage | None:
         """The tokens that are counted in a body."""

@@ -10,8 +10,8 @@ from ...errors import InputError, check_known
 from ...types import Prompt, Unanswered, Value
 from ...utils.options import Group, Option
 from ..reply_frames import NO_ANSWER
-from .attempts import MALFORMED, QUOTED, Reply, Trouble, reading
-from .http import Encoding, HttpEndpoint
+from .attempts import QUOTED, Reply, reading
+from .http import Encoding, HttpEndpoint, parsed
 from .keys import QUERY, Key, scrubbed, texts, written_out
 from .prices import Usage
 from .shapes import probability
@@ -81,8 +81,8 @@ class HttpJson(HttpEndpoint):
         self._request, self.takes_words = request, "words" in names
         self._response = response
         self._encoding = encoding or Encoding()
-        self._usage_paths = (input_tokens, output_tokens)
-        if any(paths is not None for paths in self._usage_paths) and not bound.total:
+        self._usage_paths = {"input_tokens": input_tokens, "output_tokens": output_tokens}
+        if (input_tokens or output_tokens) is not None and not bound.total:
             raise InputError(
                 "model: token counts need their bounds, most_input_tokens and most_output_tokens"
             )
@@ -93,21 +93,31 @@ class HttpJson(HttpEndpoint):
         return json.dumps(_filled(self._request, values)).encode()
 
     async def send(self, request: bytes, prompt: Prompt) -> Reply:
-        body = await self.exchange(content=request, content_type="application/json")
-        usage = self._used(body)
-        with reading(usage):
-            try:
-                return Reply(self._values(body, prompt), usage)
-            except LookupError as error:
-                detail = f"the reply has nothing at {error.args[0]!r}, which begins {_start(body)}"
-                raise Trouble(MALFORMED, detail, billed=True, usage=usage) from None
+        raw = await self.exchange(content=request, content_type="application/json")
+        with reading(raw=raw):
+            body = parsed(raw)
+            usage = self._used(body)
+            with reading(usage):
+                try:
+                    reply = Reply(self._values(body, prompt), usage)
+                except LookupError as error:
+                    detail = f"the reply has nothing at {error.args[0]!r}, which begins "
+                    raise ValueError(f"{detail}{_start(body)}") from None
+                self._check(reply, prompt)
+                return reply
 
     def _used(self, body: Any) -> Usage | None:
-        counts: list[Any] = [None, None]
-        for place, path in enumerate(self._usage_paths):
+        """The tokens that a reply counts where the options say; objects there may count more."""
+        counts, hints = {}, []
+        for name, path in self._usage_paths.items():
+            if path is None:
+                continue
             with suppress(LookupError):  # a reply that counts nothing there
-                counts[place] = None if path is None else at(body, path)
-        return self.counted(*counts)
+                counts[name] = at(body, path)
+            with suppress(LookupError):
+                around = at(body, path.rpartition(".")[0])
+                hints.append(around if "." in path else _numbers(around))
+        return self.counted(counts, hints=hints)
 
     def _values(self, body: Any, prompt: Prompt) -> tuple[Value, ...]:
         if isinstance(self._response, Mapping):
@@ -134,6 +144,12 @@ def at(body: Any, path: str) -> Any:
         except (LookupError, TypeError, ValueError):
             raise LookupError(path) from None
     return body
+
+
+def _numbers(body: Any) -> Any:
+    """The fields of an object that hold no lists or objects."""
+    fields = body.items() if isinstance(body, Mapping) else ()
+    return {name: value for name, value in fields if not isinstance(value, Mapping | list)}
 
 
 def _aligned(stated: Any, prompt: Prompt, path: str) -> list[Any]:

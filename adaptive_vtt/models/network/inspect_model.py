@@ -63,6 +63,8 @@ _OURS = {
     **dict.fromkeys(("fallback_models", "fail_on_refusal"), ""),
 }
 """Options of Inspect that an audit sets, each with the field of [model] that it follows, if any."""
+_CACHED = ("input_tokens_cache_read", "input_tokens_cache_write")
+"""Counts of tokens that were sent beside "input_tokens"."""
 _ENDED = {"max_tokens": "length", "model_length": "length", "content_filter": "content_filter"}
 _MARKUP = re.compile(r"\[/?(?:bold|blue|italic)\]")
 """How Inspect's errors are coloured in a terminal."""
@@ -173,18 +175,15 @@ class InspectModel(Chat, Endpoint):
         if not output.choices:
             detail = f"expected a choice, got {output.error or 'none'}"
             raise Trouble("truncated", detail, billed=True, usage=usage)
-        with reading(usage):
+        with reading(usage, output.completion.encode(errors="replace")):
             choice = _choice(output)
-        return self._read(choice, prompt, way, usage)
+        return self._read(choice, prompt, way, usage, {"model": output.model})
 
     def _used(self, usage: "ModelUsage | None") -> Usage | None:
         """Tokens that were counted, those out of a provider's cache at the full price; None for
         none at all, since no call has none."""
-        if usage is None:
-            return None
-        cached = usage.input_tokens_cache_read, usage.input_tokens_cache_write
-        sent, answered = usage.input_tokens, usage.output_tokens
-        return self.counted(sent, answered, *cached) if sent or answered or any(cached) else None
+        counted = self.counted(None if usage is None else usage.model_dump(), _CACHED)
+        return counted if counted is not None and counted.total else None
 
 
 def messages(

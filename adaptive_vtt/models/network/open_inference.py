@@ -17,9 +17,9 @@ from ...types import JsonObject, Prompt
 from ...utils.options import Option
 from ..checking import image_of
 from ..local.tensors import InputShape, TensorModel
-from .attempts import MALFORMED, Reply, Trouble
+from .attempts import Reply, Trouble, reading
 from .chat import ModelName
-from .http import HttpEndpoint
+from .http import HttpEndpoint, parsed
 from .keys import QUERY
 
 TYPES: dict[str, npt.DTypeLike] = {"FP32": np.float32, "FP64": np.float64, "UINT8": np.uint8}
@@ -57,12 +57,12 @@ class OpenInference(TensorModel, HttpEndpoint):
 
     async def connect(self) -> None:
         try:
-            extensions = (await self.exchange("/v2")).get("extensions", [])
+            extensions = parsed(await self.exchange("/v2")).get("extensions", [])
         except Trouble as trouble:  # a server need not describe itself
             if trouble.then == "again":
                 raise
             extensions = []
-        about = await self.exchange(self._path)
+        about = parsed(await self.exchange(self._path))
         self._tensors = self._described(about, "binary_tensor_data" in extensions)
 
     def prepare(self, prompt: Prompt) -> tuple[bytes, dict[str, str]]:
@@ -85,14 +85,16 @@ class OpenInference(TensorModel, HttpEndpoint):
 
     async def send(self, request: tuple[bytes, dict[str, str]], prompt: Prompt) -> Reply:
         content, headers = request
-        reply = await self.exchange(f"{self._path}/infer", content, **headers)
-        tensors = {one["name"]: one for one in reply["outputs"]}
-        if (tensor := tensors.get(self._tensors.output)) is None:
-            detail = f"the reply has no tensor {self._tensors.output!r}"
-            raise Trouble(MALFORMED, detail, billed=True)
-        output = np.asarray(tensor["data"], float).reshape(tensor["shape"])
-        answers = self._answers(output, [prompt], self._tensors.shape, self._who)
-        return Reply(answers[0].values)
+        body = await self.exchange(f"{self._path}/infer", content, **headers)
+        with reading(raw=body):
+            tensors = {one["name"]: one for one in parsed(body)["outputs"]}
+            if (tensor := tensors.get(self._tensors.output)) is None:
+                raise ValueError(f"the reply has no tensor {self._tensors.output!r}")
+            output = np.asarray(tensor["data"], float).reshape(tensor["shape"])
+            answers = self._answers(output, [prompt], self._tensors.shape, self._who)
+            reply = Reply(answers[0].values)
+            self._check(reply, prompt)
+            return reply
 
     def _described(self, about: Mapping[str, Any], binary: bool) -> _Tensors:
         """The model's tensors; raises InputError for one that cannot be asked about images."""

@@ -80,9 +80,14 @@ class OpenAIProtocol(Provider):
         enforced = {"type": "json_schema", "json_schema": schema}
         return {**with_text(request, wanted), "response_format": enforced}
 
+    def created(self, request: JsonObject) -> Awaitable[Any]:
+        return self._client.chat.completions.with_raw_response.create(**request)
+
     def _used(self, body: Any) -> Usage | None:
-        counts = fields_of(fields_of(body).get("usage"))
-        return self.counted(counts.get("prompt_tokens"), counts.get("completion_tokens"))
+        fields = fields_of(body)
+        choices = fields.get("choices")
+        first = fields_of(choices[0]) if isinstance(choices, list) and choices else {}
+        return self.counted([fields.get("usage"), fields.get("usageMetadata"), first.get("usage")])
 
     def _refusal(self, status: int, body: bytes, headers: Mapping[str, str]) -> Trouble:
         """The content filter's refusal of an image is an answer."""
@@ -117,7 +122,7 @@ class OpenAIProtocol(Provider):
             if choice.get("finish_reason") == "error":
                 detail = "the reply ended in an error"
                 raise Trouble("provider error", detail, billed=True, usage=usage)
-        return self._read(choice, prompt, way, usage)
+        return self._read(choice, prompt, way, usage, body)
 
 
 class OpenAIChat(ChatEndpoint, OpenAIProtocol):
@@ -125,9 +130,6 @@ class OpenAIChat(ChatEndpoint, OpenAIProtocol):
 
     The options are those of `ChatEndpoint`, `OpenAIProtocol` and `Endpoint`.
     """
-
-    def created(self, request: JsonObject) -> Awaitable[Any]:
-        return self._client.chat.completions.with_raw_response.create(**request)
 
 
 def refused(status: int, code: object, words: str, headers: Mapping[str, str]) -> Trouble:

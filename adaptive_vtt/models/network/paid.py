@@ -15,8 +15,9 @@ reached them, or "none". What is booked and no server confirmed is kept apart (`
 
 So `most_cost`, the most one attempt can cost times the number of attempts, is never exceeded
 as long as the server counts no more tokens than the bounds it was given. A count above a bound
-lifts it, and is journaled; one above `MAX_TOKENS` ends the audit. Anything else that a server
-gives for a count is taken for the bound.
+lifts it, and is journaled; one above `MAX_TOKENS` ends the audit. Where counts contradict each
+other the most that they can mean is booked (`usage.py`); what is no count at all is taken for the
+bound.
 """
 
 import asyncio
@@ -38,7 +39,8 @@ from .attempts import MALFORMED, REPLIED, Reply, Trouble
 from .background import Background
 from .keys import Key, scrubbed, shows
 from .limits import Retries, Sleep
-from .prices import MAX_TOKENS, Bill, Prices, Usage, whole
+from .prices import MAX_TOKENS, Bill, Prices, Usage
+from .usage import read_counts
 
 FailedAttempts = Literal["likely", "all", "none"]
 """Which failed attempts are booked at the most one can cost, where no tokens are counted: those
@@ -53,6 +55,10 @@ REPLY, DEAR_REPLY = 1 / 8, 1 / 2
 """Tokens of a reply in a first guess and in a dear one, as a share of the most it can have."""
 MAX_PIXELS = 1_200_000.0
 """Pixels above which large providers shrink images, and charge no more for them."""
+SERVED = ("model", "system_fingerprint")
+"""Fields of a reply that name who made it; a server that changes them has changed the model."""
+_NAMES, _NAME = 20, 80
+"""Most names that are counted, and characters of each."""
 _SHOWN = 200  # characters of a server's own words in an error
 
 
@@ -70,6 +76,7 @@ class _Counts:
     cost_unconfirmed: float = 0.0
     over_bound: int = 0
     first_malformed: str | None = None
+    served: dict[str, Counter[str]] = field(default_factory=dict)
 
 
 class Paid(ModelDefaults):
@@ -120,18 +127,17 @@ class Paid(ModelDefaults):
         self.trusted = False
         self._counts = _Counts()
 
-    def counted(self, sent: object, answered: object, *cached: object) -> Usage | None:
-        """The tokens that a server counts, whatever it gives for them; None where neither counts.
+    def counted(
+        self, usage: object, apart: Sequence[str] = (), hints: object = None
+    ) -> Usage | None:
+        """Return the tokens that a reply counts, None where it counts none; see `read_counts`.
 
-        ``cached``: tokens sent that it counts apart, absent ones 0. Where one side is not counted,
-        or any part of it is no count, that side is taken for the most it can be. Raises Trouble
-        that ends the audit for a count that nobody can believe.
+        A side that is not counted, or not by a number, has the most tokens that it can have. What a
+        total counts beyond both sides is booked at the dearer price. Raises Trouble that ends the
+        audit for a count that nobody can believe.
         """
-        parts = (sent, *(count for count in cached if count is not None))
-        inputs = [whole(count) for count in parts]
-        counts = None if None in inputs else sum(filter(None, inputs)), whole(answered)
-        absurd = any(isinstance(c, int) and c > MAX_TOKENS for c in (*parts, answered, *counts))
-        if absurd and self._per_token:
+        counts = read_counts(usage, apart, hints)
+        if counts.largest > MAX_TOKENS and self._per_token:
             raise Trouble(
                 "token count",
                 f"counts over {MAX_TOKENS:,} tokens for one call, so that nobody knows what it "
@@ -139,10 +145,17 @@ class Paid(ModelDefaults):
                 then="stop",
                 billed=True,
             )
-        if counts == (None, None) or absurd:
+        if counts.nothing or counts.largest > MAX_TOKENS:
             return None
-        bound = self._bound.input, self._bound.output
-        return Usage(*(b if c is None else c for c, b in zip(counts, bound, strict=True)))
+        sent, answered = counts.sent, counts.answered
+        if "input" in counts.unsure:
+            sent = max(sent, self._bound.input)
+        if "output" in counts.unsure:
+            answered = max(answered, self._bound.output)
+        beyond = max(0, counts.total - sent - answered)
+        if (self.prices.input or 0.0) > (self.prices.output or 0.0):
+            return Usage(sent + beyond, answered)
+        return Usage(sent, answered + beyond)
 
     def bounds(self) -> dict[str, tuple[int, int]]:
         """The bound, where a server counted more than it was given: input and output tokens."""
@@ -208,10 +221,11 @@ class Paid(ModelDefaults):
         )
 
     def statistics(self) -> JsonObject:
-        """Counts since the start, for the report: calls, attempts, failures by kind, money; and
-        what was wrong with the first reply that was malformed."""
-        counts = vars(self._counts)
-        return {**counts, "failures": dict(sorted(self._counts.failures.items()))}
+        """Counts since the start, for the report: calls, attempts, failures by kind, money; what
+        was wrong with the first reply that was malformed; and replies by who made them."""
+        counts = {**vars(self._counts), "failures": dict(sorted(self._counts.failures.items()))}
+        served = {name: dict(names) for name, names in counts.pop("served").items()}
+        return {**counts, "served": served} if served else counts
 
     def close(self) -> None:
         """Ends calls under way and the connections; may be called twice. A model that is dropped
@@ -259,7 +273,11 @@ class Paid(ModelDefaults):
         self._answered = True
         unconfirmed = reply.usage is None and self._per_token
         bill = spent + self._bill(reply.usage, unconfirmed=unconfirmed)
-        text = kept(writable(scrubbed(reply.text, self._keys)))  # half a key would stay in it
+        for field_, name in reply.served.items():
+            names = self._counts.served.setdefault(field_, Counter())
+            name = self._journaled(name)[:_NAME]
+            names[name] += name in names or len(names) < _NAMES
+        text = self._journaled(reply.text)
         if isinstance(reply.values, Unanswered):
             reason = writable(scrubbed(reply.values.reason, self._keys))
             return Unanswered(reason, bill.cost, bill.unconfirmed, text)
@@ -273,6 +291,14 @@ class Paid(ModelDefaults):
         if isinstance(value, Unanswered):
             return Unanswered(writable(scrubbed(value.reason, self._keys)))
         return value
+
+    def _journaled(self, text: str) -> str:
+        """What is journaled of a reply's words."""
+        return kept(writable(scrubbed(text, self._keys)))  # half a key would stay in it
+
+    def _scrub(self, trouble: Trouble) -> None:
+        """Take keys out of a server's words, and cut them to what is kept."""
+        trouble.detail, trouble.text = self._shown(trouble.detail), self._journaled(trouble.text)
 
     def _shown(self, text: str) -> str:
         text = writable(scrubbed(text, self._keys))

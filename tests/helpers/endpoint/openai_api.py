@@ -31,7 +31,8 @@ class Dialect:
     ``root``: where its protocol is served. ``ignored``: fields that are passed over in silence.
     ``known``: fields that are taken beside the plainest, any other being refused with 400; None:
     others are passed over. ``most_alternatives``: of ``top_logprobs``; more are refused.
-    ``listed_errors``: errors come as a list of one.
+    ``listed_errors``: errors come as a list of one. ``thoughts``: tokens of each reply that are
+    billed and counted in the total alone, as far as the longest reply allows.
     """
 
     root: str = "/v1"
@@ -39,6 +40,7 @@ class Dialect:
     known: tuple[str, ...] | None = None
     most_alternatives: int = 20
     listed_errors: bool = False
+    thoughts: int = 0
 
     def taken(self, asked: Mapping[str, Any]) -> JsonObject:
         """What is heeded of a request; raises Rejected for a field that is refused."""
@@ -139,12 +141,13 @@ class OpenAI:
             "logprobs": _logprobs(asked, said, replies),
             "finish_reason": "length" if cut else "stop",
         }
-        return self._completion(choice, Usage(question.tokens, len(said)))
+        thoughts = min(self._dialect.thoughts, most - len(said))
+        return self._completion(choice, Usage(question.tokens, len(said) + thoughts), thoughts)
 
-    def _completion(self, choice: JsonObject, usage: Usage) -> Response:
+    def _completion(self, choice: JsonObject, usage: Usage, thoughts: int) -> Response:
         billed = {
             "prompt_tokens": usage.prompt_tokens,
-            "completion_tokens": usage.completion_tokens,
+            "completion_tokens": usage.completion_tokens - thoughts,
             "total_tokens": usage.prompt_tokens + usage.completion_tokens,
         }
         content = {

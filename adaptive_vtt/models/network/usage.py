@@ -1,0 +1,122 @@
+"""The tokens that a reply counts, in the shapes and under the names of many servers.
+
+Counts of one reply may contradict each other: some servers count thinking apart from
+``completion_tokens``, in ``reasoning_tokens`` or in ``total_tokens`` alone, and bill it. A reply is
+read as the most that its counts can mean together: of several counts of one side the largest; a
+part that is larger than its side was counted apart from it; a total above both sides holds more.
+"""
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Side = Literal["input", "output"]
+_SIDES: dict[str, Side] = {
+    "prompt_tokens": "input",
+    "input_tokens": "input",
+    "completion_tokens": "output",
+    "output_tokens": "output",
+    "candidates_tokens": "output",
+    "generated_tokens": "output",
+}
+_INPUT = re.compile(r"prompt|input|cache")
+"""In the name of a part of what was sent; other parts are of what was answered."""
+_TOTAL = re.compile(r"total_tokens|bill\w*_tokens")
+_NO_USAGE = re.compile(r"max|limit|remaining|quota|budget")
+_NUMBER = re.compile(r"\s*(\d{1,20}|\d{1,3}(?:[,_]\d{3}){1,5})(\.\d*)?\s*")
+_DEPTH = 4
+"""Objects within each other that are looked through."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What a reply counts: tokens ``sent`` and ``answered``, and in ``total``.
+
+    A side that is not counted, or not by a number, is ``unsure``: it may have any number of tokens
+    from the one here on.
+    """
+
+    sent: int = 0
+    answered: int = 0
+    total: int = 0
+    unsure: frozenset[Side] = frozenset()
+
+    @property
+    def nothing(self) -> bool:
+        """Whether no token is counted anywhere, and neither side is."""
+        return len(self.unsure) == 2 and not (self.sent or self.answered or self.total)
+
+    @property
+    def largest(self) -> int:
+        return max(self.sent + self.answered, self.total)
+
+
+def count_in(value: object) -> int | None:
+    """Return a count of tokens as a server may write it, as a number or as text, a part of a token
+    as a whole one; None for anything else."""
+    if isinstance(value, str):
+        number = _NUMBER.fullmatch(value)
+        value = number and float(re.sub("[,_]", "", value))
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if isinstance(value, float):
+        value = math.ceil(value) if math.isfinite(value) else -1
+    return value if value >= 0 else None
+
+
+def read_counts(usage: object, apart: Sequence[str] = (), hints: object = None) -> Counts:
+    """Return what a reply counts.
+
+    Args:
+        usage: The object that counts, or several in a list.
+        apart: Names of counts of tokens sent that are no part of the others.
+        hints: What may count more, and never makes a side sure.
+    """
+    sides: dict[Side, list[int | None]] = {"input": [], "output": []}
+    cached: dict[str, int | None] = {}
+    parts: dict[tuple[Side, str], int] = {}
+    total = 0
+    for name, _, value in _named(usage):
+        if value is not None and name in apart:
+            cached[name] = count_in(value)
+        elif value is not None and name in _SIDES:
+            sides[_SIDES[name]].append(count_in(value))
+    unsure = {side for side, counts in sides.items() if not counts or None in counts}
+    unsure |= {"input"} if None in cached.values() else set()
+    for name, within, value in (*_named(usage), *_named(hints)):
+        count = count_in(value)
+        if count is None or name in apart or not name.endswith("_tokens"):
+            continue
+        if name in _SIDES:
+            sides[_SIDES[name]].append(count)
+        elif _TOTAL.fullmatch(name):
+            total = max(total, count)
+        elif not _NO_USAGE.search(name):
+            side: Side = "input" if _INPUT.search(f"{within} {name}") else "output"
+            parts[side, name] = max(parts.get((side, name), 0), count)
+    tokens = {side: max(filter(None, counts), default=0) for side, counts in sides.items()}
+    tokens["input"] += sum(filter(None, cached.values()))
+    beyond = {key: count for key, count in parts.items() if count > tokens[key[0]]}
+    for (side, _), count in beyond.items():
+        tokens[side] += count
+    return Counts(tokens["input"], tokens["output"], total, frozenset(unsure))
+
+
+def _named(counts: object, within: str = "", depth: int = _DEPTH) -> Iterator[tuple[str, str, Any]]:
+    """Yield every value in an object with its name, and those that it lies within, in snake case
+    and without an ending "_count"."""
+    if depth == 0:
+        return
+    if isinstance(counts, list):
+        for one in counts:
+            yield from _named(one, within, depth - 1)
+    elif isinstance(counts, Mapping):
+        for key, value in counts.items():
+            snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", str(key)[:80]).lower()
+            name = re.sub(r"tokens?_count$", "tokens", snake)
+            if isinstance(value, Mapping | list):
+                yield from _named(value, f"{within} {name}", depth - 1)
+            else:
+                yield name, within, value
