@@ -48,7 +48,7 @@ from adaptive_vtt.oracles.judge_models import JudgeModel
 from adaptive_vtt.results.result import Result
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.types import Ask
-from tests.helpers.endpoint import MODEL, Behaviour, DemoModel, DemoServer
+from tests.helpers.endpoint import MODEL, Behaviour, DemoModel, DemoServer, Dialect
 from tests.helpers.endpoint.fake_models import FakeJudge
 
 WAYS = ("in flight", "batches", "workers")
@@ -61,6 +61,8 @@ WORTH = (25, 150)
 FAULTS = Behaviour(
     latency=0.02, spread=0.5, limited=0.03, broken=0.03, hung=0.01, truncated=0.03, retry_after=0.02
 )
+THOUGHTS = 8
+"""Tokens of a reply that are billed and counted in the total alone, as some providers do."""
 PATIENCE = Retries(times=2, timeout=1.0, first_wait=0.01)
 MAX_TURNS = 5
 """An audit that ends with an error so many times has failed."""
@@ -86,7 +88,8 @@ def exam() -> WordedDataset:
 def serve(port: Any, seed: int) -> None:
     """An endpoint in a process of its own: it is asked about frames, or what replies mean."""
     fake = DemoModel(["finding"], rambling=0.1, vague=0.3, seed=seed)
-    with DemoServer(FakeJudge(fake), FAULTS) as server:
+    dialect = Dialect(thoughts=THOUGHTS)
+    with DemoServer(FakeJudge(fake), FAULTS, dialect=dialect) as server:
         port.send(server.port)
         while True:
             time.sleep(60)
@@ -213,9 +216,11 @@ def _resumed(audit: Any, url: str, journal: str, waits: list[float]) -> Row:
 
 
 def _bills(url: str, before: dict[str, int]) -> Usage:
-    after = bill(url)
-    names = ("prompt_tokens", "completion_tokens")
-    return Usage(*(after[name] - before[name] for name in names))
+    now = bill(url)
+    since = {name: count - before[name] for name, count in now.items()}
+    # what no client saw is billed, too
+    sides = ("prompt_tokens", "completion_tokens")
+    return Usage(*(since[side] + since[f"unseen_{side}"] for side in sides))
 
 
 def table(runs: pd.DataFrame) -> pd.DataFrame:

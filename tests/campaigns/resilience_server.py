@@ -20,6 +20,7 @@ from socketserver import StreamRequestHandler, ThreadingTCPServer
 from typing import Any
 
 USAGE = (300, 5)
+COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
 """Tokens that an honest reply counts: sent, and answered."""
 BOMB = 256 * 2**20
 """Bytes that a compressed reply unpacks to, or an endless one sends at most."""
@@ -220,6 +221,10 @@ ATTACKS: tuple[Attack, ...] = (
     Attack("count just above the bound", counting(401, 33), above=True),
     *(Attack(f"usage {name}", usage(value)) for name, value in (
         ("in words", "free"), ("a list", []), ("null", None), ("true", True))),
+    *(Attack(f"usage whose {name}", usage(value), above=True) for name, value in (
+        ("total is above its parts", dict(zip(COUNTS, (300, 5, 9000), strict=True))),
+        ("thinking is counted apart", dict(zip(COUNTS, (300, 5, 305), strict=True))
+            | {"completion_tokens_details": {"reasoning_tokens": 9000}}))),
     *(Attack(f"choices {name}", choices(value)) for name, value in (
         ("[null]", [None]), ("null", None), ("empty", []), ("an object", {"a": 1}),
         ("a number", 7), ("[[]]", [[]]), ("no message", [{"message": None}]),

@@ -5,8 +5,9 @@ import hashlib
 import hmac
 import time
 from collections import Counter
-from dataclasses import replace
+from dataclasses import asdict, replace
 
+from adaptive_vtt.demo.server import STATISTICS
 from adaptive_vtt.errors import one_line
 from adaptive_vtt.utils.http_server import Call, HttpServer, Rejected, Request
 
@@ -61,6 +62,9 @@ class DemoServer(HttpServer):
     async def serve(self, call: Call) -> bool:
         """Answers, or fails as the behaviour has it."""
         request = call.request
+        if request.method == "GET" and request.path == STATISTICS:
+            await call.send(Response(200, asdict(self.statistics)))
+            return True
         api, route, arguments = self._find(request)
         if route is not None and route.paid:
             return await self._paid(call, api, route, arguments)
