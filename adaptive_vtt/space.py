@@ -136,7 +136,7 @@ class QuestionSpace:
             return self
         other = copy(self)
         other.dataset = copy(self.dataset)
-        other.dataset.said = {}
+        other.dataset.received = {}
         return other
 
     def _refuse_lost_masks(self, relations: Iterable[RelationDefaults]) -> None:

@@ -150,8 +150,8 @@ class Sample:
     ``masks``: for concepts that have one, where the concept is to be seen (H x W).
     ``asks``: for concepts that are asked about in words, the words; ``answers``: what is
     right there, a letter where there are options, else any of several texts. ``boxes``:
-    things annotated or detected in the image. ``said``: what the audited model said of it, where
-    follow-ups are chosen by that, and it was heard.
+    things annotated or detected in the image. ``received``: what the audited model said of
+    it, where follow-ups are chosen by that.
     """
 
     id: str
@@ -162,7 +162,7 @@ class Sample:
     asks: Mapping[str, Ask] = field(default_factory=dict)
     answers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     boxes: tuple[Box, ...] = ()
-    said: "Received | None" = None
+    received: "Received | None" = None
 
     @property
     def ignored(self) -> Mask | None:

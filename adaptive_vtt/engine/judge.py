@@ -129,7 +129,7 @@ class SourceCalls:
         dataset, needed = self.space.dataset, self.space.needs_answers
         if needed and isinstance(dataset, Captioned) and not self.missing(source):
             # from now on its follow-ups can be made
-            dataset.said[source // self.per_sample] = self._received(source, 0)
+            dataset.received[source // self.per_sample] = self._received(source, 0)
 
 
 def with_answers(space: QuestionSpace, journal: Journal) -> QuestionSpace:

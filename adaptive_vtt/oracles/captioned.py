@@ -27,13 +27,13 @@ QuestionOption = Annotated[str, Option("what to ask about every image", min_leng
 class Captioned(View):
     """``dataset`` with the single concept "caption", asked about in words, of every sample.
 
-    ``said``: by sample, what was heard of images, where follow-ups are chosen by that.
+    ``received``: by sample, what the model said of images, where follow-ups are chosen by that.
     """
 
     def __init__(self, dataset: Dataset, question: str = QUESTION) -> None:
         super().__init__(dataset, (CAPTION,), (0,), (1, 1, 1))
         self.question = question
-        self.said: dict[int, Received] = {}
+        self.received: dict[int, Received] = {}
 
     @property
     def most_boxes(self) -> int | None:
@@ -44,14 +44,16 @@ class Captioned(View):
         return {CAPTION: Ask(self.question)}
 
     def sample(self, index: int) -> Sample:
-        return replace(super().sample(index), asks=self.asks(index), said=self.said.get(index))
+        return replace(
+            super().sample(index), asks=self.asks(index), received=self.received.get(index)
+        )
 
     @cached_property
     def fingerprint(self) -> str:
         """A hash that covers the words of the question too, so an audit with other words is another
         audit."""
-        said = repr((super().fingerprint, self.question))
-        return hashlib.blake2b(said.encode(), digest_size=12).hexdigest()
+        content = repr((super().fingerprint, self.question))
+        return hashlib.blake2b(content.encode(), digest_size=12).hexdigest()
 
 
 NOTHING: Mapping[str, Any] = {

@@ -39,22 +39,13 @@ __all__ = [
 _BUILT_IN: tuple[RelationDefaults, ...] = (Identity(), *GRADED)
 
 _MEDMNIST = (
-    "pathmnist",
-    "bloodmnist",
-    "dermamnist",
-    "retinamnist",
-    "tissuemnist",
-    "octmnist",
-    "breastmnist",
-    "chestmnist",
-    "pneumoniamnist",
-    "organamnist",
-    "organcmnist",
-    "organsmnist",
+    *("path", "blood", "derma", "retina", "tissue", "oct", "breast", "chest", "pneumonia"),
+    *("organa", "organc", "organs"),
 )
+"""Data sets of MedMNIST-C, without their ending."""
 
 _FAMILIES: dict[str, tuple[str, tuple[str, ...]]] = {
-    **{f"medmnistc/{flag}": ("medmnistc", (flag,)) for flag in _MEDMNIST},
+    **{f"medmnistc/{name}mnist": ("medmnistc", (f"{name}mnist",)) for name in _MEDMNIST},
     "imagenet-c": ("imagenet_c", ()),
     "medtest": ("medtest", ()),
     "medtest/classification": ("medtest", ("classification",)),
@@ -84,17 +75,17 @@ REGISTRY = _Relations(
 
 
 def names() -> list[str]:
-    """The names of all built-in relations, identity first."""
+    """Return the names of all built-in relations, identity first."""
     return [*_by_name()]
 
 
 def families() -> list[str]:
-    """The names that stand for several relations."""
+    """Return the names that stand for several relations."""
     return [*_FAMILIES]
 
 
 def get(name: str) -> RelationDefaults:
-    """The built-in relation called ``name``; raises InputError naming the nearest one."""
+    """Return the built-in relation called ``name``. Raise InputError naming the nearest one."""
     family = name.rpartition("/")[0]
     near = [*_BUILT_IN, *(_family(family) if family in _FAMILIES else ())]
     for relation in near:  # without importing any other family
@@ -107,45 +98,51 @@ def get(name: str) -> RelationDefaults:
 def make(
     name: str, options: Mapping[str, Any] | None = None, base: Path | None = None
 ) -> list[RelationDefaults]:
-    """The relations that a name stands for, made with ``options`` where they take any.
+    """Return the relations that a name stands for.
 
-    ``base``: where relative files of other people's code start. Raises InputError for an
-    unknown name and for options that are not taken.
+    Args:
+        name: of a relation, of a family, or of other people's code.
+        options: by name, for what takes any.
+        base: the folder at which relative files of other people's code start.
+
+    Raises:
+        InputError: for an unknown name, and for options that are not taken.
     """
     if name in _FAMILIES and not options:
         return [*_family(name)]
     if name in _FAMILIES:
         family = partial(REGISTRY.get(name), *_FAMILIES[name][1])
-        found = REGISTRY.called(family, name, options or {}, base)
+        made = REGISTRY.called(family, name, options or {}, base)
     elif name in REGISTRY.built_in or is_plug_in(name):
-        found = REGISTRY.make(name, options or {}, base)
+        made = REGISTRY.make(name, options or {}, base)
     else:
-        found = get(name)
+        made = get(name)
         if options:
             raise InputError(f"relation {name!r}: takes no options, got {sorted(options)}")
-    several = list(found) if isinstance(found, list | tuple) else [found]
+    several = list(made) if isinstance(made, list | tuple) else [made]
     return [adapted_relation(REGISTRY.checked(each, name)) for each in several]
 
 
 def is_plug_in(name: str) -> bool:
-    """Whether a name is that of other people's code; imports none of it."""
+    """Return whether a name is that of other people's code; imports none of it."""
     return REGISTRY.is_code(name) and (is_target(name) or REGISTRY.package_of(name) is not None)
 
 
 def resolve(relations: Iterable[str | Relation]) -> list[RelationDefaults]:
-    """Names, families and relations, as relations.
+    """Return names, families and relations, as relations.
 
-    Raises InputError for unknown or repeated names.
+    Raises:
+        InputError: for unknown or repeated names.
     """
-    found: list[RelationDefaults] = []
+    resolved: list[RelationDefaults] = []
     for relation in relations:
-        found += make(relation) if isinstance(relation, str) else [adapted_relation(relation)]
+        resolved += make(relation) if isinstance(relation, str) else [adapted_relation(relation)]
     seen: set[str] = set()
-    for each in found:
+    for each in resolved:
         if each.name in seen:
             raise InputError(f"relations: {each.name!r} stands twice")
         seen.add(each.name)
-    return found
+    return resolved
 
 
 @cache

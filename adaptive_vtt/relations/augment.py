@@ -93,9 +93,9 @@ class Augment:
         return relation, relation.apply(sample, severity, rng)
 
     def _resolved(self) -> list[RelationDefaults]:
-        found = resolve(self._given)
-        known = any(relation.name == Identity().name for relation in found)
-        return found if known else [Identity(), *found]
+        relations = resolve(self._given)
+        has_identity = any(relation.name == Identity().name for relation in relations)
+        return relations if has_identity else [Identity(), *relations]
 
     def __getstate__(self) -> dict[str, Any]:
         """Names travel as names: what a relation holds is looked up again where it arrives."""

@@ -47,7 +47,7 @@ class RelationDefaults:
     all that distinguishes it from the source, so that a model that takes no words cannot tell."""
     needs_answer: bool = False
     """Whether follow-ups are chosen by what the audited model said of the source, once for all
-    (``Sample.said``), so that there are none before."""
+    (``Sample.received``), so that there are none before."""
     needs_region: ClassVar[bool] = False
     """Whether it points at what ``Sample.masks`` mark; without a mark there is no follow-up."""
 
@@ -66,9 +66,8 @@ class RelationDefaults:
         raise TypeError(f"{type(self).__name__} defines no apply")
 
     def apply_between(self, sample: Sample, rng: np.random.Generator) -> FollowUp:
-        """The follow-up at a strength drawn evenly between those of the mildest and the strongest
-        severity. Here, for relations that have no strength in numbers: at a severity drawn
-        evenly."""
+        """Return a follow-up at a random strength: at a severity drawn evenly, for relations whose
+        strength is not in numbers (see ``Laddered``)."""
         return self.apply(sample, self.severities[int(rng.integers(len(self.severities)))], rng)
 
     def expect(self, truth: int, follow_up: FollowUp) -> int:
@@ -88,17 +87,12 @@ class RelationDefaults:
             raise unexpected(self.name, f"a severity in {list(self.severities)}", severity)
 
 
-def between(first: float, last: float, rng: np.random.Generator) -> float:
-    """A number drawn evenly from between the two, whichever is larger."""
-    return first + (last - first) * float(rng.random())
-
-
 class Adapted(Completed, RelationDefaults):
     """A relation that does not inherit from ``RelationDefaults``."""
 
 
 def adapted_relation(relation: Relation) -> RelationDefaults:
-    """The relation with everything that ``RelationDefaults`` promises."""
+    """Return the relation with everything that ``RelationDefaults`` promises."""
     return relation if isinstance(relation, RelationDefaults) else Adapted(relation)
 
 
@@ -114,6 +108,42 @@ class LabelPreserving(RelationDefaults):
     def transform(self, image: Image, severity: int, rng: np.random.Generator) -> Image:
         """The changed image: same shape and dtype as ``image``, which is left alone."""
         raise TypeError(f"{type(self).__name__} defines no transform")
+
+
+class Laddered(LabelPreserving):
+    """Base of relations whose strength is in numbers: a tuple of parameters per severity.
+
+    Subclasses define ``made``.
+    """
+
+    ladder: tuple[tuple[float, ...], ...]
+    """Parameters by severity, mildest first."""
+
+    def apply(self, sample: Sample, severity: int, rng: np.random.Generator) -> FollowUp:
+        return (
+            FollowUp(None) if sample.image is None else self.made(sample, self.rung(severity), rng)
+        )
+
+    def apply_between(self, sample: Sample, rng: np.random.Generator) -> FollowUp:
+        """Return a follow-up; each parameter is drawn evenly between its first and last value.
+
+        Source: MedMNIST-C, section 2.3. Where a parameter counts things, what is drawn is cut down
+        to a whole number, as there.
+        """
+        ends = zip(self.ladder[0], self.ladder[-1], strict=True)
+        drawn = tuple(first + (last - first) * float(rng.random()) for first, last in ends)
+        return FollowUp(None) if sample.image is None else self.made(sample, drawn, rng)
+
+    def rung(self, severity: int) -> tuple[float, ...]:
+        """Return the parameters of a severity. Raise InputError for one that does not exist."""
+        self.check(severity)
+        return self.ladder[self.severities.index(severity)]
+
+    def made(
+        self, sample: Sample, parameters: tuple[float, ...], rng: np.random.Generator
+    ) -> FollowUp:
+        """Return the follow-up of a sample that has an image."""
+        raise TypeError(f"{type(self).__name__} defines no made")
 
 
 @dataclass(frozen=True)
@@ -132,12 +162,12 @@ _BOX = re.compile(r"\[\s*\d+(?:\.\d+)?(?:\s*,\s*\d+(?:\.\d+)?){3}\s*\]")
 
 
 def coordinates(ask: Ask) -> bool:
-    """Whether a box [x1, y1, x2, y2] is named in the question or in an option."""
+    """Return whether a box [x1, y1, x2, y2] is named in the question or in an option."""
     return any(_BOX.search(text) for text in (ask.text, *ask.options))
 
 
 def moves(relation: RelationDefaults, follow_up: FollowUp, sample: Sample) -> bool:
-    """Whether what is somewhere in the sample's image is elsewhere in the follow-up.
+    """Return whether what is somewhere in the sample's image is elsewhere in the follow-up.
 
     Seen by what the relation does to a mask that is different at every place.
     """

@@ -7,7 +7,7 @@ the 0..1 scale, lengths of blurs in pixels of the published 224 x 224, whatever 
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import pdtr
 
-from ..types import FollowUp, Image, JsonObject, Sample
-from .base import LabelPreserving, between
+from ..types import Image, JsonObject
+from .graded import Graded
 
 LUMA = np.array([[19595, 38470, 7471, 32768]]) / 65536
 """Weights of red, green and blue in a grey level (ITU-R BT.601, times 2 ** 16), and one half, which
@@ -26,50 +26,33 @@ makes cutting to whole numbers round."""
 
 
 @dataclass(frozen=True)
-class Corruption(LabelPreserving):
-    """A corruption with one tuple of parameters per severity.
+class Corruption(Graded):
+    """A corruption of RGB images with one tuple of parameters per severity.
 
-    A grey image (H x W x 1) is repeated to three channels, corrupted and turned back by
-    ``grey``. Noise is therefore drawn per channel and mixed, which is how MedMNIST-C treats
-    its grey data sets; ``plain_grey`` corrupts the one channel instead.
+    A grey image (H x W x 1) is repeated to three channels, corrupted and turned back by ``grey``.
+    Noise is therefore drawn per channel and mixed, which is how MedMNIST-C treats its grey data
+    sets; ``plain_grey`` corrupts the one channel instead. ``in_order``: whether the mean change
+    grows with every severity.
     """
 
-    name: str
-    ladder: tuple[tuple[float, ...], ...]
-    change: Callable[..., Image]
-    about: str = ""
-    in_order: bool = True  # whether the mean change grows with every severity
+    in_order: bool = True
     plain_grey: bool = False
-    severities: tuple[int, ...] = (1, 2, 3, 4, 5)
 
-    def transform(self, image: Image, severity: int, rng: np.random.Generator) -> Image:
-        """The corrupted H x W x C image; raises InputError for a severity that is none."""
-        parameters, image = self._parameters(severity), np.ascontiguousarray(image)
+    def changed(
+        self, image: Image, parameters: tuple[float, ...], rng: np.random.Generator
+    ) -> Image:
+        image = np.ascontiguousarray(image)
         if image.shape[2] == 3 or self.plain_grey:
             return np.ascontiguousarray(self.change(image, rng, *parameters))
         return grey(self.change(np.repeat(image, 3, axis=2), rng, *parameters))
-
-    def apply_between(self, sample: Sample, rng: np.random.Generator) -> FollowUp:
-        """Each parameter is drawn on its own, between its first and its last value.
-
-        Source: MedMNIST-C, section 2.3. Where a parameter counts things, what is drawn is cut
-        down to a whole number, as there.
-        """
-        ends = zip(self.ladder[0], self.ladder[-1], strict=True)
-        drawn = tuple(between(first, last, rng) for first, last in ends)
-        return replace(self, ladder=(drawn,), severities=(1,)).apply(sample, 1, rng)
-
-    def _parameters(self, severity: int) -> tuple[float, ...]:
-        self.check(severity)
-        return self.ladder[self.severities.index(severity)]
 
 
 @cache
 def published(paper: str) -> JsonObject:
     """What data/PAPER.json says of corruptions: parameters by severity. Kept: never write to it."""
     text = files(__package__).joinpath(f"data/{paper}.json").read_text(encoding="utf-8")
-    found: JsonObject = json.loads(text)
-    return found
+    parameters: JsonObject = json.loads(text)
+    return parameters
 
 
 def grey(image: Image) -> Image:

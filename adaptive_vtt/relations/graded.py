@@ -7,7 +7,7 @@ ladders are its values for 224-pixel images.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..types import Floats, FollowUp, Image, Mask, Sample
-from .base import LabelPreserving, between
+from .base import LabelPreserving, Laddered
 
 
 class Identity(LabelPreserving):
@@ -30,42 +30,50 @@ class Identity(LabelPreserving):
 
 
 @dataclass(frozen=True)
-class Graded(LabelPreserving):
-    """A relation with one strength per severity, e.g. a noise level."""
+class Graded(Laddered):
+    """A relation that a function ``change(image, rng, *parameters)`` makes of H x W x C uint8.
+
+    Args:
+        name: what it is called.
+        ladder: the parameters of each severity, mildest first, e.g. of a noise level.
+        change: returns the changed image, of the same shape.
+        about: what it does, in a line.
+        severities: one per rung of the ladder.
+    """
 
     name: str
-    strengths: tuple[float, ...]
-    change: Callable[[Image, float, np.random.Generator], Image]
+    ladder: tuple[tuple[float, ...], ...]
+    change: Callable[..., Image]
     about: str = ""
     severities: tuple[int, ...] = (1, 2, 3, 4, 5)
 
+    def made(
+        self, sample: Sample, parameters: tuple[float, ...], rng: np.random.Generator
+    ) -> FollowUp:
+        return FollowUp(self.changed(sample.require_image(), parameters, rng))
+
     def transform(self, image: Image, severity: int, rng: np.random.Generator) -> Image:
-        return self.change(image, self.strengths[self.severities.index(severity)], rng)
+        return self.changed(image, self.rung(severity), rng)
 
-    def apply_between(self, sample: Sample, rng: np.random.Generator) -> FollowUp:
-        drawn = between(self.strengths[0], self.strengths[-1], rng)
-        return replace(self, strengths=(drawn,), severities=(1,)).apply(sample, 1, rng)
+    def changed(
+        self, image: Image, parameters: tuple[float, ...], rng: np.random.Generator
+    ) -> Image:
+        """Return the changed image H x W x C, a new array."""
+        return self.change(image, rng, *parameters)
 
 
-class Rotation(LabelPreserving):
+class Rotation(Laddered):
     """About the centre, either way, filling from the nearest edge pixel; masks turn along."""
 
     name = "rotation"
-    strengths = (5.0, 10.0, 20.0, 30.0, 45.0)
+    ladder = ((5.0,), (10.0,), (20.0,), (30.0,), (45.0,))
     about = "about the centre, either way; strength: degrees"
 
-    def apply(self, sample: Sample, severity: int, rng: np.random.Generator) -> FollowUp:
-        self.check(severity)
-        return self._by(sample, self.strengths[self.severities.index(severity)], rng)
-
-    def apply_between(self, sample: Sample, rng: np.random.Generator) -> FollowUp:
-        return self._by(sample, between(self.strengths[0], self.strengths[-1], rng), rng)
-
-    def _by(self, sample: Sample, most: float, rng: np.random.Generator) -> FollowUp:
-        if sample.image is None:
-            return FollowUp(None)
-        degrees = most if rng.random() < 0.5 else -most
-        return FollowUp(turned(sample.image, degrees), {"degrees": degrees})
+    def made(
+        self, sample: Sample, parameters: tuple[float, ...], rng: np.random.Generator
+    ) -> FollowUp:
+        degrees = parameters[0] if rng.random() < 0.5 else -parameters[0]
+        return FollowUp(turned(sample.require_image(), degrees), {"degrees": degrees})
 
     def expect_mask(self, mask: Mask, follow_up: FollowUp) -> Mask:
         degrees = follow_up.details["degrees"]
@@ -73,14 +81,15 @@ class Rotation(LabelPreserving):
 
 
 def turned(image: Image, degrees: float, *, nearest: bool = False) -> Image:
-    """Counter-clockwise about the centre, between pixels linearly unless ``nearest``."""
+    """Return an image turned counter-clockwise about its centre, between pixels linearly unless
+    ``nearest``."""
     import cv2
 
     height, width = image.shape[:2]
     matrix = cv2.getRotationMatrix2D(((width - 1) / 2, (height - 1) / 2), degrees, 1.0)
-    way = cv2.INTER_NEAREST if nearest else cv2.INTER_LINEAR
+    flags = cv2.INTER_NEAREST if nearest else cv2.INTER_LINEAR
     edge = cv2.BORDER_REPLICATE
-    return like(cv2.warpAffine(image, matrix, (width, height), flags=way, borderMode=edge), image)
+    return like(cv2.warpAffine(image, matrix, (width, height), flags=flags, borderMode=edge), image)
 
 
 def to_bytes(values: npt.NDArray[np.floating[Any]]) -> Image:
@@ -93,28 +102,28 @@ def like(changed: npt.NDArray[Any], image: Image) -> Image:
     return changed.reshape(image.shape)
 
 
-def gaussian_noise(image: Image, deviation: float, rng: np.random.Generator) -> Image:
+def gaussian_noise(image: Image, rng: np.random.Generator, deviation: float) -> Image:
     """Adds independent normal noise; ``deviation`` on the 0..1 scale."""
     return to_bytes(image + 255 * deviation * rng.standard_normal(image.shape))
 
 
-def brightness_up(image: Image, amount: float, rng: np.random.Generator) -> Image:
+def brightness_up(image: Image, rng: np.random.Generator, amount: float) -> Image:
     """Moves every value ``amount`` (0..1) of the way to white."""
     return to_bytes(image + amount * (255.0 - image))
 
 
-def brightness_down(image: Image, amount: float, rng: np.random.Generator) -> Image:
+def brightness_down(image: Image, rng: np.random.Generator, amount: float) -> Image:
     """Moves every value ``amount`` (0..1) of the way to black."""
     return to_bytes(image * (1.0 - amount))
 
 
-def contrast_down(image: Image, keep: float, rng: np.random.Generator) -> Image:
+def contrast_down(image: Image, rng: np.random.Generator, keep: float) -> Image:
     """Keeps the share ``keep`` (0..1) of each value's distance from the channel's mean."""
     mean = image.mean(axis=(0, 1), keepdims=True)
     return to_bytes(mean + keep * (image - mean))
 
 
-def defocus_blur(image: Image, percent: float, rng: np.random.Generator) -> Image:
+def defocus_blur(image: Image, rng: np.random.Generator, percent: float) -> Image:
     """Convolves with a disc whose radius is ``percent`` of the shorter side."""
     import cv2
 
@@ -133,35 +142,31 @@ def _disc(radius: float) -> Floats:
     return np.asarray(kernel / kernel.sum())
 
 
+def _graded(
+    name: str, change: Callable[..., Image], strengths: tuple[float, ...], about: str
+) -> Graded:
+    return Graded(name, tuple((strength,) for strength in strengths), change, about)
+
+
 GRADED: tuple[Graded | Rotation, ...] = (
-    Graded(
-        "gaussian_noise",
-        (0.08, 0.12, 0.18, 0.26, 0.38),
-        gaussian_noise,
+    _graded(
+        *("gaussian_noise", gaussian_noise, (0.08, 0.12, 0.18, 0.26, 0.38)),
         "normal noise; strength: standard deviation on 0..1",
     ),
-    Graded(
-        "defocus_blur",
-        (3.0, 4.5, 6.0, 8.0, 10.0),
-        defocus_blur,
+    _graded(
+        *("defocus_blur", defocus_blur, (3.0, 4.5, 6.0, 8.0, 10.0)),
         "disc blur; strength: radius in per cent of the shorter side",
     ),
-    Graded(
-        "brightness_up",
-        (0.1, 0.2, 0.3, 0.4, 0.5),
-        brightness_up,
+    _graded(
+        *("brightness_up", brightness_up, (0.1, 0.2, 0.3, 0.4, 0.5)),
         "towards white; strength: share of the way",
     ),
-    Graded(
-        "brightness_down",
-        (0.15, 0.3, 0.45, 0.6, 0.75),
-        brightness_down,
+    _graded(
+        *("brightness_down", brightness_down, (0.15, 0.3, 0.45, 0.6, 0.75)),
         "towards black; strength: share of the way",
     ),
-    Graded(
-        "contrast_down",
-        (0.4, 0.3, 0.2, 0.1, 0.05),
-        contrast_down,
+    _graded(
+        *("contrast_down", contrast_down, (0.4, 0.3, 0.2, 0.1, 0.05)),
         "towards the channel's mean; strength: share of contrast kept",
     ),
     Rotation(),

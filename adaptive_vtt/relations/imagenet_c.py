@@ -182,11 +182,11 @@ class Field:
 class Elastic(Corruption):
     """The elastic deformation as a relation: masks move along with the image."""
 
-    def apply(self, sample: Sample, severity: int, rng: np.random.Generator) -> FollowUp:
-        if sample.image is None:
-            return FollowUp(None)
-        field = draw(sample.image.shape, rng, *self._parameters(severity))
-        image = np.ascontiguousarray(sample.image)
+    def made(
+        self, sample: Sample, parameters: tuple[float, ...], rng: np.random.Generator
+    ) -> FollowUp:
+        image = np.ascontiguousarray(sample.require_image())
+        field = draw(image.shape, rng, *parameters)
         return FollowUp(field.moved(image, cv2.INTER_LINEAR), {"field": field})
 
     def expect_mask(self, mask: Mask, follow_up: FollowUp) -> Mask:
@@ -251,11 +251,11 @@ NOT_IN_ORDER = ("saturate", "elastic_transform", "frost", "fog")
 
 
 def relations() -> list[Corruption]:
-    """The eighteen corruptions; data/imagenet_c.json has their parameters by severity."""
-    found: list[Corruption] = []
+    """Return the eighteen corruptions; data/imagenet_c.json has their parameters by severity."""
+    made: list[Corruption] = []
     for name, ladder in published("imagenet_c").items():
         change, about = KINDS[name]
-        made = Elastic if change is elastic_transform else Corruption
-        steps = tuple(map(tuple, ladder))
-        found.append(made(f"imagenet-c/{name}", steps, change, about, name not in NOT_IN_ORDER))
-    return found
+        kind = Elastic if change is elastic_transform else Corruption
+        steps, in_order = tuple(map(tuple, ladder)), name not in NOT_IN_ORDER
+        made.append(kind(f"imagenet-c/{name}", steps, change, about, in_order=in_order))
+    return made

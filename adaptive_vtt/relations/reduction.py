@@ -10,7 +10,7 @@ that would keep everything.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 import cv2
@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from ..errors import InputError, unexpected
 from ..types import Floats, FollowUp, Image, Indices, Mask, Sample
-from .base import LabelPreserving, RelationDefaults, between
+from .base import Laddered, RelationDefaults
 
 MIN_STRETCH = 0.6
 """The share of an axis that a stretch keeps at least (REIC)."""
@@ -27,19 +27,32 @@ MAX_DEGREES = 30
 """The largest rotation, either way (REIC)."""
 
 
-class Rectangle:
+class Reduction:
+    """What all kinds of reductions tell of what they keep in view."""
+
+    def spans(self, height: int, width: int) -> tuple[Indices, Indices]:
+        """Return the visible interval of each row: first column (H,) and last + 1 (H,)."""
+        raise TypeError(f"{type(self).__name__} defines no spans")
+
+    def visible(self, height: int, width: int) -> Mask:
+        """Return which of the source's pixels (H x W) can still be seen: REIC's M_tran."""
+        first, end = self.spans(height, width)
+        columns = np.arange(width)
+        return (columns >= first[:, None]) & (columns < end[:, None])
+
+
+class Rectangle(Reduction):
     """A reduction that keeps an upright ``rectangle``."""
 
     def rectangle(self, height: int, width: int) -> tuple[int, int, int, int]:
-        """What is kept, as a box; raises InputError for one that cannot be."""
+        """Return what is kept, as a box. Raise InputError for one that cannot be."""
         raise TypeError(f"{type(self).__name__} defines no rectangle")
 
-    def visible(self, height: int, width: int) -> Mask:
-        """Which of the source's pixels (H x W) can still be seen: REIC's M_tran."""
+    def spans(self, height: int, width: int) -> tuple[Indices, Indices]:
         left, top, right, bottom = self.rectangle(height, width)
-        mask = np.zeros((height, width), bool)
-        mask[top:bottom, left:right] = True
-        return mask
+        first, end = np.zeros((2, height), np.int64)
+        first[top:bottom], end[top:bottom] = left, right
+        return first, end
 
 
 @dataclass(frozen=True)
@@ -116,7 +129,7 @@ class Stretch(Rectangle):
 
 
 @dataclass(frozen=True)
-class Rotate:
+class Rotate(Reduction):
     """Turns about the centre (counter-clockwise), then keeps the largest rectangle.
 
     That rectangle is the largest upright one that shows no black border: every pixel of the
@@ -139,8 +152,7 @@ class Rotate:
 
     @lru_cache(maxsize=1024)  # noqa: B019 - frozen and small; most images share a few sizes
     def spans(self, height: int, width: int) -> tuple[Indices, Indices]:
-        """The visible interval of each row: first column (H,) and last + 1 (H,); not to be
-        changed, as they are kept."""
+        """Return the visible interval of each row; not to be changed, as they are kept."""
         kept_height, kept_width = self.size(height, width)
         cos, sin = self._turn
         down = np.arange(height, dtype=np.float64) - (height - 1) / 2
@@ -154,11 +166,6 @@ class Rotate:
         end = np.maximum(np.clip(last + 1, 0, width).astype(np.int64), first)
         first.flags.writeable = end.flags.writeable = False
         return first, end
-
-    def visible(self, height: int, width: int) -> Mask:
-        first, end = self.spans(height, width)
-        columns = np.arange(width)
-        return (columns >= first[:, None]) & (columns < end[:, None])
 
     def image(self, image: Image) -> Image:
         return self._warped(np.ascontiguousarray(image), cv2.INTER_LINEAR)
@@ -255,13 +262,13 @@ def stretches(
     height: int, width: int, rng: np.random.Generator, *, firsts: int = 10, steps: int = 20
 ) -> list[Stretch]:
     """Up to firsts x steps stretches of either axis: random starts, evenly spaced stops."""
-    found = set()
+    parameters = set()
     for axis, length in enumerate((height, width)):
         least = int(np.ceil(MIN_STRETCH * length))
         for start in rng.integers(0, length - least + 1, firsts).tolist():
             stops = np.unique(np.rint(np.linspace(start + least, length, steps)).astype(int))
-            found |= {(axis, start, stop) for stop in stops.tolist()} - {(axis, 0, length)}
-    return [Stretch(*parameters) for parameters in sorted(found)]
+            parameters |= {(axis, start, stop) for stop in stops.tolist()} - {(axis, 0, length)}
+    return [Stretch(*each) for each in sorted(parameters)]
 
 
 def rotations() -> list[Rotate]:
@@ -282,17 +289,17 @@ def visible_shares(masks: Sequence[Mask] | Mask, reductions: Reductions) -> Floa
     if not areas.all():
         raise InputError(f"visible shares: mask {int(np.argmin(areas))} is empty")
     seen = np.empty((len(sums), len(reductions)))
-    turned = [i for i, each in enumerate(reductions) if isinstance(each, Rotate)]
-    straight = [i for i, each in enumerate(reductions) if not isinstance(each, Rotate)]
-    if straight:
-        boxes = [reductions[i].rectangle(*shape) for i in straight]  # type: ignore[union-attr]
-        x1, y1, x2, y2 = np.array(boxes).T
-        seen[:, straight] = sums[:, y2, x2] - sums[:, y1, x2] - sums[:, y2, x1] + sums[:, y1, x1]
+    turned = {i: each for i, each in enumerate(reductions) if isinstance(each, Rotate)}
+    upright = {i: each for i, each in enumerate(reductions) if not isinstance(each, Rotate)}
+    if upright:
+        x1, y1, x2, y2 = np.array([each.rectangle(*shape) for each in upright.values()]).T
+        shares = sums[:, y2, x2] - sums[:, y1, x2] - sums[:, y2, x1] + sums[:, y1, x1]
+        seen[:, [*upright]] = shares
     if turned:
         rows, at = np.diff(sums, axis=1), np.arange(shape[0])
-        spans = np.array([reductions[i].spans(*shape) for i in turned])  # type: ignore[union-attr]
+        spans = np.array([each.spans(*shape) for each in turned.values()])
         inside = rows[:, at, spans[:, 1]] - rows[:, at, spans[:, 0]]
-        seen[:, turned] = inside.sum(axis=2)
+        seen[:, [*turned]] = inside.sum(axis=2)
     return seen / areas[:, None]
 
 
@@ -309,45 +316,41 @@ def resized_mask(mask: Mask, height: int, width: int) -> Mask:
 
 
 @dataclass(frozen=True)
-class Reduce(LabelPreserving):
+class Reduce(Laddered):
     """A reduction of one kind as a relation: the follow-up is brought back to the source's size.
 
-    ``place``: a random reduction of that kind, given height, width, strength and a generator.
+    Of a few random placements of a strength the one that keeps most of the least visible object of
+    ``sample.masks`` is taken, so that answers about these objects should hold; without masks the
+    first. ``details`` of a follow-up: the ``reduction`` itself and ``visible``, the source's pixels
+    that can still be seen.
 
-    ``strengths``: crop, the share of the area kept (at the source's aspect); stretch, the
-    share of the axis kept; rotate, degrees. Of a few random placements of that strength the
-    one that keeps most of the least visible object of ``sample.masks`` is taken, so that
-    answers about these objects should hold; without masks the first. ``details``: the
-    ``reduction`` itself and ``visible``, the source's pixels that can still be seen.
+    Args:
+        name: what it is called.
+        place: a random reduction of that kind, given height, width, strength and a generator.
+        ladder: the strength of each severity; crop: share of the area kept (at the source's
+            aspect); stretch: share of the axis kept; rotate: degrees.
+        about: what it does, in a line.
     """
 
     name: str
     place: Callable[[int, int, float, np.random.Generator], Crop | Stretch | Rotate]
-    strengths: tuple[float, ...]
+    ladder: tuple[tuple[float, ...], ...]
     about: str
-    severities: tuple[int, ...] = (1, 2, 3, 4, 5)
 
     TRIES = 16
     reduces = True
 
-    def apply(self, sample: Sample, severity: int, rng: np.random.Generator) -> FollowUp:
-        self.check(severity)
-        if sample.image is None:
-            return FollowUp(None)
-        height, width = sample.image.shape[:2]
-        strength = self.strengths[self.severities.index(severity)]
-        tried = [self.place(height, width, strength, rng) for _ in range(self.TRIES)]
+    def made(
+        self, sample: Sample, parameters: tuple[float, ...], rng: np.random.Generator
+    ) -> FollowUp:
+        source = sample.require_image()
+        height, width = source.shape[:2]
+        tried = [self.place(height, width, parameters[0], rng) for _ in range(self.TRIES)]
         objects = [mask for mask in sample.masks.values() if mask.any()]
         best = int(visible_shares(objects, tried).min(axis=0).argmax()) if objects else 0
         reduction = tried[best]
-        image = resized(reduction.image(sample.image), height, width)
-        return FollowUp(
-            image, {"reduction": reduction, "visible": reduction.visible(height, width)}
-        )
-
-    def apply_between(self, sample: Sample, rng: np.random.Generator) -> FollowUp:
-        drawn = between(self.strengths[0], self.strengths[-1], rng)
-        return replace(self, strengths=(drawn,), severities=(1,)).apply(sample, 1, rng)
+        details = {"reduction": reduction, "visible": reduction.visible(height, width)}
+        return FollowUp(resized(reduction.image(source), height, width), details)
 
     def expect_mask(self, mask: Mask, follow_up: FollowUp) -> Mask:
         if "reduction" not in follow_up.details:
@@ -356,27 +359,21 @@ class Reduce(LabelPreserving):
 
 
 def relations() -> list[RelationDefaults]:
-    """The family "reduction"."""
+    """Return the family "reduction"."""
+    kinds = (
+        ("crop", _place_crop, (0.9, 0.8, 0.7, 0.6, 0.5), CROPS),
+        ("stretch", _place_stretch, (0.92, 0.84, 0.76, 0.68, 0.6), STRETCHES),
+        ("rotate", _place_rotate, (6, 12, 18, 24, 30), ROTATIONS),
+    )
     return [
-        Reduce(
-            "reduction/crop",
-            _place_crop,
-            (0.9, 0.8, 0.7, 0.6, 0.5),
-            "crop at the same aspect; strength: share of the area kept",
-        ),
-        Reduce(
-            "reduction/stretch",
-            _place_stretch,
-            (0.92, 0.84, 0.76, 0.68, 0.6),
-            "part of one axis drawn out; strength: share of the axis kept",
-        ),
-        Reduce(
-            "reduction/rotate",
-            _place_rotate,
-            (6, 12, 18, 24, 30),
-            "turn either way without black border; strength: degrees",
-        ),
+        Reduce(f"reduction/{kind}", place, tuple((s,) for s in strengths), about)
+        for kind, place, strengths, about in kinds
     ]
+
+
+CROPS = "crop at the same aspect; strength: share of the area kept"
+STRETCHES = "part of one axis drawn out; strength: share of the axis kept"
+ROTATIONS = "turn either way without black border; strength: degrees"
 
 
 def _place_crop(height: int, width: int, share: float, rng: np.random.Generator) -> Crop:

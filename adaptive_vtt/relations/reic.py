@@ -20,9 +20,8 @@ from typing import Annotated, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InputError, unexpected
 from ..types import CAPTION, Box, Floats, FollowUp, Received, Sample, mask_of
-from ..utils.options import Option
+from ..utils.options import Option, check_options
 from ..utils.random_streams import generator
 from .base import LabelPreserving, RelationDefaults
 from .reduction import (
@@ -82,15 +81,8 @@ class Spans:
 
 def spans(reductions: Reductions, height: int, width: int) -> Spans:
     """What each of n reductions leaves in view of an image of H x W."""
-    first = np.zeros((len(reductions), height), np.int64)
-    end = np.zeros_like(first)
-    for row, reduction in enumerate(reductions):
-        if isinstance(reduction, Rotate):
-            first[row], end[row] = reduction.spans(height, width)
-        else:
-            left, top, right, bottom = reduction.rectangle(height, width)
-            first[row, top:bottom], end[row, top:bottom] = left, right
-    return Spans(first, end)
+    rows = np.array([reduction.spans(height, width) for reduction in reductions])
+    return Spans(rows[:, 0], rows[:, 1])
 
 
 def differences(every: Spans, one: Spans) -> Floats:
@@ -128,19 +120,19 @@ def select(
     """
     nearest = np.full(len(scores), np.inf)
     amb = normalised(scores) if len(scores) else scores
-    found: list[int] = []
-    while len(found) < min(k, len(scores)):
+    chosen: list[int] = []
+    while len(chosen) < min(k, len(scores)):
         total = amb.copy() if by_ambiguity else np.zeros(len(scores))
-        if found and by_diversity:
+        if chosen and by_diversity:
             total += normalised(nearest)
-        total[found] = -np.inf
-        if not found and not by_ambiguity and rng is not None:
+        total[chosen] = -np.inf
+        if not chosen and not by_ambiguity and rng is not None:
             place = int(rng.integers(len(scores)))
         else:
             place = int(np.argmax(total))
-        found.append(place)
+        chosen.append(place)
         nearest = np.minimum(nearest, differences(every, every[place]))
-    return found
+    return chosen
 
 
 KINDS = ("crop", "stretch", "rotate")
@@ -151,9 +143,9 @@ ambiguity score), and crops of any size would lose far more, as most of them sho
 LARGEST_LIMIT = 0.7
 """Upper bound of that least share: where objects fill the image, crops that keep more than this
 will do, as there would be none otherwise."""
-FOLLOW_UPS = 12
-"""Candidates kept per image and relation, and so the number of severities; rotations have at most
-60."""
+FOLLOW_UPS, MOST = 12, len(rotations())
+"""Candidates kept per image and relation, and so the number of severities; the most is that of
+rotations."""
 
 
 OWN = "own"
@@ -173,10 +165,12 @@ class Naming(Protocol):
         """What was said, and how it is read: by a hash that differs where either does."""
 
     def objects(
-        self, sample_id: str, boxes: Sequence[Box], said: Received | None = None
+        self, sample_id: str, boxes: Sequence[Box], received: Received | None = None
     ) -> Objects:
-        """Those of a sample's boxes that an object is in, for each object that was named; objects
-        that are in none are left out. ``said``: by the audited model, where that is ``own``."""
+        """Return the boxes that each named object of a sample is in; objects in none are left out.
+
+        ``received``: what the audited model said of the sample, where that is ``own``.
+        """
 
 
 @dataclass(frozen=True)
@@ -230,13 +224,13 @@ class Reduced(LabelPreserving):
         if sample.image is None:
             return ()
         height, width = sample.image.shape[:2]
-        return _chosen(self, sample.id, height, width, sample.boxes, sample.said)
+        return _chosen(self, sample.id, height, width, sample.boxes, sample.received)
 
     def objects(
-        self, sample_id: str, boxes: Sequence[Box], said: Received | None = None
+        self, sample_id: str, boxes: Sequence[Box], received: Received | None = None
     ) -> Objects:
         """What the follow-ups of a sample are chosen by."""
-        named = () if self.naming is None else self.naming.objects(sample_id, boxes, said)
+        named = () if self.naming is None else self.naming.objects(sample_id, boxes, received)
         return named or detected(boxes)
 
     def reduction(self, sample: Sample, severity: int) -> Crop | Stretch | Rotate:
@@ -262,10 +256,10 @@ def _chosen(
     height: int,
     width: int,
     boxes: tuple[Box, ...],
-    said: Received | None = None,
+    received: Received | None = None,
 ) -> Reductions:
     rng = generator(0, f"reic {relation.kind} {sample_id}")
-    objects = relation.objects(sample_id, boxes, said)
+    objects = relation.objects(sample_id, boxes, received)
     counted = [box for box in boxes if any(box in own for own in objects)]
     every = enumerated(relation.kind, height, width, counted, rng, relation.min_crop)
     if not every:  # too small to be reduced
@@ -312,7 +306,7 @@ def detected(boxes: Sequence[Box]) -> Objects:
 def relations(
     *,
     follow_ups: Annotated[
-        int, Option("reic: candidates of each image and relation (12)", ge=1)
+        int, Option("reic: candidates of each image and relation (12)", ge=1, le=MOST)
     ] = FOLLOW_UPS,
     by_ambiguity: Annotated[
         bool, Option("reic: prefer candidates that leave few objects half in view (true)")
@@ -340,12 +334,8 @@ def relations(
         ),
     ] = None,
 ) -> list[RelationDefaults]:
-    """All three; raises InputError for a number of follow-ups or a least crop that there cannot
-    be."""
-    if not 1 <= follow_ups <= len(rotations()):
-        expected = f"1 to {len(rotations())} follow-ups per image and relation"
-        raise unexpected("reic", expected, follow_ups)
-    if not 0 <= min_crop <= LARGEST_LIMIT:
-        raise InputError(f"reic: expected min_crop in 0 to {LARGEST_LIMIT}, got {min_crop}")
+    """Return all three. Raise InputError for options out of their range."""
+    ranged = {"follow_ups": follow_ups, "min_crop": min_crop}
+    check_options(relations, ranged, "reic")
     options = (follow_ups, by_ambiguity, by_diversity, naming, min_crop)
     return [Reduced(kind, *options) for kind in KINDS]

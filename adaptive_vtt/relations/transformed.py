@@ -138,37 +138,39 @@ def caller(transform: Any) -> Caller:
     return Caller(transform)
 
 
-def prepared(found: Any, arguments: Mapping[str, Any], where: str) -> Any:
+def prepared(transform: Any, arguments: Mapping[str, Any], where: str) -> Any:
     """What a name stands for, with its arguments: a class called with them, a function that will
     be, or, without any, an object as it is. Raises InputError for arguments that are not taken."""
-    if not callable(found):
-        raise unexpected(where, "a transform or a function image -> image", type(found).__name__)
-    chance = {c: 1.0 for c in CHANCES if isclass(found) and c in _parameters(found)}
+    if not callable(transform):
+        raise unexpected(
+            where, "a transform or a function image -> image", type(transform).__name__
+        )
+    chance = {c: 1.0 for c in CHANCES if isclass(transform) and c in _parameters(transform)}
     given = {name: _tuples(value) for name, value in {**chance, **arguments}.items()}
     try:
-        if isclass(found):
-            _bound(found, given)
-            return found(**given)
+        if isclass(transform):
+            _bound(transform, given)
+            return transform(**given)
         if given:
-            _bound(partial(found, None), given)
-            return partial(found, **given)
+            _bound(partial(transform, None), given)
+            return partial(transform, **given)
     except Exception as error:  # classes of other people may fail in any way at all
         raise InputError(f"{where}: {one_line(error)}") from error
-    return found
+    return transform
 
 
-def _bound(found: Callable[..., Any], given: Mapping[str, Any]) -> None:
+def _bound(transform: Callable[..., Any], given: Mapping[str, Any]) -> None:
     """Raises TypeError for arguments that ``found`` does not take; albumentations would only warn
     of them."""
-    taken = _parameters(found)
+    taken = _parameters(transform)
     unknown = sorted(set(given) - set(taken))
     if unknown and not any(p.kind is p.VAR_KEYWORD for p in taken.values()):
         raise TypeError(f"takes no {unknown[0]!r}, but {', '.join(taken)}")
 
 
-def _parameters(found: Callable[..., Any]) -> Mapping[str, Any]:
+def _parameters(transform: Callable[..., Any]) -> Mapping[str, Any]:
     try:
-        return signature(found).parameters
+        return signature(transform).parameters
     except (TypeError, ValueError):  # of some that are written in C there is none
         return {}
 
@@ -256,8 +258,8 @@ class Transformed(RelationDefaults):
             raise InputError(f"relation {self.name!r}: masks cannot go along: {self.masks_lost}")
         if self.moves is False or not follow_up.details:
             return mask
-        told = follow_up.details
-        return self._callers[told["severity"] - 1].mask(mask, told["source"], told["seed"])
+        details = follow_up.details
+        return self._callers[details["severity"] - 1].mask(mask, details["source"], details["seed"])
 
     def _checked(self, changed: Any, image: Image) -> Image:
         if changed.ndim == 2:  # some drop the axis of a single channel
@@ -308,12 +310,12 @@ def transformed(
     ``concepts``, ``moves``: as `Transformed`. Raises InputError for what cannot be
     imported, and for arguments that it does not take.
     """
-    found = load_object(transform, base, "transform")
+    made = load_object(transform, base, "transform")
     where = f"transform {transform!r}"
     arguments = [{**(options or {}), **own} for own in severities]
     return Transformed(
         name or transform.rpartition(":")[2],
-        tuple(prepared(found, own, where) for own in arguments),
+        tuple(prepared(made, own, where) for own in arguments),
         None if concepts is None else tuple(concepts),
         moves,
         repr((transform, arguments, concepts, moves)),

@@ -92,10 +92,10 @@ def draw_letter(image: Image, region: Region) -> None:
 
 def coordinates(marked: Sequence[Region]) -> str:
     """The regions in words: "[x1, y1, x2, y2]", and with letters if there are several."""
-    told = [f"[{', '.join(map(str, region.box))}]" for region in marked]
-    if len(told) == 1:
-        return told[0]
-    return "; ".join(f"{r.letter}: {box}" for r, box in zip(marked, told, strict=True))
+    boxes = [f"[{', '.join(map(str, region.box))}]" for region in marked]
+    if len(boxes) == 1:
+        return boxes[0]
+    return "; ".join(f"{r.letter}: {box}" for r, box in zip(marked, boxes, strict=True))
 
 
 @dataclass(frozen=True)

@@ -150,7 +150,10 @@ def test_crops_are_as_the_paper_has_them_where_no_least_share_is_asked_for() -> 
         "Reduced(kind='crop', follow_ups=12, by_ambiguity=True, by_diversity=True)",
         "Reduced(kind='crop', follow_ups=60, by_ambiguity=True, by_diversity=True), crops from 0",
     )
-    with pytest.raises(InputError, match=r"reic: expected min_crop in 0 to 0\.7, got 0\.8"):
+    with pytest.raises(
+        InputError,
+        match=r"reic: min_crop: expected a number of at least 0 and at most 0\.7, got 0\.8",
+    ):
         reic.relations(min_crop=0.8)
 
 
@@ -177,7 +180,7 @@ def test_a_tiny_image_has_a_follow_up_all_the_same() -> None:
 
 def test_more_follow_ups_than_rotations_are_refused() -> None:
     with pytest.raises(
-        InputError, match="expected 1 to 60 follow-ups per image and relation, got 61"
+        InputError, match="follow_ups: expected a whole number of at least 1 and at most 60, got 61"
     ):
         reic.relations(follow_ups=61)
 

@@ -39,8 +39,8 @@ class RecordedNaming:
         same: Same | None = None,
     ) -> None:
         self.captions = {
-            sample: said if isinstance(said, Received) else Received(said, {})
-            for sample, said in captions.items()
+            sample: caption if isinstance(caption, Received) else Received(caption, {})
+            for sample, caption in captions.items()
         }
         self.reader = reader or language.reader()
         self.same = same or language.same()
@@ -60,15 +60,15 @@ class RecordedNaming:
         return f"{fingerprint_of(self.reader)}; {fingerprint_of(self.same)}"
 
     def objects(
-        self, sample_id: str, boxes: Sequence[Box], said: Received | None = None
+        self, sample_id: str, boxes: Sequence[Box], received: Received | None = None
     ) -> tuple[tuple[Box, ...], ...]:
         """The boxes of each object that the caption of a sample names, by the names of boxes, else
         by what is not named without them.
 
         Raises InputError for a sample without a caption, or one of a box that it does not have.
         """
-        received = self._received(sample_id, said)
-        hidden = {place: self._names(said) for place, said in received.versions.items()}
+        received = self._received(sample_id, received)
+        hidden = {place: self._names(answer) for place, answer in received.versions.items()}
         if hidden and (box := 1 + max(hidden) // len(VERSIONS)) > len(boxes):
             expected = f"captions with one of its {len(boxes)} boxes hidden"
             remedy = "record them with these boxes"
@@ -77,7 +77,7 @@ class RecordedNaming:
         every = completed(detected, boxes, hidden, self.same)
         return tuple(one.boxes for one in every if one.boxes)
 
-    def _received(self, sample_id: str, said: Received | None) -> Received:
+    def _received(self, sample_id: str, received: Received | None) -> Received:
         if sample_id not in self.captions:
             raise InputError(f"reic: expected a recorded caption of {sample_id!r}, got none")
         return self.captions[sample_id]
@@ -90,8 +90,8 @@ class RecordedNaming:
             if name in self.captions and self.captions[name].versions:
                 self.objects(name, dataset.sample(index).boxes)
 
-    def _names(self, said: object) -> tuple[str, ...]:
-        return tuple(self.reader.objects(said)) if isinstance(said, str) else ()
+    def _names(self, answer: object) -> tuple[str, ...]:
+        return tuple(self.reader.objects(answer)) if isinstance(answer, str) else ()
 
 
 class OwnNaming(RecordedNaming):
@@ -107,14 +107,14 @@ class OwnNaming(RecordedNaming):
         """How what it says is read."""
         return f"own captions ({self._words})"
 
-    def _received(self, sample_id: str, said: Received | None) -> Received:
-        if said is None:
+    def _received(self, sample_id: str, received: Received | None) -> Received:
+        if received is None:
             raise InputError(
                 f"reic: the follow-ups of sample {sample_id!r} are chosen by the audited model's "
                 "own caption (captions = 'own'), which was not asked for; use a recorded caption, "
                 "or a run that asked"
             )
-        return said
+        return received
 
 
 def source_captions(path: Path | str, samples: Sequence[str]) -> dict[str, Received]:

@@ -85,12 +85,12 @@ class Folder:
         self._images = root if masks is not None else root / "images"
         self._masks = Path(masks) if masks is not None else root / "masks"
         self._boxes = _read_boxes(root / BOXES) if masks is None else {}
-        found = _files(self._masks, "masks")
+        mask_files = _files(self._masks, "masks")
         self._pairs: list[tuple[Path, Path]] = []
         for stem, image in sorted(_files(self._images, "images").items()):
-            if stem not in found:
+            if stem not in mask_files:
                 raise InputError(f"cut-outs {str(self._masks)!r}: no mask for {image.name!r}")
-            self._pairs.append((image, found[stem]))
+            self._pairs.append((image, mask_files[stem]))
 
     def __len__(self) -> int:
         return len(self._pairs)

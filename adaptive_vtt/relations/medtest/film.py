@@ -101,7 +101,7 @@ def _trickles(
     """1 where it is dry, 0 on the ways that blood took, one per seed; and where these start:
     anywhere that is free, the likelier the brighter it is there."""
     smooth = cv2.GaussianBlur(fold, (0, 0), 2)
-    slopes = 6 * np.stack([cv2.Sobel(smooth, cv2.CV_32F, *way) for way in ((1, 0), (0, 1))])
+    slopes = 6 * np.stack([cv2.Sobel(smooth, cv2.CV_32F, *axis) for axis in ((1, 0), (0, 1))])
     likely = np.where(free, cv2.resize(scene.grey_mask, free.shape[::-1]) + 1e-6, 0)
     sums = np.cumsum(likely.astype(np.float64))
     dry, starts = np.ones(free.shape, np.uint8), []

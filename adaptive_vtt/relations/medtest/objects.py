@@ -146,8 +146,8 @@ def _run(scene: Scene, share: float, deepest: float, seeds: Indices) -> Laid:
     """One film, run from a place per seed."""
     image, seen, starts, free = bleed(scene, share, deepest, seeds)
     drawn = {"deepest_cm": deepest, "free": free}
-    found = zip(seeds.tolist(), starts, strict=False)  # no starts where no place is free
-    return image, seen, [{"seed": seed, "at": list(start), **drawn} for seed, start in found]
+    places = zip(seeds.tolist(), starts, strict=False)  # no starts where no place is free
+    return image, seen, [{"seed": seed, "at": list(start), **drawn} for seed, start in places]
 
 
 class Feces(Stain):
@@ -284,8 +284,8 @@ def _brightest(image: Floats) -> Floats:
 def _shadow(alpha: Floats, allowed: Mask, side: int) -> Floats:
     """A soft shadow beside the object, H x W in 0..1, zero where nothing may change."""
     down = 0.022 * side
-    beside = np.array([[1, 0, 0.6 * down], [0, 1, down]])
-    moved = cv2.warpAffine(alpha, beside, alpha.shape[::-1])
+    moved_by = np.array([[1, 0, 0.6 * down], [0, 1, down]])
+    moved = cv2.warpAffine(alpha, moved_by, alpha.shape[::-1])
     return cv2.GaussianBlur(moved, (0, 0), max(0.5, 0.02 * side)) * allowed
 
 

@@ -139,8 +139,8 @@ class Scene:
         share = cv2.blur(inner * np.uint8(255), size)
         edge = (field > inner) & (share > 0)
         level = value[edge]
-        beside = tissue[edge] * (np.float32(255) / share[edge])
-        shown[edge] *= np.where(level > DARK, level / np.maximum(beside, 1), 0).clip(0, 1)
+        level_beside = tissue[edge] * (np.float32(255) / share[edge])
+        shown[edge] *= np.where(level > DARK, level / np.maximum(level_beside, 1), 0).clip(0, 1)
         return shown
 
     def inside_only(self, changed: Image, of_black: float = 0.0) -> Image:
@@ -224,8 +224,8 @@ class MedTest(LabelPreserving):
     def fingerprint(self) -> str | None:
         """The drawing where it is not the first, and what is known of the files that are used."""
         drawing = f"drawing {self.drawing}" if self.drawing > 1 else None
-        said = [drawing, *(getattr(part, "fingerprint", None) for part in self.parts())]
-        return "; ".join(each for each in said if each) or None
+        parts = [drawing, *(getattr(part, "fingerprint", None) for part in self.parts())]
+        return "; ".join(each for each in parts if each) or None
 
     def parts(self) -> tuple[object, ...]:
         """What else follow-ups are made with: the field, and where cut-outs come from."""
@@ -322,10 +322,10 @@ def printed(image: Image) -> Mask:
     letters = _of_height(marks, HEIGHT[0] * side, HEIGHT[1] * side)
     if not letters.any():
         return letters.view(np.bool_)
-    found = _in_lines(letters)
+    marks_in_lines = _in_lines(letters)
     # colons and points between them, too
-    found = marks & cv2.dilate(found, np.ones((1, 2 * stroke + 1), np.uint8))
-    return cv2.dilate(found, np.ones((3, 3), np.uint8)).view(np.bool_)
+    marks_in_lines = marks & cv2.dilate(marks_in_lines, np.ones((1, 2 * stroke + 1), np.uint8))
+    return cv2.dilate(marks_in_lines, np.ones((3, 3), np.uint8)).view(np.bool_)
 
 
 def _of_height(marks: Levels, least: float, most: float) -> Levels:
