@@ -11,8 +11,10 @@ from ..datasets.base import adapted_dataset
 from ..datasets.table import by_number
 from ..datasets.view import as_loaded
 from ..errors import some
+from ..oracles import REGISTRY
 from ..space import QuestionSpace
 from ..types import CallMode
+from .proposed import proposed
 
 MANY = 8
 """Concepts, and names in a line, beyond which only some are named."""
@@ -25,19 +27,19 @@ Row = tuple[str, str]
 """A part, and what became of it."""
 
 
-def overview(
-    space: QuestionSpace, targets: Sequence[str], answers: CallMode, why: str = ""
-) -> list[Row]:
-    """Images, columns, concepts, relations, targets and what a call looks like.
+def overview(space: QuestionSpace, targets: Sequence[str], answers: CallMode) -> list[Row]:
+    """Return images, columns, concepts, task, relations, targets and what a call looks like.
 
-    ``targets``: the names of those that are certified; ``answers``: what a call answers; ``why``:
-    what decided the oracle, where that was proposed.
+    Args:
+        space: The questions.
+        targets: The names of the targets that are certified.
+        answers: What a call answers.
     """
     severities = Counter(variant.relation.name for variant in space.variants)
     relations = [f"{n} (x{k})" if k > 1 else n for n, k in severities.items()]
     return [
         *_read(space),
-        *([("task", why)] if why else []),
+        *_task(space),
         ("relations (severities)", some(relations, MANY)),
         ("targets", f"{len(targets)}: {some(targets, FEW)}" if targets else "none is certified"),
         ("a call", _call(space, answers)),
@@ -75,6 +77,13 @@ def _read(space: QuestionSpace) -> Iterator[Row]:
         yield "metadata", some(plain, MANY)
 
 
+def _task(space: QuestionSpace) -> Iterator[Row]:
+    """What counts as wrong, with the reason, unless somebody chose another oracle."""
+    suited = proposed(space.dataset)
+    if type(space.oracle.original) is type(REGISTRY.make(suited.oracle, {})):
+        yield "task", suited.why
+
+
 def _call(space: QuestionSpace, answers: CallMode) -> str:
     """A call as it may be made: of the first image, under the last change."""
     dataset, variant = adapted_dataset(as_loaded(space.dataset)), space.variants[-1]
@@ -86,14 +95,12 @@ def _call(space: QuestionSpace, answers: CallMode) -> str:
     return f"{dataset.sample_id(0)} under {variant.relation.name}{severity}: {about}{at_once}?"
 
 
-def show(
-    space: QuestionSpace, targets: Sequence[str], answers: CallMode, to: Console, why: str = ""
-) -> None:
+def show(space: QuestionSpace, targets: Sequence[str], answers: CallMode, to: Console) -> None:
     """Print the table."""
     table = Table(title=f"read: {space.dataset.name}", title_justify="left", box=None)
     table.show_header = False
     table.add_column(overflow="fold", max_width=24)
     table.add_column(overflow="fold")
-    for name, told in overview(space, targets, answers, why):
+    for name, told in overview(space, targets, answers):
         table.add_row(name, told)
     to.print(table, markup=False)

@@ -34,11 +34,10 @@ HALF_WIDTH = 0.05
 
 @dataclass(frozen=True)
 class Questions:
-    """The questions about a dataset, the ``targets`` that suit them, and ``why``."""
+    """The questions about a dataset, and the ``targets`` that suit them."""
 
     space: QuestionSpace
     targets: tuple[str, ...]
-    why: str
 
     def options(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """The options of an audit: those given, and what is left to say of its targets.
@@ -78,8 +77,8 @@ def questions(
         kept = None if severities is None else [*severities]
         space = QuestionSpace(dataset, relations or found.relations, oracle=given, severities=kept)
     if type(space.oracle.original) is type(suited):
-        return Questions(space, found.targets, found.why)
-    return Questions(space, OVERALL, f"the oracle is {type(space.oracle.original).__name__}")
+        return Questions(space, found.targets)
+    return Questions(space, OVERALL)
 
 
 def audit(
@@ -139,7 +138,7 @@ def audit(
     with Audit(found.space, asked, journal=journal, notes=notes, **own) as made:
         if made.state().calls == 0 and on_progress:
             console = Console(stderr=True, markup=False, emoji=False, highlight=False)
-            show(found.space, made.targets, made.model.answers, console, found.why)
+            show(found.space, made.targets, made.model.answers, console)
             if best.sentence is not None:
                 console.print(f"{best.sentence} (sample=True insists on sampling)")
         result = made.run(on_progress)

@@ -89,7 +89,7 @@ def init(
         code = shlex.quote(str(directory / "model.py"))
         if written is not None:
             typer.echo(f"found {written.found}")
-            show(written.space, written.targets, "all", plain_console(), written.why)
+            show(written.space, written.targets, "all", plain_console())
         todo = "" if written is None else f"make predict in {code} call your model"
         if written is not None and model is not None:
             wraps = code if written.model else shlex.quote(str(path))
@@ -133,14 +133,13 @@ def _refuse_existing(directory: Path, *names: str) -> None:
 @dataclass(frozen=True)
 class First:
     """What ``avtt init`` writes for a layout: SPEC.toml and model.py, what was recognised, the
-    questions about it, the names of the targets, and why it is these."""
+    questions about it, and the names of the targets."""
 
     spec: str
     model: str
     found: str
     space: QuestionSpace
     targets: list[str]
-    why: str
 
 
 def write_first(
@@ -246,7 +245,7 @@ def first(
     oracle = REGISTERED.make(proposal.oracle, {})
     space = QuestionSpace(dataset, proposal.relations, oracle=oracle)
     names = [target.name for target in named_targets(space, [*proposal.targets])]
-    return First(HEAD + text, code, _found(layout, dataset), space, names, proposal.why)
+    return First(HEAD + text, code, _found(layout, dataset), space, names)
 
 
 def _loaded(layout: Layout) -> tuple[Layout, Dataset]:

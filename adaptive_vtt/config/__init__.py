@@ -12,7 +12,7 @@ from ..utils.files import Table, near_file, read_toml
 from .audit import AuditSpec, CertifySpec, SpaceSpec, StopSpec
 from .datasets import DatasetSpec, DetectorSpec, RegionsSpec
 from .models import ModelSpec
-from .oracles import OracleSection, OracleSpec, check_judge
+from .oracles import OracleSpec, check_judge
 from .secrets import refuse_secrets
 from .section import Section, described, kinds_of
 from .sentences import sentence
@@ -43,7 +43,7 @@ class Spec(Section):
     regions: RegionsSpec | None = None
     detector: DetectorSpec | None = None
     space: SpaceSpec = SpaceSpec.model_validate({})
-    oracle: OracleSpec = OracleSection.model_validate({})
+    oracle: OracleSpec | None = None  # by what is known of the images: `proposed`
     audit: AuditSpec = AuditSpec.model_validate({})
     stop: StopSpec = StopSpec.model_validate({})
     certify: CertifySpec = CertifySpec.model_validate({})

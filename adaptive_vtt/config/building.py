@@ -10,6 +10,7 @@ from typing import Any
 
 from .. import surrogates
 from ..audit import Audit
+from ..audit.proposed import proposed
 from ..certify import named_targets
 from ..cohort import Cohort
 from ..datasets import Dataset
@@ -31,7 +32,7 @@ from ..utils.options import arguments, options_of
 from . import Spec
 from .audit import CertifySpec, SpaceSpec
 from .models import ModelSection, OwnSection, Worked
-from .oracles import CaptionOracleSection
+from .oracles import CaptionOracleSection, OracleSection
 
 CERTIFY_APART = {"proxies", "prior_journal", "cohort", "features", "surrogate_options"}
 """Fields of [certify] that are no options of an audit as they stand there."""
@@ -163,21 +164,35 @@ def build_space(spec: Spec, base: Path, dataset: Dataset | None = None) -> Quest
         dataset,
         build_relations(spec.space, lambda: dataset, base),
         severities=spec.space.severities,
-        oracle=spec.oracle.build(base, dataset),
+        oracle=oracle_section(spec, dataset).build(base, dataset),
         seed=spec.space.seed,
         without_region=spec.space.without_region,
     )
+
+
+def oracle_section(spec: Spec, dataset: Dataset) -> OracleSection:
+    """Return the spec's [oracle], or the one that suits the dataset where the spec has none.
+
+    Those that compare with the source image are named by the spec alone: [space] has no changes
+    unless it names some.
+    """
+    if spec.oracle is not None:
+        return spec.oracle
+    suited = proposed(dataset).oracle
+    kind = OracleSection.default if ORACLES.get(suited).needs_source else suited
+    return OracleSection.of(kind).model_validate({})
 
 
 def _check_detector(spec: Spec) -> None:
     """Raises InputError for a detector where nothing depends on what is located in images."""
     captions = isinstance(spec.oracle, CaptionOracleSection)
     relations = [name for name in spec.space.relations if RELATIONS.is_code(name) or locates(name)]
-    if not (captions or relations or ORACLES.is_code(spec.oracle.kind)):
+    kind = None if spec.oracle is None else spec.oracle.kind
+    if not (captions or relations or (kind is not None and ORACLES.is_code(kind))):
         raise InputError(
             f"detector: expected an oracle or a relation that asks where things are, such as "
             f"kind = 'captions' in [oracle] or relations = ['reic'], got oracle "
-            f"{spec.oracle.kind!r} and relations {spec.space.relations}; leave [detector] out"
+            f"{kind!r} and relations {spec.space.relations}; leave [detector] out"
         )
 
 
@@ -245,7 +260,7 @@ def locates(name: str) -> bool:
 def build_model(spec: Spec, base: Path, dataset: Dataset) -> ModelDefaults:
     """The model of a spec, with its version; relative paths start at ``base``."""
     captions = isinstance(spec.oracle, CaptionOracleSection)
-    section = _section(spec)
+    section = _section(spec, dataset)
     worked = section.worked(base) if isinstance(section, Worked) else None
     model = adapted_model(worked or section.build(base, dataset, captions=captions))
     version, file = spec.model.version or version_of(model), spec.model.file()
@@ -274,12 +289,12 @@ def unworked(spec: Spec) -> Spec:
     return spec.model_copy(update={"model": spec.model.unworked()})
 
 
-def _section(spec: Spec) -> ModelSection:
+def _section(spec: Spec, dataset: Dataset) -> ModelSection:
     """The model's section, its logits those of classes where the oracle judges those."""
     section = spec.model
     if not isinstance(section, OwnSection) or section.output != "logits":
         return section
-    classes = spec.oracle.kind in ("top-class", "ordinal")
+    classes = oracle_section(spec, dataset).kind in ("top-class", "ordinal")
     return section.model_copy(update={"output": "class-logits"}) if classes else section
 
 

@@ -52,7 +52,8 @@ def _parts(spec: Spec) -> dict[str, tuple[Registry, str]]:
         (f"space.transforms: {each.transform}", RELATIONS, each.transform)
         for each in spec.space.transforms or ()
     ]
-    named.append(("oracle.kind", ORACLES, spec.oracle.kind))
+    if spec.oracle is not None:
+        named.append(("oracle.kind", ORACLES, spec.oracle.kind))
     if spec.audit.strategy is not None:
         named.append(("audit.strategy", STRATEGIES, spec.audit.strategy))
     if isinstance(spec.certify.surrogate, str):

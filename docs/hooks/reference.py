@@ -59,6 +59,11 @@ SURROGATE_HEAD = """
 
 What the surrogates take.
 """
+ORACLE_HEAD = """
+Without this section the data decide, as in `avtt init`: `top-class` where each image has one class,
+`multiple-choice` or `contains-truth` for questions, `correctness` for all else. An audit prints
+the reason before it asks anything.
+"""
 JUDGE_MODEL = """
 Its `model` is a table with the fields of `[model]`; see [judges](../how-to/judges.md).
 """
@@ -75,6 +80,7 @@ def spec_page() -> str:
         parts.append(f"\n## `[{name}]`\n")
         parts += [_kind(name, kind, len(kinds) > 1) for kind in kinds]
         if name == "oracle":
+            parts.insert(-len(kinds), ORACLE_HEAD)
             parts += ["\n### `[oracle.judge]`\n", _kind(name, JudgeSpec, False), JUDGE_MODEL]
         if name == "audit":
             parts += _options(strategies.REGISTRY, STRATEGY_HEAD)

@@ -129,6 +129,7 @@ def test_the_table_says_what_became_of_everything_within_80_columns() -> None:
         "images": "3; 1 left out, as d.png",
         "even": "concept: 1 yes, 1 no, 1 unknown",
         "metadata": "site",
+        "task": "labels: the label error, over images and labels",
         "relations (severities)": "identity, rotation (x2)",
         "targets": "2: overall label error, even: miss rate",
         "a call": "a under rotation, severity 3: even?",
