@@ -18,6 +18,7 @@ from .journal.files import JOURNAL, journal_at
 from .journal.prior import Prior, read_prior
 from .space import QuestionSpace
 from .types import IDENTITY, Floats, Indices
+from .utils.files import text_in
 from .utils.importing import needed
 
 if TYPE_CHECKING:
@@ -352,7 +353,7 @@ def score_loss(
 
 def _rows(path: Path, metric: str | None, item: str) -> Iterator[tuple[Item, float]]:
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = text_in(path).splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cohort: {path}: expected a file to read: {one_line(error)}") from None
     for number, line in enumerate(lines, 1):

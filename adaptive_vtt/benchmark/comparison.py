@@ -12,7 +12,7 @@ import pandas as pd
 from ..errors import InputError
 from ..types import JsonObject
 from ..utils.figures import points
-from ..utils.files import write_text
+from ..utils.files import text_in, write_text
 from ..utils.tables import csv_text, latex
 from . import summary
 from .figures import figures, page
@@ -54,7 +54,7 @@ class StrategyComparison:
         Raises InputError where it holds none."""
         file = Path(folder) / RECORD
         try:
-            told = json.loads(file.read_text(encoding="utf-8"))
+            told = json.loads(text_in(file))
             return cls(told["runs"], *(told.get(name, of) for name, of in OTHERS.items()))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InputError(

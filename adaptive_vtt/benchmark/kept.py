@@ -14,7 +14,7 @@ from typing import Any
 
 from ..errors import InputError
 from ..types import JsonObject
-from ..utils.files import write_text
+from ..utils.files import text_in, write_text
 from .runs import Job, Run
 
 RUNS = "runs.jsonl"
@@ -98,7 +98,7 @@ class KeptRuns:
 
     def _read(self, path: Path) -> None:
         try:
-            text = path.read_text(encoding="utf-8", errors="replace")
+            text = text_in(path, errors="replace")
         except FileNotFoundError:
             return
         except OSError as error:

@@ -16,7 +16,7 @@ from ..cohort import MIN_MODELS
 from ..config import Spec
 from ..engine.audit_key import fresh_seed, full_name
 from ..errors import InputError
-from ..journal import read_journal
+from ..journal import check_undamaged, read_journal
 from ..journal.facts import CertificateFacts, Facts, read_facts
 from ..journal.files import JOURNAL
 from ..results.result import Result
@@ -38,7 +38,8 @@ class Before:
 
     @classmethod
     def of(cls, folders: Sequence[Path]) -> "Before":
-        """Read the audits. Raise InputError for two, JournalError for a folder without one."""
+        """Read the audits. Raise InputError for two, JournalError for a folder without
+        one, and for one whose rows were changed."""
         if 1 < len(folders) < MIN_MODELS:
             raise InputError(
                 f"--after: expected one run of an earlier version, or runs of {MIN_MODELS} or more "
@@ -48,6 +49,7 @@ class Before:
         for folder in folders:
             with closing(read_journal(folder / JOURNAL)) as journal:
                 found[folder] = read_facts(journal.facts())
+                check_undamaged(journal)
         return cls(found)
 
     @property

@@ -3,10 +3,12 @@
 A command's file, and with it what it needs, is imported when it is called.
 """
 
+import io
+import os
 import sys
 from importlib import import_module
 from itertools import pairwise
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
@@ -99,7 +101,12 @@ for _group, _commands in GROUPS.items():
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Runs a command; mistakes of the user end with one line on stderr and exit code 2."""
+    """Run a command; mistakes of the user end with one line on stderr and exit code 2."""
+    if os.environ.get("COLUMNS", "").strip() == "0":  # as some shells have it: not known
+        del os.environ["COLUMNS"]
+    for stream in (sys.stdout, sys.stderr):  # names that a terminal cannot show are escaped
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     group = typer.main.get_command(app)
     for option in group.params:
         if "completion" in str(option.name):
@@ -109,25 +116,42 @@ def main(arguments: list[str] | None = None) -> None:
         if code == INTERRUPTED:  # what typer makes of a Ctrl-C, without a word
             raise KeyboardInterrupt
         sys.exit(code)
-    except AvttError as error:
-        _fail(str(error), error.exit_code)
-    except KeyboardInterrupt:
-        _fail("interrupted", INTERRUPTED)
-    except typer.Abort:
-        _fail("aborted", 1)
-    except Exception as error:
-        if hasattr(error, "format_message"):  # an option or argument typer could not use
-            given = _given(error, arguments or sys.argv[1:])
-            _fail(_set_instead(error) or f"{error.format_message()}{given}", 2)
-        from ..utils.other_code import place_of
-
-        if not (place := place_of(error)):
+    except (Exception, KeyboardInterrupt) as error:
+        sentence, code = _explained(error, arguments or sys.argv[1:])
+        if code is None:
             raise
-        _fail(f"your code raised {type(error).__name__}: {one_line(error)}{place}", 2)
+        if sentence := " ".join(sentence.split()):
+            typer.echo(f"avtt: {sentence}", err=True)
+        sys.exit(code)
 
 
-def _set_instead(error: Exception) -> str:
-    """Of an option that a command does not have, but SPEC.toml does: how to set it; else ""."""
+def _explained(error: BaseException, arguments: list[str]) -> tuple[str, int | None]:
+    """Return what is said of an error, and the exit code; None for a fault of this program."""
+    if isinstance(error, AvttError):
+        return str(error), error.exit_code
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted", INTERRUPTED
+    if isinstance(error, typer.Abort):
+        return "aborted", 1
+    if hasattr(error, "format_message"):  # an option or argument typer could not use
+        names = getattr(getattr(error, "param", None), "opts", ())
+        values = [value for name, value in pairwise(arguments) if name in names]
+        given = f", got {values[0]!r}" if values else ""  # which typer does not say
+        return _set_instead(error) or f"{error.format_message()}{given}", 2
+    if isinstance(error, UnicodeEncodeError) and error.reason == "surrogates not allowed":
+        name = ascii(error.object)[:200]
+        return f"{name}: expected file names in UTF-8, got other bytes; rename it", 2
+    from ..utils.other_code import place_of
+
+    place = place_of(error)
+    return (
+        f"your code raised {type(error).__name__}: {one_line(error)}{place}",
+        2 if place else None,
+    )
+
+
+def _set_instead(error: BaseException) -> str:
+    """Return how to set what is no option of a command, but a field of SPEC.toml; else ""."""
     name, context = getattr(error, "option_name", ""), getattr(error, "ctx", None)
     if not name or context is None or context.info_name not in SETTING:
         return ""
@@ -135,17 +159,3 @@ def _set_instead(error: Exception) -> str:
 
     places = [f"--set {place}=VALUE" for place in places_of(name.strip("-").replace("-", "_"))]
     return f"no option {name}: a field of SPEC.toml, set by {' or '.join(places)}" if places else ""
-
-
-def _given(error: Exception, arguments: list[str]) -> str:
-    """What was given for the option that an error is about, which typer does not say."""
-    names = getattr(getattr(error, "param", None), "opts", ())
-    values = [value for name, value in pairwise(arguments) if name in names]
-    return f", got {values[0]!r}" if values else ""
-
-
-def _fail(message: str, code: int) -> NoReturn:
-    sentence = " ".join(message.split())
-    if sentence:
-        typer.echo(f"avtt: {sentence}", err=True)
-    sys.exit(code)

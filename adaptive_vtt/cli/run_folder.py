@@ -268,7 +268,7 @@ def naming_the_way_on(journal: Journal, out: Path) -> Iterator[None]:
     """Errors of what is done inside, to the audit in ``out``, also say how it goes on."""
     try:
         yield
-    except (InputError, ModelError) as error:
+    except (InputError, ModelError, JournalError) as error:
         way = f"'avtt resume {shlex.quote(str(out))}' goes on once that is mended"
         if not answered(journal):
             way = "nothing came back yet: mend that, and the same command begins again"

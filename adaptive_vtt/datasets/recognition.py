@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError, listed, some, unexpected, unknown
+from ..utils.files import contents, regular
 from ..utils.tables import MAX_HEADER
 from .base import Dataset
 from .formats.coco import PARTS, from_coco
@@ -183,7 +184,7 @@ def _instances(path: Path, folders: list[Path], last: bool = True) -> Layout | N
     ``folders``: where the images may be. ``last``: whether to raise InputError where they are not.
     """
     try:
-        data = path.read_bytes()
+        data = contents(path)
         content = json.loads(data) if all(f'"{part}"'.encode() in data for part in PARTS) else {}
         first = content["images"][0]["file_name"]
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
@@ -299,7 +300,7 @@ def _known_file(path: Path) -> Layout | None:
         if path.suffix == ".parquet":
             columns = [*parquet_file(path).schema_arrow.names]
         else:
-            with path.open(encoding="utf-8-sig") as file:
+            with open(path, encoding="utf-8-sig", opener=regular) as file:
                 columns = file.readline(MAX_HEADER).split("\t")
     except (InputError, OSError, UnicodeDecodeError):
         return None  # whoever reads the table says why

@@ -19,7 +19,7 @@ from ..journal.files import JOURNAL
 from ..models import Unanswered
 from ..models.local.reader import UNSURE
 from ..pool import Pool
-from ..utils.files import why_unread, write_text
+from ..utils.files import as_file, why_unread, write_text
 from ..utils.tables import csv_text, restored
 
 NEXT, LOSS = "next.csv", "loss"
@@ -130,6 +130,8 @@ def _loss(cell: str, where: str) -> float | Unanswered:
 
 def _read(path: Path) -> pd.DataFrame:
     try:
-        return restored(pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig"))
+        return restored(
+            pd.read_csv(as_file(path), dtype=str, keep_default_na=False, encoding="utf-8-sig")
+        )
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read as CSV: {why_unread(path, error)}") from None

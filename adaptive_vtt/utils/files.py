@@ -4,10 +4,12 @@ Names are such that every system takes them. TOML is no deeper, and its integers
 specification needs, so that every value of it can be used.
 """
 
+import errno
 import hashlib
 import os
 import re
 import shutil
+import stat
 import tempfile
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -37,7 +39,8 @@ def write_bytes(path: Path, data: bytes) -> None:
 def whole_file(path: Path) -> Iterator[TextIO]:
     """A file for UTF-8 text that replaces ``path`` in the end, or goes where that fails; errors
     as ``write_bytes``."""
-    with _replacing(path) as handle, os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+    text: Any = {"encoding": "utf-8", "errors": "backslashreplace", "newline": ""}
+    with _replacing(path) as handle, os.fdopen(handle, "w", **text) as file:
         yield file
 
 
@@ -66,8 +69,9 @@ def _writing(path: Path) -> Iterator[None]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replaces ``path`` with UTF-8 text in one step; errors as ``write_bytes``."""
-    write_bytes(path, text.encode())
+    """Replaces ``path`` with UTF-8 text in one step; errors as ``write_bytes``. What a file name
+    that is no UTF-8 brought along is written as an escape."""
+    write_bytes(path, text.encode(errors="backslashreplace"))
 
 
 def near_file(path: Path) -> str:
@@ -150,7 +154,7 @@ def hash_files(paths: Iterable[Path]) -> str:
 
 
 def hash_file(path: Path) -> str:
-    with path.open("rb") as file:
+    with open(path, "rb", opener=regular) as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=8)).hexdigest()
 
 
@@ -181,12 +185,37 @@ def holds(folder: str, real: str) -> bool:
         return False
 
 
+def regular(path: str | Path, flags: int = os.O_RDONLY) -> int:
+    """Return the handle of a file, as an ``opener`` of ``open``. Raise OSError for a folder, and
+    for pipes and devices, which may never end: they are opened without waiting for a writer."""
+    handle = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    mode = os.fstat(handle).st_mode
+    if stat.S_ISREG(mode):
+        return handle
+    os.close(handle)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    raise OSError(errno.EINVAL, "expected a file, got a pipe or a device", str(path))
+
+
+def as_file(path: Path) -> Path:
+    """Return the path of a regular file, for libraries that open it. Raise OSError for others."""
+    os.close(regular(path))
+    return path
+
+
+def text_in(path: Path, encoding: str = "utf-8", errors: str = "strict") -> str:
+    """Return the text of a regular file. Raise OSError and UnicodeDecodeError."""
+    with open(path, encoding=encoding, errors=errors, opener=regular) as file:
+        return file.read()
+
+
 def opened(path: Path) -> BinaryIO:
     """The file at ``path``, to be read and closed; InputError where it leads out of its folder.
 
     What is looked at is the file that was opened, whatever became of its name meanwhile.
     """
-    file = path.open("rb")
+    file = open(path, "rb", opener=regular)  # noqa: SIM115 - handed on
     within = getattr(path, "within", None)
     if within is None:
         return file
@@ -205,7 +234,7 @@ def opened(path: Path) -> BinaryIO:
 
 def contents(path: Path) -> bytes:
     """All of a file, or of what reads like one; InputError where it leads out of its folder."""
-    if not isinstance(path, Inside):
+    if not isinstance(path, Path):
         return path.read_bytes()
     with opened(path) as file:
         return file.read()
@@ -249,7 +278,7 @@ def read_toml(
     The lines of what is no TOML, which may hold keys, are not repeated.
     """
     try:
-        return toml_of(path.read_text(encoding="utf-8-sig"))  # as Windows writes it
+        return toml_of(text_in(path, "utf-8-sig"))  # as Windows writes it
     except OSError as error:
         why = f"cannot be read: {error.strerror or error}"
         if path.is_dir():

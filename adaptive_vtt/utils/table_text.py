@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from .files import why_unread
+from .files import contents, why_unread
 from .tables import MAX_HEADER, check_columns, restored
 
 SPREADSHEETS = (".xlsx", ".xls", ".ods", ".numbers")
@@ -86,7 +86,7 @@ def _is_index(column: "pd.Series[str]") -> bool:
 def table_text(path: Path) -> str:
     """Return the text of a table in UTF-8 or UTF-16. Raise InputError for any other encoding."""
     try:
-        data = path.read_bytes()
+        data = contents(path)
     except OSError as error:
         text = f"{path}: cannot read a table of labels: {why_unread(path, error)}"
         raise InputError(text) from None

@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from ..errors import InputError
-from .files import write_text
+from .files import regular, write_text
 
 MAX_COLUMNS = 10_000
 """Most columns of a table; one with more is refused before it is read."""
@@ -88,7 +88,7 @@ def check_width(path: Path, delimiter: str = ",") -> None:
     What is no text, or is not there, is left to whoever reads the table.
     """
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        with open(path, encoding="utf-8-sig", newline="", opener=regular) as file:
             line = file.readline(MAX_HEADER)
     except (OSError, UnicodeDecodeError):
         return

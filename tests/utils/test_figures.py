@@ -1,6 +1,7 @@
 """Figures are told alike, wherever they stand."""
 
 import io
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -26,5 +27,6 @@ def test_an_estimate_has_the_decimals_of_its_interval(estimate, lower, upper, to
     assert Ruling(Rule.parse("a <= 0.4"), "a", estimate, lower, upper, "pass").told == told
     row = {"target": "a", "estimate": estimate, "lower": lower, "upper": upper, "questions": 9}
     console = Console(file=io.StringIO(), width=80)
-    console.print(_table(pd.DataFrame([{**row, "more_calls": 1}])))
+    targets = pd.DataFrame([{**row, "more_calls": 1}])
+    console.print(_table(SimpleNamespace(census={}, targets=targets)))
     assert f" {told} " in console.file.getvalue()

@@ -22,7 +22,7 @@ import numpy as np
 
 from ...errors import InputError, unexpected
 from ...types import JsonObject, Mask
-from ...utils.files import why_unread
+from ...utils.files import regular, why_unread
 from ...utils.options import Option, at_base
 from ..pictures import Picture, from_pictures, readable, shown
 from ..scanning import BrokenOption, Folder, OutsideOption, Reading, unread_remark
@@ -103,7 +103,7 @@ def _content(path: Path, outlines: bool) -> dict[str, list[Any]]:
         return entry
 
     try:
-        with path.open(encoding="utf-8") as file:
+        with open(path, encoding="utf-8", opener=regular) as file:
             content = json.load(file, object_hook=None if outlines else bare)
     except (OSError, ValueError, RecursionError) as error:
         why = why_unread(path, error)

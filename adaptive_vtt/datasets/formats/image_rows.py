@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 from ...errors import InputError, check_known, one_line
 from ...types import Image
-from ...utils.files import why_unread
+from ...utils.files import as_file, opened, why_unread
 from ...utils.image_codec import declared_size
 from ...utils.image_files import MAX_PIXELS, image_of
 from ...utils.importing import needed
@@ -67,7 +67,7 @@ def tsv_rows(path: Path, needed: Sequence[str], reading: Reading) -> Iterator[Ro
     Raises InputError for a file that cannot be read and columns that are missing.
     """
     try:
-        with path.open("rb") as file:
+        with opened(path) as file:
             check_width(path, "\t")
             header = _cells(file.readline(MAX_HEADER).removeprefix(b"\xef\xbb\xbf"), str(path))
             _check_header(header, needed, path)
@@ -129,7 +129,7 @@ def parquet_file(path: Path) -> Any:
     with needed("parquet", f"{path}: reading Arrow and Parquet needs pyarrow"):
         parquet = import_module("pyarrow.parquet")
     try:
-        return parquet.ParquetFile(path, buffer_size=1 << 16, pre_buffer=False)
+        return parquet.ParquetFile(as_file(path), buffer_size=1 << 16, pre_buffer=False)
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot read a table: {why_unread(path, error)}") from None
 

@@ -21,7 +21,7 @@ import pandas as pd
 
 from ...errors import InputError, check_known, one_line, unexpected
 from ...types import UNKNOWN, Indices
-from ...utils.files import instead, why_unread
+from ...utils.files import as_file, instead, why_unread
 from ...utils.image_files import MAX_PIXELS
 from ...utils.options import Option, at_base
 from ..scanning import ClassesOption
@@ -80,7 +80,7 @@ class NpzArray:
             raise InputError(message) from None
 
     def _read_header(self) -> None:
-        with zipfile.ZipFile(self.path) as archive:
+        with zipfile.ZipFile(as_file(self.path)) as archive:
             name = f"{self.key}.npy"
             if name not in (names := archive.namelist()):
                 there = ", ".join(sorted(each.removesuffix(".npy") for each in names)) or "none"

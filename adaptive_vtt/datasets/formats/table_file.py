@@ -8,10 +8,11 @@ import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from itertools import takewhile
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -37,6 +38,8 @@ from .image_rows import parquet_file
 EMPTY = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "<NA>", "#N/A", "?")
 """Texts of a cell that mean "unknown", whatever the column; those of labels may be more."""
 TABLES = (".csv", ".tsv", ".parquet", ".jsonl")
+BATCH, MAX_CELLS, MAX_BYTES = 1024, 20_000_000, 2**30
+"""Rows of a Parquet table that are decoded at a time; the most cells and bytes of one."""
 """Endings of tables."""
 
 
@@ -405,10 +408,27 @@ def read_rows(path: Path) -> pd.DataFrame:
 
 
 def _parquet(path: Path) -> pd.DataFrame:
+    """Return a Parquet table, whose size is bounded before it is decoded and as it is: a file of a
+    few bytes may hold one value millions of times."""
     file = parquet_file(path)
-    check_columns(len(file.schema_arrow.names), path)
+    columns, about = file.schema_arrow.names, file.metadata
+    check_columns(len(columns), path)
+    if about.num_rows * len(columns) > MAX_CELLS:
+        got = f"{about.num_rows:,} rows of {len(columns)}"
+        raise unexpected(str(path), f"at most {MAX_CELLS:,} cells", got)
+    left = MAX_BYTES - sum(about.row_group(k).total_byte_size for k in range(about.num_row_groups))
+    batches: list[Any] = []
     try:
-        table: pd.DataFrame = file.read().to_pandas()
+        for batch in file.iter_batches(BATCH) if left > 0 else ():
+            if (left := left - batch.nbytes) < 0:
+                break
+            batches.append(batch)
+        if left < 0:
+            raise unexpected(str(path), f"at most {MAX_BYTES / 2**30:g} GiB when unpacked", "more")
+        arrow = import_module("pyarrow").Table.from_batches(batches, file.schema_arrow)
+        table: pd.DataFrame = arrow.to_pandas()
+    except InputError:
+        raise
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot read a table: {why_unread(path, error)}") from None
     return table

@@ -15,7 +15,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from ...errors import InputError, unexpected
-from ...utils.files import contents
+from ...utils.files import contents, text_in
 from ...utils.image_files import read_size
 from ..pictures import Picture, from_pictures, shown
 from ..scanning import (
@@ -134,7 +134,7 @@ def _edges(words: Sequence[str], picture: Picture, where: str) -> list[float]:
 def class_names(top: Path) -> dict[int, str]:
     """Return the names of classes by number, {} where no file of the folder names them."""
     for file in (file for pattern in NAMES for file in sorted(top.glob(pattern))):
-        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = text_in(file, errors="replace").splitlines()
         if file.suffix not in (".yaml", ".yml"):
             return {number: line.strip() for number, line in enumerate(lines) if line.strip()}
         if names := _yaml_names([re.sub(r"(^|\s)#.*", "", line).rstrip() for line in lines]):

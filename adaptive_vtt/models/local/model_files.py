@@ -9,6 +9,7 @@ import zipfile
 from pathlib import Path
 
 from ...errors import InputError
+from ...utils.files import as_file
 
 ENDINGS = (".onnx", ".pt", ".pth", ".joblib", ".pkl")
 """What files of models end in."""
@@ -33,7 +34,7 @@ def _kind(path: Path) -> str:
     """What torch wrote into the file: "script", "parameters" or "other", told without running any
     of it."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(as_file(path)) as archive:
             names = archive.namelist()
             if any(name.partition("/")[2].startswith("code/") for name in names):
                 return "script"

@@ -15,7 +15,7 @@ import pandas as pd
 
 from ...errors import InputError
 from ...types import Answer, CallMode, Prompt, Unanswered, Value
-from ...utils.files import why_unread
+from ...utils.files import as_file, regular, why_unread
 from ...utils.tables import check_width, original, restored
 from ..base import ModelDefaults
 
@@ -52,7 +52,7 @@ def read_rows(path: Path, what: str, *, only: Sequence[str] = (), **options: Any
     where they cannot be read."""
     check_width(path)
     try:
-        rows = pd.read_csv(path, **options)
+        rows = pd.read_csv(as_file(path), **options)
         if not only:
             return restored(rows)
         return rows.assign(**{c: rows[c].map(original) for c in only if c in rows})
@@ -90,7 +90,7 @@ def read_answers(path: Path) -> pd.DataFrame:
 def is_of_reader(path: Path) -> bool:
     """Return whether a file begins with the header of a reader's answers."""
     try:
-        with path.open(encoding="utf-8-sig") as file:
+        with open(path, encoding="utf-8-sig", opener=regular) as file:
             return file.readline(200).strip() == ",".join(COLUMNS)
     except (OSError, UnicodeDecodeError):
         return False

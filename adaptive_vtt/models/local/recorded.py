@@ -13,7 +13,7 @@ from ...datasets.base import Dataset
 from ...errors import InputError
 from ...relations.base import Variant
 from ...types import IDENTITY, Answer, CallMode, Floats, Prompt, Unanswered
-from ...utils.files import why_unread
+from ...utils.files import text_in, why_unread
 from ...utils.options import Option, at_base
 from .reader import RecordedReader, Replayed, is_of_reader, read_answers, read_rows
 
@@ -192,7 +192,7 @@ def read_captions(file: Path) -> pd.DataFrame:
     if file.suffix != ".json":
         return read_rows(file, what, dtype=str, keep_default_na=False, only=["sample"])
     try:
-        rows = json.loads(file.read_text(encoding="utf-8-sig"))
+        rows = json.loads(text_in(file, "utf-8-sig"))
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             raise ValueError('expected a list of objects, [{"sample": "a.png", "caption": "..."}]')
         return pd.DataFrame(rows, dtype=object)  # numbers as they are

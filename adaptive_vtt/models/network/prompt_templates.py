@@ -24,7 +24,7 @@ from typing import Any
 
 from ...errors import InputError, check_known, unknown
 from ...types import Ask, JsonObject, Prompt, Unanswered
-from ...utils.files import near_file
+from ...utils.files import near_file, text_in
 
 # Layouts: the whole text of a prompt, with placeholders where questions and options go. A line of
 # which nothing is left once its placeholders are filled, such as {words} where there is nothing to
@@ -52,7 +52,7 @@ def read_layout(path: Path) -> str:
     long, asks no question, or has a placeholder that is none."""
     where = f"template {str(path)!r}"
     try:
-        text = path.read_text(encoding="utf-8-sig").strip("\n")
+        text = text_in(path, "utf-8-sig").strip("\n")
     except OSError as error:
         why = f"{error.strerror or error}{near_file(path)}"
         raise InputError(f"{where}: cannot be read: {why}") from None

@@ -32,7 +32,7 @@ from ...errors import AvttError, InputError, listed, one_line, unexpected
 from ...models.local.onnx import image_input, session
 from ...models.local.tensors import InputShape, Preprocessing, fitted
 from ...types import Box, Floats, Image, Indices, Sample
-from ...utils.files import why_unread
+from ...utils.files import contents, text_in, why_unread
 from ...utils.options import Option, at_base, check_options
 from ...utils.other_code import place_of
 from . import Detector
@@ -267,7 +267,7 @@ class OnnxDetector:
         # a black picture shows what does not fit before an audit begins
         self.detect(np.zeros((height or 32, width or 32, 3), np.uint8))
         options = (self.labels, self.layout, threshold, overlap, self._shape, self._preprocessing)
-        content = hashlib.blake2b(Path(path).read_bytes(), digest_size=12).hexdigest()
+        content = hashlib.blake2b(contents(Path(path)), digest_size=12).hexdigest()
         self.fingerprint = f"ONNX detector {content} {options!r}"
         """What the boxes depend on: the file's content and all options."""
 
@@ -344,7 +344,7 @@ class OnnxDetector:
 def _labels(given: Sequence[str] | Path | str) -> tuple[str, ...]:
     if isinstance(given, str | Path):
         try:
-            text = Path(given).read_text(encoding="utf-8")
+            text = text_in(Path(given))
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(
                 f"{given}: expected a text file of labels, one per line, and cannot read it: "

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ...errors import InputError, one_line
 from ...types import Image, Mask, Sample
-from ...utils.files import hash_files
+from ...utils.files import hash_files, text_in
 from ...utils.image_files import read_image
 from .scene import Floats, Scene, visible_field
 
@@ -186,7 +186,7 @@ def _read_boxes(path: Path) -> dict[str, tuple[int, int, int, int]]:
     if not path.is_file():
         return {}
     try:
-        listed = json.loads(path.read_text("utf-8"))
+        listed = json.loads(text_in(path))
         return {stem: _largest(entry["bbox"]) for stem, entry in listed.items() if entry["bbox"]}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(

@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, TypeAdapter
 
 from ...journal.facts import Facts
-from ...utils.files import write_text
+from ...utils.files import text_in, write_text
 from .section import amount
 
 # -- what people said ------------------------------------------------------------------------------
@@ -116,4 +116,4 @@ def _small(path: Path) -> str:
     """What a file holds; raises ValueError for one that is larger than any of these."""
     if path.stat().st_size > MAX_BYTES:
         raise ValueError(f"{path}: expected at most {MAX_BYTES} bytes")
-    return path.read_text(encoding="utf-8")
+    return text_in(path)

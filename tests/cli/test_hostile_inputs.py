@@ -1,0 +1,182 @@
+"""What a command is given may be no file, too large, too deep or no text: a line says so."""
+
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adaptive_vtt.datasets.formats import table_file
+from adaptive_vtt.utils.files import opened, text_in
+from tests.helpers.command_line import plain_start, run
+
+DEEP = "[" * 100_000
+PIPE = "expected a file, got a pipe or a device"
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pipes are files there")
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a SPEC.toml, its data, and a short audit in ``run``."""
+    home = tmp_path_factory.mktemp("kept")
+    spec = plain_start(home, half_width=0.4, budget=12)
+    assert run("audit", str(spec), "--sample", "--targets", "overall", "--out", f"{home}/run") == 0
+    return home
+
+
+@pytest.fixture
+def home(kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A copy to spoil, as the folder one stands in; what waits for a pipe is ended."""
+    shutil.copytree(kept, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def waits(*_: object) -> None:
+        raise AssertionError("a command waited")
+
+    before = signal.signal(signal.SIGALRM, waits)
+    signal.alarm(60)
+    yield tmp_path
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def pipe(name: str) -> None:
+    Path(name).unlink(missing_ok=True)
+    os.mkfifo(name)
+
+
+def spoil_losses(value: object) -> None:
+    with sqlite3.connect("run/journal.db") as journal:
+        journal.execute("UPDATE answers SET loss = ?", [value])
+
+
+def spec(section: str, line: str) -> None:
+    text = Path("SPEC.toml").read_text()
+    Path("SPEC.toml").write_text(text.replace(f"[{section}]", f"[{section}]\n{line}"))
+
+
+AUDIT = ["audit", "SPEC.toml", "--budget", "2", "--out", "new"]
+REFUSED: dict[str, tuple[Callable[[], Any], list[str], str]] = {
+    "a spec": (lambda: pipe("SPEC.toml"), AUDIT, PIPE),
+    "a device": (lambda: None, ["plan", "/dev/zero", "--group", "a"], "expected a CSV of items"),
+    "items": (lambda: pipe("items.csv"), ["plan", "items.csv"], PIPE),
+    "labels": (lambda: pipe("labels.csv"), AUDIT, PIPE),
+    "an image": (lambda: pipe("images/shape-00.png"), AUDIT, "images/shape-00.png"),
+    "answers": (
+        lambda: (pipe("a.csv"), spec("certify", 'proxies = {p = "a.csv"}')),
+        AUDIT,
+        PIPE,
+    ),
+    "a journal": (lambda: pipe("run/journal.db"), ["verify", "run"], "run/journal.db"),
+    "a deep result": (
+        lambda: Path("run/result.json").write_text(DEEP),
+        ["verify", "run"],
+        "expected the result of an audit, got something else",
+    ),
+    "a broken result": (
+        lambda: Path("run/result.json").write_text('{"targets": ['),
+        ["verify", "run"],
+        "expected the result of an audit, got something else",
+    ),
+    "a huge loss": (lambda: spoil_losses(1e308), [*AUDIT, "--after", "run"], "was altered"),
+    "a loss in words": (lambda: spoil_losses("high"), [*AUDIT, "--after", "run"], "was altered"),
+    "a name that is no text": (
+        lambda: shutil.copy(b"images/shape-00.png", b"images/\xff.png"),
+        ["init", "new", "--data", "images"],
+        "expected file names in UTF-8, got other bytes",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_used_is_refused_in_a_line(
+    case: str, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prepare, arguments, sentence = REFUSED[case]
+    prepare()
+    assert run(*arguments) == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.startswith("avtt: ")
+    assert sentence in said
+
+
+PASSED_OVER: dict[str, Callable[[], Any]] = {
+    "a pipe": lambda: pipe("run/baselines.json"),
+    "deep JSON": lambda: Path("run/baselines.json").write_text(DEEP),
+    "another's JSON": lambda: Path("run/realism.json").write_text('{"predicted": 5}'),
+    "a folder that is no text": lambda: os.rename(b"run", b"r\xff"),
+}
+
+
+@pytest.mark.parametrize("case", PASSED_OVER)
+def test_what_lies_beside_a_run_does_not_keep_its_report_from_being_written(
+    case: str, home: Path
+) -> None:
+    PASSED_OVER[case]()
+    (folder,) = (f for f in home.iterdir() if (f / "journal.db").is_file())
+    (folder / "report.html").unlink()
+    assert run("report", str(folder)) == 0
+    assert (folder / "report.html").stat().st_size > 10_000
+    assert json.loads((folder / "result.json").read_text())["targets"]
+
+
+@pytest.mark.parametrize("columns", ["0", "20", "80"])
+def test_runs_are_listed_in_any_terminal(
+    columns: str, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of no width, and one that knows ASCII alone."""
+    monkeypatch.setenv("COLUMNS", columns)
+    os.rename("run", "rün")
+    with open("shown", "w", encoding="ascii") as shown:
+        monkeypatch.setattr(sys, "stdout", shown)
+        assert run("runs", ".") == 0
+    assert len(Path("shown").read_text().splitlines()) > 3
+
+
+def test_a_full_disk_ends_a_census_with_what_to_do(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (130_000, before[1]))
+    try:
+        assert run("census", "SPEC.toml", "--out", "whole") == 2
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, ignored)
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert "cannot be written" in said
+    assert "once that is mended" in said or "begins again" in said
+    assert run("resume", "whole") == 0
+
+
+def test_a_parquet_file_is_bounded_before_and_while_it_is_decoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    many, long = tmp_path / "many.parquet", tmp_path / "long.parquet"
+    parquet.write_table(arrow.table({"x": np.ones(21_000_000, "int8")}), many)
+    parquet.write_table(arrow.table({"x": ["a" * 100_000] * 2_000}), long)
+    assert max(many.stat().st_size, long.stat().st_size) < 200_000
+    monkeypatch.setattr(table_file, "MAX_BYTES", 10**8)
+    for path, sentence in ((many, "at most 20,000,000 cells"), (long, "when unpacked, got more")):
+        with pytest.raises(table_file.InputError, match=sentence):
+            table_file.read_rows(path)
+
+
+def test_files_alone_are_opened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path, error in ((tmp_path / "pipe", "pipe or a device"), (tmp_path, "directory")):
+        for read in (opened, text_in):
+            with pytest.raises(OSError, match=error):
+                read(path)
