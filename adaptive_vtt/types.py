@@ -289,7 +289,8 @@ class Bets:
     pseudo-outcomes that the first guesses of centre and variance count as. ``most_skew``: the
     most by which bets against a mean differ for its skew. ``cell``: between neighbouring means.
     ``ratio``: rates are over the questions that count, else one that does not count is 0 in lower
-    and 1 in upper bounds.
+    and 1 in upper bounds. ``tilts_capped``: bets move predictions even where that takes so much
+    room that their cap decides their size.
     """
 
     cap: float
@@ -298,6 +299,7 @@ class Bets:
     most_skew: float
     cell: float = 0.001
     ratio: bool = False
+    tilts_capped: bool = True
 
 
 @dataclass(frozen=True)

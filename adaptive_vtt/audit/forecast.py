@@ -171,8 +171,9 @@ def _likely(
 ) -> Floats:
     """(K,): see the module."""
     aims, cap = _aims(certifier, loss), certifier.rules.bets.cap
-    with np.errstate(divide="ignore"):
-        evidence = np.log(2 / alpha)
+    theta = certifier.rules.thetas(len(alpha))
+    with np.errstate(divide="ignore"):  # of the end that decides: see ``sequences``
+        evidence = np.log(1 / (np.maximum(theta, 1 - theta) * alpha))
     per_spread = draws(evidence, aims, aims, MEASURED * loss * (1 - loss), 1 / cap)
     even = calls.number / calls.number.sum()
     weight = np.ones(len(certifier.targets))

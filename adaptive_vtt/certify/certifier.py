@@ -40,7 +40,7 @@ from .decisions import OPEN, Comparison
 from .further import further, in_calls
 from .game import Bet as Bet
 from .game import Game
-from .rules import Rules
+from .rules import Rules, theta_for
 from .status import TargetStatus
 from .strata import DIGITS, MAX, Strata, Stratum, pooled, possible, stratified
 from .targets import Target, calls, largest, members, size
@@ -150,8 +150,11 @@ class Certifier(Game):
         ``forecast``, "at least"."""
         room = np.maximum(self.first_calls * self.largest / self.sizes, 1) - 2 * half_widths
         gain = np.log1p(self.rules.bets.cap * 2 * half_widths / np.maximum(room, TINY))
+        count = len(self.targets)
+        theta = self.rules.thetas(count)
+        alpha = np.maximum(theta, 1 - theta) * self.rules.alphas(count)  # of the end that decides
         with np.errstate(divide="ignore"):
-            return np.asarray(np.ceil(np.log(2 / self.rules.alphas(len(self.targets))) / gain))
+            return np.asarray(np.ceil(np.log(1 / alpha) / gain))
 
     def half_on_whole(self, weights: Floats, inside: Bools) -> Floats:
         """``weights`` (n,) of what ``inside`` (K x n) says to which targets it belongs, half of
@@ -178,6 +181,17 @@ class Certifier(Game):
         self.rules = self.rules.aiming(half_width, draw)
         self._aim()
         self._forget("asked_whole", "standing")  # they go by the half-width
+
+    def foretell(self, questions: Indices, losses: Floats) -> None:
+        """Before the first draw: bets on larger and on smaller rates share each target's alpha by
+        what is foreseen of some ``questions``, ``losses`` (n,); see ``rules.theta_for``."""
+        inside = self.members(questions)
+        with np.errstate(invalid="ignore"):
+            means = inside @ losses / inside.sum(axis=1)  # NaN where none of them is the target's
+        self.rules = replace(self.rules, theta=theta_for(means))
+        self.sequences.theta = self.rules.thetas(len(self.targets))
+        self.decisions = self.rules.decisions(len(self.targets))
+        self._forget("asked_whole", "standing")
 
     @property
     def certified(self) -> Bools:

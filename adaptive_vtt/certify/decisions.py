@@ -15,8 +15,9 @@ their shares of alpha / 2; Ville's inequality bounds each. Without halving, step
 valid: every target has one true hypothesis, however many others are decided, and a target that was
 decided rightly has had its chance to err before.
 
-Where intervals are asked for, too, one alpha_k pays for both: a side is decided at 2 / alpha_k, at
-which the interval's bets, (K+ + K-) / 2, exclude the limit as well, and nothing steps down. At
+Where intervals are asked for, too, one alpha_k pays for both: "above" is decided at 1 / (theta
+alpha_k) and "at most" at 1 / ((1 - theta) alpha_k), at which the interval's bets, theta K+ +
+(1 - theta) K-, exclude the limit as well, and nothing steps down. At
 alpha_k and with step-down, intervals and decisions each hold, but one of both errs with up to twice
 that probability.
 
@@ -52,11 +53,12 @@ class Decisions:
 
     ``alpha`` (K,): the probability with which each may be decided wrongly; ``shared``: whether
     their sum is the probability of any error at all, rather than each its own. ``limit``: one for
-    all, or (K,). ``beside``: whether ``alpha`` pays for the targets' intervals, too.
+    all, or (K,). ``theta`` (K,): where ``alpha`` pays for the targets' intervals, too, the weight
+    of their bets on larger rates.
     """
 
     def __init__(
-        self, limit: float | Floats, alpha: Floats, shared: bool, beside: bool = False
+        self, limit: float | Floats, alpha: Floats, shared: bool, theta: Floats | None = None
     ) -> None:
         count = len(alpha)
         self.limit = limit
@@ -64,8 +66,9 @@ class Decisions:
         self.above = np.zeros(count, dtype=np.bool_)
         self.below = np.zeros(count, dtype=np.bool_)
         self.most = np.zeros((2, count))  # the largest log K+ and log K- at the limit so far
-        self._steps = shared and count > FEW and not beside
-        self._each = alpha / 2 if beside else alpha
+        self._steps = shared and count > FEW and theta is None
+        shares = np.ones((2, count)) if theta is None else np.stack([theta, 1 - theta])
+        self._each = shares * alpha
         self._now = np.zeros((2, count))
 
     @property
@@ -100,7 +103,7 @@ class Decisions:
         """2 x K: log K+ and log K- at which a target passes now."""
         with np.errstate(divide="ignore", invalid="ignore"):
             if not self._steps:
-                return np.log(1 / np.stack([self._each, self._each]))
+                return np.log(1 / self._each)
             open_ = np.stack([(self.alpha * ~done).sum() for done in (self.above, self.below)])
             half = self.alpha.sum() / 2
             return np.log(open_[:, None] / (half * self.alpha))

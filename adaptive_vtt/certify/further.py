@@ -149,7 +149,9 @@ class _Target:
         sequences = game.sequences
         self.game, self.k = game, k
         self.ends = float(sequences.lower[k]), float(sequences.upper[k])
-        self.evidence = float(np.log(2 / sequences.alpha[k])) if sequences.alpha[k] > 0 else np.inf
+        theta = sequences.theta[k]
+        with np.errstate(divide="ignore"):  # against the lower, and the upper end
+            self.evidence = np.log(1 / (np.array([theta, 1 - theta]) * sequences.alpha[k]))
         self.variance = VARIANCE * float(game.foreseen[k] * sequences.stray[k])
         self.reach = REACH * float(game.reach[k]) / sequences.bets.cap
         answered = game.sizes[k] - game.waiting[k]
@@ -189,7 +191,7 @@ class _Target:
         if upper - lower <= 2 * wanted:
             return 0.0, 0.0, np.inf
         if not len(self.means):
-            return np.inf, self.evidence, np.inf
+            return np.inf, float(self.evidence.max()), np.inf
         low = np.linspace(lower, upper - 2 * wanted, PLACES)
         return (*self._nearest(low, low + 2 * wanted, wanted), np.inf)
 
@@ -200,7 +202,7 @@ class _Target:
             [np.interp(low, self.means, self.rising), np.interp(high, self.means, self.falling)]
         )
         inside = np.stack([low > self.ends[0] + TINY, high < self.ends[1] - TINY])
-        lacking = np.where(inside, np.maximum(self.evidence - against, 0), 0.0)
+        lacking = np.where(inside, np.maximum(self.evidence[:, None] - against, 0), 0.0)
         away = np.maximum(np.stack([self.low - low, high - self.high]), 0)
         if self.low == self.high:  # else an end that lies within what is unanswered stays
             away = np.maximum(away, NEAR * aim)
@@ -235,9 +237,10 @@ class _Target:
         if abs((self.low + self.high) / 2 - goal) < margin / 2:
             low, high = np.array([goal - margin]), np.array([goal + margin])
             return (*self._nearest(low, high, margin), np.inf)
-        against = self.rising if (self.low + self.high) / 2 > goal else self.falling
+        side = 0 if (self.low + self.high) / 2 > goal else 1
+        against = (self.rising, self.falling)[side]
         there = np.interp(goal, self.means, against) if len(self.means) else 0.0
-        return self._beyond(goal, max(self.evidence - float(there), TINY))
+        return self._beyond(goal, max(float(self.evidence[side] - there), TINY))
 
     def _beyond(self, limit: float, lacking: float) -> tuple[float, float, float]:
         """Until ``limit`` is excluded, for lack of so much evidence."""

@@ -80,7 +80,7 @@ class Game:
         self.rules = rules
         first = np.array([*since] or [0] * count, np.int64)
         aims, alphas = np.full(count, rules.aim), rules.alphas(count)
-        self.sequences = Sequences(aims, alphas, rules.bets, first)
+        self.sequences = Sequences(aims, alphas, rules.bets, first, rules.thetas(count))
         self._aim()
         self.decisions = rules.decisions(count)
         self.waiting = sizes.copy()  # questions not answered

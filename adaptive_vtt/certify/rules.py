@@ -20,6 +20,11 @@ MIN_AIM = 0.02
 MIN_SHARE = 0.1
 """Part of alpha that is spread evenly, whatever targets need."""
 
+THETA, RARE = 0.25, 0.25
+"""What bets on larger rates weigh where the mean loss foreseen is below ``RARE``: 3/4 of alpha is
+left for the upper end of the interval, which is the last to come near such a rate. Nearer to 1/2
+both ends decide, and 1/4 costs one more than 3/4 saves the other (experiments.engine.bets)."""
+
 
 @dataclass(frozen=True)
 class Rules:
@@ -39,6 +44,8 @@ class Rules:
     - ``set_aside``: in [0, 1), the share of ``alpha`` that is kept for slices, targets that are
       discovered while the audit goes on; the j-th gets 6 / (pi^2 j^2) of it, so that however many
       there will be, no more is spent. ``slices``: how many of the targets, the last ones, are some.
+    - ``theta`` (K,): in (0, 1), what bets on larger rates weigh against those on smaller ones, see
+      ``sequences``, for every target but slices. Empty: 1/2, as for slices.
     """
 
     aim: float
@@ -52,6 +59,7 @@ class Rules:
     compare: Comparison | None = None
     set_aside: float = 0.0
     slices: int = 0
+    theta: tuple[float, ...] = ()
 
     @classmethod
     def of(cls, certificate: "CertificateFacts") -> "Rules":
@@ -70,6 +78,7 @@ class Rules:
             compare,
             certificate.set_aside,
             len(certificate.slices),
+            certificate.theta,
         )
 
     @property
@@ -105,6 +114,10 @@ class Rules:
         found = 6 / (np.pi * np.arange(1, self.slices + 1)) ** 2
         return np.concatenate([own, self.alpha * self.set_aside * found])
 
+    def thetas(self, count: int) -> Floats:
+        """(K,): the weight of every target's bets on larger rates."""
+        return np.array([*self.theta] + [0.5] * (count - len(self.theta)))
+
     def aims(self, centre: Floats, draw: int) -> Floats:
         """(K,): the half-widths that bets on a draw, counted from 0, aim at, with rates expected
         about ``centre``."""
@@ -123,8 +136,15 @@ class Rules:
             limits = np.broadcast_to(self.compare.goals, count)
         if limits is None:
             return None
-        beside = not self.only_sides
-        return Decisions(limits, self.alphas(count), self.guarantee == "all", beside)
+        theta = None if self.only_sides else self.thetas(count)
+        return Decisions(limits, self.alphas(count), self.guarantee == "all", theta)
+
+
+def theta_for(means: Floats) -> tuple[float, ...]:
+    """Return every target's ``Rules.theta`` from the mean loss (K,) that is foreseen of it before
+    the first draw, NaN where nothing is."""
+    rare, frequent = means < RARE, means > 1 - RARE
+    return tuple(np.select([rare, frequent], [THETA, 1 - THETA], 0.5).tolist())
 
 
 def shares(weights: Mapping[str, float], targets: Sequence[TargetId]) -> tuple[float, ...]:

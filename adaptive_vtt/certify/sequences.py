@@ -8,7 +8,9 @@ Source: Waudby-Smith & Ramdas, Estimating means of bounded random variables by b
 
 are nonnegative supermartingales when m is the true mean R, E[a+] <= R <= E[a-] given the
 past, lo <= a+, a- <= hi, and everything but a+ and a- is fixed by the past. Then
-{m : (K+ + K-) / 2 < 1 / alpha} holds R at all times with probability 1 - alpha.
+{m : theta K+ + (1 - theta) K- < 1 / alpha} holds R at all times with probability 1 - alpha, for any
+theta in (0, 1) that was fixed before the first bet. A small rate is known as soon as its upper end
+is, which K- decides: a smaller theta gives K- more of alpha.
 """
 
 from dataclasses import dataclass
@@ -17,7 +19,7 @@ import numpy as np
 
 from ..types import Bets, Bools, Floats, Indices
 
-BETS = Bets(cap=0.98, eagerness=1.2, prior=8.0, most_skew=3.0, ratio=True)
+BETS = Bets(cap=0.98, eagerness=1.2, prior=8.0, most_skew=3.0, ratio=True, tilts_capped=False)
 """What new audits bet by; those begun before go on as their journal says."""
 MIN_VARIANCE = 1e-9
 TINY = 1e-300
@@ -27,7 +29,7 @@ means span three cells, one to either side included, and the true mean may lie b
 both are excluded: only a wider interval proves that the losses changed."""
 EDGE = 1e-9
 """Distance, on the scale of losses 0..1, by which the ends of an interval may pass each other
-through rounding alone."""
+through rounding alone, and share of its cap by which a bet may pass it so."""
 CLEARLY = 1.0
 """Standard errors by which a mean alone must lie outside its interval. Steady models were seen to
 stray by .5, while models that drift slowly were certified more often with 2."""
@@ -78,7 +80,7 @@ class Sequences:
     Intervals only ever shrink; each is one grid cell wider than what the bets exclude. Means
     outside an interval never come back, so only those inside are kept, all targets in a row.
     ``aims`` may change from step to step, ``alpha`` before the first bet: by the past alone. At
-    level 0 nothing is ever excluded.
+    level 0 nothing is ever excluded. ``theta`` (K,): the weight of K+ in the mixture; None: 1/2.
 
     ``since`` (K,): the draw that each sequence starts with, counted from 0; it sleeps through those
     before, which must not be active for it. None: all start with the first.
@@ -89,11 +91,17 @@ class Sequences:
     """
 
     def __init__(
-        self, aims: Floats, alpha: Floats, bets: Bets = BETS, since: Indices | None = None
+        self,
+        aims: Floats,
+        alpha: Floats,
+        bets: Bets = BETS,
+        since: Indices | None = None,
+        theta: Floats | None = None,
     ) -> None:
         count, grid = len(aims), round(1 / bets.cell) + 1
         self.since = np.zeros(count, np.int64) if since is None else since
         self.alpha = alpha
+        self.theta = np.full(count, 0.5) if theta is None else theta
         self.aims = aims
         self.bets = bets
         self.moves = 0
@@ -115,6 +123,10 @@ class Sequences:
         self._prior = np.zeros(count)
         self._said = np.zeros((2, count))  # weights, and weighted pseudo-outcomes
         self._counted = np.zeros(count)  # weighted pseudo-outcomes of the share that counts
+        # (K,): the estimate, drawn to 1/2 as by ``bets.prior`` outcomes while there are few
+        self.centre = np.full(count, 0.5)
+        # (K,): the expected share of each target's questions that count
+        self.share = np.ones(count)
 
     @property
     def half_width(self) -> Floats:
@@ -162,25 +174,12 @@ class Sequences:
         return self._mean[mine], self._rising[mine], self._falling[mine]
 
     @property
-    def share(self) -> Floats:
-        """(K,): the expected share of each target's questions that count; 1 before any draw."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.clip(_or(self._counted / self._said[0], 1.0), MIN_SHARE, 1)
-
-    @property
     def mean_variance(self) -> Floats:
         """(K,): of ``mean``, as far as the pseudo-outcomes tell.
 
         ``mean`` divides by the share that counts, so its error is that much larger than theirs.
         """
         return np.asarray(self.stray / np.maximum(self._precision * self.share**2, TINY))
-
-    @property
-    def centre(self) -> Floats:
-        """(K,): the estimate, drawn to 1/2 as by ``bets.prior`` outcomes while there are few."""
-        with np.errstate(invalid="ignore"):
-            mean = (self._weighted + 0.5 * self._prior) / (self._precision + self._prior)
-        return np.clip(_or(mean, 0.5), 0.02, 0.98)
 
     @property
     def stray(self) -> Floats:
@@ -200,13 +199,17 @@ class Sequences:
         """What the step adds to log K+ and log K- against means ``m`` of the targets ``row``."""
         away = m - self.centre[row]
         least, most = -away * step.tilt_bound[row], away * step.tilt_most[row]
-        lean = away * step.tilt[row] + m * step.out_now[row]
-        rest = m * (1 - step.out[row])
+        tilt, rest = away * step.tilt[row], m * (1 - step.out[row] - step.out_now[row])
+        seen = m * (1 - step.out[row])
         bet = self._bets(step.foreseen, row, m)
-        room_up = rest - step.lo[row] - np.minimum(least, most)
-        room_down = step.hi[row] + np.maximum(least, most) - rest
-        up = self._capped(bet, room_up) * (step.low[row] + lean - rest)
-        down = self._capped(bet, room_down) * (rest - step.high[row] - lean)
+        room_up, room_down = seen - step.lo[row], step.hi[row] - seen
+        wide_up = room_up - np.minimum(least, most)
+        wide_down = room_down + np.maximum(least, most)
+        tilted_up, tilted_down = self._tilted(bet, wide_up), self._tilted(bet, wide_down)
+        up = self._capped(bet, np.where(tilted_up, wide_up, room_up))
+        up *= step.low[row] + tilted_up * tilt - rest
+        down = self._capped(bet, np.where(tilted_down, wide_down, room_down))
+        down *= rest - step.high[row] - tilted_down * tilt
         on = step.active[row]  # figures of the others may pass their bounds, so never as a factor
         return np.log1p(np.where(on, up, 0.0)), np.log1p(np.where(on, down, 0.0))
 
@@ -236,24 +239,30 @@ class Sequences:
 
     def _note(self, step: Step) -> None:
         active, centre = step.active, self.centre
-        told = (step.low + step.high) / 2
-        outcome = told + centre * (step.out + step.out_now)
+        middle = (step.low + step.high) / 2
+        outcome = middle + centre * (step.out + step.out_now)
         foreseen = np.maximum(step.foreseen, MIN_VARIANCE)
         self._prior = np.where(self.moves == self.since, self.bets.prior / foreseen, self._prior)
         weight = active * centre * (1 - centre) / foreseen
-        self._said += weight * np.stack([np.ones_like(told), told])
+        self._said += weight * np.stack([np.ones_like(middle), middle])
         self._counted += weight * step.counting
         strayed = np.where(active, (outcome - centre) ** 2 / foreseen, 1.0)
         self._strayed += np.where(self.moves >= self.since, strayed, 0.0)
         self._precision += active / foreseen
         self._weighted += active * outcome / foreseen
         self.moves += 1
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean = (self._weighted + 0.5 * self._prior) / (self._precision + self._prior)
+            share = self._counted / self._said[0]
+        self.centre = _or(mean, 0.5).clip(0.02, 0.98)
+        self.share = _or(share, 1.0).clip(MIN_SHARE, 1)
 
     def _shrink(self) -> None:
         """Drops what is excluded by now, but for one grid cell; what is dropped stays so."""
         with np.errstate(divide="ignore"):
-            enough = (2 / self.alpha)[self._row]
-        inside = np.exp(self._rising) + np.exp(self._falling) < enough
+            enough = (1 / self.alpha)[self._row]
+        theta = self.theta[self._row]
+        inside = theta * np.exp(self._rising) + (1 - theta) * np.exp(self._falling) < enough
         inside |= np.isinf(enough)  # at level 0, where wealth may overflow
         inside &= self._possible()
         row, mean = self._row[inside], self._mean[inside]
@@ -277,6 +286,12 @@ class Sequences:
         edge = 0.5 * self._cell
         above = self._mean > self._bet_lower[self._row] - edge
         return above & (self._mean < self._bet_upper[self._row] + edge)
+
+    def _tilted(self, bet: Floats, room: Floats) -> Bools:
+        """Which bets have their predictions moved, where that takes ``room``: those that this does
+        not bring to their cap. It makes outcomes vary less, which is worth nothing to a bet whose
+        size its room decides."""
+        return (bet * room <= self.bets.cap * (1 + EDGE)) | self.bets.tilts_capped
 
     def _capped(self, bet: Floats, room: Floats) -> Floats:
         """``bet``, or cap / room where that is less; without room nothing can be lost."""

@@ -18,16 +18,18 @@ from ..types import JsonObject
 from .status import TargetStatus
 from .verify_counting import check_order, compare, counted
 from .verify_draws import check_draws, check_known
-from .verify_facts import check_beliefs, check_cohort, check_prices, check_slices
+from .verify_facts import check_beliefs, check_cohort, check_fixed, check_prices, check_slices
 
 if TYPE_CHECKING:
     from ..journal.facts import CertificateFacts, Facts, VersusFacts
 
 
+EVEN = 0.5
 BETWEEN = 3.5
 MIN_AIM = 0.02
 MIN_SHARE = 0.02
 MIN = 1e-9
+ROUNDING = 1e-9
 NOTHING = 1e-300
 """Where a bet has less room than this, or none, nothing can be lost: its cap is out of reach."""
 AGREE = 1e-7
@@ -58,6 +60,7 @@ def verify(journal: Journal) -> list[TargetStatus]:
         check_draws(facts, whole, {c.call for c in calls}, losses)
     check_cohort(facts)
     check_prices(facts.settings.prices, draws, calls)
+    check_fixed(journal)
     check_slices(journal, facts, draws)
     check_beliefs(journal, facts, draws, calls)
     if certificate is not None and certificate.counted:
@@ -107,7 +110,8 @@ def recompute(
     if games[0].limit is not None:
         shared, limits = certificate.guarantee == "all", [game.limit or 0.0 for game in games]
         both = certificate.decides and certificate.half_width is not None
-        sides = [*decided([game.evidence for game in games], levels, limits, shared, both)]
+        thetas = [game.theta for game in games] if both else None
+        sides = [*decided([game.evidence for game in games], levels, limits, shared, thetas)]
     return [_status(certificate, k, game, sides[k]) for k, game in enumerate(games)]
 
 
@@ -145,6 +149,10 @@ def _status(
 def _levels(certificate: "CertificateFacts") -> list[float]:
     """Every target's alpha. Raises JournalError where they are more than there is in all."""
     alpha, count = 1 - certificate.confidence, len(certificate.sizes)
+    if certificate.theta and len(certificate.theta) != certificate.registered:
+        raise JournalError(
+            f"verify: expected theta of {certificate.registered} targets, got {certificate.theta}"
+        )
     if certificate.guarantee == "each":
         return [alpha] * count
     found, aside = len(certificate.slices), certificate.set_aside
@@ -234,6 +242,7 @@ class _Game:
         bets = certificate.bets
         self.size, self.alpha = certificate.sizes[k], alpha
         self.since, first = certificate.since[k], certificate.registered
+        self.theta = certificate.theta[k] if k < len(certificate.theta) else EVEN
         self.before = set(certificate.slices[k - first].seen) if k >= first else set()
         self.aims = certificate.aims or ((0, certificate.aim),)
         claim = versus_limit(certificate.versus, k)
@@ -245,6 +254,7 @@ class _Game:
         self.evidence: list[tuple[float, float, float, float]] = []
         self.cap, self.eagerness = bets.cap, bets.eagerness
         self.first, self.most_skew = bets.prior, bets.most_skew
+        self.tilts_capped = bets.tilts_capped
         cells = round(1 / bets.cell)
         self.cell = 1 / cells
         self.m = np.array([i / cells for i in range(cells + 1)])
@@ -310,17 +320,28 @@ class _Game:
     ) -> tuple[Any, Any]:
         """What the draw adds to log K+ and log K- against means ``m``."""
         size, away = self.size, m - self.centre()
-        down, up = move["tilt_bound"] / size, 1 - self.seen / size  # of the tilt
+        most_down, most_up = move["tilt_bound"] / size, 1 - self.seen / size  # of the tilt
         rest = m * (1 - self.out / size)
-        above = (
-            rest - (self.least + move["lo"]) / size + np.where(away > 0, away * down, -away * up)
-        )
-        below = (self.most + move["hi"]) / size + np.where(away > 0, away * up, -away * down) - rest
+        moved = away * (move["tilt"] / size)
+        from_mean = m * now - rest
         bet = self._bet(m, move["foreseen"] / size**2)
-        up = np.minimum(bet, self.cap / np.maximum(above, NOTHING))
-        down = np.minimum(bet, self.cap / np.maximum(below, NOTHING))
-        from_mean = away * (move["tilt"] / size) + m * now - rest
-        return np.log1p(up * (from_mean + low)), np.log1p(-down * (from_mean + high))
+        above, below = (
+            rest - (self.least + move["lo"]) / size,
+            (self.most + move["hi"]) / size - rest,
+        )
+        # predictions that are moved take more room, and stay where that would cap the bet
+        more_above = np.where(away > 0, away * most_down, -away * most_up)
+        more_below = np.where(away > 0, away * most_up, -away * most_down)
+        free_up, free_down = (
+            (bet * room <= self.cap * (1 + ROUNDING)) | self.tilts_capped
+            for room in (above + more_above, below + more_below)
+        )
+        up = np.minimum(bet, self.cap / np.maximum(above + free_up * more_above, NOTHING))
+        down = np.minimum(bet, self.cap / np.maximum(below + free_down * more_below, NOTHING))
+        return (
+            np.log1p(up * (from_mean + free_up * moved + low)),
+            np.log1p(-down * (from_mean + free_down * moved + high)),
+        )
 
     def _bet(self, m: Any, foreseen: float) -> Any:
         centre = self.centre()
@@ -378,7 +399,8 @@ class _Game:
         """The first mean, of those at ``places``, that the two bettors have not ruled out."""
         enough = -math.log(self.alpha) if self.alpha else math.inf
         for place in places:
-            wealth = np.logaddexp(self.rising[place], self.falling[place]) - math.log(2)
+            up = self.rising[place] + math.log(self.theta)
+            wealth = np.logaddexp(up, self.falling[place] + math.log(1 - self.theta))
             if wealth < enough:
                 return float(self.m[place])
         return None
@@ -469,16 +491,14 @@ def decided(
     levels: list[float],
     limits: list[float],
     shared: bool,
-    beside: bool,
+    thetas: list[float] | None = None,
 ) -> list[str]:
     """On which side of its limit each target was decided to lie: "above", "below" or "open".
 
     ``evidence``: by target and draw; ``levels``: every target's alpha; ``shared``: whether all
-    decisions hold at once, so that what is decided leaves its alpha to the others; ``beside``:
-    whether intervals were asked for, too, and spend the same alpha.
+    decisions hold at once, so that what is decided leaves its alpha to the others; ``thetas``:
+    where intervals were asked for, too, and spend the same alpha, every target's share for "above".
     """
-    if beside:
-        levels, shared = [level / 2 for level in levels], False
     sides = ["open"] * len(levels)
     for now in zip(*evidence, strict=True):
         for k, (_, _, least, most) in enumerate(now):
@@ -487,7 +507,7 @@ def decided(
         again = True
         while again:
             again = False
-            thresholds = [_thresholds(sides, levels, k, shared) for k in range(len(levels))]
+            thresholds = [_thresholds(sides, levels, k, shared, thetas) for k in range(len(levels))]
             for k, (up, down, _, _) in enumerate(now):
                 above, below = up >= thresholds[k][0], down >= thresholds[k][1]
                 if sides[k] == "open" and (above or below):
@@ -496,10 +516,14 @@ def decided(
     return sides
 
 
-def _thresholds(sides: list[str], levels: list[float], k: int, shared: bool) -> tuple[float, float]:
+def _thresholds(
+    sides: list[str], levels: list[float], k: int, shared: bool, thetas: list[float] | None
+) -> tuple[float, float]:
     """The log-wealth at which target ``k`` is decided to be above, and at most."""
     if levels[k] == 0:
         return math.inf, math.inf
+    if thetas is not None:
+        return -math.log(levels[k] * thetas[k]), -math.log(levels[k] * (1 - thetas[k]))
     if not shared or len(levels) <= FEW:
         return -math.log(levels[k]), -math.log(levels[k])
     half = sum(levels) / 2

@@ -1,8 +1,8 @@
 """What a journal says beside its draws, anew: slices, prices, the cohort's prior, and beliefs.
 
-Code of its own, as in ``verify``. What is checked of slices, by the order of the rows in the chain:
+Code of its own, as in ``verify``. What the game is played for was not changed once it had begun.
+What is checked of slices, by the order of the rows in the chain:
 
-- the share of alpha for slices is what it was when the audit began;
 - a slice was written down after the draws before ``since`` and before draw ``since``;
 - no slice was changed, moved or taken back after that;
 - its questions that were seen before are those of the earlier draws that its masks select.
@@ -23,9 +23,25 @@ import numpy as np
 from ..errors import JournalError
 from ..journal import Journal
 from ..journal.facts import Facts
-from ..journal.rows import CallRow, DrawRow, FactRow
+from ..journal.rows import CallRow, DrawRow
 from ..types import JsonObject
 from .verify_draws import members_of
+
+FIXED = ("confidence", "guarantee", "weights", "theta", "set_aside")
+"""What the fact "certificate" may not say otherwise once an audit has begun: how alpha is shared
+among targets, either end of an interval, and slices."""
+
+
+def check_fixed(journal: Journal) -> None:
+    """Raises JournalError naming what was changed after the audit began."""
+    versions = [json.loads(r.value) for r in journal.fact_rows() if r.name == "certificate"]
+    for name in FIXED:
+        values = [version.get(name) for version in versions if version is not None]
+        if any(value != values[0] for value in values):
+            raise JournalError(
+                f"verify: the certificate's {name!r} was changed after the audit began: "
+                + ", then ".join(map(str, values))
+            )
 
 
 def check_slices(journal: Journal, facts: Facts, draws: list[DrawRow]) -> None:
@@ -41,7 +57,6 @@ def check_slices(journal: Journal, facts: Facts, draws: list[DrawRow]) -> None:
         for link, count in zip(links, made, strict=False)
         if link.kind == "fact"
     ]
-    _check_share([row for row, _ in written if row.name == "certificate"])
     _check_order([(json.loads(row.value), count) for row, count in written if row.name == "slices"])
     if facts.population and certificate.slices:
         before = draws[: max(certificate.since)]
@@ -53,15 +68,6 @@ def check_slices(journal: Journal, facts: Facts, draws: list[DrawRow]) -> None:
                     f"verify: slice {slice_.name!r}: its questions that were seen before draw "
                     f"{slice_.since} are not those that it selects"
                 )
-
-
-def _check_share(rows: list[FactRow]) -> None:
-    shares = [json.loads(row.value).get("set_aside", 0.0) for row in rows]
-    if len(set(shares)) > 1:
-        raise JournalError(
-            "verify: the share of alpha for slices was changed after the audit began: "
-            + ", then ".join(map(str, shares))
-        )
 
 
 def _check_order(versions: list[tuple[list[JsonObject], int]]) -> None:

@@ -15,13 +15,14 @@ from ..models.base import ConcurrentModel, ModelDefaults
 from ..space import QuestionSpace
 from ..strategies.by_need import ByNeed, needs_targets
 from ..surrogates import QUESTION_GP, REGISTRY, Named, named
-from ..types import CallMode, JsonObject
+from ..types import CallMode, Floats, Indices, JsonObject
 from ..utils.random_streams import generator
 from ..utils.threads import one_thread
 from .audit_key import GIVEN, Origin, is_custom, seed_for
 from .belief import Belief
 from .budget import Budget, Judged
 from .call_queue import CallQueue, SourceQueue
+from .candidates import columns
 from .checkpoints import Checkpoints
 from .draw_order import Blocks, DrawOrder
 from .judge import Judge
@@ -33,7 +34,7 @@ from .proxies import Proxies, Renderings
 from .repeat_probes import RepeatProbes
 from .selector import Selector
 from .settings import check_budget, currency_paid, describe_settings, questions_per_call
-from .tensors import hashed
+from .tensors import array, candidates_of, hashed
 
 if TYPE_CHECKING:
     from ..models.local.self_taught import SelfTaught
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
 
 MAX_HASHED = 1_000_000
 """Samples whose metadata the audit's key follows from, at most, evenly spread."""
+REFERENCE = 500
+"""Questions by whose images principal components of follow-ups are found, and of which losses are
+foreseen for the bets; they are looked at once."""
 MAX_PIXELS = 500_000_000
 """Pixels of all follow-ups together, above which none is taught by default and the question GP
 does not look at them: rendering them takes some 0.1 s per million."""
@@ -316,6 +320,11 @@ def fresh_belief(
             proxies if proxies.names else None,
             proxies.cohort,
         )
+        if begun is None and certify.compare is None:
+            questions = _reference(space, seed)
+            foreseen = _foreseen(space, losses, proxies, questions)
+            if foreseen is not None:
+                certifier.foretell(questions, foreseen)
     return Belief(
         space,
         seed=seed,
@@ -324,6 +333,18 @@ def fresh_belief(
         certifier=certifier,
         **readings,
     )
+
+
+def _foreseen(
+    space: QuestionSpace, losses: "LossSurrogate", proxies: Proxies, questions: Indices
+) -> Floats | None:
+    """Return the losses (n,) that are foreseen of ``questions`` before any answer, None where
+    nothing tells: by itself the question GP expects 1/2 of each."""
+    table = columns(space, questions)
+    if proxies.cohort is None:
+        return proxies.foreseen(questions, table[-1])
+    unit = np.arange(len(questions))
+    return array(losses.posterior(candidates_of((*table, unit, questions))).mean)
 
 
 def surrogate_in_journal(certify: Certify) -> bool | str | JsonObject:
@@ -419,10 +440,14 @@ def _follow_ups(
     """What a surrogate is to know of follow-up images: nothing, where it would take long."""
     if not renderings.available or _pixels(space) > MAX_PIXELS:
         return None
-    from ..surrogates.features import REFERENCE, FollowUpFeatures
+    from ..surrogates.features import FollowUpFeatures
 
     images = space.total // len(space.concepts)
-    ranks = generator(seed, "follow-ups").integers(space.size, size=REFERENCE)
-    reference = np.unique(space.image_of(space.nth(ranks)))
+    reference = np.unique(space.image_of(_reference(space, seed)))
     variants = len(space.variants)
     return FollowUpFeatures(renderings.thumbnails, reference, images=images, variants=variants)
+
+
+def _reference(space: QuestionSpace, seed: int | str) -> Indices:
+    """Questions drawn evenly from the space, which are looked at before any draw."""
+    return space.nth(generator(seed, "follow-ups").integers(space.size, size=REFERENCE))

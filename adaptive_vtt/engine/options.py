@@ -286,6 +286,7 @@ class Certify:
             self.compare,
             self._set_aside(begun),
             len(slices),
+            () if begun is None else begun.theta,
         )
         found = [target_of(OfSlice(s.name), s.masks) for s in slices]
         since = [0] * len(targets) + [s.since for s in slices]
@@ -351,6 +352,7 @@ class Certify:
             **({} if self.compare is None else {"versus": self.compare.describe()}),
             **({"set_aside": aside} if aside else {}),
             **({"aims": [list(change) for change in changes]} if changes else {}),
+            **({"theta": [*certifier.rules.theta]} if certifier.rules.theta else {}),
         }
 
     def changes_width(self, begun: CertificateFacts | None) -> bool:

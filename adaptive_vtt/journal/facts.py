@@ -274,7 +274,9 @@ class CertificateFacts(Fact):
     aimed at from which draw on, where that was changed (``certify.rules``); ``weights``: shares of
     1 - confidence per target, None where they are even; ``decided``: how targets are found to lie
     on one side of ``at_most``, by their intervals or as in ``certify.decisions``; ``set_aside``:
-    the share of 1 - confidence that is kept for ``slices``, which are the last of the targets."""
+    the share of 1 - confidence that is kept for ``slices``, which are the last of the targets;
+    ``theta``: per target but slices what its bets on larger rates weigh (``certify.sequences``),
+    fixed before the first draw; empty: 1/2."""
 
     half_width: float | None
     at_most: float | None
@@ -294,6 +296,7 @@ class CertificateFacts(Fact):
     versus: VersusFacts | None = None
     set_aside: float = 0.0
     slices: tuple[SliceFacts, ...] = ()
+    theta: tuple[Annotated[float, Field(gt=0, lt=1)], ...] = ()
 
     @property
     def registered(self) -> int:

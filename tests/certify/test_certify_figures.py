@@ -43,7 +43,9 @@ def test_every_figure_of_a_certificate_is_what_it_was(name: str) -> None:
 # -- the sequences against a reckoning mean by mean --------------------------------------------
 
 
-def reckoned(outcomes: list[float], aim: float, alpha: float, cells: int) -> list[float]:
+def reckoned(
+    outcomes: list[float], aim: float, alpha: float, cells: int, theta: float
+) -> list[float]:
     """The interval that bets on losses of 0 and 1 leave, and the estimate, by the definition."""
     means = [k / cells for k in range(cells + 1)]
     rising, falling = [1.0] * len(means), [1.0] * len(means)
@@ -61,17 +63,18 @@ def reckoned(outcomes: list[float], aim: float, alpha: float, cells: int) -> lis
         strays += (a - centre) ** 2 / 0.25
         total += a
         sums = zip(means, rising, falling, strict=True)
-        left = [m for m, up, down in sums if up + down < 2 / alpha and lower <= m <= upper]
+        mixed = [(m, theta * up + (1 - theta) * down) for m, up, down in sums]
+        left = [m for m, wealth in mixed if wealth < 1 / alpha and lower <= m <= upper]
         lower, upper = max(lower, min(left) - 1 / cells), min(upper, max(left) + 1 / cells)
     return [lower, upper, float(np.average(outcomes, weights=weights))]
 
 
-@pytest.mark.parametrize("error", [0.02, 0.3, 0.9])
-def test_bets_leave_the_means_that_their_definition_leaves(error: float) -> None:
+@pytest.mark.parametrize(("error", "theta"), [(0.02, 0.25), (0.3, 0.5), (0.9, 0.75)])
+def test_bets_leave_the_means_that_their_definition_leaves(error: float, theta: float) -> None:
     cells, outcomes = 100, (np.random.default_rng(1).random(300) < error).astype(float).tolist()
     bets = replace(BETS, cell=1 / cells)
     one, none = np.ones(1), np.zeros(1)
-    sequences = Sequences(0.1 * one, 0.1 * one, bets)
+    sequences = Sequences(0.1 * one, 0.1 * one, bets, theta=theta * one)
     for a in outcomes:
         outcome = np.array([a])
         sequences.move(
@@ -79,7 +82,7 @@ def test_bets_leave_the_means_that_their_definition_leaves(error: float) -> None
         )
     sequences.bound(none, one)
     ours = [sequences.lower[0], sequences.upper[0], sequences.estimate[0]]
-    assert ours == pytest.approx(reckoned(outcomes, 0.1, 0.1, cells))
+    assert ours == pytest.approx(reckoned(outcomes, 0.1, 0.1, cells, theta))
     assert ours[1] - ours[0] < 0.3
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt import Audit, Pool, QuestionSpace
 from adaptive_vtt.certify.decisions import Decisions
 from adaptive_vtt.certify.game import Bet, Game
 from adaptive_vtt.certify.rules import Rules, by_size, shares
@@ -237,7 +237,7 @@ def test_decisions_step_down_within_a_direction_and_start_at_half() -> None:
 
 
 def test_beside_intervals_nothing_steps_down_and_a_side_takes_twice_the_evidence() -> None:
-    game = Decisions(0.3, np.full(4, 0.05), shared=True, beside=True)
+    game = Decisions(0.3, np.full(4, 0.05), shared=True, theta=np.full(4, 0.5))
     game.play(np.array([5.0, 5.0, 5.0, 3.6]), np.zeros(4))
     game.settle(np.zeros(4), np.ones(4))
     assert game.above.tolist() == [True, True, True, False]
@@ -250,7 +250,7 @@ def test_beside_an_interval_a_decision_errs_where_the_interval_does(rate: float)
     """400 audits of a coin at the limit, and just above it: the level is .05."""
     one, none = np.ones(400), np.zeros(400)
     sequences = Sequences(0.05 * one, 0.05 * one, BETS)
-    game = Decisions(0.3, 0.05 * one, shared=False, beside=True)
+    game = Decisions(0.3, 0.05 * one, shared=False, theta=0.5 * one)
     missed, rng = none > 0, np.random.default_rng(2)
     for _ in range(400):
         flips = (rng.random(400) < rate).astype(float)
@@ -325,6 +325,47 @@ def test_verify_comes_to_the_same_decisions(guarantee: str) -> None:
     forged.add_calls(audit.journal.calls())
     with pytest.raises(JournalError, match="otherwise: decided above"):
         verify(forged)
+
+
+# -- what is foreseen before the first draw ------------------------------------------------------
+
+
+def foreseen(**options: Any) -> Audit:
+    """An audit of 60 items, whose first half never fails, as a proxy knows."""
+    losses = np.repeat([0.0, 1.0], 30)
+    groups = pd.DataFrame({"half": np.repeat(["first", "second"], 30)})
+    options = {"proxies": {"knows": 0.1 + 0.8 * losses}, "half_width": 0.2} | options
+    audit = Audit(Pool(60, groups=groups), targets=["overall", "group:half"], seed=1, **options)
+    for call in iter(lambda: audit.ask(1), []):
+        audit.tell(call[0], losses[call[0].item or 0])
+    return audit
+
+
+@pytest.mark.parametrize("options", [{"half_width": 0.2}, {"at_most": 0.3}])
+def test_the_end_that_decides_gets_most_of_alpha_and_verify_knows_it(options: Any) -> None:
+    audit = foreseen(**options)
+    certificate = read_facts(audit.journal.facts()).certificate
+    assert certificate is not None
+    assert certificate.theta[1:] == (0.25, 0.75)
+    stated = audit.result().targets
+    for status, lower, upper in zip(
+        verify(audit.journal), stated["lower"], stated["upper"], strict=True
+    ):
+        assert (status.lower, status.upper) == pytest.approx((lower, upper))
+    changed = certificate.model_copy(update={"theta": (0.5, 0.75, 0.25)})
+    found = recompute(changed, audit.journal.draws(), audit.journal.calls())
+    assert [s.upper for s in found] != pytest.approx(stated["upper"].tolist())
+    audit.journal.set_facts(certificate=changed.model_dump(mode="json"))
+    with pytest.raises(JournalError, match="'theta' was changed after the audit began"):
+        verify(audit.journal)
+    short = certificate.model_copy(update={"theta": (0.5,)})
+    with pytest.raises(JournalError, match="expected theta of 3 targets"):
+        recompute(short, audit.journal.draws(), audit.journal.calls())
+
+
+def test_without_predictions_both_ends_share_alpha_evenly() -> None:
+    facts = foreseen(proxies=None, budget=3).journal.facts()
+    assert "theta" not in facts["certificate"]
 
 
 # -- questions that do not count ----------------------------------------------------------------

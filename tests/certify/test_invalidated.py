@@ -79,11 +79,11 @@ def test_a_mean_outside_is_no_doubt_while_the_bets_agree_among_themselves() -> N
     sequences._bet_lower, sequences._bet_upper = 0.4 * one, 0.5 * one
     sequences._said, sequences._counted = np.array([[1.0], [0.39]]), one
     sequences._precision, sequences._strayed = 1e3 * one, 8 * one  # standard error .03
-    sequences._weighted, sequences._prior = 450 * one, none  # the centre is .45
+    sequences.centre = 0.45 * one
     assert not sequences.disagreeing(none, one)[0]
-    sequences._weighted = 380 * one  # the centre lies outside, too
+    sequences.centre = 0.38 * one  # outside, too
     assert sequences.disagreeing(none, one)[0]
-    sequences._weighted, sequences._said[1] = 450 * one, 0.33  # outside by more than an error
+    sequences.centre, sequences._said[1] = 0.45 * one, 0.33  # outside by more than an error
     assert sequences.disagreeing(none, one)[0]
     sequences._said[1] = 0.45
     assert not sequences.disagreeing(none, one)[0]
