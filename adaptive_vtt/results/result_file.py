@@ -29,154 +29,144 @@ class _Part(BaseModel):
 
 
 class TargetEntry(_Part):
-    """One target: a subset of the questions whose mean loss is to be known."""
+    """One target: a group of questions whose mean loss is certified."""
 
     target: str = Field(description="its name, for people")
-    estimate: Share | None = Field(description="of its mean loss; null before any answer")
-    lower: Share | None = Field(description="of its interval; null where nothing is certified")
-    upper: Share | None = Field(description="of its interval; null where nothing is certified")
-    half_width: Share | None = Field(description="(upper - lower) / 2")
-    certified: bool = Field(description="as precise, or decided, as was asked for")
-    questions: Count = Field(description="of it that were answered")
-    kind: Literal[tuple(f.kind for f in FAMILIES)] = Field(description="what it is about")  # type: ignore[valid-type]
-    concept: str | None = Field(description="the concept it is about")
-    side: Literal[0, 1] | None = Field(description="the truth it is about")
+    estimate: Share | None = Field(description="best single guess; null before any answer")
+    lower: Share | None = Field(description="of the interval; null: nothing is certified")
+    upper: Share | None = Field(description="of the interval; null: nothing is certified")
+    half_width: Share | None = Field(description="half the length of the interval")
+    certified: bool = Field(description="as narrow, or decided, as asked, and not contradicted")
+    questions: Count = Field(description="its questions that were answered")
+    kind: Literal[tuple(f.kind for f in FAMILIES)] = Field(description="overall, concept ...")  # type: ignore[valid-type]
+    concept: str | None = Field(description="its concept, if it has one")
+    side: Literal[0, 1] | None = Field(description="its truth: 1 (misses), 0 (false alarms)")
     rate: str = Field(description="what its mean loss is called")
-    relation: str | None = Field(description="the change of images it is about")
-    severity: int | None = Field(description="of that change")
-    group: str | None = Field(description="the metadata column it is about")
-    value: str | None = Field(description="what stands in that column")
-    filter: str | None = Field(description="the name that the user gave to a filter")
-    also: list[str] | None = Field(
-        None, description="other names that select the same questions; null: none"
-    )
+    relation: str | None = Field(description="its image change, if it has one")
+    severity: int | None = Field(description="severity of that change")
+    group: str | None = Field(description="column of the metadata")
+    value: str | None = Field(description="value in that column")
+    filter: str | None = Field(description="name of a filter of your own")
+    also: list[str] | None = Field(None, description="other names of the same questions")
     # in audits that certify
     pseudo_outcome_mean: float | None = Field(None, description="the estimate by draws alone")
     size: Count = Field(0, description="its questions in the whole space")
     variance_ratio: float | None = Field(
-        None, description="of these draws, predictions included, to uniform ones without any"
+        None, description="variance relative to uniform draws without predictions"
     )
-    effective_draws: float | None = Field(None, description="so many uniform ones tell as much")
-    more_calls: Count | None = Field(
-        None, description="until it is certified, likely; null: that cannot be told yet"
-    )
-    more_calls_least: Count | None = Field(None, description="the least that these may be")
-    more_calls_most: Count | None = Field(None, description="the most; in four of five audits")
-    constant: Share | None = Field(
-        None, description="loss of the best answer that never depends on the image, by the labels"
-    )
+    effective_draws: float | None = Field(None, description="uniform draws of the same worth")
+    more_calls: Count | None = Field(None, description="likely missing; null: not known")
+    more_calls_least: Count | None = Field(None, description="lower end of their range")
+    more_calls_most: Count | None = Field(None, description="upper end; holds in 4 of 5 audits")
+    constant: Share | None = Field(None, description="loss of the best constant answer")
     constant_answer: str | None = Field(None, description="that answer: a class, Yes, No, a letter")
-    emptied: bool = Field(False, description="nothing is left of its interval")
+    emptied: bool = Field(False, description="nothing is left of its interval: the model changed")
     invalidated: bool = Field(False, description="its draws contradict its interval")
     excluded: Count = Field(0, description="answered questions that did not count")
-    unanswered: Count = Field(0, description="where everything is asked: without an answer")
-    images: Count = Field(0, description="where everything is asked: that questions were about")
-    any_wrong: Share | None = Field(
-        None, description="of labels, where everything is asked: share of images with any wrong one"
-    )
+    unanswered: Count = Field(0, description="in a census: questions without an answer")
+    images: Count = Field(0, description="in a census: images with a question")
+    any_wrong: Share | None = Field(None, description="in a census: images with any wrong label")
     decided: Literal["above", "at most", "below", "open"] | None = Field(
-        None, description="on which side of at_most it lies; null or open: not known yet"
+        None, description="side of `at_most` on which its rate lies; null or open: not known yet"
     )
-    decision: Decision | None = Field(None, description="of two models; see versus")
+    decision: Decision | None = Field(None, description="in comparisons: see versus")
 
 
 class DerivedEntry(_Part):
     """A figure that follows from certified targets."""
 
-    quantity: str
-    estimate: float | None
-    lower: float | None
-    upper: float | None
-    note: str = Field(description="what to mind, or empty")
+    quantity: str = Field(description="name of the figure")
+    estimate: float | None = Field(description="best single guess")
+    lower: float | None = Field(description="lower end of the interval")
+    upper: float | None = Field(description="upper end of the interval")
+    note: str = Field(description="a caution, or empty")
 
 
 class VersusEntry(_Part):
-    """One target of a comparison: how much less often model B errs than model A."""
+    """One target of a comparison of models A and B."""
 
-    target: str
-    delta: Difference = Field(description="estimate of A's mean loss less B's")
-    lower: Difference = Field(description="of its interval")
-    upper: Difference = Field(description="of its interval")
-    decision: Decision = Field(description="better: B errs less; within: the margin")
-    questions: Count = Field(description="of it that were judged")
-    disagreement: Share | None = Field(
-        description="share of those that the models lost differently; null where A was not asked"
+    target: str = Field(description="its name")
+    delta: Difference = Field(description="error rate of model A minus that of model B")
+    lower: Difference = Field(description="lower end of its interval")
+    upper: Difference = Field(description="upper end of its interval")
+    decision: Decision = Field(
+        description="better: B is wrong less often; within: inside the margin"
     )
-    calls_a: Count = Field(description="calls of model A that brought an answer to it")
-    calls_b: Count = Field(description="calls of model B that brought an answer to it")
+    questions: Count = Field(description="judged questions of the target")
+    disagreement: Share | None = Field(
+        description="share with different losses; null: A was not asked"
+    )
+    calls_a: Count = Field(description="answered calls of model A for it")
+    calls_b: Count = Field(description="answered calls of model B for it")
 
 
 class RepeatProbeEntry(_Part):
-    """How many answers that were asked for again differ."""
+    """Answers that were asked for again."""
 
-    calls: Count
-    answers: Count
-    differ: Count
-    share: Share
+    calls: Count = Field(description="calls that were repeated")
+    answers: Count = Field(description="answers in them")
+    differ: Count = Field(description="answers that differ")
+    share: Share = Field(description="their share")
 
 
 class ProtocolEntry(_Part):
     """How the model was asked."""
 
-    template: str | None = Field(description="what the prompts' template is called")
-    template_hash: str | None = Field(description="of its words")
-    temperature: float | None = Field(description="of the replies")
+    template: str | None = Field(description="name of the prompt template; null: no words")
+    template_hash: str | None = Field(description="hash of its words")
+    temperature: float | None = Field(description="temperature of the replies")
     per_call: str | None = Field(description="one question, or all of an image")
     regime: str | None = Field(description="how replies in words were read")
-    judge: str | None = Field(description="the model that read those the rule was not sure of")
-    left_out: Count = Field(description="images not asked about: no region of them is marked")
+    judge: str | None = Field(description="model that read unclear replies")
+    left_out: Count = Field(description="images without a marked region, not asked about")
 
 
 class CensusEntry(_Part):
-    """The tables of an audit that asks everything, row by row, as its folder's tables/ has them."""
+    """Tables of an audit that asks everything, row by row."""
 
-    rates: list[JsonObject] = Field(
-        description="per target: its exact mean loss, and an interval for other images"
-    )
-    perturbations: list[JsonObject] = Field(description="per relation and severity")
-    classes: list[JsonObject] = Field(description="per relation, severity and concept")
+    rates: list[JsonObject] = Field(description="exact rates, and intervals for other images")
+    perturbations: list[JsonObject] = Field(description="figures per relation and severity")
+    classes: list[JsonObject] = Field(description="figures per relation, severity and concept")
     confusion: list[JsonObject] | None = Field(
-        None, description="of one class per image: per relation, severity and true class"
+        None, description="counts per relation, severity and true class"
     )
 
 
 class ResultFile(_Part):
     """The result of an audit: result.json, ``Result.to_dict()`` and ``avtt audit --json``."""
 
-    schema_version: Literal[SCHEMA_VERSION]  # type: ignore[valid-type]
-    targets: list[TargetEntry]
-    derived: list[DerivedEntry]
-    calls: Count = Field(description="drawn, and made about source images")
-    questions: Count = Field(description="that were judged")
-    cost: float = Field(ge=0, description="of all answers, in ``currency``")
-    currency: str | None = Field(
-        None, description="of all costs, as ISO 4217 calls it; null: US dollars"
-    )
-    unconfirmed: float = Field(
-        ge=0, description="part of the cost that no server confirmed: it may not have been charged"
-    )
-    stop_reason: str | None = Field(description="null while the audit has not ended")
+    schema_version: Literal[SCHEMA_VERSION] = Field(description="version of this format")  # type: ignore[valid-type]
+    targets: list[TargetEntry] = Field(description="one entry per target")
+    derived: list[DerivedEntry] = Field(description="figures that follow from certified targets")
+    calls: Count = Field(description="all calls, of source images and repeat probes, too")
+    questions: Count = Field(description="questions that were judged")
+    cost: float = Field(ge=0, description="cost of all answers")
+    currency: str | None = Field(None, description="as ISO 4217 names it; null: US dollars")
+    unconfirmed: float = Field(ge=0, description="part of the cost that no server confirmed")
+    stop_reason: str | None = Field(description="why the audit ended; null while it has not")
     waiting: Count = Field(description="calls without an answer")
     scoring: str | None = Field(description="how replies in words were read")
     protocol: ProtocolEntry | None = Field(None, description="how the model was asked")
-    lost: Count = Field(description="calls that were on their way when it was interrupted")
-    captions: Findings | None
-    journal_head: str = Field(description="follows from every row of the journal")
-    repeat_probes: RepeatProbeEntry | None
-    warnings: list[str] = Field(description="what to know before trusting the rest")
-    guarantee: str | None = Field(description="what holds of the intervals, and how surely")
+    lost: Count = Field(description="calls on their way at an interruption, perhaps paid for twice")
+    captions: Findings | None = Field(description="objects in captions; null in other audits")
+    journal_head: str = Field(
+        description="hash of the journal's last row, which depends on all rows"
+    )
+    repeat_probes: RepeatProbeEntry | None = Field(
+        description="answers that were asked again; null without repeat probes"
+    )
+    warnings: list[str] = Field(description="cautions, a sentence each")
+    guarantee: str | None = Field(description="what holds of the intervals, in words")
     headline: str | None = Field(
-        None, description="the error on images as they are, and with changes among them, in words"
+        None, description="error rates of original and changed images, in words"
     )
     versus: list[VersusEntry] | None = Field(
-        None,
-        description="in comparisons of two models; where both were asked, targets are rates of "
-        "pairs, (1 + delta) / 2",
+        None, description="comparisons of two models; targets are rates of pairs then"
     )
-    judge: JudgeFindings | None = Field(
-        None, description="where a judge model was asked what replies mean"
+    judge: JudgeFindings | None = Field(None, description="a judge model's part; null without one")
+    census: CensusEntry | None = Field(
+        None, description="tables of an audit that asked everything; null otherwise"
     )
-    census: CensusEntry | None = Field(None, description="of an audit that asks everything")
 
 
 def schema() -> JsonObject:

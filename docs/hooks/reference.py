@@ -1,5 +1,5 @@
-"""The reference of SPEC.toml, of the command line and of Python, from the models, commands and
-docstrings themselves.
+"""Write the reference of SPEC.toml, the commands, Python and result.json, from the models,
+commands and docstrings themselves.
 
 ``make reference`` writes the pages into docs/reference.
 """
@@ -22,42 +22,57 @@ from adaptive_vtt import strategies, surrogates
 from adaptive_vtt.config import Spec
 from adaptive_vtt.config.oracles import JudgeSpec
 from adaptive_vtt.config.section import Section, kind_name, kinds_of, plain, shown_default
+from adaptive_vtt.results.result_file import PUBLISHED
 from adaptive_vtt.utils.options import Told, options_of
 from adaptive_vtt.utils.registry import Registry, first_line
 
 SPEC_HEAD = """# SPEC.toml
 
-Every section and field, from the models that check them. `avtt init DIR` writes a short spec that
-runs as it is, `avtt init --full DIR` one with every field. Paths start at the folder of the file.
-A field that is not known is an error, and the message names the nearest one. Kinds that are code
-of your own are `file.py:name`, `package.module:name`, or a name that an installed package
-declares; see [your own parts](../how-to/own-parts.md).
+Every section and field. `avtt init DIR` writes a short spec that runs, `avtt init --full DIR` one
+with every field. Paths start at the folder of the file. An unknown field is an error, and the
+message names the nearest known one. A kind may also be [your own part](../how-to/own-parts.md),
+`file.py:name` or `package.module:name`.
 """
 CLI_HEAD = """# Command line
 
-Every command, from the commands themselves. Exit codes: 0 the audit ended; 2 what was given cannot
-be used, one sentence says why; 3 with `--require-certified`, a target is open or invalidated;
-129, 130 and 143 after SIGHUP, Ctrl-C and SIGTERM, each with the command that goes on.
+Every command with its options.
+
+| exit code | meaning |
+|---|---|
+| 0 | done; of a gate: every rule passes |
+| 1 | a rule of a gate fails |
+| 2 | the input cannot be used; one sentence explains why |
+| 3 | with `--require-certified`: a target is open or invalidated |
+| 4 | a rule of a gate is open; of `verify`: a file is older than the journal |
+| 129, 130, 143 | ended by SIGHUP, Ctrl-C or SIGTERM; the last line continues |
 """
 PACKAGE = adaptive_vtt.__name__
+SECTIONS = {"Args": "argument", "Attributes": "attribute", "Returns": "returns", "Raises": "error"}
+"""Sections of docstrings in Google's style -> the word for their entries."""
 TABLE = "\n| {} | type | default | what it is |\n|---|---|---|---|\n"
 
 STRATEGY_HEAD = """
 ### `[audit.strategy_options]`
 
-What the strategies take that take anything.
+Options of the built-in strategies.
 """
 PYTHON_HEAD = """# Python
 
-Everything public hangs off `adaptive_vtt` and is imported on first use. Everything else may change
-without notice. What the fields of Certify, Sampling and Limits say, and the options of datasets,
-relations, oracles, models and strategies, is told in [SPEC.toml](spec.md), which has them by the
-same names. Signatures are those of the source.
+The public names of `adaptive_vtt`, which are imported on first use. Everything else may change
+without notice. Datasets, relations, oracles, models and strategies take the options that
+[SPEC.toml](spec.md) has under the same names.
+"""
+RESULT_HEAD = """# result.json
+
+The fields of `DIR/result.json`, of `avtt audit --json` and of `Result.to_dict()`. Unknown values
+are `null`; rates are shares from 0 to 1. In audits that certify nothing, `estimate` is a raw share
+and there are no intervals. `avtt verify DIR` compares every field with the journal. The JSON schema
+is `adaptive_vtt/results/result.schema.json`.
 """
 SURROGATE_HEAD = """
 ### `[certify.surrogate_options]`
 
-What the surrogates take.
+Options of the built-in surrogates.
 """
 ORACLE_HEAD = """
 Without this section the data decide, as in `avtt init`: `top-class` where each image has one class,
@@ -65,7 +80,7 @@ Without this section the data decide, as in `avtt init`: `top-class` where each 
 the reason before it asks anything.
 """
 JUDGE_MODEL = """
-Its `model` is a table with the fields of `[model]`; see [judges](../how-to/judges.md).
+Its `model` is a table with the fields of `[model]`; see [judges](../how-to/replies.md#the-judge).
 """
 
 
@@ -73,7 +88,7 @@ Its `model` is a table with the fields of `[model]`; see [judges](../how-to/judg
 
 
 def spec_page() -> str:
-    """Every section of a SPEC.toml, every kind of it, every field of that, as Markdown."""
+    """Return every section of a SPEC.toml with its kinds and their fields, as Markdown."""
     parts = [SPEC_HEAD]
     for name, info in Spec.model_fields.items():
         kinds = kinds_of(info.annotation)
@@ -90,7 +105,7 @@ def spec_page() -> str:
 
 
 def _options(parts: Registry, head: str) -> Iterator[str]:
-    """What each built-in part that takes options is, and those."""
+    """Return each built-in part that takes options, and these options."""
     yield head
     for name in parts.built_in:
         made = parts.get(name)
@@ -128,7 +143,7 @@ def _json(value: Any) -> str:
 
 
 def _type(annotation: Any, switch: bool = False) -> str:
-    """A type in words of TOML, or of a command line, where a truth value is a ``switch``."""
+    """Return a type in words of TOML, or of the command line, where a bool is a ``switch``."""
     origin, parts = get_origin(annotation), get_args(annotation)
     if origin is None:
         return _plain_type(annotation, switch)
@@ -152,12 +167,12 @@ def _plain_type(annotation: Any, switch: bool) -> str:
 
 
 def cli_page() -> str:
-    """Every command with its arguments and options, as Markdown."""
+    """Return every command with its arguments and options, as Markdown."""
     return CLI_HEAD + "".join(_command(*found) for found in all_commands())
 
 
 def all_commands() -> Iterator[tuple[str, Any]]:
-    """Every command that does something, with the words it is called by."""
+    """Return every command with the words that call it."""
     from adaptive_vtt.cli.main import SUMMARIES, command
 
     for name in SUMMARIES:
@@ -199,7 +214,7 @@ def _option(option: Any, annotation: Any) -> str:
 
 
 def _code(text: str) -> str:
-    """With options set as code: two dashes are one in prose."""
+    """Return a text with options set as code: two dashes are one in prose."""
     return re.sub(r"(?<![\w`-])(--[a-z][a-z-]*)", r"`\1`", text)
 
 
@@ -212,8 +227,8 @@ def _row(*cells: str) -> str:
 
 
 def python_page() -> str:
-    """Every public name with its signature and docstring, as Markdown: those of the package, then
-    those of each of its public modules that are not told of yet."""
+    """Return every public name with its signature and docstring, as Markdown: those of the package,
+    then the others of each of its public modules."""
     found = {name: getattr(adaptive_vtt, name) for name in adaptive_vtt.__all__}
     modules = {name: part for name, part in found.items() if isinstance(part, ModuleType)}
     found["audit"] = modules.pop("audit").audit  # a module that is called as its function
@@ -228,8 +243,8 @@ def python_page() -> str:
 
 
 def _entry(name: str, found: Any) -> str:
-    """A heading, the signature, the docstring, and of the package's own classes and of protocols a
-    line for each method and property; of a registry its names, of another value itself."""
+    """Return a heading, the signature and the docstring; for public classes and protocols also a
+    table of methods and properties; for a registry its names, for another value itself."""
     head = f"\n### {name}\n\n"
     if isinstance(found, Registry):
         return f"{head}By name: {', '.join(f'`{each}`' for each in found.built_in)}.\n"
@@ -238,25 +253,64 @@ def _entry(name: str, found: Any) -> str:
         return f"{head}`{str(kinds).replace('typing.', '')}`\n"
     # "py" is coloured as Python, and not run, as the tests run a page's examples
     code = f"```py\n{_signature(found.__name__, found)}\n```\n"
-    told = ""
+    members = ""
     if inspect.isclass(found) and ("." not in name or vars(found).get("_is_protocol")):
-        told = "".join(_member(*each) for each in vars(found).items())
-    return f"{head}{code}\n{inspect.getdoc(found)}\n" + (f"\n{told}" if told else "")
+        members = "".join(_member(*each) for each in vars(found).items())
+        members = members and f"\n| member | returns | description |\n|---|---|---|\n{members}"
+    return f"{head}{code}\n{_described(inspect.getdoc(found) or '')}\n{members}"
+
+
+def _described(docstring: str) -> str:
+    """Return a docstring as Markdown: its lists of parameters, results and errors as tables."""
+    bullet = r"- (``\*{0,2}\w+``(?:, ``\w+``)*): (.+(?:\n[ ]+.+)*)"
+    text = re.sub(
+        rf"(?:^{bullet}(?:\n|$))+",
+        lambda found: _listed("argument", re.findall(bullet, found[0])),
+        docstring,
+        flags=re.M,
+    )
+    for section, word in SECTIONS.items():
+        body = re.compile(rf"^{section}:\n((?:(?:[ ]+.*)?(?:\n|$))+)", flags=re.M)
+        text = body.sub(lambda found, word=word: _section(word, found[1]), text)
+    return re.sub(r"\n{3,}", "\n\n", text.strip())
+
+
+def _section(word: str, body: str) -> str:
+    """Return a section of a docstring in Google's style as a table, or as a line without names."""
+    entries = re.findall(r"^(\*{0,2}[\w.]+)(?: \([^)]*\))?: (.+(?:\n[ ]+.+)*)", dedent(body), re.M)
+    if word == "returns" or not entries:
+        return f"**{word.capitalize()}:** {' '.join(body.split())}\n"
+    return _listed(word, [(f"``{name}``", text) for name, text in entries])
+
+
+def _listed(word: str, entries: list[tuple[str, str]]) -> str:
+    rows = (_row(name.replace("``", "`"), " ".join(text.split())) for name, text in entries)
+    return f"\n| {word} | description |\n|---|---|\n{''.join(rows)}\n"
 
 
 def _member(name: str, found: Any) -> str:
-    """A method or property in a line; nothing for what is not public, or not told of."""
+    """Return the row of a public method or property, nothing for others."""
     inner = getattr(found, "fget", None) or getattr(found, "func", None) or found
     inner = getattr(inner, "__func__", inner)
     if name[0] == "_" or not inspect.isfunction(inner) or not (text := inspect.getdoc(inner)):
         return ""
     sentence = " ".join(re.split(r"(?<=\.)\s|\n\n", text)[0].split())
     is_method = inspect.isfunction(found) or isinstance(found, classmethod | staticmethod)
-    return f"- `{_signature(name, inner, 10**6) if is_method else name}`: {sentence}\n"
+    given = _parsed(inner).returns
+    returns = "" if given is None else f"`{ast.unparse(_Plain().visit(given))}`"
+    call = f"{name}({', '.join(_short(inner))})" if is_method else name
+    return _row(f"`{call}`", returns, sentence)
+
+
+def _short(function: Any) -> list[str]:
+    """Return the parameters of a method without their types."""
+    return [
+        re.sub(r"^(\**\w*)(?:: .*?)?( = .*)?$", r"\1\2", each) for each in _parameters(function)
+    ]
 
 
 def _signature(name: str, found: Any, most: int = 100) -> str:
-    """As the source has it, without Annotated and quotes; over ``most`` characters a line each."""
+    """Return the signature without Annotated and quotes, in one line of ``most`` or in several."""
     told = _of_class(found) if inspect.isclass(found) else _parameters(found)
     given = None if inspect.isclass(found) else _parsed(found).returns
     end = ")" if given is None else f") -> {ast.unparse(_Plain().visit(given))}"
@@ -265,7 +319,7 @@ def _signature(name: str, found: Any, most: int = 100) -> str:
 
 
 def _of_class(kind: Any) -> list[str]:
-    """The parameters of its constructor, or the fields that stand for them."""
+    """Return the parameters of its constructor, or the fields that stand for them."""
     ours = [each for each in kind.__mro__ if each.__module__.startswith(PACKAGE)]
     if is_dataclass(kind) or hasattr(kind, "_fields"):
         nodes = [node for each in reversed(ours) for node in _parsed(each).body]
@@ -277,7 +331,7 @@ def _of_class(kind: Any) -> list[str]:
 
 
 def _parameters(function: Any) -> list[str]:
-    """Its parameters, but for self and cls."""
+    """Return its parameters without self and cls."""
     taken = _parsed(function).args
     plain = [*taken.posonlyargs, *taken.args]
     defaults = [None] * (len(plain) - len(taken.defaults)) + taken.defaults
@@ -303,7 +357,7 @@ def _told_as(name: str, annotation: Any, default: Any = None) -> str:
 
 
 class _Plain(ast.NodeTransformer):
-    """An annotation without what it tells SPEC.toml, and without quotes."""
+    """Transformer that removes Annotated and quotes from an annotation."""
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         kind = ast.unparse(node.value)
@@ -317,8 +371,53 @@ class _Plain(ast.NodeTransformer):
         return node
 
 
-PAGES = {"spec.md": spec_page, "cli.md": cli_page, "python.md": python_page}
-"""Name in docs/reference -> what makes that page."""
+# -- result.json ------------------------------------------------------------------------------
+
+
+def result_page() -> str:
+    """Return every field of a result, and of the tables in it, as Markdown."""
+    schema = json.loads(PUBLISHED.read_text(encoding="utf-8"))
+    parts = [RESULT_HEAD, _fields(schema)]
+    places: dict[str, str] = {}
+    for name, field in schema["properties"].items():
+        for kind in re.findall(r"#/\$defs/(\w+)", json.dumps(field)):
+            places[kind] = name
+    for kind, name in places.items():
+        part = schema["$defs"][kind]
+        parts.append(f"\n## `{name}`\n\n{part['description']}\n{_fields(part)}")
+    return "".join(parts)
+
+
+def _fields(schema: dict[str, Any]) -> str:
+    rows = (
+        _row(f"`{name}`", _json_type(field), field.get("description", ""))
+        for name, field in schema["properties"].items()
+    )
+    return "\n| field | type | meaning |\n|---|---|---|\n" + "".join(rows)
+
+
+def _json_type(field: dict[str, Any]) -> str:
+    if parts := field.get("anyOf"):
+        return " or ".join(_json_type(part) for part in parts)
+    if words := field.get("enum"):
+        return "text" if len(words) > 6 else ", ".join(f"`{json.dumps(word)}`" for word in words)
+    if "$ref" in field or field.get("type") == "object":
+        return "table"
+    if field.get("type") == "array":
+        return f"list of {_json_type(field['items'])}"
+    if "const" in field:
+        return f"`{field['const']}`"
+    names = {"string": "text", "integer": "whole number", "boolean": "true or false"}
+    return names.get(field["type"], str(field["type"]))
+
+
+PAGES = {
+    "spec.md": spec_page,
+    "cli.md": cli_page,
+    "python.md": python_page,
+    "result-json.md": result_page,
+}
+"""Name in docs/reference -> function that makes that page."""
 
 if __name__ == "__main__":
     for page, made in PAGES.items():

@@ -1,5 +1,5 @@
-"""What MkDocs does beside the pages under docs/: pages made from root files and notebooks, and
-formulas as MathML, so that no script from elsewhere is needed to show them."""
+"""Add to the site: pages made of root files and notebooks, and formulas as MathML, which needs no
+script from elsewhere."""
 
 import html
 import re
@@ -15,18 +15,17 @@ ROOT_PAGES = {
     "ARCHITECTURE.md": "architecture.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
+    "SECURITY.md": "security.md",
     "README.md": "index.md",
 }
-"""Files at the root of the repository, and the pages that they are here; README.md is only what
-links lead to."""
+"""Files at the root of the repository -> the pages that they are here."""
 ROOT_LINK = re.compile(r"\]\(\.\./((?:\.\./)*)(" + "|".join(map(re.escape, ROOT_PAGES)) + ")")
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Adds the pages that are made here."""
-    made = {page: name for name, page in ROOT_PAGES.items() if page != "index.md"}
-    pages = {page: root_page(ROOT / name) for page, name in made.items()}
+    """Add the pages that are made here."""
+    pages = {page: root_page(ROOT / name) for name, page in ROOT_PAGES.items()}
     pages |= rendered_notebooks.pages(ROOT / "docs" / "notebooks")
     for name, text in pages.items():
         files.append(File.generated(config, name, content=text))
@@ -34,7 +33,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def root_page(path: Path) -> str:
-    """The text of a file at the root, with links that lead to its pages here."""
+    """Return the text of a file at the root, with links to pages of the site."""
     text = path.read_text(encoding="utf-8")
     for name, page in ROOT_PAGES.items():
         text = text.replace(f"]({name}", f"]({page}")
@@ -42,13 +41,13 @@ def root_page(path: Path) -> str:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """A page's text, whose links to files of the repository lead to the pages made of them."""
+    """Return a page's text with links to the pages made of root files and notebooks."""
     text = ROOT_LINK.sub(lambda found: f"]({found[1]}{ROOT_PAGES[found[2]]}", markdown)
     return re.sub(r"(\]\([^)\s]*)\.ipynb\)", r"\1.md)", text)
 
 
 def on_page_content(content: str, **_: Any) -> str:
-    """A page's HTML, with MathML in place of TeX."""
+    """Return a page's HTML with MathML in place of TeX."""
     return FORMULA.sub(_mathml, content)
 
 
