@@ -388,7 +388,7 @@ def test_messages_in_troubleshooting_are_those_of_the_code() -> None:
     code = said_by_the_code()
     rows = re.findall(r"^\| `([^`]+)` \|", text_of(DOCS / "troubleshooting.md"), flags=re.M)
     assert len(rows) > 20
-    apart = r"\.\.\.|'\w+'|expected |, got"  # words that `errors.unexpected` adds
-    pieces = [p.strip(" :") for row in rows for p in re.split(apart, row)]
+    apart = r"\.\.\.|'\w+'|\w+: expected |expected |, got"  # words that `errors.unexpected` adds
+    pieces = [p.strip(" :,") for row in rows for p in re.split(apart, row)]
     gone = [p for p in pieces if len(p) > 10 and p not in code and not p.startswith("unknown")]
     assert gone == []
