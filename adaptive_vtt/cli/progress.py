@@ -209,7 +209,7 @@ def tell_end(run: Run, result: Result, out: Path, printed: Sequence[str] = ()) -
         if not result.captions.comparable:
             console.print(NOTHING_CHECKED)
     if result.judge is not None:
-        console.print(result.judge.told(result.currency))
+        console.print(result.judge.in_words(result.currency))
     if facts.certificate is not None and result.unreached:
         console.print(_still_open(result, facts.certificate))
     if result.repeat_probes is not None:

@@ -15,12 +15,12 @@ from ..engine.endpoint import give_up as give_up_batch
 from ..engine.judge import with_answers
 from ..errors import InputError, unknown
 from ..journal import Journal, SQLiteJournal, check_undamaged, closed_on_error, read_journal
+from ..journal.costs import costs_of
 from ..journal.facts import Facts, read_facts
 from ..journal.files import JOURNAL
 from ..models.network.elicitation import WORDS
 from ..models.network.elicitation import kind as yes_from
 from ..models.network.prompt_templates import template as named_template
-from ..oracles.findings import cost_of
 from ..results.advice import resume_command
 from ..results.gate import asked_later
 from ..results.result import Result
@@ -201,7 +201,7 @@ def check_limits(limits: Mapping[str, Any], journal: Journal, facts: Facts) -> N
     half-width where it has none to change."""
     draws, calls, sources = journal.draws(proposals=False), journal.calls(), journal.sources()
     times = [d.elapsed for d in draws] + [c.elapsed for c in calls] + [s.elapsed for s in sources]
-    cost = cost_of(calls, sources, journal.judging())
+    cost = costs_of(calls, sources, journal.judging()).cost
     questions = sum(answer.loss is not None for call in calls for answer in call.answers)
     spent: dict[str, tuple[float, str]] = {
         "budget": (len(draws) + len(sources), "calls, which were made already"),

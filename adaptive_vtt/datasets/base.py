@@ -38,29 +38,35 @@ class Dataset(Protocol):
         """A short hash of everything the questions depend on."""
 
     def sample(self, index: int) -> Sample:
-        """The sample at ``index`` (0..n-1), its image decoded now."""
+        """Return the sample at ``index`` (0..n-1), its image decoded now."""
 
     def sample_id(self, index: int) -> str:
-        """The id alone, without decoding anything."""
+        """Return the id alone, without decoding anything."""
 
     def truth(self, samples: Indices, concepts: Indices) -> Truths:
         """0, 1 or UNKNOWN for each pair; the two arrays broadcast."""
 
     def members(self, concept: int, side: int, ranks: Indices) -> Indices:
-        """The samples of rank ``ranks`` among those whose truth of ``concept`` is ``side``."""
+        """Return the samples of rank ``ranks`` among those whose truth of ``concept`` is
+        ``side``."""
 
     @property
     def profile(self) -> tuple[Truths, Indices]:
         """Rows of truths r x C, and how many samples have each row (r,)."""
 
     def profile_row(self, samples: Indices) -> Indices:
-        """Which row of ``profile`` each sample (n,) has."""
+        """Return which row of ``profile`` each sample (n,) has."""
 
     def metadata_values(self, column: str) -> npt.NDArray[np.object_]:
-        """A metadata column's values by profile row (r,); raises InputError for another."""
+        """Return a metadata column's values by profile row (r,).
+
+        Raises:
+            InputError: for a column that is not there.
+        """
 
     def reference(self, most: int, rng: np.random.Generator) -> tuple[Indices, Truths]:
-        """All samples, or ``most`` random ones: their indices (m,) ascending and truths m x C."""
+        """Return all samples, or ``most`` random ones: their indices (m,) ascending and truths m x
+        C."""
 
 
 class DatasetDefaults:
@@ -130,7 +136,7 @@ class Adapted(Completed, DatasetDefaults):
 
 
 def adapted_dataset(dataset: Dataset) -> CompleteDataset:
-    """The dataset with everything that ``DatasetDefaults`` promises."""
+    """Return the dataset with everything that ``DatasetDefaults`` promises."""
     complete = dataset if isinstance(dataset, DatasetDefaults) else Adapted(dataset)
     return cast(CompleteDataset, complete)
 

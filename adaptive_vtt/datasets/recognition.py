@@ -48,7 +48,7 @@ from .formats.table_file import (
 )
 from .formats.voc import from_voc
 from .formats.yolo import from_yolo, yolo_folders
-from .scanning import NAMES, Folder, folders_below, image_files
+from .scanning import NAMES, Folder, folders_below, holds_images, image_files
 from .table import Labels, as_labels, from_table, image_ids, label_cells
 
 VOC = ("Annotations", "JPEGImages")
@@ -118,12 +118,12 @@ class Contents:
     @cached_property
     def folders(self) -> list[Path]:
         """The folders of images below it."""
-        return [path for path in folders_below(self.root) if _holds_images(path)]
+        return [path for path in folders_below(self.root) if holds_images(path)]
 
     @cached_property
     def loose(self) -> bool:
         """Whether images lie in the folder itself."""
-        return _holds_images(self.root)
+        return holds_images(self.root)
 
     @cached_property
     def pictures(self) -> list[Path]:
@@ -145,10 +145,6 @@ class Contents:
             return files, ""
         others = _left_alone([file for file in files if file not in chosen])
         return chosen, f"{chosen[0].relative_to(self.root)} is read; {others}"
-
-
-def _holds_images(folder: Path) -> bool:
-    return bool(image_files(folder, allow_outside=True))
 
 
 # -- formats: each says whether a folder is in it --------------------------------------------------
@@ -420,9 +416,14 @@ def _table(path: Path, below: list[Path]) -> Layout:
     elif rest["id_column"]:
         options["file_column"] = file
     else:
+        column = file or table.nunique().idxmax()
+        cells = table[column].reset_index(drop=True)
+        value = cells[cells.duplicated()].iloc[0]
+        rows = some([str(row + 1) for row in np.flatnonzero(cells == value)], 3)
         raise InputError(
             f"{path}: expected a column whose values all differ, to tell samples apart, found none "
-            f"among {', '.join(map(str, table))}; {_twice(table.rename(columns=str), file)}"
+            f"among {', '.join(map(str, table))}; {value!r} stands more than once in "
+            f"{str(column)!r}: rows {rows}"
         )
     odd = {name: text for name in rest["metadata"] if (text := odd_label(table[name]))}
     cautions = [
@@ -441,17 +442,8 @@ def _table(path: Path, below: list[Path]) -> Layout:
 MEND = "mend that cell and move the column from `metadata` to `concepts` in SPEC.toml"
 
 
-def _twice(table: pd.DataFrame, column: Any) -> str:
-    """What stands twice in the column, or in the one with the most values, and where."""
-    column = column or table.nunique().idxmax()
-    cells = table[column].reset_index(drop=True)
-    value = cells[cells.duplicated()].iloc[0]
-    rows = some([str(row + 1) for row in np.flatnonzero(cells == value)], 3)
-    return f"{value!r} stands more than once in {str(column)!r}: rows {rows}"
-
-
 def _of_rows(table: pd.DataFrame, concepts: list[str] | None) -> Dataset:
-    """A table in memory, one column of which names image files."""
+    """Return a table in memory, one column of which names image files."""
     texts = table.rename(columns=str).astype(object)
     files = [c for c in texts if ImageNames(Path()).share(texts[c].astype(str)) == 1]
     if not files:
@@ -478,7 +470,7 @@ def _of_rows(table: pd.DataFrame, concepts: list[str] | None) -> Dataset:
 
 
 def _roles(table: pd.DataFrame, where: str) -> dict[str, Any]:
-    """What the columns of a table are, those of image files apart, by the options of
+    """Return what the columns of a table are, those of image files apart, by the options of
     ``read_table``; cells are texts.
 
     Columns of 0, 1 and empty cells, or of yes and no, are concepts. Where none is of 0 and 1, a
@@ -510,7 +502,7 @@ def _roles(table: pd.DataFrame, where: str) -> dict[str, Any]:
 
 
 def _class_column(table: pd.DataFrame) -> str | None:
-    """The column called as classes are, else the only one whose values all repeat."""
+    """Return the column called as classes are, else the only one whose values all repeat."""
     named = [c for c in table if str(c).lower() in NAMES["class_columns"]]
     repeating = [c for c in table if 2 <= table[c].nunique() <= len(table) / 2]
     repeating = [c for c in repeating if not {*_words(c)} & {*NAMES["group_columns"]}]

@@ -45,12 +45,15 @@ Least = Annotated[
 def grid_regions(
     dataset: Dataset, rows: int, columns: int | None = None, *, least: Least = 0.0
 ) -> "Regions":
-    """``dataset`` with each image cut into ``rows`` x ``columns`` (default: as many) regions.
+    """Return ``dataset`` with each image cut into ``rows`` x ``columns`` (default: rows) parts.
 
     Heights differ by a pixel at most, widths too. ``least``: a concept that covers less than this
     share (0..1) of a region, but some of it, is unknown there. All images and masks are decoded
-    once. Raises InputError for images smaller than the grid, samples without images, questions in
-    words, metadata called IMAGE or PLACE, and where no concept is known to be in any region.
+    once.
+
+    Raises:
+        InputError: for images smaller than the grid, samples without images, questions in words,
+            metadata called IMAGE or PLACE, and where no concept is known to be in any region.
     """
     across = rows if columns is None else columns
     if min(rows, across) < 1:
@@ -69,7 +72,7 @@ def object_regions(
     ] = 32,
     least: Least = 0.0,
 ) -> "Regions":
-    """``dataset`` with a region around every annotated box, and every piece of a mask.
+    """Return ``dataset`` with a region around every annotated box, and every piece of a mask.
 
     Where an image is smaller than ``least_side``, so are its regions. Images without objects have
     no region. ``least``, errors and decoding: as in ``grid_regions``.
@@ -247,7 +250,7 @@ def _around(sample: Sample, margin: float, least_side: int) -> _Places:
 
 
 def _widened(first: float, last: float, limit: int, margin: float, least: int) -> tuple[int, int]:
-    """The span with its margin, no shorter than ``least``, within 0..limit."""
+    """Return the span with its margin, no shorter than ``least``, within 0..limit."""
     middle, length = (first + last) / 2, max((last - first) * (1 + 2 * margin), least)
     length = min(int(np.ceil(length)), limit)
     start = min(max(0, int(np.floor(middle - length / 2))), limit - length)
@@ -255,7 +258,7 @@ def _widened(first: float, last: float, limit: int, margin: float, least: int) -
 
 
 def _clipped(boxes: tuple[Box, ...], left: int, top: int, right: int, bottom: int) -> Iterator[Box]:
-    """The parts of the boxes within the rectangle, as seen from its corner."""
+    """Return the parts of the boxes within the rectangle, as seen from its corner."""
     for box in boxes:
         x1, y1 = max(box.left, left) - left, max(box.top, top) - top
         x2, y2 = min(box.right, right) - left, min(box.bottom, bottom) - top

@@ -48,8 +48,13 @@ R = TypeVar("R")
 
 
 def image_files(folder: Path, *, allow_outside: bool = False) -> list[Path]:
-    """The image files right in ``folder``; see ``Folder.images``."""
+    """Return the image files right in ``folder``; see ``Folder.images``."""
     return Folder(folder, allow_outside).images()
+
+
+def holds_images(folder: Path) -> bool:
+    """Return whether image files lie right in a folder, which may be missing."""
+    return folder.is_dir() and bool(image_files(folder, allow_outside=True))
 
 
 class Folder:
@@ -68,7 +73,7 @@ class Folder:
         self._listings: dict[str, _Listing] = {}
 
     def file(self, name: str, where: str) -> Path:
-        """The path of the file called ``name``, whether there is one or not.
+        """Return the path of the file called ``name``, whether there is one or not.
 
         ``where``: what names it, e.g. "labels.csv, row 3", for the InputError that is raised
         where it is outside; it is looked for again when the file is opened.
@@ -81,7 +86,7 @@ class Folder:
         return inside(self.path / name, self._real)
 
     def find(self, names: Iterable[str], where: str) -> Path | None:
-        """The first of these files that is there; InputError where one is outside."""
+        """Return the first of these files that is there; InputError where one is outside."""
         for name in names:
             parent, last = os.path.split(name)
             if "\0" not in name and last not in _NO_NAMES:
@@ -115,9 +120,10 @@ class Folder:
         return self.file(os.path.join(parent, known[0]), where) if len(known) == 1 else None
 
     def images(self, below: str = "") -> list[Path]:
-        """The image files right in it, or in a folder of it, 2 before 10.
+        """Return the image files right in it, or in a folder of it, 2 before 10.
 
-        Raises InputError where there is no such folder, and where one of them is outside.
+        Raises:
+            InputError: where there is no such folder, and where one of them is outside.
         """
         folder = self.path / below
         if not folder.is_dir():

@@ -38,9 +38,11 @@ def as_labels(labels: Labels, images: Any = None) -> pd.DataFrame:
 
     A DataFrame is that already, and keeps its index. An array n x C gets the concepts "0", "1" ...
     A column of n cells is one concept where all are 0, 1 or NaN (named as the Series, else
-    "label"), otherwise the class of each sample, and a column per class comes of it.
-    Where labels have no index, samples are called as their ``images``, if those are files, else
-    "0", "1" ... Raises InputError for another number of dimensions, and for a path.
+    "label"), otherwise the class of each sample, and a column per class comes of it. Where labels
+    have no index, samples are called as their ``images``, if those are files, else "0", "1" ...
+
+    Raises:
+        InputError: for another number of dimensions, and for a path.
     """
     if isinstance(labels, pd.DataFrame):
         return labels
@@ -59,7 +61,7 @@ def as_labels(labels: Labels, images: Any = None) -> pd.DataFrame:
 
 
 def image_ids(images: Any) -> list[str] | None:
-    """The names of image files, if images are files that all have another; else None."""
+    """Return the names of image files, if images are files that all have another; else None."""
     if not isinstance(images, Sequence) or not all(isinstance(i, str | Path) for i in images):
         return None
     names = [Path(image).name for image in images]

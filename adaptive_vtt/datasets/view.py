@@ -22,7 +22,7 @@ READABLE = [
 
 
 def as_loaded(dataset: Dataset) -> Dataset:
-    """The dataset itself, where an oracle asks about its concepts in another way."""
+    """Return the dataset itself, where an oracle asks about its concepts in another way."""
     return dataset.dataset if isinstance(dataset, View) else dataset
 
 

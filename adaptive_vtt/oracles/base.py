@@ -33,7 +33,7 @@ MISCLASSIFICATION, LABEL_ERROR = "misclassification rate", "label error"
 
 
 def error_of(concepts_are: ConceptsAre, rates: Mapping[str, int]) -> str:
-    """What the mean loss over all concepts is called; ``rates``: those of a single one."""
+    """Return what the mean loss over all concepts is called; ``rates``: those of a single one."""
     only = next(iter(rates)) if len(rates) == 1 else ERROR
     return {"classes": MISCLASSIFICATION, "labels": LABEL_ERROR}.get(concepts_are, only)
 
@@ -67,7 +67,7 @@ class Oracle(Protocol):
         expected: Any,
         source_answer: Any,
     ) -> Outcome:
-        """The outcome of ``answer``: a probability of Yes, a mask, or Unanswered."""
+        """Return the outcome of ``answer``: a probability of Yes, a mask, or Unanswered."""
 
 
 class OracleDefaults:
@@ -122,15 +122,15 @@ class OracleDefaults:
         raise TypeError(f"{type(self).__name__} defines no judge")
 
     def view(self, dataset: Dataset) -> Dataset:
-        """The samples and concepts that can be judged."""
+        """Return the samples and concepts that can be judged."""
         return dataset
 
     def asked(self, dataset: CompleteDataset) -> tuple[tuple[str, ...], Sequence[int]]:
-        """The concepts to send to a model about a viewed dataset, and which one each is."""
+        """Return the concepts to send to a model about a viewed dataset, and which one each is."""
         return dataset.asked
 
     def applies(self, relation: RelationDefaults, concept: str) -> bool:
-        """Whether a question about ``concept`` after ``relation`` can be judged."""
+        """Return whether a question about ``concept`` after ``relation`` can be judged."""
         return True
 
     def most_versions(self, dataset: CompleteDataset) -> int:
@@ -139,8 +139,8 @@ class OracleDefaults:
         return 0
 
     def versions(self, sample: Sample, received: Received | None) -> Mapping[int, Version]:
-        """The versions of a source image to ask about, by place (below ``most_versions``), given
-        what was said of itself, and of those asked about so far; all there may be for None.
+        """Return the versions of a source image to ask about, by place (below ``most_versions``),
+        given what was said of itself, and of those asked about so far; all there may be for None.
 
         An oracle that may have to hear of versions is given a ``Received`` as ``source_answer``.
         """
@@ -151,28 +151,33 @@ class OracleDefaults:
         return np.full(len(questions), self.models)
 
     def paired_losses(self, details: Mapping[str, Any] | None) -> Sequence[PairedLoss]:
-        """What each of several models lost, from the details of an outcome; () of one model."""
+        """Return what each of several models lost, from the details of an outcome; () of one
+        model."""
         return ()
 
     def expect(self, given: Premise) -> Any:
-        """What the answer to the follow-up should be."""
+        """Return what the answer to the follow-up should be."""
         return given.relation.expect(given.question.truth, given.follow_up)
 
     def record(self, value: Value, sample: Sample, concept: str) -> float | None:
-        """A source image's answer as a number by which follow-ups can be judged again; raises
-        InputError where no number could be."""
+        """Return a source image's answer as a number by which follow-ups can be judged again.
+
+        Raises:
+            InputError: where no number could be.
+        """
         return value if isinstance(value, float) else None
 
     def query(self, case: Case) -> Query | None:
-        """What ``judge_by`` may be asked about an answer; None where nothing is to be asked."""
+        """Return what ``judge_by`` may be asked about an answer; None where nothing is to be
+        asked."""
         return None
 
-    def settled(self, case: Case, said: Value) -> Outcome:
-        """The outcome of an answer of which ``judge_by`` ``said`` this, Unanswered included."""
+    def settled(self, case: Case, reply: Value) -> Outcome:
+        """Return the outcome of an answer, given the ``reply`` of ``judge_by``, or Unanswered."""
         raise TypeError(f"{type(self).__name__} defines no settled")
 
     def judge_call(self, cases: Sequence[Case], values: Sequence[Value]) -> list[Outcome]:
-        """The outcomes of a call's questions; ``values`` are its answers to all concepts."""
+        """Return the outcomes of a call's questions; ``values`` are its answers to all concepts."""
         return [self.judge(c.question, c.answer, c.expected, c.source_answer) for c in cases]
 
 
@@ -194,5 +199,5 @@ class Adapted(OracleDefaults):
 
 
 def adapted(oracle: Oracle) -> OracleDefaults:
-    """The oracle with everything ``OracleDefaults`` promises."""
+    """Return the oracle with everything ``OracleDefaults`` promises."""
     return oracle if isinstance(oracle, OracleDefaults) else Adapted(oracle)

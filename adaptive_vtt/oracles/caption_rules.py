@@ -100,7 +100,7 @@ def check(
 def _spare(
     located: Sequence[Located], named: Sequence[str], detected: Sequence[Box], same: Same
 ) -> tuple[Box, ...] | None:
-    """Boxes of the source that neither caption names; None where no box has a label, so that
+    """Return boxes of the source that neither caption names; None where no box has a label, so that
     none could."""
     labelled = [box for box in detected if box.label]
     if not labelled:
@@ -141,5 +141,5 @@ def _missing(one: Located, new: Sequence[str], detected: Sequence[Box], same: Sa
 
 
 def comparable(findings: Sequence[Finding]) -> bool:
-    """Whether any rule could be broken: not where all objects are ambiguous or unlocated."""
+    """Return whether any rule could be broken: not where all objects are ambiguous or unlocated."""
     return any(f.status in ("retained", "disappeared") for f in findings)

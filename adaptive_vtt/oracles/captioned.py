@@ -87,7 +87,7 @@ class CaptionOracle(OracleDefaults):
         self.unanswered_loss = unanswered_loss
 
     def view(self, dataset: Dataset) -> Dataset:
-        """Raises InputError for a dataset without images."""
+        """Raise InputError for a dataset without images."""
         if not dataset.has_images:
             raise InputError(f"captions: expected images, dataset {dataset.name!r} has none")
         return Captioned(dataset, self.question)
@@ -96,7 +96,7 @@ class CaptionOracle(OracleDefaults):
         return (CAPTION,), range(1)
 
     def unread(self, answer: Any, sample: str) -> Outcome | None:
-        """The outcome where there is no caption to read; None where there is.
+        """Return the outcome where there is no caption to read; None where there is.
 
         Raises ModelError for an answer that is no text.
         """
@@ -109,7 +109,7 @@ class CaptionOracle(OracleDefaults):
 
 
 def caption_of(answer: SourceAnswer, sample: str) -> str | None:
-    """A source image's caption; None where it was not captioned."""
+    """Return a source image's caption; None where it was not captioned."""
     if answer is None or isinstance(answer, Unanswered):
         return None
     caption = words(answer, sample)
@@ -117,7 +117,7 @@ def caption_of(answer: SourceAnswer, sample: str) -> str | None:
 
 
 def refusal(caption: str) -> str | None:
-    """The words of a caption that refuse to describe the image; None for any other caption.
+    """Return the words of a caption that refuse to describe the image; None for any other caption.
 
     Only captions that begin in the first person can refuse: "a man cannot open a door" says what
     is in the picture, "I cannot ..." does not.
@@ -126,7 +126,7 @@ def refusal(caption: str) -> str | None:
 
 
 def words(answer: Any, sample: str) -> str:
-    """The answer; raises ModelError for one that is no text."""
+    """Return the answer; raises ModelError for one that is no text."""
     if not isinstance(answer, str):
         raise ModelError(f"captions: expected a text, got {answer!r} for sample {sample!r}")
     return answer

@@ -88,18 +88,18 @@ class InWords(OracleDefaults):
             return None
         return Query(judge.text(expected.ask, self.truth(expected), reply), sure)
 
-    def settled(self, case: Case, said: Value) -> Outcome:
+    def settled(self, case: Case, reply: Value) -> Outcome:
         rule, judge = self.judge(case.question, case.answer, case.expected), self.judge_by
         if judge is None:
             return rule
-        right = judge.agrees(said)
+        right = judge.agrees(reply)
         if judge.regime == OPTION_MATCHING:
-            letter = judge.letter(said, case.expected.ask.options)
+            letter = judge.letter(reply, case.expected.ask.options)
             right = None if letter is None else letter in case.expected.right
         if right is not None:
             return replace(scored(right), details=rule.details)
         # where the judge cannot tell, or failed, there is no answer
-        why = f" (judge: {said.reason})" if isinstance(said, Unanswered) else ""
+        why = f" (judge: {reply.reason})" if isinstance(reply, Unanswered) else ""
         return Outcome(self.unanswered_loss, unanswered=NO_ANSWER + why, details=rule.details)
 
 
@@ -162,13 +162,13 @@ class MultipleChoice(InWords):
 
 
 def in_words(ask: Ask | None, right: Sequence[str]) -> JsonObject | None:
-    """The details of an outcome that tell people what was asked, and what is ``right``."""
+    """Return the details of an outcome that tell people what was asked, and what is ``right``."""
     if ask is None:
         return None
     return {ASKED: {"question": ask.text, "options": [*ask.options], "right": [*right]}}
 
 
 def scored(right: bool) -> Outcome:
-    """The outcome of words that are right, or wrong; the coordinate is (score + 1) / 2."""
+    """Return the outcome of words that are right, or wrong; the coordinate is (score + 1) / 2."""
     score = float(right)
     return Outcome(1 - score, (score + 1) / 2, score)

@@ -65,7 +65,7 @@ class Extraction:
 
 
 def extract(reply: str, options: Sequence[str], *, faithful: bool = False) -> Extraction:
-    """Which of ``options`` (A, B ...) the reply chooses."""
+    """Return which of ``options`` (A, B ...) the reply chooses."""
     if faithful:
         return _faithful(reply, options)
     part = answer_in(reply)
@@ -85,9 +85,9 @@ def extract(reply: str, options: Sequence[str], *, faithful: bool = False) -> Ex
     refusal = declines(reply)
     if refusal and letter is None:
         return Extraction(None, reason=refusal)
-    found = [] if lone or letter else _first_word(left, options) or _whole_words(left, options)
-    if len(found) == 1:
-        return Extraction(found[0], "text")
+    matching = [] if lone or letter else _first_word(left, options) or _whole_words(left, options)
+    if len(matching) == 1:
+        return Extraction(matching[0], "text")
     return Extraction(None, reason=NO_ANSWER, open=bool(reply.strip()))
 
 
@@ -103,9 +103,9 @@ def _faithful(reply: str, options: Sequence[str]) -> Extraction:
     if not lone and "Z" in reply.translate(_SPACED).split():
         return Extraction(None, reason=NO_ANSWER)
     lower = reply.lower()
-    found = [c for c, text in _lettered(options) if text.lower() in lower]
-    if len(found) == 1:
-        return Extraction(found[0], "text")
+    matching = [c for c, text in _lettered(options) if text.lower() in lower]
+    if len(matching) == 1:
+        return Extraction(matching[0], "text")
     return Extraction(None, reason=NO_ANSWER, open=True)
 
 
@@ -119,7 +119,7 @@ def _lone_letters(reply: str, options: Sequence[str]) -> set[str]:
 
 
 def _stated(reply: str, options: Sequence[str]) -> str | None:
-    """The letter of the last stated answer, or on a line of its own at the end."""
+    """Return the letter of the last stated answer, or on a line of its own at the end."""
     letters = "".join(letter for letter, _ in _lettered(options))
     # a small letter has to be all that is said: "answer: b", but not "answer: a polyp"
     one = rf"(?:([{letters}]){_SHUT}|([{letters.lower()}])(?=[\s\"'”’)\]}}>*.]*(?:\n|<|$)))"
@@ -139,40 +139,41 @@ def _letter(match: re.Match[str]) -> str:
 
 
 def _hedged(rest: str, letters: str) -> bool:
-    """Whether what follows a letter names another one: "B or C"."""
+    """Return whether what follows a letter names another one: "B or C"."""
     join = "or|and|或|和|、|/|,|&"
     return bool(re.match(rf"[\s\"')*]*(?:{join})\s*[\"'(*]*[{letters}]{_SHUT}", rest))
 
 
 def _contradicted(reply: str, letter: str, options: Sequence[str]) -> bool:
-    """Whether the text of another option, and not the letter's own, stands beside the letter."""
-    beside = rf"(?<!\w){letter}[\s.:)\](\"'*_-]{{1,6}}"
-    named = {c: rf"{beside}(?i:{re.escape(text.strip())})(?!\w)" for c, text in _lettered(options)}
-    found = {c for c, pattern in named.items() if re.search(pattern, reply)}
-    return bool(found) and letter not in found
+    """Return whether the text of another option, and not the letter's own, stands beside the
+    letter."""
+    before = rf"(?<!\w){letter}[\s.:)\](\"'*_-]{{1,6}}"
+    named = {c: rf"{before}(?i:{re.escape(text.strip())})(?!\w)" for c, text in _lettered(options)}
+    letters = {c for c, pattern in named.items() if re.search(pattern, reply)}
+    return bool(letters) and letter not in letters
 
 
 def _without_articles(reply: str) -> str:
-    """Every "A" that stands before a word, and is no letter therefore, as "a"; so with "I"."""
+    """Return the reply with "a" for each article "A", and "i" for each pronoun "I"."""
     reply = re.sub(r"(?<!\w)I(?=['’]|\s+(?!(?:is|was)\b)[a-z])", "i", reply)
     return re.sub(rf"(?<![\w\\])A(?=\s+(?!(?:{_VERBS})\b)[a-z])", "a", reply)
 
 
 def _first_word(reply: str, options: Sequence[str]) -> list[str]:
-    """The option of a reply that begins with Yes or No, where those are options."""
+    """Return the option of a reply that begins with Yes or No, where those are options."""
     word = re.match(r"[\s*\"']*(yes|no)\b(?=[\s*\"']*(?:[.,;:!\n]|$))", reply.lower())
     return [c for c, text in _lettered(options) if word and text.strip().lower() == word.group(1)]
 
 
 def _whole_words(reply: str, options: Sequence[str]) -> list[str]:
     """Options whose text occurs as whole words, and not only within a longer option's."""
-    rest, found = reply.lower(), []
+    rest, letters = reply.lower(), []
     for letter, text in sorted(_lettered(options), key=lambda pair: -len(pair[1])):
         words = rf"(?<!\w){re.escape(text.lower().strip())}(?!\w)"
         if text.strip() and re.search(words, rest):
-            found.append(letter)
+            letters.append(letter)
             rest = re.sub(words, "\0", rest)
-    return sorted(found)
+    return sorted(letters)
 
 
 # -- which options a reply denies ------------------------------------------------------------------
@@ -232,25 +233,22 @@ _TAKEN_BACK = re.compile(
 
 
 def without_denied(reply: str, options: Sequence[str]) -> str:
-    """The reply with every option that it denies, doubts in a question or only supposes, by letter
-    or by text, struck out."""
-    found: list[str] = []
+    """Return the reply with every option that it denies, doubts in a question or only supposes, by
+    letter or by text, struck out."""
+    mentions: list[str] = []
 
     def mark(match: re.Match[str]) -> str:
-        found.append(match.group())
+        mentions.append(match.group())
         return _MENTION
 
     marked = _mentions(options).sub(mark, _SURE.sub("", reply.replace(_MENTION, "")))
     struck = {place for start, end in _spans(marked) for place in range(start, end)}
-    words = iter(found)
-    return "".join(
-        char if char != _MENTION else _kept(next(words), place in struck)
-        for place, char in enumerate(marked)
-    )
-
-
-def _kept(words: str, denied: bool) -> str:
-    return STRUCK if denied else words
+    words = iter(mentions)
+    kept = []
+    for place, char in enumerate(marked):
+        mention = next(words) if char == _MENTION else char
+        kept.append(STRUCK if char == _MENTION and place in struck else mention)
+    return "".join(kept)
 
 
 def _mentions(options: Sequence[str]) -> re.Pattern[str]:
@@ -262,13 +260,13 @@ def _mentions(options: Sequence[str]) -> re.Pattern[str]:
 
 
 def _spans(marked: str) -> list[tuple[int, int]]:
-    """Where options are denied, doubted or supposed: places in the text."""
-    found = [match.span() for pattern in _DENIED for match in pattern.finditer(marked)]
+    """Return where options are denied, doubted or supposed: places in the text."""
+    spans = [match.span() for pattern in _DENIED for match in pattern.finditer(marked)]
     sentences = list(_SENTENCE.finditer(marked))
     for sentence in sentences:
         text = sentence.group()
         asked = text.endswith("?") and len(sentences) > 1 and len(text.split()) > 2
         supposed = _CONDITION.match(text) or all(word.search(text) for word in _SUPPOSED)
         if asked or supposed or _TAKEN_BACK.search(text):
-            found.append(sentence.span())
-    return found
+            spans.append(sentence.span())
+    return spans

@@ -71,7 +71,7 @@ class ContainsTruth(InWords):
         self.accept = accept
 
     def applies(self, relation: RelationDefaults, concept: str) -> bool:
-        """Where the instrument is cannot be said once another was put in."""
+        """Return False where another instrument makes the position of the first ambiguous."""
         return not (relation.adds == "instrument" and concept == INSTRUMENT_PLACE)
 
     def expect(self, given: Premise) -> Expected:
@@ -129,10 +129,10 @@ def changed(
 
 
 def contains(reply: str, truth: str, *, strict: bool = True) -> bool:
-    """Whether the reply contains every part of a truth, both normalised."""
-    said = normalised(reply)
+    """Return whether the reply contains every part of a truth, both normalised."""
+    text = normalised(reply)
     parts = [normalised(part) for part in _parts(truth)]
-    return all(_within(part, said, strict) for part in parts if part)
+    return all(_within(part, text, strict) for part in parts if part)
 
 
 def _parts(truth: str) -> list[str]:
@@ -140,7 +140,7 @@ def _parts(truth: str) -> list[str]:
 
 
 def _is_plain(text: str) -> bool:
-    """Whether a text is Yes, No or a number, of which no other words are needed."""
+    """Return whether a text is Yes, No or a number, of which no other words are needed."""
     word = normalised(text)
     return word in ("yes", "no") or word.isdigit()
 
@@ -158,7 +158,7 @@ def normalised(text: str) -> str:
     return re.sub(r"([<>]) (?=\d)|(?<=\d) (?=mm\b)", r"\1", joined)
 
 
-def _within(part: str, said: str, strict: bool) -> bool:
+def _within(part: str, text: str, strict: bool) -> bool:
     if not strict:
-        return part in said
-    return bool(re.search(rf"(?<![\w<>-]){re.escape(part)}(?![\w-])", said))
+        return part in text
+    return bool(re.search(rf"(?<![\w<>-]){re.escape(part)}(?![\w-])", text))

@@ -1,14 +1,13 @@
-"""What a journal's captions and its judge model came to: counts, agreement, cost."""
+"""What a journal's captions and its judge model came to: counts and agreement."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from ..journal import Journal
-from ..journal.facts import read_lost
-from ..journal.rows import AnswerRow, CallRow, DrawRow, JudgingRow, SourceRow
+from ..journal.rows import AnswerRow, CallRow, DrawRow, JudgingRow
 from ..utils.figures import USD, money
 from .judge_models import JUDGED
 
@@ -39,34 +38,33 @@ class Findings:
 
 
 def judged(calls: Sequence[CallRow]) -> list[AnswerRow]:
-    """The answers whose objects were checked, those that do not count left out."""
+    """Return the answers whose objects were checked, without those that do not count."""
     answers = (a for call in calls for a in call.answers)
     return [a for a in answers if "objects" in (a.details or {}) and not a.excluded]
 
 
-def found(calls: Sequence[CallRow], draws: Sequence[DrawRow]) -> Findings | None:
-    """None where nothing was about captions."""
-    captioned = any("objects" in (a.details or {}) for call in calls for a in call.answers)
-    if not captioned:
+def caption_findings(calls: Sequence[CallRow], draws: Sequence[DrawRow]) -> Findings | None:
+    """Return the counts of a journal's captions, None where nothing was about captions."""
+    if not any("objects" in (a.details or {}) for call in calls for a in call.answers):
         return None
     samples = {draw.call: draw.sample for draw in draws}
     details: list[tuple[str, Any]] = [(samples[a.call], a.details) for a in judged(calls)]
-    every = [(sample, one) for sample, each in details for one in each["objects"]]
-    broken = [(sample, one) for sample, one in every if one["rule"] is not None]
-    status = [one["status"] for _, one in every]
+    objects = [(sample, one) for sample, each in details for one in each["objects"]]
+    broken = [(sample, one) for sample, one in objects if one["rule"] is not None]
+    status = Counter(one["status"] for _, one in objects)
     return Findings(
-        len(details),
-        sum(each["comparable"] for _, each in details),
-        status.count("retained") + status.count("disappeared"),
-        status.count("ambiguous"),
-        status.count("unlocated"),
-        len(broken),
-        len({(sample, thing(one)) for sample, one in broken}),
+        judged=len(details),
+        comparable=sum(each["comparable"] for _, each in details),
+        checked=status["retained"] + status["disappeared"],
+        ambiguous=status["ambiguous"],
+        unlocated=status["unlocated"],
+        violations=len(broken),
+        distinct=len({(sample, thing(one)) for sample, one in broken}),
     )
 
 
 def thing(one: Mapping[str, Any]) -> str:
-    """What an object of the details is: the detector's label, or else its name."""
+    """Return what an object of the details is: the detector's label, or else its name."""
     return str(one.get("label") or one["name"])
 
 
@@ -88,85 +86,37 @@ class JudgeFindings:
     ]
 
     def __str__(self) -> str:
-        return self.told()
+        return self.in_words()
 
-    def told(self, currency: str = USD) -> str:
-        """All of it in words, its cost in this currency."""
+    def in_words(self, currency: str = USD) -> str:
+        """Return all of it as a sentence, with the cost in this currency."""
         replies = "1 reply" if self.asked == 1 else f"{self.asked:,} replies"
-        told = f"the judge was asked about {replies}"
-        told += f" ({self.checked:,} of them to check the rule)" * bool(self.checked)
-        told += f" and read {self.settled:,}"
-        told += f", {self.failed:,} calls of it failed" * bool(self.failed)
-        told += f", for {money(self.cost, currency)} of the cost" * bool(self.cost)
-        both = f"; where the rule had a verdict they agree in {self.agree:,} of {self.compared:,}"
-        return told + both * bool(self.compared)
+        parts = [
+            f"the judge was asked about {replies}",
+            f" ({self.checked:,} of them to check the rule)" * bool(self.checked),
+            f" and read {self.settled:,}",
+            f", {self.failed:,} calls of it failed" * bool(self.failed),
+            f", for {money(self.cost, currency)} of the cost" * bool(self.cost),
+            f"; where the rule had a verdict they agree in {self.agree:,} of {self.compared:,}"
+            * bool(self.compared),
+        ]
+        return "".join(parts)
 
 
-def found_by_judge(rows: Iterable[JudgingRow], calls: Sequence[CallRow]) -> JudgeFindings | None:
-    """What the journal's ``rows`` and answers tell of a judge; None where none was asked."""
-    said = [row for row in rows if not row.received]
-    if not said:
+def judge_findings(rows: Iterable[JudgingRow], calls: Sequence[CallRow]) -> JudgeFindings | None:
+    """Return what a journal's rows and answers say of a judge, None where none was asked."""
+    replies = [row for row in rows if not row.received]
+    if not replies:
         return None
     details = (answer.details or {} for call in calls for answer in call.answers)
-    told = [found[JUDGED] for found in details if JUDGED in found]
-    both = [one for one in told if one["judge"] is not None and one["rule"] is not None]
+    verdicts = [each[JUDGED] for each in details if JUDGED in each]
+    both = [one for one in verdicts if one["judge"] is not None and one["rule"] is not None]
     return JudgeFindings(
-        asked=len(said),
-        checked=sum(one["sure"] for one in told),
-        settled=sum(one["judge"] is not None for one in told),
-        failed=sum(isinstance(row.said[0], dict) for row in said),
+        asked=len(replies),
+        checked=sum(one["sure"] for one in verdicts),
+        settled=sum(one["judge"] is not None for one in verdicts),
+        failed=sum(isinstance(row.said[0], dict) for row in replies),
         compared=len(both),
         agree=sum(one["judge"] == one["rule"] for one in both),
-        cost=sum(row.cost for row in said),
+        cost=sum(row.cost for row in replies),
     )
-
-
-def cost_of(
-    calls: Sequence[CallRow], sources: Iterable[SourceRow], judging: Iterable[JudgingRow]
-) -> float:
-    """What was paid for all that a journal holds: answers that still wait for their judge, and what
-    it said of them, are not yet in the cost of a call."""
-    return sum(row.cost for row in _paid(calls, sources, judging))
-
-
-def unconfirmed_of(
-    calls: Sequence[CallRow], sources: Iterable[SourceRow], judging: Iterable[JudgingRow]
-) -> float:
-    """The part of ``cost_of`` that no server confirmed: it may not have been charged."""
-    return sum(row.unconfirmed for row in _paid(calls, sources, judging))
-
-
-def _paid(
-    calls: Sequence[CallRow], sources: Iterable[SourceRow], judging: Iterable[JudgingRow]
-) -> Iterator[CallRow | SourceRow | JudgingRow]:
-    judged = {call.call for call in calls}
-    yield from calls
-    yield from sources
-    yield from (row for row in judging if row.call not in judged)
-
-
-@dataclass(frozen=True)
-class Taken:
-    """Money that the answers of a journal cost, ``spent``; that, and what calls without an answer
-    may have cost at most, ``money``; and its ``calls``."""
-
-    spent: float
-    money: float
-    calls: int
-
-
-def taken(journal: Journal) -> Taken:
-    """What a journal at rest tells: answers at what they cost, lost calls at their worst price.
-
-    A call that waits may have been sent, and counts as lost, as it does where the audit goes on.
-    """
-    lost, calls, sources = read_lost(journal.facts()), journal.calls(), journal.sources()
-    draws, judging = journal.draws(proposals=False), journal.judging()
-    answered = {row.call for row in calls}
-    open_ = [row for row in judging if row.call not in answered]
-    spent = cost_of(calls, sources, judging)
-    received = {row.call for row in open_ if row.received}
-    waiting = {row.call for row in draws} - answered - received - set(lost.counted)
-    to_judge = sum(len(row.said) for row in open_ if row.received)
-    most = spent + lost.cost + len(waiting) * lost.worst + to_judge * lost.judge_worst
-    return Taken(spent, most, len(draws) + len(sources))

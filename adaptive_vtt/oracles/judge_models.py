@@ -112,7 +112,8 @@ class JudgeModel:
         return {"name": self.name, "regime": self.regime, "prompt": digest, "check": self.check}
 
     def text(self, ask: Ask, truth: str, reply: str) -> str:
-        """What is sent about a reply: never longer than the prompt, the question and MAX_BYTES."""
+        """Return what is sent about a reply: never longer than the prompt, the question and
+        MAX_BYTES."""
         reply = _cut(reply)
         digest = hashlib.blake2b(reply.encode("utf-8", "replace"), digest_size=6).hexdigest()
         values = {
@@ -122,17 +123,17 @@ class JudgeModel:
             "reply": reply,
             "mark": f"==={digest}===",  # follows from the reply, so that none can hold its own
         }
-        return _PLACE.sub(lambda found: values.get(found[1], found[0]), self.prompt)
+        return _PLACE.sub(lambda place: values.get(place[1], place[0]), self.prompt)
 
-    def letter(self, said: Value, options: tuple[str, ...]) -> str | None:
-        """The option that an option-matching judge names; None for anything else."""
-        word = _alone(said)
+    def letter(self, reply: Value, options: tuple[str, ...]) -> str | None:
+        """Return the option that an option-matching judge names; None for anything else."""
+        word = _alone(reply)
         known = len(word) == 1 and word.upper() in ascii_uppercase[: len(options)]
         return word.upper() if known else None
 
-    def agrees(self, said: Value) -> bool | None:
-        """What a yes-no judge says; None for anything else."""
-        return {"yes": True, "no": False}.get(_alone(said).lower())
+    def agrees(self, reply: Value) -> bool | None:
+        """Return what a yes-no judge says; None for anything else."""
+        return {"yes": True, "no": False}.get(_alone(reply).lower())
 
     def _check_prompt(self) -> None:
         places = set(_PLACE.findall(self.prompt))
@@ -148,10 +149,10 @@ class JudgeModel:
             raise unknown("place", strange[0], filled, "judge.prompt")
 
 
-def _alone(said: Value) -> str:
-    """The only word of a reply; "" where it says anything else."""
-    found = _ALONE.fullmatch(said) if isinstance(said, str) and len(said) < MAX_BYTES else None
-    return found[1] if found else ""
+def _alone(reply: Value) -> str:
+    """Return the only word of a reply; "" where it says anything else."""
+    word = _ALONE.fullmatch(reply) if isinstance(reply, str) and len(reply) < MAX_BYTES else None
+    return word[1] if word else ""
 
 
 def _cut(reply: str) -> str:

@@ -58,15 +58,15 @@ class _Likeliest(OracleDefaults):
         self.unanswered_loss = unanswered_loss
 
     def judge_call(self, cases: Sequence[Case], values: Sequence[Value]) -> list[Outcome]:
-        said = likeliest(values)
-        return [self._judge(case, said, len(values)) for case in cases]
+        top = likeliest(values)
+        return [self._judge(case, top, len(values)) for case in cases]
 
-    def _judge(self, case: Case, said: int | None, classes: int) -> Outcome:
-        if said is None or not isinstance(case.answer, float):
+    def _judge(self, case: Case, top: int | None, classes: int) -> Outcome:
+        if top is None or not isinstance(case.answer, float):
             return Outcome(self.unanswered_loss)
-        return Outcome(self._loss(case, said, classes), (case.answer + case.expected) / 2)
+        return Outcome(self._loss(case, top, classes), (case.answer + case.expected) / 2)
 
-    def _loss(self, case: Case, said: int, classes: int) -> float:
+    def _loss(self, case: Case, top: int, classes: int) -> float:
         raise TypeError(f"{type(self).__name__} defines no loss")
 
 
@@ -79,8 +79,8 @@ class TopClass(_Likeliest):
 
     concepts_are = "classes"
 
-    def _loss(self, case: Case, said: int, classes: int) -> float:
-        return float((case.place == said) != bool(case.expected))
+    def _loss(self, case: Case, top: int, classes: int) -> float:
+        return float((case.place == top) != bool(case.expected))
 
 
 class Ordinal(_Likeliest):
@@ -95,12 +95,12 @@ class Ordinal(_Likeliest):
         every = range(len(dataset.concepts))
         return View(dataset, dataset.concepts, every, (UNKNOWN, UNKNOWN, 1))
 
-    def _loss(self, case: Case, said: int, classes: int) -> float:
-        return abs(case.place - said) / max(1, classes - 1)
+    def _loss(self, case: Case, top: int, classes: int) -> float:
+        return abs(case.place - top) / max(1, classes - 1)
 
 
 def likeliest(values: Sequence[Value]) -> int | None:
-    """The place of the largest of the answers there are; None where there is none."""
+    """Return the place of the largest of the answers there are; None where there is none."""
     numbers = [v if isinstance(v, float) else -1.0 for v in values]
     return numbers.index(max(numbers)) if max(numbers) >= 0 else None
 
@@ -130,10 +130,10 @@ class Consistency(_YesFrom, Agreement):
     """
 
     def expect(self, given: Premise) -> int | None:
-        said = given.source_answer
-        if not isinstance(said, float):
+        source = given.source_answer
+        if not isinstance(source, float):
             return None
-        return given.relation.expect(int(said >= self.threshold), given.follow_up)
+        return given.relation.expect(int(source >= self.threshold), given.follow_up)
 
     def judge(
         self, question: Question, answer: Any, expected: int | None, source_answer: Any = None

@@ -104,7 +104,7 @@ class MaskDrop(OracleDefaults):
         return View(dataset, names, [k for k, _ in pairs], (UNKNOWN, UNKNOWN, 1))
 
     def expect(self, given: Premise) -> tuple[TrueMask | None, float | None]:
-        """The true mask of the follow-up, and the score of the source's."""
+        """Return the true mask of the follow-up, and the score of the source's."""
         mask = TrueMask.of(given.sample, given.question.concept.rpartition(DROP)[0])
         expected = None if mask is None else mask.moved(given)
         return expected, self._score(given.source_answer, mask, given.sample.id)

@@ -98,11 +98,12 @@ class Paired(OracleDefaults):
         return 0
 
     def expect(self, given: Premise) -> Any:
-        """What both should say; where that follows from what each said of the source, a pair."""
-        said = given.source_answer
-        if not isinstance(said, PairedAnswer):
+        """Return what both should say; where that follows from what each said of the source, a
+        pair."""
+        pair = given.source_answer
+        if not isinstance(pair, PairedAnswer):
             return self.oracle.expect(given)
-        one, other = (replace(given, source_answer=each) for each in (said.a, said.b))
+        one, other = (replace(given, source_answer=each) for each in (pair.a, pair.b))
         return Expected(self.oracle.expect(one), self.oracle.expect(other))
 
     def record(self, value: Value, sample: Sample, concept: str) -> float | None:

@@ -252,7 +252,7 @@ class ReducedCaptions(CaptionOracle):
 
 
 def describe(expected: Expected, findings: Sequence[Finding], caption: str) -> JsonObject:
-    """What the report tells of a judged follow-up, as JSON has it; pixels to one decimal."""
+    """Return what the report tells of a judged follow-up, as JSON has it; pixels to one decimal."""
     height, width = expected.size
     kept = expected.reduction.image(np.zeros((height, width, 1), np.uint8)).shape[:2]
     return {
@@ -286,7 +286,7 @@ def describe(expected: Expected, findings: Sequence[Finding], caption: str) -> J
 
 
 def _shown(boxes: Sequence[Box], expected: Expected) -> list[list[float]]:
-    """Where in the follow-up what is left of the boxes is."""
+    """Return where in the follow-up what is left of the boxes is."""
     if not boxes:
         return []
     there = expected.reduction.boxes([rounded(b) for b in boxes], *expected.size)

@@ -64,16 +64,18 @@ class Augment:
         self._ends = shares([relation.name for relation in self.relations], weights)
 
     def __call__(self, image: Any) -> Any:
-        """The follow-up of ``image`` in the form it came in: uint8 H x W x C or H x W, or a PIL
-        image, where grey stays grey and every other mode becomes RGB."""
+        """Return the follow-up of ``image`` in the form it came in: uint8 H x W x C or H x W, or a
+        PIL image, where grey stays grey and every other mode becomes RGB."""
         return self.pair(image, {})[0]
 
     def pair(self, image: Any, masks: Mapping[str, Any]) -> tuple[Any, dict[str, Mask]]:
-        """The follow-up of ``image``, and where ``masks`` (concept -> H x W) are in it.
+        """Return the follow-up of ``image``, and where ``masks`` (concept -> H x W) are in it.
 
-        Masks are bool, or uint8 of two values far apart; those returned are bool. Relations
-        that keep off what a mask protects see them. Raises InputError for arrays that are no
-        image or no mask.
+        Masks are bool, or uint8 of two values far apart; those returned are bool. Relations that
+        keep off what a mask protects see them.
+
+        Raises:
+            InputError: for arrays that are no image or no mask.
         """
         array = _array(image)
         inside = {name: as_mask(mask, f"mask of {name!r}") for name, mask in masks.items()}
@@ -98,7 +100,7 @@ class Augment:
         return relations if has_identity else [Identity(), *relations]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Names travel as names: what a relation holds is looked up again where it arrives."""
+        """Return what is pickled: relations by name, to be looked up where they arrive."""
         return {name: value for name, value in vars(self).items() if name != "relations"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -107,8 +109,8 @@ class Augment:
 
 
 def shares(names: list[str], weights: Mapping[str, float] | None) -> Floats:
-    """Where in 0..1 the share of each relation ends; the last with a share ends at 1. ``weights``:
-    see ``Augment``."""
+    """Return where in 0..1 the share of each relation ends; the last with a share ends at 1.
+    ``weights``: see ``Augment``."""
     if weights is None:
         weights = dict.fromkeys(names, 1.0)
     for name, weight in weights.items():
@@ -122,7 +124,7 @@ def shares(names: list[str], weights: Mapping[str, float] | None) -> Floats:
 
 
 def _worker() -> tuple[int, ...]:
-    """The seed of the DataLoader worker this runs in; without torch there is none."""
+    """Return the seed of the DataLoader worker this runs in; without torch there is none."""
     torch = sys.modules.get("torch.utils.data")
     info = torch.get_worker_info() if torch is not None else None
     return () if info is None else (int(info.seed),)

@@ -23,10 +23,11 @@ class Relation(Protocol):
         """The levels that exist, mildest first."""
 
     def apply(self, sample: Sample, severity: int, rng: np.random.Generator) -> FollowUp:
-        """The follow-up of ``sample``; never modifies it, and depends only on the arguments."""
+        """Return the follow-up of ``sample``; never modifies it, and depends only on the
+        arguments."""
 
     def expect(self, truth: int, follow_up: FollowUp) -> int:
-        """What the true answer is for the follow-up, given that of the source."""
+        """Return what the true answer is for the follow-up, given that of the source."""
 
 
 class RelationDefaults:
@@ -74,15 +75,15 @@ class RelationDefaults:
         return truth
 
     def expect_mask(self, mask: Mask, follow_up: FollowUp) -> Mask:
-        """Where a concept should be seen in the follow-up (H x W), given where it was."""
+        """Return where a concept should be seen in the follow-up (H x W), given where it was."""
         return mask
 
     def applies(self, concept: str) -> bool:
-        """Whether questions about ``concept`` make sense after this relation."""
+        """Return whether questions about ``concept`` make sense after this relation."""
         return True
 
     def check(self, severity: int) -> None:
-        """Raises InputError for a severity that does not exist."""
+        """Raise InputError for a severity that does not exist."""
         if severity not in self.severities:
             raise unexpected(self.name, f"a severity in {list(self.severities)}", severity)
 
@@ -106,7 +107,7 @@ class LabelPreserving(RelationDefaults):
         return FollowUp(self.transform(sample.image, severity, rng))
 
     def transform(self, image: Image, severity: int, rng: np.random.Generator) -> Image:
-        """The changed image: same shape and dtype as ``image``, which is left alone."""
+        """Return the changed image: same shape and dtype as ``image``, which is left alone."""
         raise TypeError(f"{type(self).__name__} defines no transform")
 
 

@@ -49,7 +49,8 @@ class Corruption(Graded):
 
 @cache
 def published(paper: str) -> JsonObject:
-    """What data/PAPER.json says of corruptions: parameters by severity. Kept: never write to it."""
+    """Return what data/PAPER.json says of corruptions: parameters by severity. Kept: never write to
+    it."""
     text = files(__package__).joinpath(f"data/{paper}.json").read_text(encoding="utf-8")
     parameters: JsonObject = json.loads(text)
     return parameters
@@ -63,7 +64,7 @@ def grey(image: Image) -> Image:
 
 
 def truncated(values: npt.NDArray[Any]) -> Image:
-    """Values on the 0..255 scale, clipped and cut down to uint8, as MedMNIST-C cuts them."""
+    """Return values on the 0..255 scale, clipped and cut down to uint8, as MedMNIST-C cuts them."""
     return np.clip(values, 0, 255).astype(np.uint8)
 
 
@@ -73,7 +74,7 @@ CELLS = 1024
 
 
 def gaussian_noise(images: Image, rng: np.random.Generator, deviation: float) -> Image:
-    """Adds normal noise; ``deviation`` on the 0..1 scale."""
+    """Add normal noise; ``deviation`` on the 0..1 scale."""
     noise = rng.standard_normal(images.shape, np.float32)
     noise *= np.float32(255 * deviation)
     noise += images
@@ -81,7 +82,7 @@ def gaussian_noise(images: Image, rng: np.random.Generator, deviation: float) ->
 
 
 def speckle_noise(images: Image, rng: np.random.Generator, deviation: float) -> Image:
-    """Adds normal noise in proportion to each value."""
+    """Add normal noise in proportion to each value."""
     noise = rng.standard_normal(images.shape, np.float32)
     noise *= np.float32(deviation)
     noise += 1
@@ -90,7 +91,7 @@ def speckle_noise(images: Image, rng: np.random.Generator, deviation: float) -> 
 
 
 def impulse_noise(images: Image, rng: np.random.Generator, amount: float) -> Image:
-    """Replaces the share ``amount`` (0..1) of all values, half by 255 and half by 0."""
+    """Replace the share ``amount`` (0..1) of all values, half by 255 and half by 0."""
     chance = rng.random(images.shape, np.float32)
     changed = images.copy()
     changed[chance < amount] = 0
@@ -99,7 +100,7 @@ def impulse_noise(images: Image, rng: np.random.Generator, amount: float) -> Ima
 
 
 def shot_noise(images: Image, rng: np.random.Generator, photons: float) -> Image:
-    """Poisson counts, ``photons`` of them at white; fewer photons are stronger noise.
+    """Return Poisson counts, ``photons`` of them at white; fewer photons are stronger noise.
 
     The counts come from exact inversion of their distribution. A table tells the count
     from a value and a cell of the unit interval; only where a step of the distribution
@@ -142,7 +143,7 @@ TINY = 1e-4
 
 
 def gaussian_blur(image: Image, rng: np.random.Generator, kernel: float) -> Image:
-    """Normal blur with the odd kernel size of ``kernel`` or just below it (3 or more); its
+    """Blur normally with the odd kernel size of ``kernel`` or just below it (3 or more); its
     deviation is 0.15 times that, plus 0.35 (torchvision)."""
     odd = int(kernel) - 1 + int(kernel) % 2
     blurred = cv2.GaussianBlur(image.astype(np.float32), (odd, odd), 0.15 * odd + 0.35)
@@ -150,7 +151,7 @@ def gaussian_blur(image: Image, rng: np.random.Generator, kernel: float) -> Imag
 
 
 def gaussian_blur_sigma(image: Image, rng: np.random.Generator, sigma: float) -> Image:
-    """Normal blur of ``sigma`` px, its kernel cut at four deviations (ImageNet-C)."""
+    """Blur normally by ``sigma`` px, the kernel cut at four deviations (ImageNet-C)."""
     kernel = 2 * int(4 * sigma + 0.5) + 1
     floats = image.astype(np.float32)
     border = cv2.BORDER_REPLICATE
@@ -159,7 +160,7 @@ def gaussian_blur_sigma(image: Image, rng: np.random.Generator, sigma: float) ->
 
 
 def defocus_blur(image: Image, rng: np.random.Generator, radius: float, alias: float) -> Image:
-    """Convolves with a disc of ``radius`` px whose edge is smoothed by ``alias`` px."""
+    """Convolve with a disc of ``radius`` px whose edge is smoothed by ``alias`` px."""
     # 64-bit floats: what is cut off at the end may hang on the last digit
     blurred = cv2.filter2D(image / 255.0, -1, disc(radius, alias))
     blurred *= 255
@@ -168,7 +169,7 @@ def defocus_blur(image: Image, rng: np.random.Generator, radius: float, alias: f
 
 @lru_cache(maxsize=64)
 def disc(radius: float, alias: float) -> Floats:
-    """The kernel of ``defocus_blur``: whole grid points within ``radius``; sums to one."""
+    """Return the kernel of ``defocus_blur``: whole grid points within ``radius``; sums to one."""
     half, window = (8, 3) if radius <= 8 else (int(np.ceil(radius)), 5)
     squared = np.arange(-half, half + 1) ** 2
     inside = (squared[:, None] + squared[None, :] <= radius**2).astype(np.float32)
@@ -176,7 +177,7 @@ def disc(radius: float, alias: float) -> Floats:
 
 
 def motion_blur(image: Image, rng: np.random.Generator, radius: float, sigma: float) -> Image:
-    """Smears along a line at -45 to 45 degrees, drawn evenly; see ``motion_blur_at``."""
+    """Smear along a line at -45 to 45 degrees, drawn evenly; see ``motion_blur_at``."""
     return motion_blur_at(image, radius, sigma, rng.uniform(-45, 45))
 
 
@@ -202,7 +203,7 @@ def motion_blur_at(image: Image, radius: float, sigma: float, angle: float) -> I
 
 
 def zoom_blur(image: Image, rng: np.random.Generator, stop: float, step: float) -> Image:
-    """The mean of the image and its enlargements by 1, 1 + step, ... up to about ``stop``.
+    """Return the mean of the image and its enlargements by 1, 1 + step, ... up to about ``stop``.
 
     ``numpy.arange(1, stop, step)`` says which, so that rounding lets 1.11 into the first of
     the usual lists. Other shapes than squares are enlarged along each side by its own length.
@@ -218,7 +219,7 @@ def zoom_blur(image: Image, rng: np.random.Generator, stop: float, step: float) 
 
 
 def enlarged(source: Floats, factor: float) -> Floats:
-    """The centre of ``source`` enlarged by ``factor`` >= 1, bilinearly, to the same size."""
+    """Return the centre of ``source`` enlarged by ``factor`` >= 1, bilinearly, to the same size."""
     (y_step, y_start), (x_step, x_start) = (_grid(side, factor) for side in source.shape[:2])
     matrix = np.array([[x_step, 0, x_start], [0, y_step, y_start]])
     height, width = source.shape[:2]
@@ -265,7 +266,7 @@ LEVELS = np.arange(256, dtype=np.float32)
 
 
 def brightness(images: Image, rng: np.random.Generator, factor: float) -> Image:
-    """Multiplies by ``factor`` (Pillow's Brightness)."""
+    """Multiply by ``factor`` (Pillow's Brightness)."""
     return _table(images, LEVELS * np.float32(factor))
 
 
@@ -281,7 +282,7 @@ def contrast(image: Image, rng: np.random.Generator, factor: float) -> Image:
 
 
 def saturate(image: Image, rng: np.random.Generator, more: float) -> Image:
-    """Adds ``more`` (0..1) to the saturation S of HSV; what has no hue turns red."""
+    """Add ``more`` (0..1) to the saturation S of HSV; what has no hue turns red."""
     return saturate_linear(image, rng, 1.0, more)
 
 
@@ -305,7 +306,7 @@ def saturate_linear(image: Image, rng: np.random.Generator, factor: float, more:
 
 
 def value_up(image: Image, rng: np.random.Generator, amount: float) -> Image:
-    """Adds ``amount`` (0..1) to the value V of HSV; hue and saturation stay."""
+    """Add ``amount`` (0..1) to the value V of HSV; hue and saturation stay."""
     scaled = image.astype(np.float32)
     value = scaled.max(axis=2, keepdims=True)
     raised = np.minimum(value + np.float32(255 * amount), 255)
@@ -321,7 +322,7 @@ def contrast_by_channel(image: Image, rng: np.random.Generator, factor: float) -
 
 
 def _table(images: Image, values: npt.NDArray[np.floating]) -> Image:
-    """Every value looked up in 256 ``values``, cut down to uint8."""
+    """Look up every value in 256 ``values``, cut down to uint8."""
     table = truncated(values)
     flat = images.reshape(-1, images.shape[-1])
     return np.asarray(cv2.LUT(flat, table)).reshape(images.shape)
@@ -331,7 +332,7 @@ Indices = npt.NDArray[np.intp]
 
 
 def pixelate(image: Image, rng: np.random.Generator, factor: float) -> Image:
-    """Shrinks to the share ``factor`` of width and height and enlarges again, both by boxes.
+    """Shrink to the share ``factor`` of width and height and enlarge again, both by boxes.
 
     Shrinking averages whole pixels along rows, then columns, rounding after each; enlarging
     repeats pixels. These are Pillow's rules for its BOX filter.
@@ -361,14 +362,14 @@ def _averages(image: Image, rows: int) -> Image:
 
 @lru_cache(maxsize=256)
 def _boxes(length: int, count: int) -> tuple[Indices, Indices]:
-    """Where each of ``count`` boxes starts and how many pixels it takes."""
+    """Return where each of ``count`` boxes starts and how many pixels it takes."""
     bounds = (np.arange(count + 1) * (length / count) + 0.5).astype(np.intp)
     return bounds[:-1], np.diff(bounds)
 
 
 @lru_cache(maxsize=256)
 def _nearest(length: int, count: int) -> Indices:
-    """Which of ``count`` pixels lies under each of ``length``."""
+    """Return which of ``count`` pixels lies under each of ``length``."""
     return ((np.arange(length) + 0.5) * (count / length)).astype(np.intp)
 
 

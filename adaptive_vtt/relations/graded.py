@@ -93,7 +93,7 @@ def turned(image: Image, degrees: float, *, nearest: bool = False) -> Image:
 
 
 def to_bytes(values: npt.NDArray[np.floating[Any]]) -> Image:
-    """Values on the 0..255 scale, clipped and rounded to uint8."""
+    """Return values on the 0..255 scale, clipped and rounded to uint8."""
     return np.clip(np.rint(values), 0, 255).astype(np.uint8, order="C")
 
 
@@ -103,28 +103,28 @@ def like(changed: npt.NDArray[Any], image: Image) -> Image:
 
 
 def gaussian_noise(image: Image, rng: np.random.Generator, deviation: float) -> Image:
-    """Adds independent normal noise; ``deviation`` on the 0..1 scale."""
+    """Add independent normal noise; ``deviation`` on the 0..1 scale."""
     return to_bytes(image + 255 * deviation * rng.standard_normal(image.shape))
 
 
 def brightness_up(image: Image, rng: np.random.Generator, amount: float) -> Image:
-    """Moves every value ``amount`` (0..1) of the way to white."""
+    """Move every value ``amount`` (0..1) of the way to white."""
     return to_bytes(image + amount * (255.0 - image))
 
 
 def brightness_down(image: Image, rng: np.random.Generator, amount: float) -> Image:
-    """Moves every value ``amount`` (0..1) of the way to black."""
+    """Move every value ``amount`` (0..1) of the way to black."""
     return to_bytes(image * (1.0 - amount))
 
 
 def contrast_down(image: Image, rng: np.random.Generator, keep: float) -> Image:
-    """Keeps the share ``keep`` (0..1) of each value's distance from the channel's mean."""
+    """Keep the share ``keep`` (0..1) of each value's distance from the channel's mean."""
     mean = image.mean(axis=(0, 1), keepdims=True)
     return to_bytes(mean + keep * (image - mean))
 
 
 def defocus_blur(image: Image, rng: np.random.Generator, percent: float) -> Image:
-    """Convolves with a disc whose radius is ``percent`` of the shorter side."""
+    """Convolve with a disc whose radius is ``percent`` of the shorter side."""
     import cv2
 
     kernel = _disc(round(percent / 100 * min(image.shape[:2]), 6))
@@ -133,7 +133,7 @@ def defocus_blur(image: Image, rng: np.random.Generator, percent: float) -> Imag
 
 @lru_cache(maxsize=64)
 def _disc(radius: float) -> Floats:
-    """A disc of any radius in pixels, its edge smoothed by 9 x 9 sub-pixels; sums to one."""
+    """Return a disc of any radius in pixels, its edge smoothed by 9 x 9 sub-pixels; sums to one."""
     fine, half = 9, int(np.ceil(radius))
     side = (2 * half + 1) * fine
     at = (np.arange(side) + 0.5) / fine - half - 0.5

@@ -43,7 +43,7 @@ ICE = np.array([0.88, 0.95, 1.0], np.float32)
 
 
 def fog(image: Image, rng: np.random.Generator, amount: float, decay: float) -> Image:
-    """Adds ``amount`` times a cloud in 0..1 and scales back to the image's largest value."""
+    """Add ``amount`` times a cloud in 0..1 and scale back to the image's largest value."""
     height, width = image.shape[:2]
     side = 1 << int(np.ceil(np.log2(max(height, width, 2))))
     cloud = plasma(side, decay, rng)[:height, :width, None]
@@ -52,7 +52,7 @@ def fog(image: Image, rng: np.random.Generator, amount: float, decay: float) -> 
 
 
 def plasma(side: int, decay: float, rng: np.random.Generator) -> npt.NDArray[np.float64]:
-    """A periodic cloud in 0..1, side x side (a power of two), by diamond-square.
+    """Return a periodic cloud in 0..1, side x side (a power of two), by diamond-square.
 
     The noise added at each finer grid has the square of a width that starts at 100 and is
     divided by ``decay`` from grid to grid.
@@ -137,7 +137,7 @@ def _fern(
     rng: np.random.Generator,
     depth: int = 0,
 ) -> None:
-    """Draws a stem from ``start`` that bends a little and sends off shorter ones at 60 degrees."""
+    """Draw a stem from ``start`` that bends a little and sends off shorter ones at 60 degrees."""
     at, bend, gap = start, rng.normal(0, 0.03), 7.0
     for step in range(max(1, int(length / gap))):
         angle += bend + rng.normal(0, 0.03)
@@ -190,7 +190,7 @@ class Elastic(Corruption):
         return FollowUp(field.moved(image, cv2.INTER_LINEAR), {"field": field})
 
     def expect_mask(self, mask: Mask, follow_up: FollowUp) -> Mask:
-        """The mask (H x W) moved to the nearest pixel."""
+        """Return the mask (H x W) moved to the nearest pixel."""
         field: Field = follow_up.details["field"]
         return field.moved(mask.astype(np.uint8), cv2.INTER_NEAREST).astype(bool)
 
@@ -198,14 +198,14 @@ class Elastic(Corruption):
 def elastic_transform(
     image: Image, rng: np.random.Generator, alpha: float, sigma: float, shift: float
 ) -> Image:
-    """The image moved by a field drawn for it; the numbers are those of ``draw``."""
+    """Return the image moved by a field drawn for it; the numbers are those of ``draw``."""
     return draw(image.shape, rng, alpha, sigma, shift).moved(image, cv2.INTER_LINEAR)
 
 
 def draw(
     shape: tuple[int, ...], rng: np.random.Generator, alpha: float, sigma: float, shift: float
 ) -> Field:
-    """A random affine map and smooth random displacements for images of ``shape``.
+    """Return a random affine map and smooth random displacements for images of ``shape``.
 
     Three points around the centre move up to ``shift`` each way; every pixel then moves by
     ``alpha`` times even noise on -1..1 that was smoothed by ``sigma``. All three are in

@@ -52,7 +52,7 @@ VEILS = {
 
 
 def stain_deposit(image: Image, rng: np.random.Generator, most: float, side: float = 24) -> Image:
-    """One to ``most`` black ink marks in patches of ``side`` px, kept off the edge.
+    """Return one to ``most`` black ink marks in patches of ``side`` px, kept off the edge.
 
     The published marks are pictures; these are drawn in their likeness: smooth noise under a
     round window, cut so that a mark covers 48 to 78 (24 px) or 47 to 61 per cent (32 px) of
@@ -121,7 +121,7 @@ def black_corner(image: Image, rng: np.random.Generator, share: float) -> Image:
 def characters(
     image: Image, rng: np.random.Generator, words: float, letters: float, size: float
 ) -> Image:
-    """One to ``words`` words of 3 to ``letters`` random small letters, a colour each.
+    """Return one to ``words`` words of 3 to ``letters`` random small letters, a colour each.
 
     OpenCV's duplex font, anti-aliased, thickness 1, at a font scale of 0.14 to ``size``.
     Letters of 224-pixel images are three pixels high, and so they stay on smaller ones.
@@ -146,7 +146,8 @@ def _scale(image: Image) -> float:
 
 
 def _within(rng: np.random.Generator, low: float, high: float) -> int:
-    """A whole number from low to high, both included; what is too large to fit stays at low."""
+    """Return a whole number from low to high, both included; what is too large to fit stays at
+    low."""
     first = max(0, round(low))
     return int(rng.integers(first, max(first, round(high)), endpoint=True))
 
@@ -183,36 +184,35 @@ CATEGORIES = {
 
 
 def flags() -> list[str]:
-    """The twelve data sets with a profile."""
+    """Return the twelve data sets with a profile."""
     return [*_profiles()]
 
 
 def relations(flag: str, faithful: bool = True) -> list[Corruption]:
-    """The corruptions of data set ``flag`` ("pathmnist", ...), in the registry's order.
+    """Return the corruptions of a data set, in the registry's order.
 
-    ``faithful`` keeps the published oddities (see the top of the module). Raises InputError
-    for an unknown flag.
+    Args:
+        flag: the data set, such as "pathmnist".
+        faithful: whether to keep the published oddities (see the top of the module).
+
+    Raises:
+        InputError: for an unknown flag.
     """
     check_known("MedMNIST-C data set", flag, _profiles())
-    return [_relation(flag, name, ladder, faithful) for name, ladder in _profiles()[flag].items()]
-
-
-def _relation(flag: str, name: str, ladder: Ladder, faithful: bool) -> Corruption:
-    change, about = KINDS[name]
-    if not faithful:
-        ladder = _repaired(name, ladder)
-    return Corruption(
-        f"medmnistc/{flag}/{name}",
-        ladder,
-        change,
-        about,
-        in_order=ladder == _repaired(name, ladder),
-        plain_grey=name in CATEGORIES["noise"] and not faithful,
-    )
+    made = []
+    for name, published_ladder in _profiles()[flag].items():
+        (change, about), repaired = KINDS[name], _repaired(name, published_ladder)
+        ladder = published_ladder if faithful else repaired
+        plain_grey = name in CATEGORIES["noise"] and not faithful
+        in_order, called = ladder == repaired, f"medmnistc/{flag}/{name}"
+        made.append(
+            Corruption(called, ladder, change, about, in_order=in_order, plain_grey=plain_grey)
+        )
+    return made
 
 
 def _repaired(name: str, ladder: Ladder) -> Ladder:
-    """The ladder with what falls back or stands still put right."""
+    """Return the ladder with what falls back or stands still put right."""
     if name == "black_corner":
         return tuple(sorted(ladder, reverse=True))
     if name == "stain_deposit":

@@ -68,19 +68,19 @@ class Crop(Rectangle):
         return f"crop {self.left},{self.top},{self.right},{self.bottom}"
 
     def rectangle(self, height: int, width: int) -> tuple[int, int, int, int]:
-        """Raises InputError unless it lies within H x W."""
+        """Raise InputError unless it lies within H x W."""
         if not (0 <= self.left < self.right <= width and 0 <= self.top < self.bottom <= height):
             expected = f"a box within {width} x {height} pixels"
             raise unexpected("crop", expected, (self.left, self.top, self.right, self.bottom))
         return self.left, self.top, self.right, self.bottom
 
     def image(self, image: Image) -> Image:
-        """The follow-up of a source H x W x C, at its own size."""
+        """Return the follow-up of a source H x W x C, at its own size."""
         left, top, right, bottom = self.rectangle(*image.shape[:2])
         return image[top:bottom, left:right].copy()
 
     def mask(self, mask: Mask) -> Mask:
-        """Where in the follow-up a thing is that was at ``mask`` (H x W) in the source."""
+        """Return where in the follow-up a thing is that was at ``mask`` (H x W) in the source."""
         left, top, right, bottom = self.rectangle(*mask.shape)
         return mask[top:bottom, left:right].copy()
 
@@ -103,7 +103,7 @@ class Stretch(Rectangle):
         return f"stretch {('down', 'across')[self.axis]} {self.start}..{self.stop}"
 
     def rectangle(self, height: int, width: int) -> tuple[int, int, int, int]:
-        """Raises InputError for less than 0.6 of the axis."""
+        """Raise InputError for less than 0.6 of the axis."""
         length = (height, width)[self.axis]
         least = MIN_STRETCH * length
         if self.start < 0 or self.stop > length or self.stop - self.start < least:
@@ -146,7 +146,7 @@ class Rotate(Reduction):
             raise unexpected("rotate", f"-{MAX_DEGREES} to {MAX_DEGREES} degrees", self.degrees)
 
     def size(self, height: int, width: int) -> tuple[int, int]:
-        """Height and width of the follow-up."""
+        """Return height and width of the follow-up."""
         across, down = largest_rectangle(width - 1, height - 1, self.degrees)
         return int(down + 1e-9) + 1, int(across + 1e-9) + 1
 
@@ -211,7 +211,7 @@ Reductions = Sequence[Crop | Stretch | Rotate]
 
 
 def largest_rectangle(width: float, height: float, degrees: float) -> tuple[float, float]:
-    """Width and height of the largest upright rectangle within a turned one.
+    """Return width and height of the largest upright rectangle within a turned one.
 
     Either all four corners touch the turned sides, or, for a long thin one, two opposite
     corners touch its long sides and the others are free.
@@ -236,7 +236,7 @@ def crops(
     steps: int = 20,
     larger_than: float = 0.0,
 ) -> list[Crop]:
-    """Up to firsts x steps^2 crops: random top-left points, each with a grid of others.
+    """Return up to firsts x steps^2 crops: random top-left points, each with a grid of others.
 
     ``larger_than``: pixels; REIC asks for more than the mean area of the detected objects.
     Top-left points are drawn among those that leave so much. The paper does not give its
@@ -261,7 +261,7 @@ def crops(
 def stretches(
     height: int, width: int, rng: np.random.Generator, *, firsts: int = 10, steps: int = 20
 ) -> list[Stretch]:
-    """Up to firsts x steps stretches of either axis: random starts, evenly spaced stops."""
+    """Return up to firsts x steps stretches of either axis: random starts, evenly spaced stops."""
     parameters = set()
     for axis, length in enumerate((height, width)):
         least = int(np.ceil(MIN_STRETCH * length))
@@ -272,16 +272,18 @@ def stretches(
 
 
 def rotations() -> list[Rotate]:
-    """Every whole degree from -30 to 30 but 0."""
+    """Return every whole degree from -30 to 30 but 0."""
     return [Rotate(d) for d in range(-MAX_DEGREES, MAX_DEGREES + 1) if d]
 
 
 def visible_shares(masks: Sequence[Mask] | Mask, reductions: Reductions) -> Floats:
-    """The share of each of m masks (H x W) that each of n reductions keeps in view: m x n.
+    """Return the share of each of m masks (H x W) that each of n reductions keeps in view: m x n.
 
-    REIC's ratio, read as sum(M_loc x M_tran) / sum(M_loc). Summed-area tables make the cost
-    of a crop or stretch independent of the image, that of a rotation linear in its height.
-    Raises InputError for an empty mask, whose share would mean nothing.
+    REIC's ratio, read as sum(M_loc x M_tran) / sum(M_loc). Summed-area tables make the cost of a
+    crop or stretch independent of the image, that of a rotation linear in its height.
+
+    Raises:
+        InputError: for an empty mask, whose share would mean nothing.
     """
     shape = np.shape(masks)[1:]
     sums = np.stack([cv2.integral(mask.astype(np.uint8)) for mask in masks])  # int32
@@ -304,7 +306,7 @@ def visible_shares(masks: Sequence[Mask] | Mask, reductions: Reductions) -> Floa
 
 
 def resized(image: Image, height: int, width: int) -> Image:
-    """Bilinear, keeping the channel axis."""
+    """Return an image resized bilinearly, with its channel axis."""
     new = cv2.resize(image, (width, height), interpolation=cv2.INTER_LINEAR)
     return new.reshape(height, width, *image.shape[2:])
 
@@ -396,7 +398,7 @@ def _place_rotate(height: int, width: int, degrees: float, rng: np.random.Genera
 
 
 def _interval(slope: float, offset: Floats, half: float) -> tuple[Floats, Floats]:
-    """Where |slope x + offset| <= half: lowest and highest x, each like ``offset``."""
+    """Return where |slope x + offset| <= half: lowest and highest x, each like ``offset``."""
     if abs(slope) < 1e-12:
         inside = np.abs(offset) <= half + 1e-9
         return np.where(inside, -np.inf, np.inf), np.where(inside, np.inf, -np.inf)

@@ -57,7 +57,7 @@ def statuses(shares: Floats, down: float = T_DOWN, up: float = T_UP) -> npt.NDAr
 
 
 def counts(shares: Floats, down: float = T_DOWN, up: float = T_UP) -> Counts:
-    """The counts of n candidates, given the visible shares m x n of m objects."""
+    """Return the counts of n candidates, given the visible shares m x n of m objects."""
     status = statuses(shares, down, up)
     return Counts(*(np.asarray((status == s).sum(axis=0), np.int64) for s in (1, 0, -1)))
 
@@ -80,7 +80,7 @@ class Spans:
 
 
 def spans(reductions: Reductions, height: int, width: int) -> Spans:
-    """What each of n reductions leaves in view of an image of H x W."""
+    """Return what each of n reductions leaves in view of an image of H x W."""
     rows = np.array([reduction.spans(height, width) for reduction in reductions])
     return Spans(rows[:, 0], rows[:, 1])
 
@@ -109,7 +109,8 @@ def select(
     by_diversity: bool = True,
     rng: np.random.Generator | None = None,
 ) -> list[int]:
-    """Up to k places of candidates, best first, given S_amb (n,) and what each leaves in view.
+    """Return up to k places of candidates, best first, given S_amb (n,) and what each leaves in
+    view.
 
     The first is the one with the highest S_amb, each later one the highest sum of S_amb and
     S_div, the difference from the nearest one chosen, both normalised over all candidates,
@@ -220,7 +221,7 @@ class Reduced(LabelPreserving):
         return concept == CAPTION
 
     def candidates(self, sample: Sample) -> Reductions:
-        """Up to ``follow_ups`` reductions of an image, best first."""
+        """Return up to ``follow_ups`` reductions of an image, best first."""
         if sample.image is None:
             return ()
         height, width = sample.image.shape[:2]
@@ -229,7 +230,7 @@ class Reduced(LabelPreserving):
     def objects(
         self, sample_id: str, boxes: Sequence[Box], received: Received | None = None
     ) -> Objects:
-        """What the follow-ups of a sample are chosen by."""
+        """Return what the follow-ups of a sample are chosen by."""
         named = () if self.naming is None else self.naming.objects(sample_id, boxes, received)
         return named or detected(boxes)
 
@@ -241,7 +242,7 @@ class Reduced(LabelPreserving):
         return reductions[min(severity, len(reductions)) - 1]
 
     def apply(self, sample: Sample, severity: int, rng: np.random.Generator) -> FollowUp:
-        """The follow-up at its own size."""
+        """Return the follow-up at its own size."""
         self.check(severity)
         if sample.image is None:
             return FollowUp(None)
@@ -285,7 +286,7 @@ def enumerated(
     rng: np.random.Generator,
     min_crop: float = MIN_CROP,
 ) -> Reductions:
-    """All candidates of a kind; crops are larger than the mean area of the boxes (REIC), and
+    """Return all candidates of a kind; crops are larger than the mean area of the boxes (REIC), and
     keep at least ``min_crop`` of the image; no crop has to keep more than LARGEST_LIMIT."""
     if kind == "crop":
         mean = float(np.mean([box.area for box in boxes])) if boxes else 0.0
@@ -295,7 +296,7 @@ def enumerated(
 
 
 def detected(boxes: Sequence[Box]) -> Objects:
-    """What was detected: an object per label, and per box without one."""
+    """Return what was detected: an object per label, and per box without one."""
     labels = [box.label or f"box {place}" for place, box in enumerate(boxes)]
     return tuple(
         tuple(box for box, label in zip(boxes, labels, strict=True) if label == own)

@@ -42,12 +42,12 @@ class Caller:
         self.transform = transform
 
     def image(self, image: Image, seed: int) -> Image:
-        """The changed image, H x W x C of uint8."""
+        """Return the changed image, H x W x C of uint8."""
         with seeded(seed):
             return self._image(image.copy(), seed)
 
     def mask(self, mask: Mask, image: Image, seed: int) -> Mask:
-        """Where ``mask`` (H x W of bool) lies after the same change of ``image``."""
+        """Return where ``mask`` (H x W of bool) lies after the same change of ``image``."""
         with seeded(seed):
             return np.asarray(self._mask(mask.astype(np.uint8), image.copy(), seed) > 0.5)
 
@@ -130,7 +130,7 @@ _LIBRARIES: Mapping[str, type[Caller]] = {
 
 
 def caller(transform: Any) -> Caller:
-    """What calls ``transform``: an object of a class of these libraries, or a function."""
+    """Return what calls ``transform``: an object of a class of these libraries, or a function."""
     for base in type(transform).__mro__:
         top = base.__module__.partition(".")[0]
         if top in _LIBRARIES:
@@ -139,8 +139,12 @@ def caller(transform: Any) -> Caller:
 
 
 def prepared(transform: Any, arguments: Mapping[str, Any], where: str) -> Any:
-    """What a name stands for, with its arguments: a class called with them, a function that will
-    be, or, without any, an object as it is. Raises InputError for arguments that are not taken."""
+    """Return what a name stands for, with its arguments: a class called with them, a function that
+    will be, or, without any, an object as it is.
+
+    Raises:
+        InputError: for arguments that are not taken.
+    """
     if not callable(transform):
         raise unexpected(
             where, "a transform or a function image -> image", type(transform).__name__
@@ -160,8 +164,8 @@ def prepared(transform: Any, arguments: Mapping[str, Any], where: str) -> Any:
 
 
 def _bound(transform: Callable[..., Any], given: Mapping[str, Any]) -> None:
-    """Raises TypeError for arguments that ``found`` does not take; albumentations would only warn
-    of them."""
+    """Raise TypeError for arguments that ``transform`` does not take, of which albumentations would
+    only warn."""
     taken = _parameters(transform)
     unknown = sorted(set(given) - set(taken))
     if unknown and not any(p.kind is p.VAR_KEYWORD for p in taken.values()):
@@ -236,7 +240,7 @@ class Transformed(RelationDefaults):
         return self.concepts is None or concept in self.concepts
 
     def apply(self, sample: Sample, severity: int, rng: np.random.Generator) -> FollowUp:
-        """Raises InputError for a severity that does not exist, and for a transform that fails or
+        """Raise InputError for a severity that does not exist, and for a transform that fails or
         gives no image."""
         self.check(severity)
         image, seed = sample.image, int(rng.integers(SEEDS))
@@ -253,7 +257,7 @@ class Transformed(RelationDefaults):
         return FollowUp(self._checked(changed, image), details)
 
     def expect_mask(self, mask: Mask, follow_up: FollowUp) -> Mask:
-        """Raises InputError where masks cannot be moved along."""
+        """Raise InputError where masks cannot be moved along."""
         if self.masks_lost:
             raise InputError(f"relation {self.name!r}: masks cannot go along: {self.masks_lost}")
         if self.moves is False or not follow_up.details:
@@ -304,11 +308,13 @@ def transformed(
     ] = None,
     base: Path | None = None,
 ) -> Transformed:
-    """The relation of a transform by name: ``package.module:name`` or ``file.py:name``, which start
-    at ``base``.
+    """Return the relation of a transform by name: ``package.module:name`` or ``file.py:name``,
+    which start at ``base``.
 
-    ``concepts``, ``moves``: as `Transformed`. Raises InputError for what cannot be
-    imported, and for arguments that it does not take.
+    ``concepts``, ``moves``: as `Transformed`.
+
+    Raises:
+        InputError: for what cannot be imported, and for arguments that it does not take.
     """
     made = load_object(transform, base, "transform")
     where = f"transform {transform!r}"

@@ -48,7 +48,7 @@ class Region:
 
 
 def regions(masks: Mapping[str, Mask], most: int = len(LETTERS)) -> tuple[Region, ...]:
-    """Up to ``most`` (1..6) connected pieces of the masks (H x W each), largest first.
+    """Return up to ``most`` (1..6) connected pieces of the masks (H x W each), largest first.
 
     Pieces of one concept less than 1/50 of the shorter side apart count as one.
     """
@@ -61,7 +61,7 @@ def regions(masks: Mapping[str, Mask], most: int = len(LETTERS)) -> tuple[Region
 
 
 def draw_contour(image: Image, mask: Mask, colour: str) -> None:
-    """Draws onto ``image`` a line around ``mask``, inside it only at the image's border."""
+    """Draw onto ``image`` a line around ``mask``, inside it only at the image's border."""
     thick = _thickness(image)
     inner = np.zeros_like(mask)
     inside = (slice(thick, -thick), slice(thick, -thick))
@@ -73,7 +73,7 @@ def draw_contour(image: Image, mask: Mask, colour: str) -> None:
 
 
 def draw_box(image: Image, box: Box, colour: str) -> None:
-    """Draws onto ``image`` a frame around ``box``, inside it only at the image's border."""
+    """Draw onto ``image`` a frame around ``box``, inside it only at the image's border."""
     x1, y1, x2, y2 = box
     filled = np.zeros(image.shape[:2], bool)
     filled[y1:y2, x1:x2] = True
@@ -81,7 +81,7 @@ def draw_box(image: Image, box: Box, colour: str) -> None:
 
 
 def draw_letter(image: Image, region: Region) -> None:
-    """Writes the region's letter, black on its colour, above the box or at the upper border."""
+    """Write the region's letter, black on its colour, above the box or at the upper border."""
     scale, thick = max(0.3, min(image.shape[:2]) / 450), _thickness(image)
     (wide, tall), below = cv2.getTextSize(region.letter, _FONT, scale, thick)
     x = min(region.box[0], max(image.shape[1] - wide, 0))
@@ -91,7 +91,7 @@ def draw_letter(image: Image, region: Region) -> None:
 
 
 def coordinates(marked: Sequence[Region]) -> str:
-    """The regions in words: "[x1, y1, x2, y2]", and with letters if there are several."""
+    """Return the regions in words: "[x1, y1, x2, y2]", and with letters if there are several."""
     boxes = [f"[{', '.join(map(str, region.box))}]" for region in marked]
     if len(boxes) == 1:
         return boxes[0]
@@ -135,9 +135,8 @@ class Prompt(LabelPreserving):
             return FollowUp(image, details, self._words(image, marked))
         for region in marked:
             self.draw(image, region)
-        if self.several:
-            for region in marked:
-                draw_letter(image, region)
+        for region in marked if self.several else ():
+            draw_letter(image, region)
         return FollowUp(image, {"regions": marked}, self._words(image, marked))
 
     def _words(self, image: Image, marked: Sequence[Region]) -> str:
@@ -158,34 +157,28 @@ class Prompt(LabelPreserving):
         return f"Look at the region marked by the {colour}{self.mark}."
 
 
-def relations() -> list[RelationDefaults]:
-    """The family "prompt"."""
-    box, line, boxes, lines = "bounding box", "contour", "bounding boxes", "contours"
-    return [
-        Prompt("prompt/box", _box, False, box, "a box around the largest region"),
-        Prompt("prompt/contour", _contour, False, line, "the outline of the largest region"),
-        Prompt(
-            "prompt/multi-box", _box, True, boxes, "boxes with letters around up to six regions"
-        ),
-        Prompt(
-            "prompt/multi-contour",
-            _contour,
-            True,
-            lines,
-            "outlines with letters, up to six regions",
-        ),
-        Prompt(
-            "prompt/coordinates", None, False, "", "the largest region's box, told and not drawn"
-        ),
-    ]
-
-
 def _box(image: Image, region: Region) -> None:
     draw_box(image, region.box, region.colour)
 
 
 def _contour(image: Image, region: Region) -> None:
     draw_contour(image, region.mask, region.colour)
+
+
+KINDS: Mapping[str, tuple[Callable[[Image, Region], None] | None, bool, str, str]] = {
+    "box": (_box, False, "bounding box", "a box around the largest region"),
+    "contour": (_contour, False, "contour", "the outline of the largest region"),
+    "multi-box": (_box, True, "bounding boxes", "boxes with letters around up to six regions"),
+    "multi-contour": (_contour, True, "contours", "outlines with letters, up to six regions"),
+    "coordinates": (None, False, "", "the largest region's box, told and not drawn"),
+}
+"""What draws each prompt, whether it marks several regions, what the mark is called, and what the
+relation does."""
+
+
+def relations() -> list[RelationDefaults]:
+    """Return the family "prompt"."""
+    return [Prompt(f"prompt/{kind}", *parts) for kind, parts in KINDS.items()]
 
 
 def _pieces(mask: Mask) -> list[Mask]:
@@ -201,7 +194,7 @@ def _thickness(image: Image) -> int:
 
 
 def _ink(image: Image, colour: str) -> tuple[int, ...]:
-    """The colour in as many channels as the image has; in grey its luminance."""
+    """Return the colour in as many channels as the image has; in grey its luminance."""
     red, green, blue = COLOURS[colour]
     if image.shape[2] == 3:
         return red, green, blue

@@ -15,8 +15,8 @@ from ..certify.further import COLUMNS, Range, longest
 from ..certify.status import TargetStatus
 from ..families import Overall
 from ..journal import Journal
+from ..journal.costs import most_spent
 from ..journal.facts import CertificateFacts, Facts
-from ..oracles.findings import taken
 from ..stopping import CENTS
 from ..utils.figures import is_exact, money
 from .difference import UNFIT
@@ -53,7 +53,7 @@ def cap_held_back(facts: Facts, journal: Journal) -> str:
     way on; "": its own will do, it has none, or batches are under way, which answer under any."""
     if facts.max_cost is None:
         return ""
-    needed = taken(journal).money + _most_of_call(facts)
+    needed = most_spent(journal) + _most_of_call(facts)
     if needed <= facts.max_cost + CENTS:
         return ""
     from ..engine.endpoint import under_way  # slow, and seldom asked

@@ -18,7 +18,7 @@ from ..families import OfConcept, OfRelation, Overall, TargetId
 from ..journal import Journal
 from ..journal.facts import ProtocolFacts, SpaceFacts
 from ..oracles.base import error_of
-from ..oracles.findings import Findings, JudgeFindings, found, found_by_judge
+from ..oracles.findings import Findings, JudgeFindings, caption_findings, judge_findings
 from ..types import JsonObject
 from ..utils.figures import USD, Bar, figure, money, on_page, table_html
 from ..utils.files import write_text
@@ -358,12 +358,12 @@ def summarise(source: Journal | Run) -> Result:
         waiting=len(run.draws) - len(run.calls),
         derived=derive(facts.space, rates),
         lost=facts.interrupted,
-        captions=found(run.calls, run.draws),
+        captions=caption_findings(run.calls, run.draws),
         repeat_probes=run.repeat_probes,
         warnings=tuple(cautions(run)),
         scoring=facts.settings.oracle.regime,
         protocol=facts.protocol,
-        judge=found_by_judge(run.judging, run.calls),
+        judge=judge_findings(run.judging, run.calls),
         currency=facts.currency,
         head=run.head,
         guarantee=None if certificate is None else certificate.promise,

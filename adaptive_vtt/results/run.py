@@ -20,10 +20,10 @@ from ..certify.verify_counting import counted
 from ..engine.repeat_probes import Repeated, repeated
 from ..journal import Journal, read_journal
 from ..journal.belief_groups import Believed, believed
+from ..journal.costs import costs_of
 from ..journal.facts import CertificateFacts, Facts, read_facts
 from ..journal.files import journal_at
 from ..journal.rows import BeliefRow, CallRow, DrawRow, JudgingRow, SourceRow
-from ..oracles.findings import cost_of, unconfirmed_of
 from ..types import JsonObject
 from .outcomes import any_wrong, is_mute, judged
 
@@ -127,12 +127,12 @@ class Run:
     @property
     def cost(self) -> float:
         """What all answers cost, those about source images and of a judge included."""
-        return cost_of(self.calls, self.sources, self.judging)
+        return costs_of(self.calls, self.sources, self.judging).cost
 
     @property
     def unconfirmed(self) -> float:
         """The part of ``cost`` that may not have been charged."""
-        return unconfirmed_of(self.calls, self.sources, self.judging)
+        return costs_of(self.calls, self.sources, self.judging).unconfirmed
 
     @cached_property
     def repeat_probes(self) -> Repeated | None:

@@ -18,7 +18,6 @@ from adaptive_vtt.datasets.vqa.marked import places, reaches
 from adaptive_vtt.datasets.vqa.question_building import Built, choose
 from adaptive_vtt.datasets.vqa.question_making import MANY, ORDERED
 from adaptive_vtt.datasets.vqa.question_table import write_questions
-from adaptive_vtt.datasets.vqa.taxonomy import TASKS
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.relations.visual_prompts import COLOURS
 from adaptive_vtt.types import Box, Sample
@@ -141,26 +140,6 @@ def table(count: int = 24) -> Any:
     }
     ids = [f"s{k}" for k in range(count)]
     return from_table(images, pd.DataFrame(labels, index=ids))
-
-
-ROLE = {"snare": "instrument", "cecum": "landmark", "ileum": "landmark"}
-
-
-def test_roles_say_what_task_of_endobench_a_question_is() -> None:
-    built = build(table(), roles=ROLE)
-    tasks = {(one.kind, one.about.partition(",")[0]): one.made for one in built}
-    made = tasks["presence", "snare"]
-    assert (made.task, made.subtask) == (
-        "Instrument Management",
-        "Instrument Presence Verification",
-    )
-    assert tasks["type", "cecum"].task == "Landmark Identification"
-    assert tasks["type", "polyp"].subtask == "Lesion Classification"
-    assert tasks["presence", "cecum"].task == "Landmark Presence"
-    assert tasks["presence", "cecum"].category == "Anatomical Structure Recognition"
-    assert ("type", "snare") not in tasks
-    categories = {task.category for task in TASKS}
-    assert {one.made.category for one in built} <= categories
 
 
 def test_what_cannot_be_used_is_named() -> None:

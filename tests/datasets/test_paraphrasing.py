@@ -20,12 +20,12 @@ def reply(words: str, asked: list[str]) -> Callable[[str], tuple[str, float]]:
     return say
 
 
-@pytest.mark.parametrize("kind", WORDS)
-def test_our_own_wordings_have_no_fault_but_that_they_are_known(kind: str) -> None:
-    assert kept_words(kind)
-    for words in WORDS[kind]:
-        assert fault(kind, words, ()) is None
-        assert fault(kind, words, WORDS[kind]) is not None
+def test_our_own_wordings_have_no_fault_but_that_they_are_known() -> None:
+    for kind, wordings in WORDS.items():
+        assert kept_words(kind)
+        for words in wordings:
+            assert fault(kind, words, ()) is None
+            assert fault(kind, words, wordings) is not None
 
 
 @pytest.mark.parametrize(
@@ -33,12 +33,8 @@ def test_our_own_wordings_have_no_fault_but_that_they_are_known(kind: str) -> No
     [
         ("presence", "Do you see any polyp in this image?", "it loses '{subject}'"),
         ("presence", "In the image, is {subject} there, {subject}?", "braces that nothing fills"),
-        ("presence", "Does this image of {organ} show {subject}?", "braces that nothing fills"),
-        ("presence", "Does this image show {subject!r}? {subject}", "braces that nothing fills"),
         ("presence", WORDS["presence"][0].upper().replace("SUBJECT", "subject"), "known already"),
-        ("type/landmark", "Which landmark is in the image?", "it loses 'anatomical'"),
         ("grounding", "Which box holds the {subject}, in pixels?", "it loses '[x1, y1, x2, y2]'"),
-        ("contour", "What does the {colour} box hold?", "it loses 'outline'"),
         ("multi", "In which box is the {colour} {mark}?", "whether boxes or outlines are drawn"),
     ],
 )

@@ -75,8 +75,8 @@ def test_a_region_is_the_part_of_its_image_with_its_masks() -> None:
     assert dataset.pixels(np.array([0, 5])).tolist() == [400, 400]
 
 
-@settings(max_examples=15)
-@given(st.integers(1, 40), st.integers(1, 60))
+@settings(max_examples=8)
+@given(st.integers(1, 13), st.integers(1, 13))
 def test_a_grid_covers_every_pixel_once(rows: int, columns: int) -> None:
     dataset = grid_regions(lesions(), rows, columns)
     seen = np.zeros((HEIGHT, WIDTH), int)
@@ -143,10 +143,6 @@ def test_another_cut_is_another_audit() -> None:
             r"least: expected .* at most 1, got 2",
         ),
         (
-            lambda: object_regions(lesions(), margin=-1),
-            r"margin: expected .* at least 0, got -1",
-        ),
-        (
             lambda: grid_regions(from_table(pictures(1), pd.DataFrame({"x": [1]})), 2),
             r"expected masks or boxes that show a concept in some region",
         ),
@@ -157,10 +153,6 @@ def test_another_cut_is_another_audit() -> None:
         (
             lambda: grid_regions(grid_regions(lesions(), 2), 2),
             r"expected a dataset without metadata of these names, 'eyes, regions' has 'image'",
-        ),
-        (
-            lambda: grid_regions(lesions(), 2).metadata_values("sight"),
-            r"unknown metadata column 'sight'; did you mean 'site'",
         ),
     ],
 )
@@ -186,7 +178,6 @@ target = "model.py:predict"
     ("regions", "samples"),
     [
         ("grid = [2, 5]", 20),
-        ("grid = [2, 5]\nleast = 0.5", 20),
         ('around = "objects"\nmargin = 0.0\nleast_side = 1', 2),
     ],
 )

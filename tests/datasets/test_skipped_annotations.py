@@ -17,9 +17,7 @@ from tests.helpers.small_datasets import truths
     [
         ({"bbox": [5, 5, 8, 0.0]}, UNKNOWN, 0),
         ({"bbox": None}, UNKNOWN, 0),
-        ({"bbox": [5, 5, float("nan"), 3]}, UNKNOWN, 0),
         ({"bbox": [500, 5, 8, 8]}, UNKNOWN, 0),
-        ({"bbox": [5, 5, 8]}, UNKNOWN, 0),
         ({"category_id": 99}, UNKNOWN, UNKNOWN),
         ({"category_id": None}, UNKNOWN, UNKNOWN),
     ],

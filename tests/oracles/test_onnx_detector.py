@@ -69,7 +69,7 @@ def red(path: Path, side: int = 64) -> Path:
     return saved(path, steps, [image], given, tensors)
 
 
-@pytest.mark.parametrize(("height", "width"), [(64, 64), (128, 128), (32, 128), (256, 64)])
+@pytest.mark.parametrize(("height", "width"), [(64, 64), (32, 128)])
 def test_yolo_sees_the_picture_in_a_letterbox(tmp_path: Path, height: int, width: int) -> None:
     image = np.zeros((height, width, 3), np.uint8)
     image[8:16, 32:48, 0] = 255

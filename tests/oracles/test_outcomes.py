@@ -20,6 +20,7 @@ from adaptive_vtt.oracles import Consistency, MaskConsistency, MaskDrop, Ordinal
 from adaptive_vtt.relations import FollowUp, LabelPreserving, get
 from adaptive_vtt.results.report import write_report
 from adaptive_vtt.results.result import outcomes
+from adaptive_vtt.results.run import Run
 from adaptive_vtt.testing import ScriptedModel
 from adaptive_vtt.types import Case, Question
 from tests.helpers.source_spaces import Negative, space
@@ -96,7 +97,7 @@ def test_questions_that_turn_out_not_to_count_are_marked_wherever_estimates_are_
     write_report(audit.journal, tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text()
     assert said in " ".join(html.unescape(page).split())
-    Live(audit, quiet=True).finish(result, tmp_path)
+    Live(audit, quiet=True).finish(Run(audit.journal), result, tmp_path)
     assert f"warning: {said}" in " ".join(capsys.readouterr().out.split())
     result = Audit(space(samples=4), Silent(refused=""), **options).run()
     assert result.targets["excluded"].tolist() == [0]

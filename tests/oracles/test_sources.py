@@ -10,9 +10,7 @@ import pytest
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.datasets.view import View
-from adaptive_vtt.errors import InputError
-from adaptive_vtt.oracles import Consistency, overlap
-from adaptive_vtt.relations import get
+from adaptive_vtt.oracles import Consistency
 from adaptive_vtt.testing import ScriptedModel
 from adaptive_vtt.types import Sample
 from tests.helpers.interrupted import assert_goes_on
@@ -23,8 +21,7 @@ from tests.helpers.twins import slowly
 
 
 @pytest.mark.parametrize("answers", ["one", "all"])
-@pytest.mark.parametrize("batch", [1, 7])
-@pytest.mark.parametrize("budget", [9, 1000])
+@pytest.mark.parametrize(("batch", "budget"), [(1, 9), (7, 1000)])
 def test_sources_are_asked_once_and_count(answers: Any, batch: int, budget: int) -> None:
     model = ScriptedModel(answers=answers)
     audit = Audit(space(), model, budget=budget, batch=batch)
@@ -110,17 +107,3 @@ def test_a_view_counts_as_its_truths_do(reading: tuple[int, int, int]) -> None:
     assert found.truth == {
         c: int(t) for c, t in zip(view.concepts, truths[0], strict=True) if t >= 0
     }
-
-
-def test_masks_turn_with_the_image() -> None:
-    image = np.zeros((32, 32, 1), np.uint8)
-    image[6:12, 14:26] = 255
-    mask = image[:, :, 0] > 0
-    relation = get("rotation")
-    made = relation.apply(Sample("s", image, {}), 4, np.random.default_rng(1))
-    assert made.image is not None
-    turned = relation.expect_mask(mask, made)
-    assert overlap(turned, made.image[:, :, 0] > 127) > 0.9
-    assert overlap(turned, mask) < 0.7
-    with pytest.raises(InputError, match=r"rotation: expected a severity in .*, got 9"):
-        relation.apply(Sample("s", image, {}), 9, np.random.default_rng(1))

@@ -66,8 +66,7 @@ def asked(model: ScriptedModel) -> list[Asked]:
     return [call[:3] for call in model.asked]
 
 
-@pytest.mark.parametrize("batch", [1, 4])
-@pytest.mark.parametrize("budget", [6, 13, 1000])
+@pytest.mark.parametrize(("batch", "budget"), [(1, 6), (4, 13), (1, 1000)])
 def test_versions_come_after_their_source_and_before_its_follow_ups(
     batch: int, budget: int
 ) -> None:

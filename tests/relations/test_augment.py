@@ -3,7 +3,6 @@
 import hashlib
 import sys
 from collections import Counter
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -208,12 +207,6 @@ def test_masks_turn_by_the_continuous_angle() -> None:
     assert not {5.0, 10.0, 20.0, 30.0, 45.0} & set(angles)
 
 
-def test_a_relation_without_strengths_keeps_to_its_levels() -> None:
-    augment = Augment([Marking("four", (2, 3, 4, 5))], seed=3, continuous=True)
-    blank = np.zeros((1, 1, 1), np.uint8)
-    assert {int(augment(blank)[0, 0, 0]) for _ in range(60)} == {0, 2, 3, 4, 5}
-
-
 def rng(seed: int) -> np.random.Generator:
     return np.random.default_rng(seed)
 
@@ -267,18 +260,3 @@ def test_without_torch_there_are_no_workers(monkeypatch: pytest.MonkeyPatch) -> 
     expected = Augment(NAMES, seed=1)(IMAGE)
     monkeypatch.delitem(sys.modules, "torch.utils.data")
     assert np.array_equal(Augment(NAMES, seed=1)(IMAGE), expected)
-
-
-def test_masks_may_be_those_of_a_sample() -> None:
-    class Lazy(Mapping[str, Mask]):
-        def __getitem__(self, key: str) -> Mask:
-            return np.ones((20, 14), bool)
-
-        def __iter__(self) -> Any:
-            return iter(["polyp"])
-
-        def __len__(self) -> int:
-            return 1
-
-    _, masks = Augment(NAMES).pair(IMAGE, Lazy())
-    assert masks["polyp"].all()

@@ -57,6 +57,7 @@ def blob(height: int, width: int, seed: int = 0) -> Mask:
     return ((y - cy) / reach_y) ** 2 + ((x - cx) / reach_x) ** 2 <= 1
 
 
+@settings(max_examples=30)
 @given(data=st.data(), height=SIDES, width=SIDES, seed=st.integers(0, 99))
 def test_visible_shares_are_those_of_counting_pixels(
     data: st.DataObject, height: int, width: int, seed: int
@@ -108,7 +109,7 @@ def test_no_upright_rectangle_within_a_turned_one_is_larger(
         assert w * h <= best_width * best_height * (1 + 1e-9)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(data=st.data(), height=st.integers(8, 60), width=st.integers(8, 60))
 def test_masks_and_boxes_go_where_the_image_goes(
     data: st.DataObject, height: int, width: int

@@ -7,14 +7,13 @@ from hypothesis import strategies as st
 
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.oracles.caption_rules import check, comparable
-from adaptive_vtt.oracles.captions.localising import Located, by_detection, by_occlusion
+from adaptive_vtt.oracles.captions.localising import Located, by_detection
 from adaptive_vtt.relations import reic, resolve
 from adaptive_vtt.relations.reduction import Crop, Rotate, Stretch, crops, rotations, stretches
 from adaptive_vtt.relations.reic import (
     ambiguity,
     counts,
     differences,
-    normalised,
     select,
     spans,
     statuses,
@@ -43,7 +42,7 @@ def test_ambiguity_is_disappeared_less_ambiguous_and_leaves_out_retained() -> No
     assert ambiguity(found).tolist() == [0, -1, 3]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.integers(20, 60), st.integers(20, 60), st.integers(0, 2**32))
 def test_differences_are_those_of_the_visible_masks(height: int, width: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -75,10 +74,6 @@ def test_without_the_ambiguity_score_the_first_is_random_and_later_ones_are_dive
         firsts.add(first)
         assert second == (2 if first < 2 else 0)
     assert firsts == {0, 1, 2}
-
-
-def test_scores_that_are_all_the_same_say_nothing() -> None:
-    assert normalised(np.array([3.0, 3.0])).tolist() == [0, 0]
 
 
 @settings(max_examples=25, deadline=None)
@@ -195,18 +190,6 @@ def test_detection_takes_every_box_of_the_name() -> None:
     assert bird.boxes == ()
 
 
-def test_occlusion_needs_all_three_captions_without_the_object() -> None:
-    gone = {0: ["cat"], 1: ["cat"], 2: [], 3: ["bike"], 4: [], 5: []}
-    assert by_occlusion("bike", [DOG, CAT], gone, same).boxes == (DOG,)
-    without_answer = {place: names for place, names in gone.items() if place != 1}
-    assert by_occlusion("bike", [DOG, CAT], without_answer, same).boxes == ()
-
-
-def test_of_boxes_within_each_other_the_inner_is_kept() -> None:
-    gone = {place: [] for place in range(6)}
-    assert by_occlusion("bike", [DOG, TREE], gone, same).boxes == (TREE,)
-
-
 def test_masks_hold_the_pixels_whose_centres_are_inside() -> None:
     mask = mask_of([Box("", 0.5, 0.6, 2.5, 2.4), Box("", 3, 0, 4, 1)], 3, 4)
     assert mask.astype(int).tolist() == [[0, 0, 0, 1], [1, 1, 0, 0], [0, 0, 0, 0]]
@@ -226,11 +209,6 @@ def findings(status: dict[str, str], named: list[str], boxes: tuple[Box, ...] = 
 def test_what_is_in_view_must_be_named() -> None:
     assert findings({"dog": "retained"}, ["dog"]) == {"dog": (None, None)}
     assert findings({"dog": "retained"}, []) == {"dog": (1, "2.2")}
-
-
-def test_what_is_out_of_view_must_not_be_named() -> None:
-    assert findings({"dog": "disappeared"}, []) == {"dog": (None, None)}
-    assert findings({"dog": "disappeared"}, ["dog"]) == {"dog": (2, "3")}
 
 
 def test_nothing_is_expected_of_what_is_half_in_view_or_unlocated() -> None:

@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from adaptive_vtt.models.reply_frames import CUT_OFF, NO_ANSWER, answer_in
@@ -108,6 +108,7 @@ def test_a_clean_view_never_turns_a_yes(row: list[str]) -> None:
         assert read(more, concept) == "yes"
 
 
+@settings(max_examples=40)
 @given(
     st.sampled_from([row for row in YES_NO if row[3] != "thinking"]),
     st.sampled_from(TAGS),
@@ -118,6 +119,7 @@ def test_thinking_changes_nothing(row: list[str], tags: tuple[str, str], thought
     assert read(f"{tags[0]}{thought}{tags[1]}{reply}", concept) == read(reply, concept)
 
 
+@settings(max_examples=40)
 @given(
     st.sampled_from([row for row in CHOICES if row[3] != "thinking"]),
     st.sampled_from(TAGS),

@@ -70,14 +70,17 @@ def from_endobench(
     ] = None,
     broken: BrokenOption = "refuse",
 ) -> WordedDataset:
-    """A dataset from EndoBench.tsv, from Parquet shards, or from a file of that format.
+    """Read EndoBench.tsv, Parquet shards, or a file of that format.
 
     Samples are rows, concepts are tasks; each sample has the one question of its own task, a letter
     being the answer. ``features`` are what the question's category, task, subtask, scene, prompt
     and number of options say, for the question GP. Rows are numbered from 1, the header not
     counted. Broken are a row with too few or too many columns, an index that stands twice, a letter
     that is no option's, fewer than two options, bad base64, and no image or one over the size
-    limit. Raises InputError for files that cannot be read and for tasks that are not there.
+    limit.
+
+    Raises:
+        InputError: for files that cannot be read and for tasks that are not there.
     """
     paths = [Path(p) for p in ([path] if isinstance(path, str | Path) else path)]
     wanted = None if tasks is None else [_task(task) for task in tasks]

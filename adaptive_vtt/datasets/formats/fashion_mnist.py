@@ -58,7 +58,7 @@ def load_arrays() -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.int3
 
 
 def fashion() -> TableDataset:
-    """The bundled long-tailed set: 2,000 images, 14 concepts, answers 0, 1 or NaN (unknown).
+    """Read the bundled long-tailed set: 2,000 images, 14 concepts, answers 0, 1 or NaN (unknown).
 
     Sample ids are `test-` and the five-digit position in the original test set. The metadata
     has one column, `garment`: the garment's name.

@@ -49,6 +49,7 @@ from ..scanning import (
     SplitOption,
     each,
     folders_below,
+    holds_images,
     image_files,
     image_stem,
     is_split,
@@ -205,17 +206,13 @@ def mask_layouts(root: Path, split: str | None = None) -> list[Place]:
             path = folder.relative_to(root).as_posix()
             name = path.replace(images, "", 1).strip("/")
             place = Place(name, folder, root / path.replace(images, masks, 1))
-            if (not name or is_split(name)) and all(map(_any_image, place[1:])):
+            if (not name or is_split(name)) and all(map(holds_images, place[1:])):
                 layouts.append(place)
         if layouts:
             break
     if split is not None and split not in {layout.split for layout in layouts}:
         raise unknown("split", split, filter(None, (layout.split for layout in layouts)), str(root))
     return [layout for layout in layouts if split in (None, layout.split)]
-
-
-def _any_image(folder: Path) -> bool:
-    return folder.is_dir() and bool(image_files(folder, allow_outside=True))
 
 
 def from_masks(

@@ -64,7 +64,8 @@ class Row:
 def tsv_rows(path: Path, needed: Sequence[str], reading: Reading) -> Iterator[Row]:
     """Yield the rows of a TSV with quotes as CSV has them, in one pass over the file.
 
-    Raises InputError for a file that cannot be read and columns that are missing.
+    Raises:
+        InputError: for a file that cannot be read and columns that are missing.
     """
     try:
         with opened(path) as file:
@@ -141,8 +142,8 @@ opened_parquet = lru_cache(maxsize=64)(parquet_file)
 def parquet_rows(path: Path, needed: Sequence[str], reading: Reading) -> Iterator[Row]:
     """Yield the rows of a Parquet file; the image is bytes, base64, or has its bytes as a field.
 
-    Raises InputError for a file that cannot be read, columns that are missing, and where
-    pyarrow is.
+    Raises:
+        InputError: for a file that cannot be read, columns that are missing, and where pyarrow is.
     """
     file = parquet_file(path)
     check_columns(len(file.schema_arrow.names), path)

@@ -67,16 +67,14 @@ def from_isic(
         pictures.append(picture)
     pictures = readable(pictures, reading)
     pairs = [(picture, name) for picture in pictures for name in names.values()]
-    seen = each(lambda pair: _any_inside(pair[0].masks[pair[1]]), pairs)
+    seen = each(
+        lambda pair: read_mask(mask := pair[0].masks[pair[1]], repr(str(mask))).any(), pairs
+    )
     for (picture, name), present in zip(pairs, seen, strict=True):
         picture.show(name, int(present))
         if not present:
             del picture.masks[name]
     return _dataset(top, pictures, [*names.values()], reading, "isic-2018-task-2")
-
-
-def _any_inside(mask: Path) -> bool:
-    return bool(read_mask(mask, repr(str(mask))).any())
 
 
 def _dataset(

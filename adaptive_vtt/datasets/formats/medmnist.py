@@ -101,7 +101,7 @@ class NpzArray:
             self._stored_at = _content_start(self.path, info) + header
 
     def _check_size(self, info: zipfile.ZipInfo, header: int) -> None:
-        """Raises InputError where the array is not as large as its file, or too large."""
+        """Raise InputError where the array is not as large as its file, or too large."""
         if any(side < 0 for side in self.shape):
             raise unexpected(f"{self.path}: array {self.key!r}", "sides of 0 or more", self.shape)
         size = math.prod(self.shape) * self.dtype.itemsize
@@ -117,7 +117,8 @@ class NpzArray:
 
 
 def _content_start(path: Path, info: zipfile.ZipInfo) -> int:
-    """Where a member's bytes begin; the lengths in the local header may differ from the index's."""
+    """Return where a member's bytes begin; the lengths in the local header may differ from the
+    index's."""
     with path.open("rb") as file:
         file.seek(info.header_offset + 26)
         name, extra = struct.unpack("<HH", file.read(4))
@@ -146,7 +147,7 @@ class MedMnistSet:
 
 @cache
 def medmnist_sets() -> dict[str, MedMnistSet]:
-    """The twelve sets by flag ("pathmnist", ...)."""
+    """Return the twelve sets by flag ("pathmnist", ...)."""
     table = json.loads((Path(__file__).parent / "data" / "medmnist.json").read_text())
     return {
         flag: MedMnistSet(flag, facts["task"], facts["channels"], tuple(facts["classes"]))
@@ -170,7 +171,7 @@ def from_medmnist(
         int, Option("a compressed array may unpack to no more bytes", ge=1)
     ] = MAX_BYTES,
 ) -> TableDataset:
-    """A split of a MedMNIST set as yes/no concepts, one per class.
+    """Read a split of a MedMNIST set as yes/no concepts, one per class.
 
     ``classes`` "all" knows all classes of every image. With "own" only the class that an
     image has is known, so that the target "overall" is the share of images whose class is
@@ -180,8 +181,10 @@ def from_medmnist(
 
     Sample ids are the split and the six-digit position. Metadata: ``split``, and ``label`` (the
     class number) unless the set is multi-label. Images are uint8, S x S x 1 or 3.
-    Raises InputError for an unknown set, split or size, a file without the expected arrays, and
-    arrays of other shapes or labels than the set has.
+
+    Raises:
+        InputError: for an unknown set, split or size, a file without the expected arrays, and
+            arrays of other shapes or labels than the set has.
     """
     file, name = _find(Path(path), flag, size)
     check_known("split", split, SPLITS, "medmnist")
@@ -210,7 +213,7 @@ def from_medmnist(
 
 
 def _find(path: Path, flag: str | None, size: int | None) -> tuple[Path, str]:
-    """The file and the set's flag."""
+    """Return the file and the set's flag."""
     name = flag if flag is not None else path.stem.split("_")[0]
     where = "medmnist" if flag is not None else f"medmnist: {path} (give flag=)"
     check_known("dataset flag", name, list(medmnist_sets()), where)

@@ -41,12 +41,15 @@ def from_medvqa(
     broken: BrokenOption = "refuse",
     allow_outside: OutsideOption = False,
 ) -> WordedDataset:
-    """A dataset whose samples are images and whose concepts are questions with free answers.
+    """Read images with questions that have free answers; the questions are the concepts.
 
     ``questions`` are numbered in MedTest's order, which leaves out 2, 10, 12 and 17; its rule for
     ``several`` is "all". A question without an answer is not asked about its image. Masks are those
-    that relations are to leave uncovered. Raises InputError for a file that is none of this kind,
-    images that are missing, and ids that stand twice.
+    that relations are to leave uncovered.
+
+    Raises:
+        InputError: for a file that is none of this kind, images that are missing, and ids that
+            stand twice.
     """
     check_known("value of several", several, ("all", "any"), "MEDVQA-GI")
     root = Path(path)

@@ -27,7 +27,7 @@ class Task:
 
 
 def data_of(name: str) -> Table:
-    """What a TOML file of ``data`` holds, lists as tuples."""
+    """Return what a TOML file of ``data`` holds, lists as tuples."""
     text = files(__package__).joinpath("data", f"{name}.toml").read_text(encoding="utf-8")
     table: Table = _frozen(tomllib.loads(text))
     return table
@@ -109,12 +109,12 @@ _ALIASES = _table()
 
 
 def named(name: str) -> str:
-    """A task's, subtask's or scene's name in the table's spelling; another as it stands."""
+    """Return a task's, subtask's or scene's name in the table's spelling; another as it stands."""
     return _ALIASES.get(_plain(name), name.strip())
 
 
 def visual_prompt(task: str, subtask: str) -> str:
-    """Which visual prompt a question has: by the subtask of Region Recognition."""
+    """Return which visual prompt a question has: by the subtask of Region Recognition."""
     if task == "Region Recognition":
         for prompt in ("coordinate", "contour", "multi", "box"):  # "coordinates of a box"
             if prompt in subtask.lower():
@@ -123,7 +123,7 @@ def visual_prompt(task: str, subtask: str) -> str:
 
 
 def granularity(task: str, subtask: str, question: str) -> str:
-    """What is drawn into a question's image: one of GRANULARITIES, or SEVERAL."""
+    """Return what is drawn into a question's image: one of GRANULARITIES, or SEVERAL."""
     if task == "Region Selection":
         return "multi-box"
     prompt = visual_prompt(task, subtask)
@@ -142,7 +142,7 @@ def category_of(task: str) -> str:
 
 
 def task_names() -> list[str]:
-    """The twelve, in the order of the categories."""
+    """Return the twelve, in the order of the categories."""
     return [task.name for task in TASKS]
 
 
@@ -163,7 +163,7 @@ _ROLE_WORDS = {role: "|".join(words) for role, words in data_of("role_words").it
 
 
 def role_of(name: str) -> str:
-    """The role that a label's words tell of, one of ``ROLES``; where none does, lesion.
+    """Return the role that a label's words tell of, one of ``ROLES``; where none does, lesion.
 
     "clip_applier", "ClipApplier" and "clip-applier" are the same words.
     """

@@ -42,7 +42,7 @@ class Detector(Protocol):
     """Finds things in images."""
 
     def detect(self, image: Image) -> tuple[Box, ...]:
-        """What is in H x W x C uint8, surest first; label "" where the kind is not known."""
+        """Return what is in H x W x C uint8, surest first; label "" where the kind is not known."""
 
     @property
     def fingerprint(self) -> str:
@@ -52,7 +52,8 @@ class Detector(Protocol):
 def callable_of(target: str, base: Path, field: str) -> Any:
     """Return the function that a SPEC.toml in the folder ``base`` names, or an object of the class.
 
-    Raises InputError, naming the ``field``, for what cannot be imported or called.
+    Raises:
+        InputError: naming the ``field``, for what cannot be imported or called.
     """
     made = load_object(target, base, field)
     made = made() if isclass(made) else made

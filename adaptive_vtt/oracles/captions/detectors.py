@@ -54,8 +54,8 @@ class Detected(View):
 
     @cached_property
     def fingerprint(self) -> str:
-        said = repr((self.dataset.fingerprint, self.detector.fingerprint))
-        return hashlib.blake2b(said.encode(), digest_size=12).hexdigest()
+        content = repr((self.dataset.fingerprint, self.detector.fingerprint))
+        return hashlib.blake2b(content.encode(), digest_size=12).hexdigest()
 
     def sample(self, index: int) -> Sample:
         sample = super().sample(index)
@@ -83,14 +83,14 @@ class Detected(View):
         return boxes
 
     def try_out(self) -> None:
-        """Looks at the first, the middle and the last image, so that what does not fit is said
+        """Look at the first, the middle and the last image, so that what does not fit is said
         before an audit begins."""
         for index in sorted({0, len(self) // 2, len(self) - 1}):
             self.sample(index)
 
 
 def _check(box: object, shape: Sequence[int], labels: Sequence[str] | None, where: str) -> None:
-    """Raises InputError for what is no box in an image of this shape; it may jut out by a pixel.
+    """Raise InputError for what is no box in an image of this shape; it may jut out by a pixel.
     ``labels``: those there can be, where the detector tells."""
     if not isinstance(box, Box):
         got = f"an array of shape {box.shape}" if isinstance(box, np.ndarray) else repr(box)[:80]
@@ -118,7 +118,7 @@ GREY = 114
 trained with."""
 
 
-class Found(NamedTuple):
+class Candidates(NamedTuple):
     """N candidates: edges N x 4 (left, top, right, bottom) in pixels, class numbers, scores."""
 
     edges: Floats
@@ -127,7 +127,7 @@ class Found(NamedTuple):
 
 
 def letterbox(image: Image, size: Size, channels: int | None) -> Image:
-    """The image H x W x C as large as it fits into the middle of a grey canvas."""
+    """Return the image H x W x C as large as it fits into the middle of a grey canvas."""
     scale, top, left = _placed(image.shape[:2], size)
     tall, wide = (max(1, round(side * scale)) for side in image.shape[:2])
     small = fitted(image, InputShape(1, channels, tall, wide, True))
@@ -136,10 +136,13 @@ def letterbox(image: Image, size: Size, channels: int | None) -> Image:
     return canvas
 
 
-def yolo(outputs: Sequence[Array], labels: int, size: Size, picture: Size, where: str) -> Found:
-    """The candidates of a picture that stood in a letterbox of ``size``.
+def yolo(
+    outputs: Sequence[Array], labels: int, size: Size, picture: Size, where: str
+) -> Candidates:
+    """Return the candidates of a picture that stood in a letterbox of ``size``.
 
-    Raises InputError for an output of the wrong shape.
+    Raises:
+        InputError: for an output of the wrong shape.
     """
     output = np.asarray(outputs[0], float)
     if output.ndim == 3 and output.shape[:2] == (1, 4 + labels):
@@ -156,15 +159,16 @@ def yolo(outputs: Sequence[Array], labels: int, size: Size, picture: Size, where
     scores = rows[:, 4:]
     classes = scores.argmax(axis=1)
     edges = np.hstack([middle - half, middle + half]) / scale
-    return Found(edges, classes, scores[np.arange(len(rows)), classes])
+    return Candidates(edges, classes, scores[np.arange(len(rows)), classes])
 
 
 def fastestdet(
     outputs: Sequence[Array], labels: int, size: Size, picture: Size, where: str
-) -> Found:
-    """The candidates of a picture that was drawn out to the input, one per cell.
+) -> Candidates:
+    """Return the candidates of a picture that was drawn out to the input, one per cell.
 
-    Raises InputError for an output of the wrong shape.
+    Raises:
+        InputError: for an output of the wrong shape.
     """
     from scipy.special import expit
 
@@ -182,7 +186,7 @@ def fastestdet(
     half = expit(cells[:, 3:5]) / 2 * sides
     scores = cells[:, :1] * cells[:, 5:]
     classes = scores.argmax(axis=1)
-    return Found(
+    return Candidates(
         np.hstack([middle - half, middle + half]), classes, scores[np.arange(len(cells)), classes]
     )
 
@@ -192,7 +196,7 @@ READERS = {"yolo": yolo, "fastestdet": fastestdet}
 
 
 def _placed(picture: Sequence[int], size: Size) -> tuple[float, int, int]:
-    """The scale of a picture in a letterbox, and where its top and left are."""
+    """Return the scale of a picture in a letterbox, and where its top and left are."""
     scale = min(size[0] / picture[0], size[1] / picture[1])
     top, left = ((s - max(1, round(p * scale))) // 2 for s, p in zip(size, picture, strict=True))
     return scale, top, left
@@ -272,13 +276,13 @@ class OnnxDetector:
         """What the boxes depend on: the file's content and all options."""
 
     def detect(self, image: Image) -> tuple[Box, ...]:
-        """The boxes in H x W x C uint8, surest first, clipped to the picture."""
+        """Return the boxes in H x W x C uint8, surest first, clipped to the picture."""
         height, width = image.shape[:2]
         canvas = self._canvas(image)
         size, picture = (canvas.shape[0], canvas.shape[1]), (height, width)
         read = READERS[self.layout]
-        found = read(self._run(canvas), len(self.labels), size, picture, self._where)
-        return self._kept(found._replace(edges=found.edges.clip(0, [width, height] * 2)))
+        candidates = read(self._run(canvas), len(self.labels), size, picture, self._where)
+        return self._kept(candidates._replace(edges=candidates.edges.clip(0, [width, height] * 2)))
 
     def _canvas(self, image: Image) -> Image:
         side = SIDES[self.layout]
@@ -316,17 +320,17 @@ class OnnxDetector:
                 f"{one_line(error)[:200]}"
             ) from None
 
-    def _kept(self, found: Found) -> tuple[Box, ...]:
+    def _kept(self, candidates: Candidates) -> tuple[Box, ...]:
         """Sure enough, on the picture, and each thing once per label."""
         import cv2
 
-        sides = found.edges[:, 2:] - found.edges[:, :2]
-        if np.isnan(found.scores).any():
+        sides = candidates.edges[:, 2:] - candidates.edges[:, :2]
+        if np.isnan(candidates.scores).any():
             raise unexpected(self._where, "scores from 0 to 1", "NaN", "export it with 32 bits")
-        sure = (found.scores >= self.threshold) & (sides > 0).all(axis=1)
+        sure = (candidates.scores >= self.threshold) & (sides > 0).all(axis=1)
         if not sure.any():
             return ()
-        edges, classes, scores = (part[sure] for part in found)
+        edges, classes, scores = (part[sure] for part in candidates)
         if classes.min() < 0 or classes.max() >= len(self.labels):
             wrong = classes[(classes < 0) | (classes >= len(self.labels))][0]
             expected = f"classes 0 to {len(self.labels) - 1}, one per label"

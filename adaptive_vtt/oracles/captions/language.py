@@ -38,7 +38,7 @@ class Tagger(Protocol):
     fingerprint: str
 
     def __call__(self, caption: str) -> list[Token]:
-        """All words and marks in their order, contractions and possessives split off."""
+        """Return all words and marks in their order, contractions and possessives split off."""
 
 
 class Spacy:
@@ -164,18 +164,18 @@ def _kind(place: _Place) -> str:
 
 
 def _noun(place: _Place) -> str:
-    """A "building" is one, but none in "people building a house"."""
+    """Return the class of a listed noun: a "building", but a verb in "people building a house"."""
     governs = place.last == "auxiliary" or (place.last == "noun" and place.opens)
     return "verb" if place.word.endswith("ing") and governs else "noun"
 
 
 def _adjective_or_noun(place: _Place) -> str:
-    """The former in "an orange cat", the latter in "an orange" and "a traffic light"."""
+    """Return the class of a word: adjective in "an orange cat", noun in "a traffic light"."""
     return "adjective" if place.last != "noun" and place.in_phrase else "noun"
 
 
 def _verb_or_noun(place: _Place) -> str:
-    """The former in "a man skis", "people race", the latter in "a man on skis", "a race"."""
+    """Return the class of a word: verb in "a man skis", noun in "a man on skis"."""
     plural = _is_plural(place.word)
     if place.last in ("relative", "pronoun", "adverb"):
         acts = True
@@ -190,7 +190,7 @@ def _verb_or_noun(place: _Place) -> str:
 
 
 def _unlisted(place: _Place) -> str:
-    """A noun, unless its ending or its place says otherwise."""
+    """Return the class of a word that no list holds, by its ending and place; mostly noun."""
     if place.word.endswith(ENDINGS):
         return "adjective"
     if place.last != "noun":
@@ -201,7 +201,7 @@ def _unlisted(place: _Place) -> str:
 
 
 def _after_one(place: _Place) -> bool:
-    """Whether the noun phrase before began with "a", so that no plural can end it."""
+    """Return whether the noun phrase before began with "a", so that no plural can end it."""
     at = place.at - 1
     while at > 0 and place.kinds[at] in ("noun", "adjective"):
         at -= 1
@@ -274,13 +274,13 @@ class NounReader:
 
     def _objects(self, caption: str) -> tuple[str, ...]:
         tokens = [(word.lower(), noun) for word, noun in self.tagger(caption)]
-        found: dict[str, str] = {}
+        names: dict[str, str] = {}
         tokens = self._joined(tokens)
         for phrase in _phrases(_without_denied(tokens) if self._abstract else tokens):
             name = singular(phrase)
             if name not in self._abstract:
-                found.setdefault(name, phrase)
-        return tuple(found.values())
+                names.setdefault(name, phrase)
+        return tuple(names.values())
 
     def _joined(self, tokens: list[Token]) -> list[Token]:
         words = [word for word, _ in tokens]
@@ -293,9 +293,9 @@ class NounReader:
 
 
 def _without_denied(tokens: list[Token]) -> list[Token]:
-    """The tokens, with no noun among those of a phrase after "no", "without" or "not a", nor in
-    those joined to it by "or"."""
-    found, left, begun = [], 0, False
+    """Return the tokens, with no noun among those of a phrase after "no", "without" or "not a", nor
+    in those joined to it by "or"."""
+    kept, left, begun = [], 0, False
     for place, (word, noun) in enumerate(tokens):
         before = tokens[place - 1][0] if place else ""
         if word in {"no", "without"} or (before == "not" and word in {"a", "an", "any"}):
@@ -304,9 +304,9 @@ def _without_denied(tokens: list[Token]) -> list[Token]:
             left, begun = DENIED_WORDS * (left > 0), False
         elif begun and not noun:
             left = 0
-        found.append((word, noun and not left))
+        kept.append((word, noun and not left))
         begun, left = begun or noun, max(0, left - 1)
-    return found
+    return kept
 
 
 def _phrases(tokens: list[Token]) -> list[str]:

@@ -39,7 +39,8 @@ surroundings."""
 
 
 def inpainted(image: Image, box: Box) -> Image:
-    """A copy of H x W x C uint8 whose box, and MARGIN pixels around, continue what is outside.
+    """Return a copy of H x W x C uint8 whose box, and MARGIN pixels around, continue what is
+    outside.
 
     The method is Telea's (J. Graphics Tools 9, 2004). Where nothing is outside, the box gets
     the mean colour.
@@ -48,7 +49,8 @@ def inpainted(image: Image, box: Box) -> Image:
 
     height, width = image.shape[:2]
     filled = image.copy()
-    if _empty(pixels(box, height, width)):
+    left, top, right, bottom = pixels(box, height, width)
+    if right <= left or bottom <= top:
         return filled
     left, top, right, bottom = pixels(grown(box, MARGIN), height, width)
     x1, y1, x2, y2 = pixels(grown(box, MARGIN + _CONTEXT), height, width)
@@ -66,11 +68,14 @@ def inpainted(image: Image, box: Box) -> Image:
 def occluded(
     image: Image, box: Box, version: str, *, blur: float = BLUR, fill: Filler = inpainted
 ) -> Image:
-    """A copy of H x W x C uint8 in which what is in ``box`` cannot be made out.
+    """Return a copy of H x W x C uint8 in which what is in ``box`` cannot be made out.
 
-    ``version``: "blur" (Gaussian, of ``blur`` times the box's sides, over the box alone),
-    "black", or "inpaint" (by ``fill``). A box is widened to whole pixels and clipped; one that
-    lies outside changes nothing. Raises InputError for another version or a blur not above 0.
+    ``version``: "blur" (Gaussian, of ``blur`` times the box's sides, over the box alone), "black",
+    or "inpaint" (by ``fill``). A box is widened to whole pixels and clipped; one that lies outside
+    changes nothing.
+
+    Raises:
+        InputError: for another version or a blur not above 0.
     """
     check_known("version", version, VERSIONS, "occlusion")
     if not blur > 0:
@@ -88,7 +93,7 @@ def occluded(
 
 
 def pixels(box: Box, height: int, width: int) -> tuple[int, int, int, int]:
-    """The whole pixels that ``box`` touches in an H x W image: left, top, right, bottom."""
+    """Return the whole pixels that ``box`` touches in an H x W image: left, top, right, bottom."""
     left, right = (min(max(side, 0), width) for side in (box.left, box.right))
     top, bottom = (min(max(side, 0), height) for side in (box.top, box.bottom))
     return math.floor(left), math.floor(top), math.ceil(right), math.ceil(bottom)
@@ -106,7 +111,7 @@ def grown(box: Box, margin: float) -> Box:
 
 
 def innermost(boxes: Sequence[Box]) -> tuple[Box, ...]:
-    """The boxes that contain no other one, in their order (REIC, Algorithm 1, line 10).
+    """Return the boxes that contain no other one, in their order (REIC, Algorithm 1, line 10).
 
     Of two regions one of which includes the other, the smaller is more likely the object's
     place. Of equal boxes the first is kept.
@@ -118,11 +123,6 @@ def innermost(boxes: Sequence[Box]) -> tuple[Box, ...]:
     earlier = np.tri(len(boxes), k=-1, dtype=bool)
     outer = (contains & (~contains.T | earlier)).any(axis=1)
     return tuple(boxes[k] for k in np.flatnonzero(~outer).tolist())
-
-
-def _empty(sides: tuple[int, int, int, int]) -> bool:
-    left, top, right, bottom = sides
-    return right <= left or bottom <= top
 
 
 def _blurred(image: Image, blur: float) -> Image:
@@ -179,7 +179,7 @@ def completed(
 def by_occlusion(
     name: str, boxes: Sequence[Box], hidden: Mapping[int, Sequence[str]], same: Same
 ) -> Located:
-    """The boxes without which the object is not named any more.
+    """Return the boxes without which the object is not named any more.
 
     ``hidden``: what was named when a box was hidden, by box * 3 + version (blur, black,
     inpaint). A box belongs to the object if that is absent from all three (REIC, Algorithm 1, line
@@ -193,5 +193,5 @@ def by_occlusion(
 
 
 def rounded(box: Box) -> list[float]:
-    """The box's edges to a tenth of a pixel, as JSON has them."""
+    """Return the box's edges to a tenth of a pixel, as JSON has them."""
     return [round(float(edge), 1) for edge in box.edges]

@@ -62,10 +62,11 @@ class RecordedNaming:
     def objects(
         self, sample_id: str, boxes: Sequence[Box], received: Received | None = None
     ) -> tuple[tuple[Box, ...], ...]:
-        """The boxes of each object that the caption of a sample names, by the names of boxes, else
-        by what is not named without them.
+        """Return the boxes of each object that the caption of a sample names, by the names of
+        boxes, else by what is not named without them.
 
-        Raises InputError for a sample without a caption, or one of a box that it does not have.
+        Raises:
+            InputError: for a sample without a caption, or one of a box that it does not have.
         """
         received = self._received(sample_id, received)
         hidden = {place: self._names(answer) for place, answer in received.versions.items()}
@@ -83,7 +84,7 @@ class RecordedNaming:
         return self.captions[sample_id]
 
     def check(self, dataset: Dataset) -> None:
-        """Raises InputError for captions of hidden boxes that samples of ``dataset`` do not have:
+        """Raise InputError for captions of hidden boxes that samples of ``dataset`` do not have:
         before an audit begins, as one that is under way could not go on."""
         for index in range(len(dataset)):
             name = dataset.sample_id(index)
@@ -118,14 +119,16 @@ class OwnNaming(RecordedNaming):
 
 
 def source_captions(path: Path | str, samples: Sequence[str]) -> dict[str, Received]:
-    """What was recorded of each of these samples' own images, by the sample's id.
+    """Return what was recorded of each of these samples' own images, by the sample's id.
 
     From a CSV or JSON with the columns sample and caption. Where there are columns relation and
     severity, too, as in the table that ``export --questions`` writes, the rows of relation identity
     count, and the filled ones of "hidden/blur", "hidden/black" and "hidden/inpaint", whose severity
-    is the number of the box hidden. Raises InputError for a missing column, a sample without a
-    caption, one that is not among ``samples``, one with two, and a box or a way to hide it that
-    there cannot be.
+    is the number of the box hidden.
+
+    Raises:
+        InputError: for a missing column, a sample without a caption, one that is not among
+            ``samples``, one with two, and a box or a way to hide it that there cannot be.
     """
     file = Path(path)
     table = read_captions(file)

@@ -60,13 +60,13 @@ class Regions:
         return repr(self)
 
     def detect(self, image: Image) -> tuple[Box, ...]:
-        """Boxes in H x W x C uint8, the most promising first."""
+        """Return boxes in H x W x C uint8, the most promising first."""
         import cv2
 
         lab = _small(image)
         height, width = lab.shape[:2]
-        found = [_areas(mask, closing) for mask in _masks(lab) for closing in CLOSINGS]
-        boxes = np.unique(np.concatenate(found), axis=0)
+        areas = [_areas(mask, closing) for mask in _masks(lab) for closing in CLOSINGS]
+        boxes = np.unique(np.concatenate(areas), axis=0)
         sides = boxes[:, 2:] - boxes[:, :2]
         share = sides.prod(axis=1) / (height * width)
         fits = (share >= self.smallest) & (share <= self.largest) & (sides.min(axis=1) >= MIN)
@@ -120,12 +120,12 @@ def _areas(mask: npt.NDArray[np.uint8], closing: int) -> Indices:
     import cv2
 
     closed = cv2.morphologyEx(mask, cv2.MORPH_CLOSE, np.ones((closing, closing), np.uint8))
-    found = cv2.connectedComponentsWithStats(closed)[2][1:, :4].astype(np.int64)
-    return np.hstack([found[:, :2], found[:, :2] + found[:, 2:]])
+    parts = cv2.connectedComponentsWithStats(closed)[2][1:, :4].astype(np.int64)
+    return np.hstack([parts[:, :2], parts[:, :2] + parts[:, 2:]])
 
 
 def _liveliness(lab: Floats, boxes: Indices) -> npt.NDArray[np.float64]:
-    """How much denser edges are in n boxes than in a frame of a quarter of their sides."""
+    """Return how much denser edges are in n boxes than in a frame of a quarter of their sides."""
     import cv2
 
     smooth = cv2.GaussianBlur(lab, (0, 0), 1)

@@ -73,13 +73,13 @@ class Folding(Matcher):
 class AnyOf(Matcher):
     """The same where any of several ways says so; the quick ones should come first."""
 
-    def __init__(self, ways: Sequence[Matcher]) -> None:
+    def __init__(self, matchers: Sequence[Matcher]) -> None:
         super().__init__()
-        self.ways = tuple(ways)
-        self.fingerprint = "; ".join(way.fingerprint for way in ways)
+        self.matchers = tuple(matchers)
+        self.fingerprint = "; ".join(matcher.fingerprint for matcher in matchers)
 
     def compare(self, one: str, other: str) -> bool:
-        return any(way(one, other) for way in self.ways)
+        return any(matcher(one, other) for matcher in self.matchers)
 
 
 def tidy(phrase: str) -> str:
@@ -89,7 +89,7 @@ def tidy(phrase: str) -> str:
 
 
 def data_lines(name: str) -> list[str]:
-    """The lines of a file in ``data``, but for comments and empty ones."""
+    """Return the lines of a file in ``data``, but for comments and empty ones."""
     lines = files(__package__).joinpath("data", name).read_text(encoding="utf-8").splitlines()
     return [line for line in lines if line and line[0] != "#"]
 
@@ -116,7 +116,7 @@ ENDINGS = (
 
 @cache
 def singular(phrase: str) -> str:
-    """A lower-case phrase with its last word in the singular; for the nouns of captions."""
+    """Return a lower-case phrase with its last word in the singular; for the nouns of captions."""
     front, blank, last = phrase.rpartition(" ")
     return front + blank + _singular(last)
 
@@ -145,7 +145,8 @@ class Thesaurus(Matcher):
 
 
 def _ends(phrase: str) -> tuple[str, ...]:
-    """The longest end of a phrase, in the singular, that the list knows; () where none is."""
+    """Return the longest end of a phrase, in the singular, that the list knows; () where none
+    is."""
     words = singular(phrase).split()
     ends = (" ".join(words[start:]) for start in range(len(words)))
     return next(((end,) for end in ends if end in _words()), ())
@@ -153,28 +154,28 @@ def _ends(phrase: str) -> tuple[str, ...]:
 
 @cache
 def _pairs() -> frozenset[tuple[str, str]]:
-    """All pairs of words that mean the same, both ways round, equal words included."""
-    found = {(word, word) for word in _words()}
+    """Return all pairs of words that mean the same, both ways round, equal words included."""
+    pairs = {(word, word) for word in _words()}
     below: dict[str, set[str]] = {}
     for names, kinds in _lines():
-        found |= {(a, b) for a in names for b in names}
+        pairs |= {(a, b) for a in names for b in names}
         for name in names:
             below.setdefault(name, set()).update(kinds)
     for name in below:
         for kind in _all_below(name, below):
-            found |= {(name, kind), (kind, name)}
-    return frozenset(found)
+            pairs |= {(name, kind), (kind, name)}
+    return frozenset(pairs)
 
 
 def _all_below(name: str, below: dict[str, set[str]]) -> set[str]:
     """Kinds of kinds are kinds, too."""
-    found: set[str] = set()
+    kinds: set[str] = set()
     rest = [name]
     while rest:
-        new = below.get(rest.pop(), set()) - found
-        found |= new
+        new = below.get(rest.pop(), set()) - kinds
+        kinds |= new
         rest.extend(new)
-    return found
+    return kinds
 
 
 @cache

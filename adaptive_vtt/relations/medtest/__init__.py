@@ -53,27 +53,27 @@ def relations(
     clipped: bool = False,
     stool_anywhere: bool = False,
 ) -> tuple[MedTest, ...]:
-    """The nine; for classification eight, as blood changes the class (section 4.1).
+    """Return the nine; for classification eight, as blood changes the class (section 4.1).
 
-    ``instruments``, ``feces``, ``blood``: where cut-outs come from, such as a ``Folder``;
-    by default they are drawn. ``field``: a function Sample -> H x W mask of the visible
-    field, instead of detecting the black frame. ``clipped``: over-exposure clips each channel by
-    itself, as torchvision does, instead of keeping the hue. ``stool_anywhere``: stool may cover a
-    sample's masks, as in the thesis (section 3.4.2). Raises InputError for an unknown task.
+    Args:
+        task: one of TASKS.
+        instruments: where cut-outs come from, such as a ``Folder``; by default they are drawn.
+        feces: the same for stool.
+        blood: the same for blood.
+        field: a function Sample -> H x W mask of the visible field, instead of detecting the
+            black frame.
+        clipped: over-exposure clips each channel by itself, as torchvision does, instead of
+            keeping the hue.
+        stool_anywhere: stool may cover a sample's masks, as in the thesis (section 3.4.2).
+
+    Raises:
+        InputError: for an unknown task.
     """
     check_known("task", task, TASKS, "medtest")
-    nine = (
-        Saturation(field, clipped),
-        Contrast(field, clipped),
-        WhiteBalance(field),
-        Specularity(field),
-        Blur(field),
-        Instrument(instruments, field),
-        Feces(feces, field, stool_anywhere),
-        Blood(blood, field),
-        Text(field),
-    )
-    return tuple(r for r in nine if task != "classification" or not isinstance(r, Blood))
+    light = Saturation(field, clipped), Contrast(field, clipped), WhiteBalance(field)
+    objects = Instrument(instruments, field), Feces(feces, field, stool_anywhere)
+    bleeding = () if task == "classification" else (Blood(blood, field),)
+    return (*light, Specularity(field), Blur(field), *objects, *bleeding, Text(field))
 
 
 def from_files(
@@ -106,14 +106,13 @@ def from_files(
         bool, Option("stool may cover what masks mark, as in the thesis; else it keeps off it")
     ] = False,
 ) -> tuple[MedTest, ...]:
-    """``relations`` with cut-outs and visible fields from files (``Folder``, ``FieldFiles``,
+    """Return ``relations`` with cut-outs and visible fields from files (``Folder``, ``FieldFiles``,
     ``Similar``)."""
     folders = {"instruments": instruments, "feces": feces, "blood": blood}
-    given = {name: Folder(path) for name, path in folders.items() if path is not None}
-    if similar is not None and not given:
+    sources: dict[str, Source] = {n: Folder(path) for n, path in folders.items() if path}
+    if similar is not None and not sources:
         raise InputError("similar: expected a folder of instruments, feces or blood beside it")
-    sources = {n: f if similar is None else Similar(f, similar) for n, f in given.items()}
-    field_of = None if field is None else FieldFiles(field)
-    return relations(
-        task, **sources, field=field_of, clipped=clipped, stool_anywhere=stool_anywhere
-    )
+    if similar is not None:
+        sources = {name: Similar(Folder(folders[name] or ""), similar) for name in sources}
+    seen = None if field is None else FieldFiles(field)
+    return relations(task, **sources, field=seen, clipped=clipped, stool_anywhere=stool_anywhere)

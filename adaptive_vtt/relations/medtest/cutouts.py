@@ -66,7 +66,7 @@ class Source(Protocol):
     """Where cut-outs come from: drawn, or a folder."""
 
     def cutout(self, rng: np.random.Generator) -> Cutout:
-        """A random one."""
+        """Return a random one."""
 
 
 class Folder:
@@ -96,16 +96,16 @@ class Folder:
         return len(self._pairs)
 
     def cutout(self, rng: np.random.Generator) -> Cutout:
-        """One of them, all equally likely."""
+        """Return one of them, all equally likely."""
         return self.number(int(rng.integers(len(self._pairs))))
 
     def number(self, place: int) -> Cutout:
-        """The one at ``place``, below ``len``, in the order of file names."""
+        """Return the one at ``place``, below ``len``, in the order of file names."""
         image, mask = self._pairs[place]
         return _read(image, mask, self._boxes.get(image.stem))
 
     def pictures(self) -> list[Path]:
-        """The files that they are cut from, in the same order."""
+        """Return the files that they are cut from, in the same order."""
         return [image for image, _ in self._pairs]
 
     @cached_property
@@ -139,7 +139,8 @@ def _read(image_path: Path, mask_path: Path, box: tuple[int, int, int, int] | No
 
 
 def cut(image: Image, mask: Mask, name: str) -> Cutout:
-    """What ``mask`` (H x W, not empty) shows of ``image`` (H x W x 3), and how it lay there."""
+    """Return what ``mask`` (H x W, not empty) shows of ``image`` (H x W x 3), and how it lay
+    there."""
     view = visible_field(image)
     left, top, width, height = cv2.boundingRect(mask.view(np.uint8))
     window = (slice(top, top + height), slice(left, left + width))
@@ -163,7 +164,7 @@ def cut(image: Image, mask: Mask, name: str) -> Cutout:
 
 
 def _rim(view: Mask) -> Mask:
-    """The outermost EDGE pixels of a view, the image's own border included."""
+    """Return the outermost EDGE pixels of a view, the image's own border included."""
     padded = np.pad(view, 1).view(np.uint8)
     inner = cv2.erode(padded, np.ones((3, 3), np.uint8), iterations=EDGE)[1:-1, 1:-1]
     return view & ~inner.view(np.bool_)
@@ -229,7 +230,7 @@ class Similar:
         return self._folder.cutout(rng)
 
     def cutout_for(self, scene: Scene, rng: np.random.Generator) -> Cutout:
-        """One of the nearest, all equally likely."""
+        """Return one of the nearest, all equally likely."""
         away = (self._looks - look(scene.image, scene.field)) / self._spread
         count = max(1, round(self._share * len(self._folder)))
         nearest = np.argsort((away**2).sum(axis=1), kind="stable")[:count]

@@ -65,7 +65,7 @@ Range = tuple[int, int]
 
 
 def _ran_together(rng: np.random.Generator, arms: Range, width: Range, steps: Range) -> Floats:
-    """A puddle: drops along a few winding ways from the middle, run together.
+    """Return a puddle: drops along a few winding ways from the middle, run together.
 
     0 on the outline, up to about 1/2 within; rounded, as surface tension has it, with a few
     drops beside it.
@@ -132,7 +132,8 @@ def _lit(
     casts: float,
     film: float = 0.0,
 ) -> Cutout:
-    """The piece under light from above left: shaded by its ``relief``, shining where ``wet``."""
+    """Return the piece under light from above left: shaded by its ``relief``, shining where
+    ``wet``."""
     alpha = alpha * edge(_dome() + 0.25, 0.3)  # no straight edges where the canvas ends
     lit = facing(cv2.GaussianBlur(height, (0, 0), 2.2) * 30)
     colour = colour * np.clip(1 + relief * (lit - 0.78), 0.35, 1.25)[:, :, None]
@@ -282,7 +283,7 @@ class DrawnTool:
 
 
 def _out_of_focus(canvas: Canvas) -> Canvas:
-    """The canvas, softer the nearer to the camera: lenses are focused on the tissue."""
+    """Return the canvas, softer the nearer to the camera: lenses are focused on the tissue."""
     near = (np.clip(1 - np.arange(WIDTH, dtype=np.float32) / END, 0, 1) ** 1.5)[None]
     colour, alpha = (cv2.GaussianBlur(each, (0, 0), 4.0) for each in canvas)
     return (
@@ -314,7 +315,8 @@ def _sheath(canvas: Canvas, half: float, bend: float, kind: str, rng: np.random.
 
 
 def _nearness(x: Floats) -> Floats:
-    """How thick a tool looks in column ``x``, and how bright: 1 where the sheath ends, less beyond.
+    """Return how thick a tool looks in column ``x``, and how bright: 1 where the sheath ends, less
+    beyond.
 
     Thickness falls with the distance, the lamp's light with its square, which a camera's gamma of
     about 2 turns into levels that fall as the thickness.
@@ -439,7 +441,7 @@ def _shine(across: Floats, at: float, width: float) -> Floats:
 
 
 def _lay(canvas: Canvas, colour: Floats, over: Floats, left: int) -> None:
-    """Lays a shape upon the canvas from column ``left`` on."""
+    """Lay a shape upon the canvas from column ``left`` on."""
     columns = slice(left, left + over.shape[1])
     below, alpha = canvas[0][:, columns], canvas[1][:, columns]
     below += over[:, :, None] * (colour - below)

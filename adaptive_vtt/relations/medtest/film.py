@@ -56,10 +56,9 @@ Place = tuple[float, float]
 def bleed(
     scene: Scene, share: float, deepest: float, seeds: Indices
 ) -> tuple[Image, Floats, list[Place], bool]:
-    """The scene with blood on about ``share`` of its field, ``deepest`` centimetres at most; how
-    opaque it is where (H x W, 0..1); where it starts, one place (x, y) in pixels per seed; and
-    whether there was room for all of it.
-    """
+    """Return the scene with blood on about ``share`` of its field, ``deepest`` centimetres at most;
+    how opaque it is where (H x W, 0..1); where it starts, one place (x, y) in pixels per seed; and
+    whether there was room for all of it."""
     height, width = scene.field.shape
     scale = min(1.0, _WORK / max(height, width))
     size = (max(1, round(width * scale)), max(1, round(height * scale)))
@@ -127,7 +126,7 @@ def _trickles(
 def _seen_through(
     scene: Scene, depth: Floats, clots: Floats, sheen: Floats
 ) -> tuple[Image, Floats]:
-    """The image with the film upon it, through which light goes twice; and its opacity."""
+    """Return the image with the film upon it, through which light goes twice; and its opacity."""
     image = scene.image.copy()
     opacity = (1 - np.exp(np.float32(-2 * ABSORBED[1]) * depth)) * (scene.shown > 0)
     kept = 1 - np.float32(RIM) * opacity * np.exp(depth * np.float32(-1 / RIM_DEPTH))

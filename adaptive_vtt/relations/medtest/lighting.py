@@ -142,7 +142,7 @@ class Blur(MedTest):
 
 
 def _odd(sigma: float, rng: np.random.Generator) -> int:
-    """A random odd whole number in [sigma/2, sigma], at least 3."""
+    """Return a random odd whole number in [sigma/2, sigma], at least 3."""
     lowest = 2 * int(np.ceil((sigma / 2 - 1) / 2)) + 1
     highest = 2 * int(np.floor((sigma - 1) / 2)) + 1
     count = max(1, (highest - lowest) // 2 + 1)
@@ -202,8 +202,8 @@ class Specularity(MedTest):
 
 
 def _takes_light(scene: Scene) -> Floats:
-    """How much of a highlight each place can show, H x W in 0..1: less in the dark, none on the
-    protected mask, on what is white already, and outside the view."""
+    """Return how much of a highlight each place can show, H x W in 0..1: less in the dark, none on
+    the protected mask, on what is white already, and outside the view."""
     grey = cv2.cvtColor(scene.image, cv2.COLOR_RGB2GRAY)
     levels = np.arange(256, dtype=np.float32)
     fades = edge(np.float32(GLARING[1]) - levels, GLARING[1] - GLARING[0])

@@ -90,7 +90,7 @@ class Instrument(Placed):
         }
 
     def _fitting(self, scene: Scene, share: float, rng: np.random.Generator) -> tuple[Cutout, Pose]:
-        """The first of a few tools for which there is room, or the one with the most."""
+        """Return the first of a few tools for which there is room, or the one with the most."""
 
         def tries() -> Iterator[tuple[float, tuple[Cutout, Pose]]]:
             for _ in range(TOOLS_TRIED):
@@ -129,7 +129,7 @@ Laid = tuple[Image, Floats, list[JsonObject]]
 
 
 def _pasted(source: Source, scene: Scene, shares: Iterable[float], seeds: Indices) -> Laid:
-    """A cut-out per seed, each with its share of the field."""
+    """Return a cut-out per seed, each with its share of the field."""
     image, pieces = scene.image.copy(), []
     everywhere = np.zeros(scene.field.shape, np.float32)
     for seed, share in zip(seeds, shares, strict=True):
@@ -143,7 +143,7 @@ def _pasted(source: Source, scene: Scene, shares: Iterable[float], seeds: Indice
 
 
 def _run(scene: Scene, share: float, deepest: float, seeds: Indices) -> Laid:
-    """One film, run from a place per seed."""
+    """Return one film, run from a place per seed."""
     image, seen, starts, free = bleed(scene, share, deepest, seeds)
     drawn = {"deepest_cm": deepest, "free": free}
     places = zip(seeds.tolist(), starts, strict=False)  # no starts where no place is free
@@ -193,12 +193,12 @@ class Blood(Stain):
 
 
 def _chosen(source: Source, scene: Scene, rng: np.random.Generator) -> Cutout:
-    """A cut-out: one that goes with the picture, from a source that looks at it."""
+    """Return a cut-out: one that goes with the picture, from a source that looks at it."""
     return source.cutout_for(scene, rng) if isinstance(source, Similar) else source.cutout(rng)
 
 
 def _blend(scene: Scene, image: Image, cutout: Cutout, pose: Pose, stain: bool) -> Floats:
-    """Blends the object into ``image`` in place; how opaque it is where, H x W in 0..1."""
+    """Blend the object into ``image`` in place; how opaque it is where, H x W in 0..1."""
     seen = np.zeros(scene.field.shape, np.float32)
     window, corner = _window(cutout, pose, scene)
     if not seen[window].size:
@@ -230,7 +230,7 @@ def _blend(scene: Scene, image: Image, cutout: Cutout, pose: Pose, stain: bool) 
 def _window(
     cutout: Cutout, pose: Pose, scene: Scene
 ) -> tuple[tuple[slice, slice], tuple[int, int]]:
-    """The part of the image that the object and its shadow can reach, and its (x, y)."""
+    """Return the part of the image that the object and its shadow can reach, and its (x, y)."""
     height, width = cutout.alpha.shape
     ends = np.array([(0, 0), (width, 0), (0, height), (width, height)])
     corners = ends @ pose.matrix[:, :2].T + pose.matrix[:, 2]
@@ -252,8 +252,8 @@ def _ratio(scene: Scene, light: Floats, alpha: Floats, cutout: Cutout) -> float:
 def _in_the_pictures_light(
     scene: Scene, colour: Floats, below: Floats, window: tuple[slice, slice], share: float
 ) -> Floats:
-    """A drawn object's colours, h x w x 3, as the picture's light and camera would have them:
-    tinted by the tissue, brighter and darker with it, as soft and as grainy as it is."""
+    """Return a drawn object's colours, h x w x 3, as the picture's light and camera would have
+    them: tinted by the tissue, brighter and darker with it, as soft and as grainy as it is."""
     there = (scene.light[window] / np.float32(max(scene.brightness, 0.02))).clip(0.4, 1.3)
     tint = np.float32(1 - share) + np.float32(share) * scene.tint
     soft = cv2.GaussianBlur(colour, (0, 0), max(0.4, SOFTNESS * scene.side))
@@ -263,7 +263,7 @@ def _in_the_pictures_light(
 
 
 def _shone_through(colour: Floats, below: Floats, alpha: Floats, film: float) -> Floats:
-    """A liquid's colours over what lies below it: where it is thin, that, dyed; where it is
+    """Return a liquid's colours over what lies below it: where it is thin, that, dyed; where it is
     thick, its own, with the folds below still to be guessed."""
     dye = colour / np.maximum(_brightest(colour), 1)[:, :, None]
     square = alpha * alpha
@@ -276,13 +276,13 @@ def _shone_through(colour: Floats, below: Floats, alpha: Floats, film: float) ->
 
 
 def _brightest(image: Floats) -> Floats:
-    """The largest channel of h x w x 3, faster than numpy's maximum along a short axis."""
+    """Return the largest channel of h x w x 3, faster than numpy's maximum along a short axis."""
     red, green, blue = cv2.split(image)
     return cv2.max(cv2.max(red, green), blue)
 
 
 def _shadow(alpha: Floats, allowed: Mask, side: int) -> Floats:
-    """A soft shadow beside the object, H x W in 0..1, zero where nothing may change."""
+    """Return a soft shadow beside the object, H x W in 0..1, zero where nothing may change."""
     down = 0.022 * side
     moved_by = np.array([[1, 0, 0.6 * down], [0, 1, down]])
     moved = cv2.warpAffine(alpha, moved_by, alpha.shape[::-1])
@@ -396,7 +396,7 @@ def _free_place(
 
 
 def _printed(shape: tuple[int, ...], words: list[str], letter: float, corner: str) -> Floats:
-    """The lines in a corner, H x W in 0..1. Lines that find no room are left out."""
+    """Return the lines in a corner, H x W in 0..1. Lines that find no room are left out."""
     height, width = shape
     canvas: npt.NDArray[np.uint8] = np.zeros((height, width), np.uint8)
     scale, thickness = letter / _CAPITAL, max(1, round(letter / 11))

@@ -71,7 +71,7 @@ class Pose:
         corner: tuple[int, int],
         border: int,
     ) -> npt.NDArray[Any]:
-        """A patch (h x w or h x w x 3) as it lies in a window of the image.
+        """Return a patch (h x w or h x w x 3) as it lies in a window of the image.
 
         ``shape``: rows and columns of the window; ``corner``: its x and y; ``border``: what
         OpenCV takes beyond the patch.
@@ -87,7 +87,8 @@ class Pose:
 
 
 def near_its_place(cutout: Cutout, scene: Scene, share: float, rng: np.random.Generator) -> Pose:
-    """A pose close to the one in the source, entering from the edge of the view if it did there.
+    """Return a pose close to the one in the source, entering from the edge of the view if it did
+    there.
 
     ``share``: the wanted size, as a share of the visible field.
     """
@@ -108,7 +109,7 @@ def near_its_place(cutout: Cutout, scene: Scene, share: float, rng: np.random.Ge
 
 
 def anywhere(cutout: Cutout, scene: Scene, share: float, rng: np.random.Generator) -> Pose:
-    """A pose anywhere in the view, any way round, all free places equally likely."""
+    """Return a pose anywhere in the view, any way round, all free places equally likely."""
     turn, at = float(rng.uniform(0, 360)), float(rng.random())
     height, width = cutout.alpha.shape
     cutout = replace(cutout, anchor=(width / 2, height / 2))
@@ -141,7 +142,7 @@ class _Coarse:
         self.kept_off = cv2.dilate(kept_off.view(np.uint8), kernel).view(np.bool_)
 
     def covered(self, cutout: Cutout, pose: Pose) -> float:
-        """How much of the object would lie on what is kept off, in coarse pixels."""
+        """Return how much of the object would lie on what is kept off, in coarse pixels."""
         if not self.kept_off.any():
             return 0.0
         alpha = cv2.warpAffine(cutout.alpha, pose.matrix * self.scale, self.size)
@@ -160,7 +161,8 @@ class _Coarse:
         return cv2.distanceTransform(padded, cv2.DIST_L2, 3)[1:-1, 1:-1] / np.float32(self.scale)
 
     def choose(self, room: Bools, uniform: float) -> Matrix:
-        """A random place of ``room`` in pixels of the image; ``uniform`` in 0..1 says which."""
+        """Return a random place of ``room`` in pixels of the image; ``uniform`` in 0..1 says
+        which."""
         rows, columns = np.nonzero(room)
         chosen = int(uniform * len(rows))
         return self.pixel(columns[chosen], rows[chosen])
@@ -181,9 +183,9 @@ def _pose(
     position: tuple[float, float],
     retreat: float,
 ) -> Pose:
-    """The pose at a position given in shares of the view; entering objects are moved along
-    their own direction until no pixel of their tail is to be seen, and ``retreat`` of their
-    length further."""
+    """Return the pose at a position given in shares of the view; entering objects are moved along
+    their own direction until no pixel of their tail is to be seen, and ``retreat`` of their length
+    further."""
     left, top, width, height = scene.box
     at = np.array([left + position[0] * width, top + position[1] * height])
     pose = _at(cutout, at, size, turn)
@@ -233,7 +235,7 @@ def _pixels(columns: float, rows: float) -> Matrix:
 
 
 def _reach(cutout: Cutout) -> float:
-    """The largest distance of an opaque pixel from the anchor."""
+    """Return the largest distance of an opaque pixel from the anchor."""
     rows, columns = np.nonzero(cutout.alpha > 0.05)
     x, y = cutout.anchor
     return float(np.sqrt(((columns - x) ** 2 + (rows - y) ** 2).max(initial=0)))

@@ -40,7 +40,7 @@ SMALLEST_FIELD = 0.01
 
 
 def cheapest(tries: Iterable[tuple[float, T]]) -> T:
-    """The first of the (cost, thing) that costs 0, else the first of the least cost.
+    """Return the first of the (cost, thing) that costs 0, else the first of the least cost.
 
     ``tries`` holds one at least; what comes after a thing of cost 0 is never made.
     """
@@ -65,7 +65,7 @@ class Scene:
 
     @classmethod
     def of(cls, sample: Sample, field_of: FieldOf | None) -> "Scene":
-        """The scene of a sample that has an image; grey images become RGB."""
+        """Return the scene of a sample that has an image; grey images become RGB."""
         image = np.ascontiguousarray(sample.require_image())
         if image.shape[2] == 1:
             image = cv2.cvtColor(image, cv2.COLOR_GRAY2RGB).reshape(*image.shape[:2], 3)
@@ -159,7 +159,7 @@ class Scene:
 
 
 def visible_field(image: Image) -> Mask:
-    """Where tissue is to be seen in H x W x C uint8: the image without its black frame.
+    """Return where tissue is to be seen in H x W x C uint8: the image without its black frame.
 
     Dark regions that touch the image's border are the frame; the largest rest, filled to
     its convex hull less wide black notches (where a device puts a small picture), is the
@@ -188,12 +188,13 @@ def visible_field(image: Image) -> Mask:
 
 
 def fifth(low: float, high: float, severity: int, rng: np.random.Generator) -> float:
-    """A uniform draw from the ``severity``-th fifth of the way from ``low`` to ``high``."""
+    """Return a uniform draw from the ``severity``-th fifth of the way from ``low`` to ``high``."""
     return low + (high - low) * (severity - float(rng.random())) / 5
 
 
 def folds(light: Floats) -> Floats:
-    """How much darker each place is than what is around it, in standard deviations, -2..2."""
+    """Return how much darker each place is than what is around it, in standard deviations,
+    -2..2."""
     around = cv2.GaussianBlur(light, (0, 0), 0.1 * min(light.shape))
     return ((around - light) / max(float((around - light).std()), 0.01)).clip(-2, 2)
 
@@ -228,12 +229,12 @@ class MedTest(LabelPreserving):
         return "; ".join(each for each in parts if each) or None
 
     def parts(self) -> tuple[object, ...]:
-        """What else follow-ups are made with: the field, and where cut-outs come from."""
+        """Return what else follow-ups are made with: the field, and where cut-outs come from."""
         return (self.field,)
 
     def apply(self, sample: Sample, severity: int, rng: np.random.Generator) -> FollowUp:
-        """The follow-up; ``details`` holds every random draw. Raises InputError for a severity
-        that is not one of 1..5, and for masks of another size than the image."""
+        """Return the follow-up; ``details`` holds every random draw. Raises InputError for a
+        severity that is not one of 1..5, and for masks of another size than the image."""
         self.check(severity)
         if sample.image is None:
             return FollowUp(None)
@@ -243,7 +244,7 @@ class MedTest(LabelPreserving):
         return FollowUp(np.ascontiguousarray(image), details)
 
     def change(self, scene: Scene, severity: int, rng: np.random.Generator) -> Changed:
-        """The changed image (H x W x 3, a new array) and the draws it was made with."""
+        """Return the changed image (H x W x 3, a new array) and the draws it was made with."""
         raise TypeError(f"{type(self).__name__} defines no change")
 
     def applies(self, concept: str) -> bool:
@@ -251,7 +252,7 @@ class MedTest(LabelPreserving):
 
 
 def _value(image: Image) -> npt.NDArray[np.uint8]:
-    """The brightest channel, H x W: the V of HSV."""
+    """Return the brightest channel, H x W: the V of HSV."""
     first, *others = cv2.split(image)
     for channel in others:
         first = cv2.max(first, channel)
@@ -313,7 +314,7 @@ Levels = npt.NDArray[np.uint8]
 
 
 def printed(image: Image) -> Mask:
-    """Where text is printed upon H x W x 3 RGB, H x W; the edges of letters belong to it."""
+    """Return where text is printed upon H x W x 3 RGB, H x W; the edges of letters belong to it."""
     side = min(image.shape[:2])
     green = np.ascontiguousarray(image[:, :, 1])
     stroke = 2 * max(1, round(STROKE * side / 2)) + 1
@@ -329,7 +330,7 @@ def printed(image: Image) -> Mask:
 
 
 def _of_height(marks: Levels, least: float, most: float) -> Levels:
-    """The connected marks that may be letters."""
+    """Return the connected marks that may be letters."""
     _, labels, stats, _ = cv2.connectedComponentsWithStats(marks, connectivity=8)
     height, width = stats[:, cv2.CC_STAT_HEIGHT], stats[:, cv2.CC_STAT_WIDTH]
     fits = (height >= max(3.0, least)) & (height <= most) & (width <= 2 * most)
@@ -340,7 +341,7 @@ def _of_height(marks: Levels, least: float, most: float) -> Levels:
 
 
 def _in_lines(letters: Levels) -> Levels:
-    """Those letters that stand in a row: as many as a line has, all of about its height."""
+    """Return those letters that stand in a row: as many as a line has, all of about its height."""
     _, labels, stats, centres = cv2.connectedComponentsWithStats(letters, connectivity=8)
     height = stats[:, cv2.CC_STAT_HEIGHT]
     reach = max(1, round(GAP * float(np.median(height[1:]))))

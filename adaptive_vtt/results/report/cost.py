@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ...journal.rows import EXCLUDED
-from ...oracles.findings import found_by_judge
+from ...oracles.findings import judge_findings
 from ...oracles.judge_models import JUDGED
 from ...types import Indices, JsonObject
 from ...utils.figures import money
@@ -55,7 +55,7 @@ def spending_section(evidence: Evidence) -> Section | None:
         in_doubt=in_doubt,
         paid=evidence.cost or facts.worst or statistics,  # prices may be unknown
         again=again,
-        judge=found_by_judge(evidence.run.judging, evidence.calls),
+        judge=judge_findings(evidence.run.judging, evidence.calls),
         read=_read(evidence),
         excluded=len(evidence.table) - len(evidence.counted),
         calls=len(evidence.calls) + len(evidence.sources),

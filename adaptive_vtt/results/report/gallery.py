@@ -11,7 +11,7 @@ from ...certify.tracks import unseen
 from ...families import Overall
 from ...journal.rows import AnswerRow
 from ...oracles.caption_rules import ERROR_TYPES, rule_text
-from ...oracles.findings import found as found_in_captions
+from ...oracles.findings import caption_findings
 from ...oracles.findings import judged as judged_captions
 from ...types import JsonObject
 from ..difference import names_of
@@ -176,7 +176,7 @@ def two_answers_section(evidence: Evidence) -> Section:
 def captions_section(evidence: Evidence) -> Section | None:
     """Show how many objects were checked, and violations by relation and type of error; None where
     no answer is a caption with findings."""
-    figures = found_in_captions(evidence.calls, evidence.draws)
+    figures = caption_findings(evidence.calls, evidence.draws)
     if figures is None:
         return None
     counts: dict[str, Counter[str]] = {name: Counter() for name in evidence.relations}
