@@ -48,7 +48,7 @@ from .formats.table_file import (
 )
 from .formats.voc import from_voc
 from .formats.yolo import from_yolo, yolo_folders
-from .scanning import NAMES, Folder, folders_below, holds_images, image_files
+from .scanning import NAMES, Folder, folders_below, holds_images, image_files, masks_beside
 from .table import Labels, as_labels, from_table, image_ids, label_cells
 
 VOC = ("Annotations", "JPEGImages")
@@ -153,10 +153,10 @@ class Contents:
 def _published(held: Contents) -> Layout | None:
     """Recognise masks beside images, VOC and YOLO, by what lies in their folders."""
     root = held.root
+    if all((root / name).is_dir() for name in VOC):  # it has masks of some of its images, too
+        return Layout("voc", root, {})
     if mask_layouts(root):
         return Layout("masks", root, {"concept": SHOWN})
-    if all((root / name).is_dir() for name in VOC):
-        return Layout("voc", root, {})
     return Layout("yolo", root, {}) if yolo_folders(root) else None
 
 
@@ -261,8 +261,9 @@ def recognised(path: Path | str) -> Layout:
                 f"{'another file' if root.is_file() else 'nothing: it does not exist'}"
             )
         return layout
-    held, foreign = Contents(root), foreign_labels(root)
+    held = Contents(root)
     layout = next(filter(None, (recognise(held) for recognise in FORMATS)), None)
+    foreign = not_read(held, layout)
     if layout is not None:
         return replace(layout, apart="; ".join(filter(None, [layout.apart, foreign])))
     expected = (
@@ -304,8 +305,10 @@ def _known_file(path: Path) -> Layout | None:
     return Layout("endobench", path, {}) if {*NEEDED} <= names else None
 
 
-def foreign_labels(root: Path) -> str:
-    """Return which label files of other tools lie in a folder, with their number; "" for none."""
+def not_read(held: Contents, layout: Layout | None) -> str:
+    """Return which label files of other tools, and which masks, the layout leaves alone, with their
+    number and the remedy; "" for none."""
+    root, read = held.root, "none" if layout is None else layout.kind
     counts, endings = Counter[str](), (".json", ".xml", ".dcm", ".dicom", "")
     files = (path for path in root.rglob("*") if path.suffix.lower() in endings and path.is_file())
     for path in islice(files, FILES):
@@ -315,7 +318,13 @@ def foreign_labels(root: Path) -> str:
             head = bytes(128) + b"DICM"
         kinds = NAMES["foreign"].items()
         counts.update([kind for start, kind in kinds if re.match(start.encode(), head, re.DOTALL)])
+    if read == "voc":
+        counts = Counter({kind: n for kind, n in counts.items() if "PASCAL VOC" not in kind})
     kinds_met = [f"{number:,} files hold {kind}" for kind, number in counts.items()]
+    masks = sum(len(masks_beside(folder)) for folder in held.pictures)
+    if masks and read != "masks":
+        remedy = "move them into a folder masks/, the images into images/"
+        kinds_met.append(f"{masks:,} masks beside their images; {remedy}")
     return f"not read: {'; '.join(kinds_met)}" if kinds_met else ""
 
 

@@ -128,13 +128,7 @@ class Folder:
         folder = self.path / below
         if not folder.is_dir():
             raise InputError(f"{str(folder)!r} is no folder of images{instead(folder)}")
-        files = (path for path in folder.iterdir() if path.suffix.lower() in ENDINGS)
-        # "._a.jpg" is a leaving of macOS
-        shown = [path for path in files if path.is_file() and not path.name.startswith(".")]
-        stems = {path.stem for path in shown}
-        # "a_mask.png" beside "a.png" is its mask
-        shown = [p for p in shown if p.stem == (own := image_stem(p.stem)) or own not in stems]
-        shown.sort(key=natural)
+        shown = sorted({*_pictures(folder)} - {*masks_beside(folder)}, key=natural)
         return [self.file(os.path.join(below, path.name), str(folder)) for path in shown]
 
     def _is_outside(self, name: str) -> bool:
@@ -184,6 +178,19 @@ class _Listing:
                 for ending in ("", number[2]):
                     images.setdefault((number[1], ending), []).extend(real)
         return images
+
+
+def _pictures(folder: Path) -> list[Path]:
+    """Return the files that end as images do; "._a.jpg" is a leaving of macOS."""
+    files = (path for path in folder.iterdir() if path.suffix.lower() in ENDINGS)
+    return [path for path in files if path.is_file() and not path.name.startswith(".")]
+
+
+def masks_beside(folder: Path) -> list[Path]:
+    """Return the masks that lie in one folder with their images: "a_mask.png" beside "a.png"."""
+    files = _pictures(folder)
+    stems = {path.stem for path in files}
+    return [p for p in files if (own := image_stem(p.stem)) != p.stem and own in stems]
 
 
 def image_stem(stem: str) -> str:

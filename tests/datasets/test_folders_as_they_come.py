@@ -52,6 +52,36 @@ def test_masks_beside_the_images_of_a_class_are_left_out_and_counted(tmp_path: P
     assert dataset.remarks["not read"] == "6 .png"
 
 
+def test_masks_in_the_folder_of_their_images_are_named_with_the_way_to_read_them(
+    tmp_path: Path,
+) -> None:
+    for k in range(3):
+        picture(tmp_path / f"{k}.png")
+        mask(tmp_path / f"{k}_mask.png")
+    layout = recognised(tmp_path)
+    assert layout.kind == "images"
+    assert "3 masks beside their images; move them into a folder masks/" in layout.apart
+
+
+@pytest.mark.parametrize("folder", ["gt", "segmentations", "ground_truth"])
+def test_folders_of_masks_have_many_names(tmp_path: Path, folder: str) -> None:
+    for k in range(3):
+        picture(tmp_path / "images" / f"{k}.png")
+        mask(tmp_path / folder / f"{k}_segmentation.png")
+    layout = recognised(tmp_path)
+    assert (layout.kind, len(layout.load())) == ("masks", 3)
+
+
+def test_voc_with_some_masks_is_read_by_its_boxes(tmp_path: Path) -> None:
+    for k in range(2):
+        picture(tmp_path / "JPEGImages" / f"{k}.jpg")
+        (tmp_path / "Annotations").mkdir(exist_ok=True)
+        (tmp_path / "Annotations" / f"{k}.xml").write_text("<annotation></annotation>")
+    mask(tmp_path / "SegmentationClass" / "0.png")
+    layout = recognised(tmp_path)
+    assert (layout.kind, layout.apart) == ("voc", "")
+
+
 def test_mask_and_no_mask_are_classes(tmp_path: Path) -> None:
     for k in range(3):
         picture(tmp_path / "mask" / f"{k}.png")
