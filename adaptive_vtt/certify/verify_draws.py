@@ -4,11 +4,13 @@ Code of its own, as in ``verify``: no space, no candidates, no engine. What is c
 
 - the proposal sums to one and gives the call the probability that was journaled, of which the parts
   told of it are the sum;
+- it is over all unseen calls, or over those that the key picks (``verify_candidates``);
 - the call is what the key's random number picks from the proposal by inverse transform, and it was
   not drawn before;
 - the questions that count for a target are those that its definition selects;
 - ``active`` says whether a candidate touches the target, and scale * q = M / m;
 - lo, hi, the bound of the tilt and the variance foreseen are what the past fixed;
+- bases and tilt follow from some predictions in [0, 1];
 - lo <= a+ and a- <= hi, with the losses that came back, and the tilt lies between minus its bound
   and the target's unseen questions.
 
@@ -21,7 +23,8 @@ Where a stratum was drawn first, as ``strata`` defines them, it is checked that
 
 Draws that a comparison took over from an earlier audit follow from that audit's key.
 
-Of a large dataset the journal does not hold the truths; ``unchecked`` says so.
+Of a large dataset the journal does not hold the truths; ``unchecked`` says so. Predictions are
+taken as they were written, before the answer came.
 """
 
 import base64
@@ -38,9 +41,10 @@ from ..journal import FIGURES
 from ..journal.rows import DrawRow, Link, MoveRow, PackedProposal, unpack_proposal
 from ..types import Bools, Floats, Indices, JsonObject, Numbering
 from ..utils.random_streams import generator
+from .verify_candidates import Block, CandidateCheck, Stake
 
 if TYPE_CHECKING:
-    from ..journal.facts import CertificateFacts, Facts
+    from ..journal.facts import CertificateFacts, Facts, SettingsFacts
 
 
 Losses = Mapping[int, tuple[float, float]]
@@ -60,8 +64,8 @@ def unchecked(facts: "Facts") -> str | None:
     """What of the draws cannot be recomputed from a journal with these facts; None: nothing."""
     if facts.certificate is not None and not facts.population:
         return (
-            "which questions count for which target cannot be recomputed: the dataset is too "
-            "large for its truths to stand in the journal"
+            "which questions count for which target, and which were candidates, cannot be "
+            "recomputed: the dataset is too large for its truths to stand in the journal"
         )
     return None
 
@@ -76,7 +80,7 @@ def check_draws(
     """
     targets: _Targets | None = None
     if facts.population and facts.certificate is not None:
-        targets = _Targets(facts.population, facts.certificate)
+        targets = _Targets(facts.population, facts.certificate, facts.settings)
     if facts.replay is not None and facts.replay.key == facts.key:
         raise JournalError("verify: the draws that came first have the key of those after them")
     drawn: set[int] = set()
@@ -88,7 +92,9 @@ def check_draws(
         _check_parts(draw)
         drawn.add(draw.call)
         if targets is not None:
-            targets.check(draw, proposal, key, losses if draw.call in answered else None)
+            replayed = key != facts.key
+            told = losses if draw.call in answered else None
+            targets.check(draw, proposal, key, told, replayed=replayed)
 
 
 def check_known(links: Iterable[Link], draws: Sequence[DrawRow]) -> None:
@@ -199,7 +205,12 @@ class Membership:
 class _Targets(Membership):
     """Membership, and what the past draws fix; arrays over targets are (K,)."""
 
-    def __init__(self, population: JsonObject, certificate: "CertificateFacts") -> None:
+    def __init__(
+        self,
+        population: JsonObject,
+        certificate: "CertificateFacts",
+        settings: "SettingsFacts | None" = None,
+    ) -> None:
         masks = [*population["targets"], *(s.masks for s in certificate.slices)]
         super().__init__(population, masks)
         self.since = np.array(certificate.since)
@@ -215,24 +226,47 @@ class _Targets(Membership):
         self.foreseen = self._foreseen_first()
         self.least = np.zeros(len(self.masks))
         total = len(self.rows) * self.variants * self.concepts // self.per_call
-        small = total * len(self.masks) <= MAX_TABLE
-        self._table = self._touching(np.arange(total)) if small else None
+        small = 2 * total * len(self.masks) <= MAX_TABLE
+        self._table = self._counts(np.arange(total)) if small else None
         one = self.per_call == 1 and all(masks["rows"] is None for masks in self.masks)
         one = one and not certificate.set_aside
-        self.strata = StrataCheck(*self._cells()) if one else None
+        self.strata = StrataCheck(self._cells()) if one else None
+        self.candidates: CandidateCheck | None = None
+        if settings is not None:
+            if settings.exploration <= 0:
+                raise JournalError(
+                    "verify: expected an exploration above 0, with which every candidate may be "
+                    f"drawn, got {settings.exploration:g}"
+                )
+            arrays = self.truths, self.rows, self.applicable
+            blocks = [] if self.strata is None else self.strata.blocks
+            limit = settings.candidates
+            self.candidates = CandidateCheck(*arrays, self.per_call > 1, limit, blocks)
 
     def check(
-        self, draw: DrawRow, proposal: PackedProposal, key: str, losses: Losses | None
+        self,
+        draw: DrawRow,
+        proposal: PackedProposal,
+        key: str,
+        losses: Losses | None,
+        *,
+        replayed: bool,
     ) -> None:
         """One draw, and, where its call was answered, what came back."""
         questions = draw.call * self.per_call + np.arange(self.per_call)
         inside = self.inside(questions)
         candidates = proposal.calls
-        table = self._touching(candidates) if self._table is None else self._table[candidates]
-        touching = np.asarray(table.sum(axis=0, dtype=np.int64))
+        table = self._counts(candidates) if self._table is None else self._table[candidates]
+        touching = np.asarray((table > 0).sum(axis=0, dtype=np.int64))
+        counts, mine = table.sum(axis=0, dtype=np.int64), inside.sum(axis=0)
         if len(draw.moves) != (self.since <= draw.draw).sum():
             raise JournalError(f"verify: draw {draw.draw} has not one move for every target")
-        place = self._place(draw, key, table)
+        place = self._place(draw, key, table > 0)
+        if self.candidates is not None:
+            left = None
+            if place is not None and self.strata is not None:
+                left = place, int(self.strata.left[place])
+            self.candidates.check(draw, proposal, key, left, replayed)
         for k, move in enumerate(draw.moves):
             where = f"verify: draw {draw.draw}, target {k}"
             if list(move.members) != questions[inside[:, k]].tolist():
@@ -244,7 +278,23 @@ class _Targets(Membership):
             self._check_figures(k, move, float(touching[k]), draw.probability, expected, where)
             if losses is not None and move.active:
                 _check_bounds(move, losses, where)
-        self._advance(draw, inside.sum(axis=0))
+            if move.active and expected is not None:
+                figures = dict(zip(FIGURES, move.figures, strict=True))
+                room, calls = max(self.unseen[k], 1), self.calls[k]
+                if place is not None and self.strata is not None:
+                    room = calls = self.strata.left[place]
+                Stake(
+                    weight=figures["scale"] * draw.probability,
+                    rest=expected.get("rest", 0.0),
+                    away=expected.get("away", 0.0),
+                    count=int(counts[k]),
+                    mine=int(mine[k]),
+                    probability=draw.probability,
+                    room=max(room, 1),
+                    ratio=calls / max(touching[k], 1),
+                    reach=tuple(self.reach[:, k]),
+                ).check(figures, where)
+        self._advance(draw, mine)
 
     def _place(self, draw: DrawRow, key: str, inside: Bools) -> int | None:
         """The stratum that the draw chose first; None where it chose from all calls."""
@@ -289,7 +339,7 @@ class _Targets(Membership):
             return
         expected["scale"] /= max(touching, 1) * probability
         for name, value in expected.items():
-            if not _close(figures[name], value):
+            if name in figures and not _close(figures[name], value):
                 raise JournalError(f"{where}: {name} should be {value:g}, got {figures[name]:g}")
         least, most = -figures["tilt_bound"], max(self.unseen[k], 1)
         slack = AGREE * max(-least, most)
@@ -315,20 +365,22 @@ class _Targets(Membership):
 
     # -- what targets select -----------------------------------------------------------
 
-    def _cells(self) -> tuple[Bools, list[int]]:
+    def _cells(self) -> list[tuple["Signature", Block, int]]:
         """Every variant, concept and truth: which targets select it, and how many questions."""
-        signatures, counts, copies = [], [], self._copies()
+        cells: list[tuple[Signature, Block, int]] = []
+        copies = self._copies()
         sides = [_array(masks["sides"]) for masks in self.masks]
         concepts = [_array(masks["concepts"]) for masks in self.masks]
-        for concept in range(self.concepts):
-            for side in (0, 1):
-                samples = int(copies[self.truths[:, concept] == side].sum())
-                own = [bool(s[side] and c[concept]) for s, c in zip(sides, concepts, strict=True)]
-                for variant in range(self.variants):
-                    selects = [bool(within[variant, concept]) for within in self.within]
-                    signatures.append(np.array(own) & np.array(selects))
-                    counts.append(samples)
-        return np.array(signatures), counts
+        for variant in range(self.variants):
+            for concept in range(self.concepts):
+                for side in (0, 1):
+                    signature = tuple(
+                        bool(s[side] and c[concept] and within[variant, concept])
+                        for s, c, within in zip(sides, concepts, self.within, strict=True)
+                    )
+                    samples = int(copies[self.truths[:, concept] == side].sum())
+                    cells.append((signature, (variant, concept, side), samples))
+        return cells
 
     def _calls(self, k: int) -> int:
         """How many calls bring an answer to a question of the target."""
@@ -345,11 +397,11 @@ class _Targets(Membership):
             return 1
         return max(int((self.wanted[k] & a).sum(axis=1).max()) for a in self.within[k])
 
-    def _touching(self, calls: Indices) -> Bools:
-        """n x K: which targets each call touches."""
+    def _counts(self, calls: Indices) -> Indices:
+        """n x K: how many questions of each target a call answers."""
         questions = calls[:, None] * self.per_call + np.arange(self.per_call)
         inside = self.inside(questions.ravel())
-        return np.asarray(inside.reshape(len(calls), self.per_call, -1).any(axis=1))
+        return inside.reshape(len(calls), self.per_call, -1).sum(axis=1, dtype=np.uint16)
 
 
 def _check_bounds(move: MoveRow, losses: Losses, where: str) -> None:
@@ -388,16 +440,20 @@ Signature = tuple[bool, ...]
 class StrataCheck:
     """What the past fixes of the strata of K targets.
 
-    ``cells``: the signature (which targets hold them, n x K) and number of questions (n,) of
-    every variant, concept and truth.
+    ``cells``: the signature (which targets hold it) and number of questions of every variant,
+    concept and truth.
     """
 
-    def __init__(self, cells: Bools, counts: Sequence[int]) -> None:
+    def __init__(self, cells: Sequence[tuple[Signature, Block, int]]) -> None:
         sizes: Counter[Signature] = Counter()
-        for signature, count in zip(cells.tolist(), counts, strict=True):
+        for signature, _, count in cells:
             if any(signature) and count:
-                sizes[tuple(signature)] += count
+                sizes[signature] += count
         self.signatures = sorted(sizes)
+        self.blocks = [
+            [block for own, block, count in cells if own == signature and count]
+            for signature in self.signatures
+        ]
         self.left = np.array([sizes[s] for s in self.signatures], float)
         self.means: dict[int, float] = {}
 
@@ -436,6 +492,8 @@ class StrataCheck:
             "lo": float(guess.sum() - ((down * n + guess) / rho).max()),
             "hi": float(guess.sum() + ((n + up * n - guess) / rho).max()),
             "tilt_bound": float(((1 + tilt) * n / rho).max() - n.sum()),
+            "rest": float(guess.sum() - (guess / rho)[mine.index(place)]),
+            "away": float(n.sum() - (n / rho)[mine.index(place)]),
         }
 
     def advance(self, draw: DrawRow, inside: Bools) -> None:

@@ -9,11 +9,14 @@ import pytest
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.certify.verify_draws import check_draws, unchecked
+from adaptive_vtt.engine.candidates import CandidatePool
 from adaptive_vtt.engine.selector import Proposal
 from adaptive_vtt.errors import JournalError
 from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+from adaptive_vtt.types import Candidates
+from adaptive_vtt.utils.random_streams import generator
 from tests.helpers.twins import crossed
 
 OPTIONS = {"half_width": 0.1, "targets": ["overall", "concepts", "relations"], "budget": 25}
@@ -57,6 +60,47 @@ def test_a_whole_space_can_be_checked_and_metadata_targets_too():
     verify(audit.journal)
 
 
+@pytest.mark.parametrize("options", [{}, {"candidates": 40}, {"targets": ["overall"]}])
+@pytest.mark.parametrize("answers", ["one", "all"])
+def test_a_sampler_that_leaves_out_what_fails_is_caught(answers, options, monkeypatch):
+    """Such an audit certifies a rate far below the truth, with proposals and draws that agree."""
+    of_calls = CandidatePool._by_call
+
+    def without_failures(pool: CandidatePool, table: np.ndarray) -> Candidates:
+        call = table[0] if answers == "one" else table[1]
+        kept = (call % 3 != 0) | (call % 10 >= 7)
+        return of_calls(pool, table[:, kept if kept.any() else np.ones_like(kept)])
+
+    monkeypatch.setattr(CandidatePool, "_by_call", without_failures)
+    journal = journal_of(answers, **options)
+    with pytest.raises(
+        JournalError, match=r"draw \d+: expected \d+ candidates of \d+ unseen calls"
+    ):
+        verify(journal)
+
+
+def test_a_sampler_that_the_key_does_not_lead_is_caught(monkeypatch):
+    monkeypatch.setattr(
+        "adaptive_vtt.engine.candidates.generator",
+        lambda seed, purpose, number: generator(seed, purpose, number + 1),
+    )
+    for answers in ("one", "all"):
+        journal = journal_of(answers, candidates=20)
+        with pytest.raises(JournalError, match=r"draw \d+: expected the candidates that the key"):
+            verify(journal)
+
+
+@pytest.mark.parametrize("answers", ["one", "all"])
+def test_candidates_are_drawn_again_to_the_last_call(answers):
+    """Past the middle of a space they are picked from a list of what is left."""
+    space = QuestionSpace(tiny_dataset(3, 3), ["identity", "brightness_up"])
+    options = {"half_width": 0.001, "targets": ["overall", "concepts"], "surrogate": False}
+    audit = Audit(space, ScriptedModel(answers=answers), candidates=12, **options)
+    audit.run()
+    verify(audit.journal)
+    assert len(audit.journal.calls()) == (space.size if answers == "one" else space.images)
+
+
 def _changed(journal: MemoryJournal, number: int, **changes: object) -> list:
     draws = journal.draws()
     draws[number] = replace(draws[number], **changes)
@@ -98,6 +142,7 @@ def test_another_proposal_is_noticed():
         pytest.param(7, "foreseen should be", marks=pytest.mark.slow),
         (9, "tilt_bound should be"),
         (8, "tilt passes"),
+        (2, "predictions of its call"),
         (0, "passes the bounds"),
     ],
 )
@@ -105,7 +150,11 @@ def test_a_figure_that_the_past_did_not_fix_is_noticed(figure, message):
     journal = journal_of()
     moves = list(journal.draws()[5].moves)
     figures = list(moves[0].figures)
-    figures[figure] = figures[figure] * 1000 + 1e5 if figure != 0 else -1e6
+    figures[figure] = (
+        figures[figure] * 1000 + 1e5
+        if figure not in (0, 2)
+        else -1e6 * (figure == 0) + 0.3 * figures[2]
+    )
     moves[0] = replace(moves[0], figures=tuple(figures))
     with pytest.raises(JournalError, match=f"draw 5, target 0.* {message}"):
         checked(journal, _changed(journal, 5, moves=tuple(moves)))
