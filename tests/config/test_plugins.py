@@ -210,7 +210,7 @@ def test_unknown_names_get_the_nearest() -> None:
 
 
 EXAMPLES = re.findall(
-    r"```python\n# (\w+)\.py\n(.*?)```\s*```toml\n(.*?)```",
+    r"```python[^\n]*\n# (\w+)\.py\n(.*?)```\s*```toml\n(.*?)```",
     (HERE.parent / "docs/how-to/own-parts.md").read_text(encoding="utf-8"),
     re.DOTALL,
 )

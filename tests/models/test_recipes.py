@@ -1,7 +1,6 @@
 """The files of docs/how-to/own-model.md answer, each with a tiny model of random weights."""
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -65,26 +64,10 @@ def test_a_chat_model_of_transformers(tmp_path: Path) -> None:
         assert isinstance(reply, Unanswered) or reply.values[0] in (0.0, 1.0)
 
 
-def classifier_of_timm(folder: Path) -> None:
+def test_a_classifier_of_timm(tmp_path: Path) -> None:
     timm = needs("timm")
-    tiny.saved(timm.create_model("resnet18", num_classes=2), folder / "weights.pth")
-
-
-def classifier_of_torchvision(folder: Path) -> None:
-    models = needs("torchvision.models")
-    tiny.saved(models.resnet18(num_classes=2), folder / "weights.pth")
-
-
-@pytest.mark.parametrize(
-    ("file", "make"),
-    [
-        ("timm_classifier.py", classifier_of_timm),
-        ("torchvision_classifier.py", classifier_of_torchvision),
-    ],
-)
-def test_a_classifier(file: str, make: Callable[[Path], None], tmp_path: Path) -> None:
-    make(tmp_path)
-    rows = np.array([a.values for a in answers(tmp_path, file, asked(*CONCEPTS))])
+    tiny.saved(timm.create_model("resnet18", num_classes=2), tmp_path / "weights.pth")
+    rows = np.array([a.values for a in answers(tmp_path, "timm_classifier.py", asked(*CONCEPTS))])
     assert rows.shape == (3, 2)
     assert rows.sum(1) == pytest.approx([1, 1, 1], abs=1e-5)
     assert len(np.unique(rows)) > 2
