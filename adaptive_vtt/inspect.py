@@ -17,11 +17,12 @@ from .audit import Audit
 from .audit.progress import Hooks
 from .audit.shortcut import HALF_WIDTH
 from .cohort import Cohort, score_loss
-from .engine.audit_key import CONTENT, fresh_seed
+from .engine.audit_key import fresh_seed
 from .engine.options import Shorthands
 from .errors import InputError, ModelError, listed, unknown
 from .journal.files import JOURNAL
 from .models.base import ModelDefaults
+from .models.versions import CONTENT
 from .pool import Pool
 from .results.result import Result
 from .types import Answer, CallMode, JsonObject, Prompt, Unanswered

@@ -24,7 +24,6 @@ from ..certify.decisions import Comparison
 from ..certify.status import calls_of
 from ..certify.targets import named_targets
 from ..cohort import Known
-from ..engine.audit_key import version_of
 from ..engine.judge import values_of
 from ..engine.options import Certify, Shorthands, grouped
 from ..engine.selector import Replay
@@ -38,6 +37,7 @@ from ..models.base import ModelSource, ModelUnderTest, adapted_model
 from ..models.checking import name_of
 from ..models.local.python import model_of
 from ..models.pair import Halves, Pair, pair
+from ..models.versions import version_of
 from ..oracles.paired import EARLIER, Paired
 from ..results.difference import DECISIONS, WHOLE, brief, names_of, told
 from ..results.result import SHOWN, Result

@@ -28,8 +28,8 @@ from ..config.journaled import content_of, contents
 from ..config.models import ModelSection, OwnSection
 from ..config.oracles import WordsSection
 from ..engine.assembly import metadata_used
-from ..engine.audit_key import version_of
 from ..errors import InputError
+from ..models.versions import version_of
 from ..results.advice import Step
 from ..space import QuestionSpace
 from ..strategies import REGISTRY as STRATEGIES

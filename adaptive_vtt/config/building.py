@@ -14,10 +14,10 @@ from ..audit.proposed import proposed
 from ..certify import named_targets
 from ..cohort import Cohort
 from ..datasets import Dataset
-from ..engine.audit_key import CONTENT, version_of
 from ..errors import InputError, ModelError
 from ..models import ModelDefaults, ModelUnderTest, adapted_model, load
 from ..models.local.recorded import RecordedCaptions, recorded
+from ..models.versions import CONTENT, version_of, with_files
 from ..oracles import REGISTRY as ORACLES
 from ..relations import REGISTRY as RELATIONS
 from ..relations import RelationDefaults, make, reic, resolve, transformed
@@ -263,9 +263,12 @@ def build_model(spec: Spec, base: Path, dataset: Dataset) -> ModelDefaults:
     section = _section(spec, dataset)
     worked = section.worked(base) if isinstance(section, Worked) else None
     model = adapted_model(worked or section.build(base, dataset, captions=captions))
-    version, file = spec.model.version or version_of(model), spec.model.file()
-    if version is None and file and (base / file).is_file():
-        version = CONTENT + hash_file(base / file)
+    version, file = spec.model.version, spec.model.file()
+    if version is None:
+        version = version_of(model)
+        if version is None and file and (base / file).is_file():
+            version = CONTENT + hash_file(base / file)
+        version = with_files(version, spec.model.files(base))
     if version is not None:
         model.version = version
     return model

@@ -10,6 +10,7 @@ from ..datasets import Dataset
 from ..errors import InputError
 from ..models import REGISTRY, WORKED, ModelUnderTest, adapted_model
 from ..models.local.python import Output, as_model, load
+from ..models.versions import files_in
 from ..models.workers.model import Workers
 from ..utils.options import arguments, at_base, options_of, parameters_of
 from .secrets import filled
@@ -25,7 +26,8 @@ class ModelSection(Kinds):
     name: str | None = Field(None, description="what the report calls the model")
     version: str | None = Field(
         None,
-        description="of the model (default: a hash of its file): a changed model is another one; "
+        description="of the model (default: a hash of its file and of those that options name): a changed model "
+        "is another one; "
         "open-inference: the version to ask for",
     )
     seed: int = Field(0, description="simulated, calls over a network: same seed, same model")
@@ -61,6 +63,10 @@ class ModelSection(Kinds):
             context = {n: value for n, value in own.items() if n in taken and value is not None}
             model: ModelUnderTest = made(**context, **options)
         return model
+
+    def files(self, base: Path) -> dict[str, Path]:
+        """The files that options of the model's own code name; what goes to a server names none."""
+        return {} if "keys" in self._taken else files_in(getattr(self, "options", None), base)
 
     def file(self) -> str | None:
         """The file that holds the model, by which its version is told; None where none does."""

@@ -42,21 +42,20 @@ from typing import Any
 from ..errors import InputError, JournalError
 from ..journal.facts import Facts, ReplayFacts
 from ..models.base import ModelUnderTest, adapted_model
+from ..models.versions import CONTENT, changed_file, version_of, without_hashes
 from ..types import JsonObject
 from ..utils.other_code import Completed
 
 SEED_BITS = 53
 """Fresh seeds are whole numbers that every reader of JSON keeps exact."""
-CONTENT = "content "
-"""Before a version that was found by hashing what the model is made of."""
-
 GIVEN = "given, "
 """Before a hash of the features that a dataset brings; without one they follow from the space."""
 
 
 def full_name(model: str, version: str | None) -> str:
     """A model's name and version, but for one that is a hash, which tells a reader nothing."""
-    return f"{model} {version}" if version and not version.startswith(CONTENT) else model
+    stated = without_hashes(version)
+    return f"{model} {stated}" if stated else model
 
 
 def seed_for(seed: int | None, facts: Facts | None) -> int:
@@ -174,19 +173,21 @@ def same_key(facts: Facts, key: str) -> None:
         )
 
 
-def version_of(model: ModelUnderTest) -> str | None:
-    """The model's ``version`` where it has one, else a hash of its content where it can tell."""
-    known = adapted_model(model)
-    if known.version is not None:
-        return str(known.version)
-    content = known.content()
-    return None if content is None else CONTENT + content
-
-
 def _version_for(model: ModelUnderTest, facts: Facts | None) -> tuple[str | None, bool]:
     """The version that goes into the key, and whether the model's content changed since the
-    journal was begun: a crash may have been mended, so the audit goes on, and says so."""
+    journal was begun: a crash may have been mended, so the audit goes on, and says so. Raises
+    JournalError where a file that its options name changed."""
     now, then = version_of(model), None if facts is None else facts.model_version
-    if now == then or not all((v or "").startswith(CONTENT) for v in (now, then)):
+    both = all((version or "").startswith(CONTENT) for version in (now, then))
+    name = None if facts is None else changed_file(now, then)
+    if both and now != then and (files := adapted_model(model).files):
+        name = files[0].name
+    if name is not None:
+        raise JournalError(
+            f"journal: the file {name!r} that the model is made of changed since the audit began, "
+            "so answers would be those of two models; restore it, or begin a new audit, with "
+            "version = '...' in [model] where the model only writes this file"
+        )
+    if now == then or not both:
         return now, False
     return then, True

@@ -21,10 +21,10 @@ from ..journal.facts import Facts
 from ..models.base import ModelUnderTest, ProxySource, adapted_model
 from ..models.checking import checked, name_of
 from ..models.local.tensors import shrunk, small
+from ..models.versions import version_of
 from ..space import QuestionSpace
 from ..types import Answer, Floats, Indices, JsonObject, Prompt
 from ..utils.importing import is_table
-from .audit_key import version_of
 from .tensors import array, hashed, tensor
 
 if TYPE_CHECKING:

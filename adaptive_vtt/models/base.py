@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, runtime_checkable
 
 from ..errors import ModelError
@@ -109,6 +110,9 @@ class ModelDefaults:
     """For errors, journals and reports; "": that of the class."""
     version: str | None = None
     """Models that are not the same must differ in name or version (or ``content``)."""
+    files: tuple[Path, ...] = ()
+    """Files that it is made of, beside its code; where ``content`` does not follow from them they
+    are a part of its version."""
     needs_image: bool = True
     """False where prompts without an image can be answered."""
     most_cost: float | None = None

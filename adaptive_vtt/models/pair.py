@@ -66,6 +66,7 @@ class Pair(ModelDefaults):
         self.halves: Halves | None = None
         self.name = f"{name_of(self.a)}{BETWEEN}{name_of(self.b)}"
         self.version = _joined_text(self.a.version, self.b.version)
+        self.files = self.a.files + self.b.files
         self.needs_image = self.a.needs_image or self.b.needs_image
         self.most_attempts = self.a.most_attempts + self.b.most_attempts
         self.template_hash = _joined_text(self.a.template_hash, self.b.template_hash)

@@ -13,7 +13,9 @@ from ..engine.options import FIRST_LOOK
 from ..engine.repeat_probes import TOLERANCE, Repeated
 from ..errors import some
 from ..models.network.elicitation import kind
+from ..models.pair import BETWEEN
 from ..models.unanswered import MUTE, remedy
+from ..models.versions import CONTENT, unknown_files
 from ..types import SIDES
 from ..utils.figures import percent
 from ..utils.web import sentences
@@ -84,6 +86,8 @@ def cautions(run: Run) -> list[str]:
         fallen_back=fallen_back(facts.ways),
         of_answers=about_answers(facts, calls),
         served_by=served_by(facts),
+        same_model=same_model(facts),
+        unhashed=some([*map(repr, unknown_files(facts.model_version))], NAMED),
         quoted=repr,
         no_slice=no_slices(facts, calls),
         emptied=_named(repr(s.name) for s in statuses if s.emptied),
@@ -123,6 +127,14 @@ def idle_proxies(
         f"after {len(calls):,} calls the {kind} {some([*map(repr, names)], NAMED)} saved nothing: "
         "draws vary as much as without predictions; intervals hold all the same"
     )
+
+
+def same_model(facts: "Facts") -> bool:
+    """Return whether a comparison is of one model with itself, by its name and what it is made
+    of, as where a training overwrote the file of the model before it."""
+    names, version = facts.settings.model, (facts.model_version or "").removeprefix(CONTENT)
+    halves = [text.partition(BETWEEN) for text in (names, version)]
+    return all(a and a == b.removeprefix(CONTENT) for a, _, b in halves)
 
 
 def served_by(facts: "Facts") -> str:

@@ -5,9 +5,9 @@ new model B errs, R_B - R_A, as rules of a gate ('versus:overall <= +0.01') have
 """
 
 from ..certify.status import Difference
-from ..engine.audit_key import CONTENT
 from ..journal.facts import Facts
 from ..models.pair import BETWEEN
+from ..models.versions import without_hashes
 from ..utils.figures import EXACT, is_exact, outward
 
 DECISIONS = {
@@ -33,9 +33,9 @@ def names_of(facts: Facts) -> tuple[str, str]:
     a, _, b = model.partition(BETWEEN) if paired else ("recorded answers", "", model)
     if a != b:
         return a, b
-    one, _, other = (facts.model_version or "").partition(BETWEEN)
-    if one != other and not one.startswith(CONTENT):
-        return f"{a} {one}", f"{b} {other}"
+    one, _, other = map(without_hashes, (facts.model_version or "").partition(BETWEEN))
+    if one != other:
+        return f"{a} {one}".strip(), f"{b} {other}".strip()
     return facts.files or ("A", "B")
 
 

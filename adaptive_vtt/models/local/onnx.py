@@ -45,7 +45,7 @@ class OnnxModel(TensorModel):
         **tensors: Any,
     ) -> None:
         super().__init__(**tensors)
-        self.name = name or path.stem
+        self.name, self.files = name or path.stem, (path,)
         self.unnamed_columns = self._concepts is None
         self._session = session(path, providers)
         where = f"model {str(path)!r}"

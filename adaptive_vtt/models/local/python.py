@@ -292,7 +292,9 @@ def _of_file(path: Path) -> ModelUnderTest:
         import torch
 
         network = torch.jit.load(str(path), map_location="cpu")  # type: ignore[no-untyped-call]
-        return TorchModel(network, name=path.name)
+        model = TorchModel(network, name=path.name)
+        model.files = (path,)
+        return model
     raise InputError(
         f"model: expected a model, got a file {str(path)!r} that is a program to whoever opens it; "
         f"wrap it yourself, and give what comes of it:\n\n{lines(path, repr(str(path)), 2)}"

@@ -228,9 +228,13 @@ def recorded(
     ] = None,
 ) -> Recorded | RecordedCaptions | RecordedReader:
     """A CSV of answers, or of captions."""
+    model: Recorded | RecordedCaptions | RecordedReader
     if captions:
-        return RecordedCaptions.read(answers, name)
-    if is_of_reader(answers):
-        return RecordedReader(read_answers(answers), per_call=per_call)
-    table = answers_table(answers)
-    return Recorded(table, per_call=per_call or "all", name=name or answers.stem)
+        model = RecordedCaptions.read(answers, name)
+    elif is_of_reader(answers):
+        model = RecordedReader(read_answers(answers), per_call=per_call)
+    else:
+        table = answers_table(answers)
+        model = Recorded(table, per_call=per_call or "all", name=name or answers.stem)
+    model.files = (answers,)
+    return model

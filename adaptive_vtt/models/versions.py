@@ -1,0 +1,142 @@
+"""The version of a model that states none: hashes of what it is made of.
+
+A version is a text such as ``content 1f0c..., weights.npz 9a7e...``: what the model itself tells of
+its content, or its code's file, then each file that its options name. Code may change while an
+audit goes on, as a crash may have been mended; other files may not, since answers of two models
+would be mixed.
+"""
+
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Iterator, Mapping
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+from .base import ModelUnderTest, adapted_model
+
+CONTENT = "content "
+"""Before a version that was found by hashing what the model is made of."""
+WHOLE, BLOCKS, BLOCK = 2**28, 64, 2**22
+"""Bytes of a file that is hashed whole, and of larger ones how many blocks of which length: a
+training that goes on changes them all."""
+MOST_FILES = 1_000
+"""Files of a folder that are hashed; a folder with more is data."""
+UNKNOWN = "unknown"
+"""Stands for the hash of what cannot be hashed."""
+_FILE = re.compile(r", ([^,/]+) ([0-9a-f]{16}|unknown)(?=,| / |$)")
+
+
+def version_of(model: ModelUnderTest) -> str | None:
+    """Return the model's ``version`` where it has one, else that which follows from its content and
+    from the files that options of its constructor name; None where neither is known."""
+    known = adapted_model(model)
+    if known.version is not None:
+        return str(known.version)
+    content, options = known.content(), _options(getattr(known, "plain", known))
+    files = files_in([known.files if content is None else (), options])
+    return with_files(content and CONTENT + content, files)
+
+
+def _options(model: object) -> dict[str, Any]:
+    """The options that an object of somebody else's class keeps under their own names."""
+    if type(model).__module__.partition(".")[0] == __name__.partition(".")[0]:
+        return {}  # ours say what they are made of
+    try:
+        names = signature(type(model)).parameters.keys() - {"name"}
+    except (TypeError, ValueError):  # of a class that is not written in Python
+        return {}
+    return {name: value for name, value in getattr(model, "__dict__", {}).items() if name in names}
+
+
+def with_files(version: str | None, files: Mapping[str, Path]) -> str | None:
+    """Return a version with the hashes of files, by name; None where nothing is known."""
+    hashes = "".join(f", {name} {hash_of_path(path)}" for name, path in files.items())
+    return f"{version or CONTENT}{hashes}" if version or hashes else None
+
+
+def without_hashes(version: str | None) -> str:
+    """Return what a model itself states as its version; "" where it states none."""
+    stated = _FILE.sub("", version or "")
+    return "" if stated.startswith(CONTENT) else stated
+
+
+def files_in(options: Any, base: Path | None = None) -> dict[str, Path]:
+    """Return the files and folders that options name.
+
+    Args:
+        options: A text, a path, or lists and tables of these, at any depth; what is the path of
+            nothing that exists names no file.
+        base: The folder at which paths start; None, or where nothing is there: the working folder.
+    """
+    files: dict[str, Path] = {}
+    for value in _texts(options):
+        for path in [Path(value)] if base is None else [base / value, Path(value)]:
+            if value not in ("", ".", "..") and os.path.lexists(path):
+                name = re.sub("[,/]", "_", path.name)
+                files[name if name not in files else f"{name} ({len(files)})"] = path
+                break
+    return files
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, Path) or (isinstance(value, str) and len(value) < 1_000):
+        if "\0" not in str(value):
+            yield str(value)
+    elif isinstance(value, Mapping | list | tuple):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(each)
+
+
+def hash_of_path(path: Path) -> str:
+    """Return 16 hexadecimal digits that follow from the content of a file, or of all files of a
+    folder; UNKNOWN for what is neither, cannot be read, or holds too many files."""
+    digest = hashlib.blake2b(digest_size=8)
+    try:
+        paths = [path]
+        if path.is_dir():
+            paths = []
+            for folder, folders, names in os.walk(path):
+                folders[:] = [name for name in folders if name[0] != "." and name[:2] != "__"]
+                paths += [Path(folder, name) for name in names]
+                if len(paths) > MOST_FILES:
+                    return UNKNOWN
+            paths.sort()
+        for each in paths:
+            digest.update(f"{each.relative_to(path).as_posix()}\0".encode(errors="replace"))
+            _update(digest, each)
+    except OSError:
+        return UNKNOWN
+    return digest.hexdigest()
+
+
+def _update(digest: "hashlib.blake2b", path: Path) -> None:
+    """Hash a file, of a large one blocks that lie evenly in it. Raise OSError for one that cannot
+    be read, and for what is no file."""
+    with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
+        about = os.fstat(file.fileno())
+        if not stat.S_ISREG(about.st_mode):
+            raise OSError(f"{path} is no file")
+        digest.update(f"{about.st_size}\0".encode())
+        if about.st_size <= WHOLE:
+            while block := file.read(BLOCK):
+                digest.update(block)
+            return
+        for number in range(BLOCKS):
+            file.seek((about.st_size - BLOCK) * number // (BLOCKS - 1))
+            digest.update(file.read(BLOCK))
+
+
+def unknown_files(version: str | None) -> list[str]:
+    """Return the names of the files in a version that could not be hashed."""
+    return [name for name, known in _FILE.findall(version or "") if known == UNKNOWN]
+
+
+def changed_file(now: str | None, then: str | None) -> str | None:
+    """Return the name of a file that two versions of a model have different hashes of, or that one
+    of them lacks; None where there is none."""
+    one, other = (_FILE.findall(version or "") for version in (now, then))
+    changed = next((name for name, _ in {*one} ^ {*other}), None)
+    return changed or (None if one == other else one[0][0])

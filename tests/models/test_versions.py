@@ -1,0 +1,161 @@
+"""What a model is made of is its version: files that its options name are read and compared."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adaptive_vtt import Audit
+from adaptive_vtt.errors import JournalError
+from adaptive_vtt.journal import MemoryJournal, read_journal
+from adaptive_vtt.models import versions
+from adaptive_vtt.models.versions import changed_file, files_in, hash_of_path, version_of
+from adaptive_vtt.results.cautions import cautions
+from adaptive_vtt.results.run import Run
+from adaptive_vtt.types import Answer
+from tests.helpers.command_line import run
+from tests.helpers.hostile import PLAIN, space
+
+PARTS = """
+import numpy as np
+import pandas as pd
+from pathlib import Path
+from adaptive_vtt.datasets import from_table
+from adaptive_vtt.types import Answer
+
+def greys():
+    images = [np.full((8, 8, 3), 8 * i, np.uint8) for i in range(30)]
+    return from_table(images, pd.DataFrame({"light": [i % 2 for i in range(30)]}))
+
+class Net:
+    answers = "all"
+
+    def __init__(self, weights, **other):
+        self.p = float((Path(__file__).parent / weights["best"]).read_text())
+
+    def ask(self, prompts):
+        return [Answer((self.p,)) for _ in prompts]
+"""
+SPEC = """
+[dataset]
+kind = "parts.py:greys"
+[model]
+kind = "parts.py:Net"
+options = { weights = { best = "best.txt" }, epochs = 3, mode = "fast" }
+[certify]
+half_width = 0.3
+surrogate = false
+self_taught = false
+[audit]
+seed = 1
+"""
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> Path:
+    (tmp_path / "parts.py").write_text(PARTS)
+    (tmp_path / "best.txt").write_text("0.9")
+    (tmp_path / "SPEC.toml").write_text(SPEC)
+    return tmp_path / "SPEC.toml"
+
+
+@pytest.mark.parametrize("begin", [["audit", "--budget", "6"], ["census", "--budget", "6"]])
+def test_an_audit_is_not_gone_on_with_where_the_weights_changed(
+    begin: list[str], spec: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, weights = spec.parent / "run", spec.parent / "best.txt"
+    run(begin[0], str(spec), *begin[1:], "--out", str(out))
+    before = len(read_journal(out / "journal.db").calls())
+    weights.write_text("0.1")
+    capsys.readouterr()
+    assert run("resume", str(out), "--budget", "12") == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert "the file 'best.txt' that the model is made of changed since the audit began" in told
+    assert len(read_journal(out / "journal.db").calls()) == before
+    weights.write_text("0.9")
+    assert run("resume", str(out), "--budget", "12") == 0
+
+
+def test_a_comparison_of_a_file_with_itself_is_a_caution(spec: Path) -> None:
+    other, out = spec.parent / "after.toml", spec.parent / "run"
+    other.write_text(SPEC)
+    same = "both models have one name and are made of the same files"
+    for text in (SPEC, SPEC.replace("best.txt", "after.txt")):
+        (spec.parent / "after.txt").write_text("0.1")
+        other.write_text(text)
+        folder = out.with_name(f"run{len(text)}")
+        run("versus", str(spec), str(other), "--budget", "8", "--out", str(folder))
+        with Run.opened(folder) as finished:
+            assert any(same in caution for caution in cautions(finished)) == (text == SPEC)
+
+
+class Kept:
+    """A model of somebody's own, made in Python."""
+
+    answers = "all"
+
+    def __init__(self, weights: Path, name: str = "kept") -> None:
+        self.weights, self.name = weights, name
+
+    def ask(self, prompts: Any) -> list[Answer]:
+        return [Answer((1.0,) * len(prompt.concepts)) for prompt in prompts]
+
+
+def test_paths_given_to_a_constructor_are_files_of_the_model(tmp_path: Path) -> None:
+    weights, journal = tmp_path / "w.bin", MemoryJournal()
+    weights.write_bytes(b"1")
+    Audit(space(), Kept(weights), **PLAIN, budget=3, journal=journal).run()
+    weights.write_bytes(b"2")
+    with pytest.raises(JournalError, match=r"the file 'w.bin' that the model is made of changed"):
+        Audit(space(), Kept(weights), **PLAIN, budget=5, journal=journal)
+    weights.write_bytes(b"1")
+    assert Audit(space(), Kept(weights), **PLAIN, budget=5, journal=journal).run().calls == 5
+
+
+def test_folders_are_hashed_and_what_cannot_be_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "net" / "__pycache__").mkdir(parents=True)
+    (tmp_path / "net" / "a.bin").write_bytes(b"1")
+    before = hash_of_path(tmp_path / "net")
+    (tmp_path / "net" / "__pycache__" / "a.pyc").write_bytes(b"1")
+    assert hash_of_path(tmp_path / "net") == before
+    (tmp_path / "net" / "b.bin").write_bytes(b"1")
+    assert hash_of_path(tmp_path / "net") != before
+    os.mkfifo(tmp_path / "pipe")
+    assert hash_of_path(tmp_path / "pipe") == versions.UNKNOWN
+    journal = MemoryJournal()
+    with Audit(space(), Kept(tmp_path / "pipe"), **PLAIN, budget=3, journal=journal) as audit:
+        audit.run()
+    assert any("as 'pipe' could not be hashed" in caution for caution in cautions(Run.of(journal)))
+    monkeypatch.setattr(versions, "MOST_FILES", 1)
+    assert hash_of_path(tmp_path / "net") == versions.UNKNOWN
+
+
+def test_a_large_file_is_hashed_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(versions, "WHOLE", 1_000)
+    monkeypatch.setattr(versions, "BLOCK", 10)
+    path = tmp_path / "large.bin"
+    data = np.random.default_rng(0).bytes(5_000)
+    hashes = set()
+    for content in (data, b"x" + data[1:], data[:-1] + b"x", data + b"x"):
+        path.write_bytes(content)
+        hashes.add(hash_of_path(path))
+    assert len(hashes) == 4
+
+
+def test_files_of_a_version_are_compared_by_name(tmp_path: Path) -> None:
+    for name in ("a.bin", "b.bin"):
+        (tmp_path / name).write_text(name)
+    files = files_in({"x": ["a.bin", {"y": "b.bin"}], "z": "c.bin", "w": ""}, tmp_path)
+    assert files == {name: tmp_path / name for name in ("a.bin", "b.bin")}
+    one = versions.with_files("content abc", files)
+    (tmp_path / "b.bin").write_text("other")
+    two = versions.with_files("content abc", files)
+    assert changed_file(one, one) is None
+    assert changed_file(two, one) == "b.bin"
+    assert changed_file(f"{one} / {two}", f"{two} / {one}") is not None
+    assert versions.without_hashes(versions.with_files("3", files)) == "3"
+    assert version_of(Kept(tmp_path / "gone")) is None
