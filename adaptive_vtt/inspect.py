@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from inspect_ai import Task
     from inspect_ai.dataset import Sample
-    from inspect_ai.log import EvalSample, EvalSpec
-    from inspect_ai.model import Model
+    from inspect_ai.log import EvalLog, EvalSample, EvalSpec
+    from inspect_ai.model import Model, ModelUsage
     from inspect_ai.scorer import SampleScore
     from inspect_ai.util import EarlyStop
 
@@ -101,6 +101,8 @@ def audit(
 class InspectTask(ModelDefaults):
     """What was lost on samples of a task, as Inspect's ``eval`` with the options ``how`` finds.
 
+    No key is checked beforehand: a pool has no images on which nets could be taught first.
+
     Raises InputError for options by which samples would be chosen, or not be scored.
     """
 
@@ -124,10 +126,10 @@ class InspectTask(ModelDefaults):
         self.name, self._model = str(model), model
         self._how = {"display": "none", "fail_on_error": False, **how}
         self._ids = {str(sample.id): sample.id for sample in task.dataset}
-        cost = how.get("cost_limit")
-        self.most_cost = (
-            None if cost is None else float(cost) * _epochs(how.get("epochs", task.epochs))
-        )
+        cost, again = how.get("cost_limit"), int(how.get("retry_on_error") or 0)
+        if cost is not None:  # each attempt at a sample has the limit for itself
+            self.most_attempts = _epochs(how.get("epochs", task.epochs)) * (1 + again)
+            self.most_cost = float(cost) * self.most_attempts
 
     def content(self) -> str:
         """A hash of what the samples say."""
@@ -139,21 +141,24 @@ class InspectTask(ModelDefaults):
 
         ids = [_pattern(self._ids[prompt.sample_id]) for prompt in prompts]
         (log,) = evaluated(self.task, model=self._model, sample_id=ids, **self._how)
-        found: dict[str, list[EvalSample]] = {}
+        samples: dict[str, list[EvalSample]] = {}
         for sample in log.samples or ():
-            found.setdefault(str(sample.id), []).append(sample)
-        lacking = [prompt.sample_id for prompt in prompts if prompt.sample_id not in found]
+            samples.setdefault(str(sample.id), []).append(sample)
+        lacking = [prompt.sample_id for prompt in prompts if prompt.sample_id not in samples]
         if lacking:
             why = "" if log.error is None else f": {_line(log.error.message)}"
             raise ModelError(
                 f"inspect: {log.location}: expected all of {len(ids)} samples to be evaluated, got "
                 f"none of {listed(lacking)} ({log.status}{why})"
             )
-        return [self._loss(found[prompt.sample_id], log.location) for prompt in prompts]
+        asked = [samples[prompt.sample_id] for prompt in prompts]
+        return [
+            self._loss(epochs, log.location, cost)
+            for epochs, cost in zip(asked, _costs(log, asked), strict=True)
+        ]
 
-    def _loss(self, epochs: "list[EvalSample]", where: str) -> Answer | Unanswered:
+    def _loss(self, epochs: "list[EvalSample]", where: str, cost: float) -> Answer | Unanswered:
         """The mean over the epochs of a sample."""
-        cost = sum(u.total_cost or 0.0 for s in epochs for u in s.model_usage.values())
         losses = []
         for sample in epochs:
             place = f"inspect: {where}, sample {sample.id!r}"
@@ -318,6 +323,21 @@ def _journal(out: Path | str | None) -> Path | None:
 def _pattern(sample: str | int) -> str | int:
     """An id that Inspect, which takes texts for patterns, finds this sample alone by."""
     return glob.escape(sample) if isinstance(sample, str) else sample
+
+
+def _costs(log: "EvalLog", asked: "Sequence[list[EvalSample]]") -> list[float]:
+    """Return the cost of each sample in all its epochs. A sample's own usage is that of its last
+    attempt; what the log's totals hold beyond is shared among samples by their failed attempts."""
+    costs = [sum(_cost(sample.model_usage) for sample in epochs) for epochs in asked]
+    failed = [sum(len(sample.error_retries or ()) for sample in epochs) for epochs in asked]
+    beyond = max(0.0, _cost(log.stats.model_usage) - sum(costs))
+    weights = failed if any(failed) else [1] * len(asked)
+    shares = [beyond * weight / sum(weights) for weight in weights]
+    return [cost + share for cost, share in zip(costs, shares, strict=True)]
+
+
+def _cost(usage: "Mapping[str, ModelUsage]") -> float:
+    return sum(one.total_cost or 0.0 for one in usage.values())
 
 
 def _epochs(epochs: Any) -> int:

@@ -28,7 +28,7 @@ from inspect_ai.model import (
     set_model_info,
 )
 from inspect_ai.scorer import SampleScore, Score, match
-from inspect_ai.solver import generate
+from inspect_ai.solver import generate, solver
 
 SIZE = 60
 WRONG = np.arange(SIZE) % 4 == 0
@@ -46,9 +46,8 @@ def quiz(**options: Any) -> Task:
         )
         for k in range(SIZE)
     ]
-    options = {"scorer": match(), **options}
-    dataset = MemoryDataset(samples, name="quiz")
-    return Task(dataset=dataset, solver=generate(), name="quiz", **options)
+    options = {"scorer": match(), "solver": generate(), **options}
+    return Task(dataset=MemoryDataset(samples, name="quiz"), name="quiz", **options)
 
 
 def model(wrong: Any = WRONG, name: str = "sixth", fails_at: int = -1) -> Any:
@@ -132,6 +131,30 @@ def test_a_sample_that_fails_counts_as_lost_and_money_is_counted(tmp_path: Path)
     ]
     # a call may cost 1.5 in each epoch, and the failed one cost nothing
     assert (result.calls, result.cost) == (SIZE, 2.0 * (SIZE - 1))
+
+
+def test_attempts_that_failed_within_a_sample_are_booked(tmp_path: Path) -> None:
+    price = ModelCost(input=1e5, output=0, input_cache_write=0, input_cache_read=0)
+    set_model_info("mockllm/flaky", ModelInfo(cost=price))
+    failed = set()
+
+    @solver
+    def flaky() -> Any:
+        async def solve(state: Any, generate: Any) -> Any:
+            state = await generate(state)  # a dollar
+            if str(state.sample_id)[-1] in "369" and state.sample_id not in failed:
+                failed.add(state.sample_id)
+                raise ValueError("the tool broke")
+            return state
+
+        return solve
+
+    task = quiz(solver=flaky())
+    options: dict[str, Any] = {**QUICK, "half_width": 0.01, "by": (), "log_dir": str(tmp_path)}
+    options |= {"retry_on_error": 1, "cost_limit": 1.5, "max_cost": 200, "batch": 12}
+    result = audit(task, model=model(0 * WRONG, name="flaky"), **options)
+    assert len(failed) == 18
+    assert (result.calls, result.cost) == (SIZE, pytest.approx(SIZE + 18))
 
 
 def test_samples_that_are_not_evaluated_end_the_run_and_are_named(

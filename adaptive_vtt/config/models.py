@@ -26,9 +26,8 @@ class ModelSection(Kinds):
     name: str | None = Field(None, description="what the report calls the model")
     version: str | None = Field(
         None,
-        description="of the model (default: a hash of its file and of those that options name): a changed model "
-        "is another one; "
-        "open-inference: the version to ask for",
+        description="of the model (default: a hash of its file and of those that options name): a "
+        "changed model is another one; open-inference: the version to ask for",
     )
     seed: int = Field(0, description="simulated, calls over a network: same seed, same model")
 

@@ -21,7 +21,7 @@ from ...types import JsonObject, Prompt, Value
 from ...utils.importing import needed
 from ...utils.options import Option
 from .attempts import QUOTED, Reply, Trouble, reading
-from .chat import Chat
+from .chat import Chat, key_trouble
 from .elicitation import ALTERNATIVES, WORDS
 from .endpoint import Endpoint
 from .http import Encoding, lost
@@ -35,7 +35,7 @@ from .keys import (
     written_out,
 )
 from .openai import refused
-from .prices import Usage
+from .prices import Bill, Usage
 from .prompt_templates import Template
 from .shapes import in_words, received
 
@@ -128,6 +128,7 @@ class InspectModel(Chat, Endpoint):
             **chat,
         )
         self._detail: Detail = detail
+        self._elsewhere = base_url is not None
         self._options = {"temperature": 0} if options is None else dict(options)
         try:
             self._model = _model(model, base_url, secret, provider or {})
@@ -152,6 +153,24 @@ class InspectModel(Chat, Endpoint):
             return self._reply(output, prompt, way)
 
         return await self._asked(prompt, exchange)
+
+    def check_key(self) -> None:
+        """Raise ModelError for a key that OpenAI or Anthropic do not know. Any key that they know
+        may list their models; of other addresses and providers no call is known that is free."""
+        client = getattr(self._model.api, "client", None)
+        if self._elsewhere or not type(client).__module__.startswith(("openai.", "anthropic.")):
+            return
+
+        async def asked() -> None:
+            try:
+                await client.models.list()
+            except Exception as error:  # each provider has errors of its own
+                raise trouble_of(error) from None
+
+        trouble = self._background.submit(key_trouble(asked)).result()
+        if trouble is not None and trouble.kind == "http 401":
+            self._scrub(trouble)
+            self._stop_if_hopeless(trouble, Bill())
 
     def _config(self, asked: Mapping[str, Any]) -> Any:
         """What goes with a call, and so before all that Inspect was told elsewhere."""

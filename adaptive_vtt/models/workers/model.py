@@ -34,7 +34,8 @@ class Workers(ModelDefaults):
     """The model that ``make`` makes, in each of ``workers``.
 
     What is drawn follows from ``in_flight``, not from the number of workers. Of several local
-    workers each sees one CUDA device, in turn.
+    workers each sees one CUDA device, in turn. No key is checked beforehand, as workers hold no
+    model that calls a server.
 
     Args:
         make: A name (``file.py:name``, ``package.module:name``), or a function of a module that
