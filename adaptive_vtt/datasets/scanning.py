@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 from ..errors import InputError, check_known, unexpected
 from ..utils.files import REMEDY, holds, inside, instead
-from ..utils.image_files import read_image
+from ..utils.image_files import begins_as_image, read_image
 from ..utils.options import Option, at_base
 
 _DATA = Path(__file__).parent / "formats" / "data" / "names.toml"
@@ -298,8 +298,17 @@ class Reading:
             return None
 
     def unreadable(self, files: Iterable[Path]) -> set[Path]:
-        """Return the files to leave out: those that cannot be decoded, where they are skipped."""
-        files = [*files] if self._skip else []
+        """Return the files to leave out: those that cannot be decoded, where they are skipped.
+
+        Else raise InputError for the first that does not begin as an image does; the rest of each
+        is decoded when it is asked about.
+        """
+        if not self._skip:
+            for file in files:
+                if not begins_as_image(file):
+                    self.attempt(partial(read_image, file, ""))
+            return set()
+        files = [*files]
         bad = {file for file, broken in zip(files, each(_is_broken, files), strict=True) if broken}
         self._files |= bad
         return bad

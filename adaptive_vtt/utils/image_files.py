@@ -91,6 +91,18 @@ def image_of(data: bytes, path: Path | str, where: str) -> Image:
     return as_image(np.ascontiguousarray(_upright(_rgb(image, True), orientation(data))), where)
 
 
+_HEADS = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"BM", b"II*\0", b"MM\0*", b"RIFF")
+
+
+def begins_as_image(path: Path) -> bool:
+    """Return whether a file's first bytes are those of an image of a usual kind."""
+    try:
+        with opened(path) as file:
+            return file.read(4).startswith(_HEADS)
+    except OSError:
+        return False
+
+
 @cache
 def _silent_cv2() -> Any:
     """OpenCV without its own lines about broken files, of which errors tell here by name;

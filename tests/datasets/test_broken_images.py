@@ -34,6 +34,18 @@ def test_a_broken_image_is_refused_when_it_is_met_or_skipped_by_name(
     assert left.skipped == (str(with_broken_image / "images" / "b.png"),)
 
 
+@pytest.mark.parametrize("content", [b"", b"\0" * 4096, b"<html>not found</html>"])
+def test_a_file_that_does_not_begin_as_an_image_is_refused_at_the_start(
+    content: bytes, with_broken_image: Path
+) -> None:
+    (with_broken_image / "images" / "c.png").write_bytes(content)
+    expected = r"c\.png'? is not an image that can be read.*; broken = 'skip' in \[dataset\]"
+    with pytest.raises(InputError, match=expected):
+        datasets.from_masks(with_broken_image)
+    left = datasets.from_masks(with_broken_image, broken="skip")
+    assert ids(left) == ["a"]
+
+
 def test_broken_images_of_a_table_are_skipped_by_name(with_broken_image: Path) -> None:
     table = with_broken_image / "labels.csv"
     table.write_text("id,polyp,age\na,1,50\nb,1,60\nc,0,70\n")
