@@ -39,6 +39,19 @@ def test_rooms_stand_in_the_order_of_the_layers():
     assert tuple(ROOMS) == pytest.importorskip("tests.test_layers").ROOMS
 
 
+def test_a_provider_is_its_class_and_a_line_of_the_registry():
+    registry = PACKAGE / "models" / "__init__.py"
+    lines = re.findall(r'"([\w-]+)": f"{__name__}\.network\.(\w+):(\w+)"', registry.read_text())
+    assert len(lines) >= 6
+    texts = {path: path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py")}
+    for kind, file, name in lines:
+        own = PACKAGE / "models" / "network" / f"{file}.py"
+        literal = f'|"{kind}"' if "-" in kind else ""  # others are names of libraries, too
+        named = re.compile(rf"\b{name}\b{literal}")
+        places = {path for path, text in texts.items() if named.search(text)}
+        assert places == {registry, own}, name
+
+
 def test_every_path_exists():
     named = {path for path in re.findall(r"`([\w./-]+)`", TEXT) if "/" in path or ".py" in path}
     named |= set(re.findall(r"\]\(([^)]+)\)", TEXT))

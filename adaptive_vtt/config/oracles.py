@@ -8,6 +8,7 @@ from pydantic import Field, SerializeAsAny, ValidationError
 
 from ..datasets import Dataset
 from ..errors import InputError
+from ..models import REGISTRY as MODELS
 from ..models import ModelUnderTest, adapted_model
 from ..models.base import ModelDefaults
 from ..models.local.python import TextModel
@@ -22,9 +23,6 @@ from .models import ModelSpec, OwnSection, PythonSection, Worked
 from .secrets import refuse_secrets
 from .section import Kinds, PlugIn, Section, told
 from .sentences import sentence
-
-_NO_WORDS = ("onnx", "open-inference", "openai-batch", "recorded", "simulated", "torch")
-"""Kinds of models that answer about images alone, or hours later."""
 
 
 class JudgeSpec(Section):
@@ -53,7 +51,8 @@ class JudgeSpec(Section):
 
     def check_words(self, where: str) -> None:
         """Raises InputError for a kind of model that has no words, and workers."""
-        if self.model.kind in _NO_WORDS:
+        made = None if isinstance(self.model, OwnSection) else MODELS.get(self.model.kind)
+        if made is not None and not getattr(made, "may_judge", False):
             raise InputError(
                 f"{where}.kind: expected a kind that answers words with words (openai, "
                 f"anthropic, http, python, or code of your own), got {self.model.kind!r}"

@@ -133,6 +133,8 @@ class ModelDefaults:
     unnamed_columns: bool = False
     """Whether what it answers at once is taken to be in the order of the concepts, with nothing
     that names its columns."""
+    may_judge: bool = False
+    """Whether it answers questions in words with words, at once, so that it can judge replies."""
     tells_losses: bool = False
     """Whether what it answers is what was lost, in [0, 1], as of the items of a ``Pool``."""
     hard_answers: bool = False

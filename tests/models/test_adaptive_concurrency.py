@@ -168,8 +168,8 @@ def test_turns_are_kept_though_calls_wait_for_the_level_to_rise() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ((5, 4), "in_flight: expected the least and the most .* in this order, got 5 and 4"),
-        ((0, 4), "in_flight: expected the least and the most .*, got 0 and 4"),
+        ((5, 4), "in_flight: expected the least and the most .* in this order, got \\(5, 4\\)"),
+        ((0, 4), "in_flight: expected the least and the most .*, got \\(0, 4\\)"),
     ],
 )
 def test_bounds_in_the_wrong_order_are_refused(given: Any, message: str) -> None:

@@ -75,6 +75,11 @@ def test_outputs_that_do_not_fit_the_concepts_are_refused(tmp_path: Path) -> Non
         (("n", 5, 2, 2), {}, r"means.onnx': expected an input of images, .* \['n', 5, 2, 2\]"),
         (("n", 3), {}, r"expected an input of images"),
         (("n", 3, "h", "w"), {"output": "q"}, r"unknown output 'q': expected one of p"),
+        (
+            ("n", 3, "h", "w"),
+            {"activaton": "sigmoid"},
+            "OnnxModel: unknown option 'activaton'",
+        ),
         (("n", 3, "h", "w"), {"providers": ["GPU"]}, r"unknown ONNX Runtime provider 'GPU'"),
     ],
 )

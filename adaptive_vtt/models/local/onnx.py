@@ -11,7 +11,7 @@ from ...errors import InputError, check_known, one_line
 from ...types import Answer, CallMode, Prompt, Unanswered
 from ...utils.files import instead
 from ...utils.importing import needed
-from ...utils.options import Option, at_base
+from ...utils.options import Option, at_base, options_of
 from ..checking import image_of
 from .tensors import InputShape, TensorModel, batches
 
@@ -44,6 +44,9 @@ class OnnxModel(TensorModel):
         ),
         **tensors: Any,
     ) -> None:
+        for name in tensors:
+            known = [option.parameter for option in options_of(TensorModel)]
+            check_known("option", name, known, "OnnxModel")
         super().__init__(**tensors)
         self.name, self.files = name or path.stem, (path,)
         self.unnamed_columns = self._concepts is None

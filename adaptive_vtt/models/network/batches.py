@@ -139,6 +139,8 @@ class OpenAIBatch(OpenAIProtocol):
     that were submitted stay so; anything else leaves a call Unanswered.
     """
 
+    may_judge = False
+
     def __init__(
         self,
         model: ModelName,

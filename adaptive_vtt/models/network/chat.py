@@ -65,6 +65,7 @@ class Chat(Paid, ABC):
     provider enforces ``max_input_tokens``. Raises InputError for a way that the provider lacks.
     """
 
+    may_judge = True
     ways: ClassVar[Sequence[str]]
     """How P(yes) may be asked for, the best first; see `elicitation.py`."""
     _options: dict[str, Any]

@@ -45,6 +45,8 @@ class HttpJson(HttpEndpoint):
     Raises InputError for placeholders and paths that are none.
     """
 
+    may_judge = True
+
     def __init__(
         self,
         url: Annotated[str, Option(f"where to post; {QUERY}")],

@@ -49,11 +49,11 @@ class Limits:
     def __post_init__(self) -> None:
         check_options(Limits, vars(self))
         least, most = self.bounds
-        if not 0 < least <= most:
-            raise InputError(
-                "in_flight: expected the least and the most calls at a time, 1 or more and in "
-                f"this order, got {least} and {most}"
-            )
+        if least < 1 or least > most:
+            expected = "a whole number of at least 1"
+            if not isinstance(self.in_flight, int):
+                expected = "the least and the most calls at a time, 1 or more and in this order"
+            raise InputError(f"in_flight: expected {expected}, got {self.in_flight!r}")
 
     @property
     def bounds(self) -> tuple[int, int]:
