@@ -18,8 +18,9 @@ from .base import (
     adapted_model,
 )
 from .checking import check_answer, checked, currency_of, name_of
+from .versions import CONTENT, version_of
 
-Said = Answer | Unanswered
+Reply = Answer | Unanswered
 T = TypeVar("T")
 Side = Literal["a", "b"]
 BETWEEN = " / "
@@ -29,10 +30,10 @@ BETWEEN = " / "
 class Halves(Protocol):
     """What one model said of prompts about which the other was not heard: paid for once."""
 
-    def take(self, side: Side, prompt: Prompt) -> Said | None:
+    def take(self, side: Side, prompt: Prompt) -> Reply | None:
         """What was heard before the pair was interrupted; None: nothing."""
 
-    def keep(self, side: Side, prompt: Prompt, said: Said) -> None:
+    def keep(self, side: Side, prompt: Prompt, reply: Reply) -> None:
         """Called from any thread, once that model answered."""
 
     def done(self, prompt: Prompt) -> None:
@@ -115,7 +116,10 @@ class Pair(ModelDefaults):
         self.a.trusted = self.b.trusted = trusted
 
     def content(self) -> str | None:
-        return _joined_text(self.a.content(), self.b.content())
+        a, b = (
+            model.content() if model.version else version_of(model) for model in self.sides.values()
+        )
+        return _joined_text(a and a.removeprefix(CONTENT), b and b.removeprefix(CONTENT))
 
     def protocol(self) -> JsonObject:
         a, b = self.a.protocol(), self.b.protocol()
@@ -149,11 +153,11 @@ class Pair(ModelDefaults):
         finally:
             self.b.close()
 
-    def ask(self, prompts: Sequence[Prompt]) -> list[Said]:
+    def ask(self, prompts: Sequence[Prompt]) -> list[Reply]:
         answers = [self._received(side, prompts) for side in self.sides]
         return [self._whole(*three) for three in zip(prompts, *answers, strict=True)]
 
-    def _received(self, side: Side, prompts: Sequence[Prompt]) -> list[Said]:
+    def _received(self, side: Side, prompts: Sequence[Prompt]) -> list[Reply]:
         """What one model says, asked only about what it was not heard of before."""
         kept = [self._taken(side, prompt) for prompt in prompts]
         missing = [prompt for prompt, answer in zip(prompts, kept, strict=True) if answer is None]
@@ -163,14 +167,14 @@ class Pair(ModelDefaults):
             self._keep(side, prompt, answer)
         return answers
 
-    def _taken(self, side: Side, prompt: Prompt) -> Said | None:
+    def _taken(self, side: Side, prompt: Prompt) -> Reply | None:
         return None if self.halves is None else self.halves.take(side, prompt)
 
-    def _keep(self, side: Side, prompt: Prompt, answer: Said) -> None:
+    def _keep(self, side: Side, prompt: Prompt, answer: Reply) -> None:
         if self.halves is not None:
             self.halves.keep(side, prompt, answer)
 
-    def _whole(self, prompt: Prompt, a: Said, b: Said) -> Answer:
+    def _whole(self, prompt: Prompt, a: Reply, b: Reply) -> Answer:
         """Both answers as one. Raises ModelError for one that is none."""
         for answer, name in ((a, "model A"), (b, "model B")):
             check_answer(answer, prompt, name)
@@ -201,13 +205,13 @@ class ConcurrentPair(Pair):
     def in_flight(self) -> int:
         return min(model.in_flight for model in self._several)
 
-    def submit(self, prompt: Prompt) -> "Future[Said]":
+    def submit(self, prompt: Prompt) -> "Future[Reply]":
         both = [self._sent(side, prompt) for side in self.sides]
-        together: Future[Said] = Future()
+        together: Future[Reply] = Future()
         together.set_running_or_notify_cancel()
         ended = count(1)
 
-        def one_ended(_: "Future[Said]") -> None:
+        def one_ended(_: "Future[Reply]") -> None:
             if next(ended) < len(both):
                 return
             try:
@@ -226,8 +230,8 @@ class ConcurrentPair(Pair):
         for thread in self._threads.values():
             thread.shutdown(wait=False, cancel_futures=True)
 
-    def _sent(self, side: Side, prompt: Prompt) -> "Future[Said]":
-        sent: Future[Said] = Future()
+    def _sent(self, side: Side, prompt: Prompt) -> "Future[Reply]":
+        sent: Future[Reply] = Future()
         if (kept := self._taken(side, prompt)) is not None:
             sent.set_result(kept)
             return sent
@@ -240,7 +244,7 @@ class ConcurrentPair(Pair):
         except Exception as error:  # the other model may be asked already
             sent.set_exception(error)
 
-        def came(sent: "Future[Said]") -> None:
+        def came(sent: "Future[Reply]") -> None:
             if not sent.cancelled() and sent.exception() is None:
                 self._keep(side, prompt, sent.result())
 
@@ -254,7 +258,7 @@ def pair(a: ModelUnderTest, b: ModelUnderTest) -> Pair:
     return (ConcurrentPair if several else Pair)(a, b)
 
 
-def _values(answer: Said, prompt: Prompt) -> tuple[Value, ...]:
+def _values(answer: Reply, prompt: Prompt) -> tuple[Value, ...]:
     return (answer,) * len(prompt.concepts) if isinstance(answer, Unanswered) else answer.values
 
 

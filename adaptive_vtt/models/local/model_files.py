@@ -40,7 +40,11 @@ def _kind(path: Path) -> str:
                 return "script"
             pickled = next(name for name in names if name.endswith("/data.pkl"))
             with archive.open(pickled) as file:
-                made = [told for code, told, _ in pickletools.genops(file) if code.name == "GLOBAL"]
+                made = [
+                    argument
+                    for code, argument, _ in pickletools.genops(file)
+                    if code.name == "GLOBAL"
+                ]
     except (OSError, ValueError, StopIteration, zipfile.BadZipFile):
         return "other"
     return "parameters" if made[:1] == ["collections OrderedDict"] else "other"

@@ -179,11 +179,11 @@ class TextModel(ModelDefaults):
         self.name = name or str(getattr(function, "__name__", type(function).__name__))
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
-        said = self.function(["\n".join(ask.text for ask in prompt.asks) for prompt in prompts])
-        texts = [said] if isinstance(said, str) else list(said)
+        replies = self.function(["\n".join(ask.text for ask in prompt.asks) for prompt in prompts])
+        texts = [replies] if isinstance(replies, str) else list(replies)
         if len(texts) != len(prompts) or not all(isinstance(text, str) for text in texts):
             raise ModelError(
-                f"model {self.name!r}: expected a list of {len(prompts)} texts, got {said!r:.80}"
+                f"model {self.name!r}: expected a list of {len(prompts)} texts, got {replies!r:.80}"
             )
         return [Answer((text,), self.price) for text in texts]
 

@@ -470,7 +470,7 @@ class OpenAIBatch(OpenAIProtocol):
             )
         files = self._client.files.with_raw_response
         file = ("batch.jsonl", data)
-        uploaded = await self._said(files.create(file=file, purpose="batch", **self._apart))
+        uploaded = await self._object(files.create(file=file, purpose="batch", **self._apart))
         return checked_id(uploaded.get("id"))
 
     async def create(self, key: str, uploaded: Any) -> str:
@@ -482,7 +482,7 @@ class OpenAIBatch(OpenAIProtocol):
             metadata={MARK: key},
             **self._apart,
         )
-        return checked_id((await self._said(created)).get("id"))
+        return checked_id((await self._object(created)).get("id"))
 
     async def find(self, key: str, since: int) -> str | None:
         """Return the id of the batch with that mark, submitted at ``since`` (seconds since 1970) or
@@ -490,7 +490,7 @@ class OpenAIBatch(OpenAIProtocol):
         after: dict[str, str] = {}
         for _ in range(_PAGES):
             try:
-                page = await self._said(self._service.list(limit=_PAGE, **after, **self._apart))
+                page = await self._object(self._service.list(limit=_PAGE, **after, **self._apart))
             except Trouble as trouble:
                 raise Trouble(UNLISTED) if trouble.kind in NO_LIST else trouble from None
             for batch in page["data"]:
@@ -504,7 +504,7 @@ class OpenAIBatch(OpenAIProtocol):
         raise Trouble(UNLISTED)
 
     async def look(self, batch: str) -> Job:
-        reply = await self._said(self._service.retrieve(batch, **self._apart))
+        reply = await self._object(self._service.retrieve(batch, **self._apart))
         status = reply["status"]
         if reply["id"] != batch or status not in (*_RUNNING, *_ENDED, "failed"):
             raise ValueError(f"expected batch {batch!r} and its status, got {str(status)[:40]!r}")
@@ -542,7 +542,7 @@ class OpenAIBatch(OpenAIProtocol):
     def _service(self) -> Any:
         return self._client.batches.with_raw_response
 
-    async def _said(self, exchange: Awaitable[Any]) -> JsonObject:
+    async def _object(self, exchange: Awaitable[Any]) -> JsonObject:
         reply = parsed(await self._body(exchange))
         if not isinstance(reply, dict):
             raise ValueError("expected a JSON object, got something else")

@@ -94,9 +94,8 @@ class Prices:
 
     def times(self, factor: float) -> "Prices":
         """These prices at a rate: half of them, say, in batches."""
-        given = (self.per_call, self.input, self.output)
-        per_call, sent, said = (None if p is None else p * factor for p in given)
-        return replace(self, per_call=per_call, input=sent, output=said)
+        prices = {name: getattr(self, name) for name in ("per_call", "input", "output")}
+        return replace(self, **{n: p * factor for n, p in prices.items() if p is not None})
 
     def cost(self, usage: Usage) -> float:
         """What one billed attempt with this usage costs."""

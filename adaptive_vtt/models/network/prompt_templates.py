@@ -189,10 +189,10 @@ class Template:
             return tuple(answer.replace('"', "") or Unanswered(MISSING) for answer in quoted)
         lines = [line.strip() for line in reply.splitlines() if line.strip()]
         numbered = [_NUMBERED.match(line) for line in lines]
-        found = {int(m.group(1)): m.group(2).strip("* ") for m in reversed(numbered) if m}
-        if not found and len(lines) == count:
-            found = dict(enumerate(lines, start=1))
-        return tuple(found.get(k) or Unanswered(MISSING) for k in range(1, count + 1))
+        answers = {int(m.group(1)): m.group(2).strip("* ") for m in reversed(numbered) if m}
+        if not answers and len(lines) == count:
+            answers = dict(enumerate(lines, start=1))
+        return tuple(answers.get(k) or Unanswered(MISSING) for k in range(1, count + 1))
 
     def _check_fit(self, asks: Sequence[Ask], prompt: Prompt) -> None:
         """Raises InputError where the layout leaves out, or promises, what it should not."""
