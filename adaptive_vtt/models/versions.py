@@ -9,12 +9,12 @@ would be mixed.
 import hashlib
 import os
 import re
-import stat
 from collections.abc import Iterator, Mapping
 from inspect import signature
 from pathlib import Path
 from typing import Any
 
+from ..utils.files import regular
 from .base import ModelUnderTest, adapted_model
 
 CONTENT = "content "
@@ -115,17 +115,12 @@ def hash_of_path(path: Path) -> str:
 def _update(digest: "hashlib.blake2b", path: Path) -> None:
     """Hash a file, of a large one blocks that lie evenly in it. Raise OSError for one that cannot
     be read, and for what is no file."""
-    with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
-        about = os.fstat(file.fileno())
-        if not stat.S_ISREG(about.st_mode):
-            raise OSError(f"{path} is no file")
-        digest.update(f"{about.st_size}\0".encode())
-        if about.st_size <= WHOLE:
-            while block := file.read(BLOCK):
-                digest.update(block)
-            return
-        for number in range(BLOCKS):
-            file.seek((about.st_size - BLOCK) * number // (BLOCKS - 1))
+    with open(path, "rb", opener=regular) as file:
+        size = os.fstat(file.fileno()).st_size
+        digest.update(f"{size}\0".encode())
+        for number in range(BLOCKS if size > WHOLE else -(-size // BLOCK)):
+            if size > WHOLE:
+                file.seek((size - BLOCK) * number // (BLOCKS - 1))
             digest.update(file.read(BLOCK))
 
 
