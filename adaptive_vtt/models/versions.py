@@ -26,6 +26,8 @@ MOST_FILES = 1_000
 """Files of a folder that are hashed; a folder with more is data."""
 UNKNOWN = "unknown"
 """Stands for the hash of what cannot be hashed."""
+_WRITTEN = re.compile(r"(?:^|_)(?:cache|logs?|out|output|save|te?mp)(?:_|$)", re.IGNORECASE)
+"""In the names of options of which the files are written, and no part of the model."""
 _FILE = re.compile(r", ([^,/]+) ([0-9a-f]{16}|unknown)(?=,| / |$)")
 
 
@@ -68,7 +70,7 @@ def files_in(options: Any, base: Path | None = None) -> dict[str, Path]:
 
     Args:
         options: A text, a path, or lists and tables of these, at any depth; what is the path of
-            nothing that exists names no file.
+            nothing that exists names no file, nor does an option such as ``cache`` or ``log``.
         base: The folder at which paths start; None, or where nothing is there: the working folder.
     """
     files: dict[str, Path] = {}
@@ -85,8 +87,12 @@ def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, Path) or (isinstance(value, str) and len(value) < 1_000):
         if "\0" not in str(value):
             yield str(value)
-    elif isinstance(value, Mapping | list | tuple):
-        for each in value.values() if isinstance(value, Mapping) else value:
+    elif isinstance(value, Mapping):
+        for name, each in value.items():
+            if not _WRITTEN.search(str(name)):
+                yield from _texts(each)
+    elif isinstance(value, list | tuple):
+        for each in value:
             yield from _texts(each)
 
 
