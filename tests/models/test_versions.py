@@ -149,9 +149,8 @@ def test_a_large_file_is_hashed_in_blocks(tmp_path: Path, monkeypatch: pytest.Mo
 def test_files_of_a_version_are_compared_by_name(tmp_path: Path) -> None:
     for name in ("a.bin", "b.bin"):
         (tmp_path / name).write_text(name)
-    files = files_in(
-        {"x": ["a.bin", {"y": "b.bin"}], "z": "c.bin", "w": "", "log": "b.bin"}, tmp_path
-    )
+    files = files_in({"x": ["a.bin", {"y": "b.bin"}], "z": "c.bin", "w": ""}, tmp_path)
+    assert files_in({"log_file": "a.bin", "cache": ["b.bin"]}, tmp_path) == {}
     assert files == {name: tmp_path / name for name in ("a.bin", "b.bin")}
     one = versions.with_files("content abc", files)
     (tmp_path / "b.bin").write_text("other")

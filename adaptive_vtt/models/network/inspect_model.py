@@ -157,7 +157,7 @@ class InspectModel(Chat, Endpoint):
     def check_key(self) -> None:
         """Raise ModelError for a key that OpenAI or Anthropic do not know. Any key that they know
         may list their models; of other addresses and providers no call is known that is free."""
-        client = getattr(self._model.api, "client", None)
+        client: Any = getattr(self._model.api, "client", None)
         if self._elsewhere or not type(client).__module__.startswith(("openai.", "anthropic.")):
             return
 
