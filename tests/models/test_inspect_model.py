@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -171,6 +171,25 @@ def test_a_wrong_key_ends_the_audit() -> None:
     with Asked(lambda config: Failed(401)) as asked, pytest.raises(ModelError, match=said):
         asked.ask()
     assert len(asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("library", "status", "refused"),
+    [("openai.client", 401, True), ("openai.client", 403, False), ("other.client", 401, False)],
+)
+def test_a_key_is_checked_where_that_costs_nothing(
+    library: str, status: int, refused: bool
+) -> None:
+    class Models:
+        async def list(self) -> None:
+            raise Failed(status)
+
+    client = type("Client", (), {"__module__": library, "models": Models()})()
+    with Asked() as asked:
+        asked.model._model.api.client = client
+        with pytest.raises(ModelError, match="http 401") if refused else nullcontext():
+            asked.model.check_key()
+    assert not asked
 
 
 def test_the_same_question_twice_is_two_calls_though_inspect_may_keep_answers(
