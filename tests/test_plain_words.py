@@ -45,10 +45,30 @@ OUTGROWN = {
 }
 """Words that readers stumble over -> what we write."""
 ANY_OUTGROWN = re.compile(rf"\b({'|'.join(OUTGROWN)})\b", flags=re.I)
-DOCSTRING_BEGINS = ("Of", "What", "Whether", "Those", "That", "So")
+DOCSTRING_BEGINS = ("Of ", "What ", "Whether ", "Those ", "That ", "So ")
 QUESTION_WORDS = {"what", "when", "where", "whether", "which", "who", "whose", "why", "if"}
 
-BUDGETS: dict[str, int] = {}
+BUDGETS = {
+    "audit": 169,
+    "benchmark": 53,
+    "certify": 138,
+    "cli": 116,
+    "config": 54,
+    "datasets": 81,
+    "demo": 7,
+    "engine": 272,
+    "journal": 97,
+    "models": 208,
+    "oracles": 98,
+    "people": 21,
+    "relations": 74,
+    "results": 314,
+    "strategies": 36,
+    "surrogates": 70,
+    "testing": 20,
+    "top": 80,
+    "utils": 57,
+}
 """Exceptions that the texts of each room still have. A number may fall, and never rises again."""
 
 
@@ -88,6 +108,8 @@ def paragraphs(page: str) -> Iterator[tuple[int, str]]:
 
 def faults(text: str) -> Iterator[str]:
     """Return what the rules refuse in one paragraph."""
+    if len(text.split()) <= LONGEST and not ANY_OUTGROWN.search(text):
+        return  # as most are
     for met in ANY_OUTGROWN.finditer(plain(text)):
         instead = next(new for old, new in OUTGROWN.items() if re.fullmatch(old, met[0], re.I))
         yield f"'{met[0]}': write {instead}"
@@ -123,7 +145,7 @@ def module_faults(path: Path) -> list[str]:
         if not (isinstance(node, ast.Constant) and isinstance(node.value, str)):
             continue
         text = node.value.strip()
-        if id(node) in docstrings and text.split()[0] in DOCSTRING_BEGINS:
+        if id(node) in docstrings and text.startswith(DOCSTRING_BEGINS):
             found.append((node.lineno, f"a docstring begins with {text.split()[0]!r}"))
         if " " in text:
             parts = re.split(r"\n\s*\n|\n\s*(?:- |\w+: )", text)
@@ -140,6 +162,14 @@ def modules() -> Iterator[tuple[str, Path]]:
             yield (inside[0] if len(inside) > 1 else "top"), path
 
 
+def exceptions() -> Counter[str]:
+    """Return how many texts of each room break a rule."""
+    counted: Counter[str] = Counter()
+    for room, path in modules():
+        counted[room] += len(module_faults(path))
+    return counted
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_pages_keep_the_rules(page: Path) -> None:
     assert page_faults(page) == []
@@ -150,6 +180,39 @@ def lengths(pages: list[Path]) -> list[int]:
     texts = [text for page in pages for _, text in paragraphs(page.read_text("utf-8"))]
     running = [s for text in texts if text.startswith(" ") for s in sentences(text)]
     return [len(sentence.split()) for sentence in running if len(sentence.split()) > 2]
+
+
+def test_rooms_break_no_more_rules_than_they_did() -> None:
+    grown = {room: n for room, n in exceptions().items() if n > BUDGETS.get(room, 0)}
+    assert not grown, f"exceptions above those of {__name__}, which prints them with their lines"
+
+
+REFUSED = {
+    "The audit told us.": "'told': write give, print, show, predict",
+    "It errs [here](page.md) and there.": "'errs': write is wrong, fails",
+    "A word " + "and another " * 20 + "end.": "43 words: A word",
+}
+
+
+@pytest.mark.parametrize(("text", "fault"), REFUSED.items())
+def test_a_fault_is_refused(text: str, fault: str) -> None:
+    (found,) = faults(text)
+    assert found.startswith(fault)
+    assert [*faults("`told` is code. " + "A short sentence. " * 30)] == []
+
+
+@pytest.mark.parametrize("heading", ["# What is shown", "## Rates are exact"])
+def test_a_heading_that_is_a_clause_is_refused(heading: str) -> None:
+    assert [*heading_faults(heading)] != []
+    assert [*heading_faults(f"{heading}?"), *heading_faults("## Choose targets")] == []
+
+
+def test_a_docstring_that_is_a_fragment_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"{__name__}.ROOT", tmp_path)
+    (tmp_path / "part.py").write_text('def area():\n    """Of one image."""\n')
+    assert module_faults(tmp_path / "part.py") == ["part.py:2: a docstring begins with 'Of'"]
 
 
 def test_sentences_are_short_on_average() -> None:
@@ -168,10 +231,7 @@ def main(paths: list[str]) -> None:
         if any(str(path).endswith(name) for name in paths):
             print(*module_faults(path), sep="\n")
     if not paths:
-        counts = Counter({room: 0 for room, _ in modules()})
-        for room, path in modules():
-            counts[room] += len(module_faults(path))
-        print(dict(sorted(counts.items())))
+        print(dict(sorted(exceptions().items())))
 
 
 if __name__ == "__main__":
