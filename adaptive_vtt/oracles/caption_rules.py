@@ -45,12 +45,12 @@ class Finding:
 
     ``visible``: the share of it that the follow-up shows, None where that is not known.
     ``status``: retained, ambiguous, disappeared, unlocated, or new: named in the follow-up
-    alone. ``said``: whether the follow-up's caption names it. ``error``: see ERROR_TYPES.
+    alone. ``is_named``: whether the follow-up's caption names it. ``error``: see ERROR_TYPES.
     """
 
     name: str
     status: str
-    said: bool
+    is_named: bool
     boxes: tuple[Box, ...] = ()
     visible: float | None = None
     rule: int | None = None
@@ -88,7 +88,7 @@ def check(
     spare = _spare(located, named, detected, same)
     for name in new:
         boxes = tuple(b for b in detected if b.label and same(name, b.label))
-        finding = Finding(name, "new", said=True, boxes=boxes)
+        finding = Finding(name, "new", is_named=True, boxes=boxes)
         if whole:
             seen = boxes or spare is None or any(same(name, n) for n in received)
             error = _added(finding, lost, bool(seen), bool(spare))

@@ -26,7 +26,7 @@ from tests.helpers.built_questions import build
 SIZE = (120, 150)
 
 
-def boxed(count: int = 30) -> TableDataset:
+def boxed(count: int = 18) -> TableDataset:
     """Photographs with many red cells, one or two white ones, and a thin one in every second."""
     boxes, truths, images = [], [], []
     for index in range(count):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from adaptive_vtt.datasets.formats.endobench import from_endobench
-from adaptive_vtt.datasets.vqa.marked import distractors, shared
+from adaptive_vtt.datasets.vqa.marked import shared
 from adaptive_vtt.datasets.vqa.question_building import Built, choose
 from adaptive_vtt.datasets.vqa.question_making import MAKERS, MANY, OVERLAP
 from adaptive_vtt.datasets.vqa.question_table import OPTIONS, write_questions
@@ -112,13 +112,3 @@ def test_what_is_written_can_be_read(built: list[Built], tmp_path: Path) -> None
         assert sample.image is not None
         away = np.abs(sample.image.astype(int) - one.made.image).mean()
         assert away < 6  # a JPEG of it
-
-
-def test_no_question_where_no_boxes_fit() -> None:
-    image = np.full((40, 40, 3), 120, np.uint8)
-    rng = np.random.default_rng(0)
-    assert distractors(image, (5, 5, 35, 35), 3, (0.8, 1.25), 0.1, rng) is None
-    assert distractors(image, (0, 0, 40, 40), 3, (1, 1), 0.1, rng) is None
-    found = distractors(image, (2, 2, 10, 10), 3, (1, 1), 0.0, rng)
-    assert found is not None
-    assert len(found) == 3

@@ -23,9 +23,7 @@ from tests.helpers.small_datasets import mask, picture, truths
         ("{c}/{k}.png", ("normal", "ulcer"), None),
         ("train/{c}/{k}.png", ("normal", "ulcer"), "train"),
         ("{c}/train/{k}.png", ("normal", "ulcer"), "train"),
-        ("{c}/images/{k}.png", ("normal", "ulcer"), None),
         ("valid/images/{c}/{k}.png", ("normal", "ulcer"), "valid"),
-        ("{c}/patient{k}/1.png", ("normal", "ulcer"), None),
     ],
 )
 def test_the_class_is_the_folder_that_tells_images_apart(
@@ -40,16 +38,6 @@ def test_the_class_is_the_folder_that_tells_images_apart(
     if split:
         assert {*dataset.metadata_values("split")} == {split}
         assert dataset.remarks["splits"].startswith(f"{split} (8 images)")
-
-
-def test_masks_beside_the_images_of_a_class_are_left_out_and_counted(tmp_path: Path) -> None:
-    for name in ("COVID", "Normal"):
-        for k in range(3):
-            picture(tmp_path / name / "images" / f"{k}.png")
-            mask(tmp_path / name / "masks" / f"{k}.png")
-    dataset: Any = as_dataset(tmp_path)
-    assert (dataset.concepts, len(dataset)) == (("COVID", "Normal"), 6)
-    assert dataset.remarks["not read"] == "6 .png"
 
 
 def test_masks_in_the_folder_of_their_images_are_named_with_the_way_to_read_them(
@@ -94,7 +82,6 @@ def test_mask_and_no_mask_are_classes(tmp_path: Path) -> None:
     [
         ["study1/a", "study1/b"],
         ["p1/study1", "p2/study1", "p2/study2"],
-        ["train", "test"],
         ["train/images", "val/images"],
     ],
 )
@@ -183,11 +170,9 @@ def test_lines_of_yolo_that_cannot_be_read(tmp_path: Path, line: str, truth: lis
 @pytest.mark.parametrize(
     "text",
     [
-        "names: [a, b c]\nnc: 2\n",
         "nc: 2\nnames: ['a', \"b c\"]\n",
         "path: x\nnames:\n  0: a\n  1: b c  # two words\n\nnc: 2\n",
         "names:\n- a\n- b c\ntrain: x\n",
-        "names:\n  - a\n  - b c\n",
         "names: {0: a, 1: b c}\n",
         "names: [\n  'a',\n  'b c',\n]\nnc: 2\n",
     ],

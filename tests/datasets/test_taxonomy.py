@@ -4,7 +4,6 @@ import pytest
 
 from adaptive_vtt.datasets.vqa.taxonomy import (
     GRANULARITIES,
-    SCENES,
     TASKS,
     granularity,
     named,
@@ -15,13 +14,10 @@ from adaptive_vtt.datasets.vqa.taxonomy import (
     ("subtask", "question", "level"),
     [
         ("Mul", "What is in the {} box?", "multi-box"),
-        ("Mul", "Which option describes the area outlined by the {} RECTANGLE?", "multi-box"),
         ("Mul", "What do the {} contours delimit?", "multi-contour"),
-        ("Mul", "Several regions are marked. What does the {} outline mark?", "multi-contour"),
         ("Mul", "Which finding is marked in {}?", "multi-region"),
         ("Mul", "Is it the {} box or the {} contour?", "multi-region"),
         ("Box", "What is in the {} bounding box?", "box"),
-        ("Cont", "What is within the {} boundary?", "contour"),
         ("Coor", "What is in the box [1, 2, 3, 4]?", "image-level"),
     ],
 )
@@ -43,11 +39,3 @@ def test_five_granularities_and_four_columns_have_the_same_questions() -> None:
     assert sum(found.values()) + several == 6832
     names = ["image-level", "box", "contour", "multi-box", "multi-contour"]  # the text's
     assert list(GRANULARITIES) == names
-
-
-def test_counts_add_up() -> None:
-    assert sum(task.questions for task in TASKS) == 6832
-    assert sum(count for _, count in SCENES.values()) == 6832
-    assert (len(TASKS), len({t.category for t in TASKS})) == (12, 4)
-    for task in TASKS:
-        assert not task.subtasks or sum(n for _, _, n in task.subtasks) == task.questions

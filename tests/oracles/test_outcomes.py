@@ -83,7 +83,7 @@ def test_a_source_without_answer_excludes_its_follow_ups_both_ways() -> None:
 def test_questions_that_turn_out_not_to_count_are_marked_wherever_estimates_are_shown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options: dict[str, Any] = {"half_width": 0.01, "targets": ["overall"]}
+    options: dict[str, Any] = {"half_width": 0.01, "targets": ["overall"], "surrogate": False}
     audit = Audit(space(samples=4), Silent(), **options)
     result = audit.run()
     excluded = int(outcomes(audit.journal)["unanswered"].notna().sum())

@@ -184,16 +184,6 @@ def test_faulty_captions_are_refused_in_a_sentence(
     refused(folder, capsys, sentence)
 
 
-def test_captions_without_their_relation_are_refused(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    spec = folder / "SPEC.toml"
-    spec.write_text(spec.read_text().replace('["reic"]', '["reduction"]').replace("follow", "#"))
-    assert run("audit", str(spec), "--out", str(folder / "r")) == 2
-    told = " ".join(capsys.readouterr().err.split())
-    assert "space.captions: none of relations ['reduction'] has this option" in told
-
-
 def refused(folder: Path, capsys: pytest.CaptureFixture[str], sentence: str) -> None:
     capsys.readouterr()
     assert run("audit", str(folder / "SPEC.toml"), "--out", str(folder / "r")) == 2

@@ -1,7 +1,6 @@
 """The relations as a training transform: one operation per image, repeatable, in any process."""
 
 import hashlib
-import sys
 from collections import Counter
 from typing import Any
 
@@ -254,9 +253,3 @@ def test_workers_and_epochs_differ_and_repeat(persistent: bool) -> None:
     assert len(set(changed)) == len(changed)
     assert epochs(persistent=persistent) == first
     assert epochs(persistent=persistent, seed=8) != first
-
-
-def test_without_torch_there_are_no_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = Augment(NAMES, seed=1)(IMAGE)
-    monkeypatch.delitem(sys.modules, "torch.utils.data")
-    assert np.array_equal(Augment(NAMES, seed=1)(IMAGE), expected)

@@ -135,12 +135,6 @@ def test_masks_and_boxes_go_where_the_image_goes(
         assert rows.max() + 0.49 <= y2
 
 
-def test_a_stretch_doubles_widths_when_it_could_keep_half() -> None:
-    box = Stretch(1, 0, 24).boxes([[0, 5, 12, 10]], 20, 30)
-    assert np.allclose(box, [[0, 5, 15, 10]])
-    assert Stretch(1, 0, 24).image(noise(20, 30)).shape == (20, 30, 3)
-
-
 def test_positive_degrees_turn_counter_clockwise() -> None:
     mask = np.zeros((101, 101), bool)
     mask[48:53, 80:85] = True  # right of the centre

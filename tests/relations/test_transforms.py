@@ -188,14 +188,6 @@ def test_masks_are_not_judged_where_nobody_knows_where_they_go(
     assert export_failures(audit.journal, audit.space, tmp_path / "out").masks == {}
 
 
-def test_masks_stay_under_what_moves_nothing() -> None:
-    relation = Transformed("darker", (darker,), moves=False)
-    dataset = masked()
-    assert QuestionSpace(dataset, ["identity", relation], oracle=MaskDrop()).size
-    assert np.array_equal(relation.expect_mask(MASK, follow_up(relation, 0)), MASK)
-    assert not moves(relation, follow_up(relation, 0), SAMPLE)
-
-
 # -- in a SPEC.toml -----------------------------------------------------------------------
 
 

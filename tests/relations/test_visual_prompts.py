@@ -9,7 +9,6 @@ from adaptive_vtt.relations import FollowUp, Relation
 from adaptive_vtt.relations.visual_prompts import (
     COLOURS,
     draw_box,
-    draw_contour,
     regions,
     relations,
 )
@@ -66,18 +65,6 @@ def test_a_box_is_a_closed_frame_close_around_what_it_marks(
     assert ring[-1].all()
     assert ring[:, 0].all()
     assert ring[:, -1].all()
-
-
-def test_a_contour_follows_the_shape() -> None:
-    y, x = np.mgrid[:120, :160]
-    disc = (x - 80) ** 2 + (y - 60) ** 2 <= 30**2
-    image = grey()
-    draw_contour(image, disc, "cyan")
-    drawn = (image != 90).any(axis=2)
-    away = np.hypot(x - 80, y - 60)[drawn]
-    assert away.min() > 29.9
-    assert away.max() < 32.5
-    assert np.array_equal(np.unique(image[drawn], axis=0), [[0, 255, 255]])
 
 
 def test_regions_are_connected_pieces_largest_first_with_letters_and_colours() -> None:
