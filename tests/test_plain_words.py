@@ -58,7 +58,7 @@ BUDGETS = {
     "demo": 7,
     "engine": 272,
     "journal": 97,
-    "models": 208,
+    "models": 215,
     "oracles": 98,
     "people": 21,
     "relations": 74,
