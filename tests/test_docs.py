@@ -76,7 +76,7 @@ def without_code(text: str) -> str:
 
 
 def anchors(text: str) -> set[str]:
-    """What links may name of a page: its headings, as Python-Markdown and GitHub call them."""
+    """Return the anchors of a page's headings, as Python-Markdown and GitHub make them."""
     prose = re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
     heads = re.findall(r"^#+ (.+)$", prose, flags=re.M)
     return {re.sub(r"[\s]+", "-", re.sub(r"[^\w\s-]", "", head.lower()).strip()) for head in heads}
@@ -135,7 +135,7 @@ def test_site_knows_the_files_to_which_links_lead() -> None:
 
 
 def begins(line: str) -> str:
-    """Whether a line begins an item of a list or a row of a table: "list", "table" or ""."""
+    """Return what a line begins: an item of a "list", a row of a "table", or ""."""
     if re.match(r"([-*]|\d+\.) ", line):
         return "list"
     return "table" if line.startswith("|") else ""
@@ -180,7 +180,7 @@ def code_in(page: Path) -> list[str]:
 
 
 def paths_in(code: str) -> list[str]:
-    """What of it names a file or folder: words with a slash, or with the ending of a file."""
+    """Return the words that name a file or folder: with a slash, or the ending of a file."""
     words = re.findall(r"[\w./-]+", code)
     return [w for w in words if "/" in w or re.fullmatch(r"\w+\.(py|md|toml|txt)", w)]
 
@@ -214,7 +214,7 @@ which the tests above look at."""
 
 
 def is_there(code: str) -> bool:
-    """Whether what code in CONTRIBUTING names exists: a command, files, or else all its names."""
+    """Return whether what code in CONTRIBUTING names exists: a command, files, or all its names."""
     from adaptive_vtt.cli.main import SUMMARIES
 
     first, *rest = code.split()
@@ -242,9 +242,20 @@ def test_readme_is_short() -> None:
     assert len(text_of(README).splitlines()) <= 100
 
 
+def test_badges_of_readme_are_true() -> None:
+    project = tomllib.loads(text_of(ROOT / "pyproject.toml"))
+    classifiers = project["project"]["classifiers"]
+    versions = [c.split(" :: ")[-1] for c in classifiers if re.search(r"Python :: 3\.\d+$", c)]
+    strict = "mypy strict" if project["tool"]["mypy"]["strict"] else "mypy"
+    texts = {"python": " | ".join(versions), "licence": project["project"]["license"]}
+    for name, text in {**texts, "types": strict}.items():
+        assert f"badge-{name}.svg" in text_of(README)
+        assert f">{text}</text>" in text_of(DOCS / "images" / f"badge-{name}.svg")
+
+
 def test_readme_leads_to_a_strategy_of_ones_own() -> None:
-    (said,) = [each for each in text_of(README).split("\n- ") if "how-to/own-strategy.md" in each]
-    assert "`avtt compare`" in said
+    (item,) = [each for each in text_of(README).split("\n- ") if "how-to/own-strategy.md" in each]
+    assert "`avtt compare`" in item
 
 
 # -- the reference ----------------------------------------------------------------------------
