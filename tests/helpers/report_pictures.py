@@ -1,4 +1,4 @@
-"""Takes the pictures of docs/images that show single figures of a report.
+"""Take the pictures of docs/images that show single figures of a report.
 
 avtt audit --demo --half-width 0.1 --seed 0 --out RUN
 python -m tests.helpers.report_pictures RUN docs/images
@@ -19,18 +19,10 @@ COLOURS = 200
 WIDTH, HEIGHT = 900, 1000
 PICTURES = {
     "surface": "#surface-chart",
-    "through": "#moments",
     "curves": "#curves-chart",
-    "asked": ".listed",
-    "images": "#images-chart",
-    "trust": "#trust-chart",
-    "answers": "#beliefs-chart",
-    "uncertainty": "#uncertainty-chart",
     "widths": "#widths-chart",
 }
-"""File -> what it shows of the page."""
-LASSO = ((0.05, 0.1), (0.3, 0.05), (0.35, 0.5), (0.05, 0.6))
-"""Corners, as shares of the figure's own."""
+"""File -> the part of the page that it shows."""
 
 
 FIRST_FIGURE = """(async () => {
@@ -66,24 +58,12 @@ def main(run: Path, out: Path) -> None:
             browser.value(
                 f"{at}.scrollIntoView({{ behavior: 'instant', block: 'center' }}); pause(300)"
             )
-            if name == "images":
-                _lasso(browser, at)
             browser.screenshot(out / f"{name}.png", chosen)
             small(out / f"{name}.png")
 
 
-def _lasso(browser: Browser, at: str) -> None:
-    x, y, width, height = browser.value(
-        f"(({{x, y, width, height}}) => [x, y, width, height])"
-        f"({at}.querySelector('.nsewdrag').getBoundingClientRect())"
-    )
-    path = [(x + right * width, y + down * height) for right, down in (*LASSO, LASSO[0])]
-    browser.mouse(*path, hold=True)
-    browser.value("pause(500)")
-
-
 def small(path: Path) -> None:
-    """As a palette of few colours, which is a third of the size."""
+    """Reduce a picture to few colours, a third of its size."""
     with Image.open(path) as image:
         few = image.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
     few.save(path, optimize=True)
