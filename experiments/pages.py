@@ -13,8 +13,8 @@ import pandas as pd
 from markupsafe import Markup
 
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.results.report.plotly_library import NOTHING, policy
-from adaptive_vtt.results.report.section import fragment, ours, table
+from adaptive_vtt.results.report.frame import figure_page
+from adaptive_vtt.results.report.section import table
 from adaptive_vtt.utils.files import write_text
 
 from .program import QUICK, machine, options, show
@@ -24,7 +24,7 @@ ROWS = 40
 """Shown of a longer table."""
 
 
-def page(folder: Path) -> Markup:
+def page(folder: Path) -> str:
     """One HTML file that loads nothing. Raises InputError where the folder has nothing to show."""
     found = (path for path in folder.rglob("*.*") if path != folder / PAGE)
     files = sorted(found, key=lambda path: (short(folder, path), path))
@@ -32,22 +32,16 @@ def page(folder: Path) -> Markup:
     tables = [path for path in files if path.suffix in (".csv", ".json")]
     if not files:
         raise InputError(f"{folder}: expected what experiments wrote, found none; run one first")
-    scripts = [ours("page.js")]
     parts = [("Figures", Markup("<br>").join(link(folder, path) for path in figures))]
     for path in tables:
         parts.append((path.stem + " (short run)" * short(folder, path), shown(folder, path)))
-    return fragment(
-        "figure_page.html",
-        title="Experiments and benchmarks",
-        lead=f"{len(tables)} tables, {sum(short(folder, path) for path in tables)} of them of "
+    return figure_page(
+        "Experiments and benchmarks",
+        f"{len(tables)} tables, {sum(short(folder, path) for path in tables)} of them of "
         "short runs, which measure nothing. "
         f"Made {date(time.time())} on {machine()}.",
-        parts=parts,
-        style=ours("page.css"),
-        scripts=scripts,
-        policy=policy(scripts, None),
-        library="",
-        loads=NOTHING,
+        parts,
+        drawn=False,
     )
 
 

@@ -20,7 +20,7 @@ from ..results.result import Result, summarise
 from ..results.run import Run
 from ..space import QuestionSpace
 from ..types import Image, JsonObject
-from ..utils.figures import shown
+from ..utils.figures import COLOURS, ERRORS, shown
 from ..utils.image_codec import data_address
 
 AXIS = {"title": {"text": "calls answered so far"}, "rangemode": "tozero"}
@@ -57,7 +57,7 @@ def _widths(names: list[str], widths: np.ndarray, aim: float) -> Figure:
     at = _moments(widths.shape[1])
     lines = [_line(at, 100 * row[at], name) for name, row in zip(names, widths, strict=True)]
     layout = _layout("Half-width of every interval (%)", {**AXIS}, {"rangemode": "tozero"})
-    pen, height = {"dash": "dash", "color": "#8a94a0"}, 100 * aim
+    pen, height = {"dash": "dash", "color": COLOURS["muted"]}, 100 * aim
     aimed = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": height, "y1": height}
     return {"data": lines, "layout": {**layout, "shapes": [{**aimed, "line": pen}]}}
 
@@ -76,7 +76,7 @@ def _conditions(table: pd.DataFrame, relations: list[str]) -> Figure:
         "z": _plain(100 * shares),
         "zmin": 0,
         "zmax": 100,
-        "colorscale": "Oranges",
+        "colorscale": ERRORS,
         "text": said.to_numpy().tolist(),
         "hovertemplate": "%{y}, severity %{x}: %{z:.1f} % of %{text}<extra></extra>",
     }

@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from ..results.report.plots import COLOURS, chart, figure_page, frame, level_of
+from ..results.report.frame import figure_page
+from ..results.report.plots import chart, frame, level_of
 from ..results.report.section import amount, data, table
 from ..types import Floats, JsonObject
-from ..utils.figures import on_page, points, shown
+from ..utils.figures import COLOURS, on_page, points, shown
 from .runs import Run
 from .summary import calls_to_goal
 

@@ -9,7 +9,7 @@ from ..audit import Audit
 from ..config import Spec
 from ..config.building import build_audit
 from ..results.report.beside_journal import BASELINE_NAMES, BASELINES, Baseline
-from ..results.report.plotly_library import check_way
+from ..results.report.frame import check_way
 from ..utils.files import write_text
 from .after import Before
 from .options import names

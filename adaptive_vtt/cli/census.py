@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from ..errors import InputError
-from ..results.report.plotly_library import check_way
+from ..results.report.frame import check_way
 from .run_folder import begin, everything, named, run_and_report
 from .signals import interruptible
 from .spec_changes import read

@@ -27,7 +27,7 @@ from ..models import ModelDefaults, adapted_model
 from ..results import census
 from ..results.advice import Names, Step, next_steps
 from ..results.report import write_report
-from ..results.report.plotly_library import check_way
+from ..results.report.frame import check_way
 from ..results.result import Result, summarise
 from ..results.run import Run
 from ..space import QuestionSpace

@@ -8,17 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from markupsafe import Markup
 
 from ..models.local.reader import COLUMNS, MAX_WORDS, NO, UNSURE, YES
+from ..results.report.frame import framed
 from ..results.report.section import data
 from ..types import JsonObject
 from ..utils.files import write_text
-from ..utils.web import templates_of
 from .cards import NONE, Card, Shown, Task
 
 HERE = Path(__file__).parent
-STYLE = HERE.parent / "results" / "report" / "page.css"
 
 
 def write_page(
@@ -51,11 +49,11 @@ def write_page(
         .to_numpy()
         .tolist(),
     }
-    page = templates_of(HERE).get_template("cards.html")
-    html = page.render(
-        style=Markup(STYLE.read_text(encoding="utf-8")),
+    html = framed(
+        HERE / "cards.html",
+        scripts=[HERE / "cards.js"],
+        styles=[HERE / "cards.css"],
         data=data("form-data", content),
-        script=Markup((HERE / "cards.js").read_text(encoding="utf-8")),
         title=f"{task.title}: {reader}",
         about=task.about,
         option=f"{task.option} " if task.option else "",

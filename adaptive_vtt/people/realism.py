@@ -17,7 +17,7 @@ from ..journal import Journal
 from ..journal.facts import read_facts
 from ..models.local.reader import YES, card_id
 from ..results.report.beside_journal import Cell, Realism, identity
-from ..results.report.people import realism_rows
+from ..results.report.people import realism_table
 from ..types import IDENTITY
 from ..utils.random_streams import generator
 from .agreement import agreement, answered, majority
@@ -137,8 +137,7 @@ def summarise(journal: Journal, answers: pd.DataFrame) -> Summary:
             for question in (REALISTIC, SAME)
         },
     )
-    columns = ["relation", "realistic", "95 %", "same diagnosis", "95 % of it", "pairs"]
-    table = pd.DataFrame([row[:6] for row in realism_rows(judged)], columns=columns)
+    table = realism_table(judged).drop(columns="realistic, by severity")
     notes = ["'I cannot tell', and a tie, do not count as yes"]
     return Summary(judged.model_dump(mode="json"), {"what most say": table}, notes, judged)
 

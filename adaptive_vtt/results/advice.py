@@ -20,12 +20,15 @@ from ..journal.facts import CertificateFacts, Facts
 from ..stopping import CENTS
 from ..utils.figures import is_exact, money
 from .difference import UNFIT
+from .gate import Ruling
 from .opening import opening
 from .outcomes import FAILED, sample_word
 from .run import Run
 
 NEARLY = 2
 """Factor on the half-width wanted, above which nobody would settle for what was reached."""
+MIN_NARROWER, MAX_NARROWER = 1.25, 4
+"""A gate that is open proposes intervals that are so many times narrower."""
 MIN = 0.1
 """Calls by which an audit is extended at least, as a share of those it made."""
 LIMITS = {
@@ -116,23 +119,6 @@ def shipping_rule(certificate: CertificateFacts) -> str:
     return f"versus:{name} <= {worse:g}"
 
 
-def advised(facts: Facts, drawn: int, questions: int, cost: float, further: Range | None) -> str:
-    """The options of ``avtt resume`` that certify what is open, where ``further`` is its forecast:
-    those that a terminal prints and a report shows. "": nothing is left to ask, or no limit to
-    raise.
-
-    ``drawn``: the calls that were drawn and those about source images, answered or not, as a budget
-    counts them; ``questions`` and ``cost``: what they took so far.
-    """
-    more = more_calls(facts, drawn, further)
-    if not more:
-        return ""
-    options = raised(facts, drawn, questions, cost, more)
-    if (width := past_gate(facts)) is not None:
-        return f"--half-width {width:g} {options}".rstrip()
-    return options
-
-
 def past_gate(facts: Facts) -> float | None:
     """The half-width by which ``avtt resume`` goes on with an audit that its gate ended; None where
     something else ended it, or where it was begun without one."""
@@ -217,27 +203,34 @@ class Names(NamedTuple):
         return cls(folder, spec_named(run.facts, anywhere=True), failures)
 
 
-def next_steps(run: Run, names: Names) -> list[Step]:
-    """Return what may be done next with the audit of one model, the likeliest first."""
+def next_steps(run: Run, names: Names, why_open: str = "") -> list[Step]:
+    """Return what may be done next with the audit of one model, the likeliest first.
+
+    Args:
+        run: Of the audit.
+        names: How commands call it.
+        why_open: Why to continue where targets are open at its end; "": in general words.
+    """
+    facts, certificate = run.facts, run.certificate
     open_ = [status for status in run.statuses if not (status.reached or status.emptied)]
-    steps = _onward(run, names, open_)
+    steps = _onward(run, names, open_, why_open)
     if exact := census_as_they_are(run, open_, names):
         steps.append(exact)
     wrong = (a for call in run.calls for a in call.answers if (a.loss or 0) >= FAILED)
-    images = sample_word(run.facts.space, run.pictures) == "image"  # which export needs
+    images = sample_word(facts.space, run.pictures) == "image"  # which export needs
     if images and any(answer.unanswered is None for answer in wrong):
         export = f"avtt export {names.folder} --failures {names.failures}"
         python = "export_failures(journal, space, FOLDER)"
-        steps.append(Step(export if run.facts.spec else python, "what went wrong, as files"))
-    if not steps and run.certificate is not None and not run.certificate.counted:
+        steps.append(Step(export if facts.spec else python, "what went wrong, as files"))
+    if not steps and certificate is not None and not certificate.counted:
         why = "nothing is open; narrower intervals say more"
         steps.append(_resumed(run, names, "--half-width WIDTH", "half_width=...", why))
     return [*steps, *_checks(run, names)]
 
 
-def _onward(run: Run, names: Names, open_: Sequence[TargetStatus]) -> list[Step]:
-    """Return what goes on with an audit of which targets are ``open_``, or begins another."""
-    facts = run.facts
+def _onward(run: Run, names: Names, open_: Sequence[TargetStatus], why_open: str) -> list[Step]:
+    """Return what continues an audit of which targets are ``open_``, or begins another."""
+    facts, certificate = run.facts, run.certificate
     if any(status.emptied for status in run.statuses):
         again = f"avtt audit {names.spec} --out {names.folder}-again"
         return [Step(again, "once the model stays as it is")]
@@ -246,33 +239,46 @@ def _onward(run: Run, names: Names, open_: Sequence[TargetStatus]) -> list[Step]
         why = f"the audit has not ended: if it is not running, go on with it{held_back}"
         return [_resumed(run, names, "", "", why)]
     if open_ and facts.rejudged is not None:
-        why = "go on with the audit that these are the answers of, and judge it again"
-        return [Step(f"avtt resume {shlex.quote(facts.rejudged.source)}", why)]
-    if run.certificate is None:
+        return [_rejudged(facts)]
+    if certificate is None:
         why = "nothing here is certified: for intervals that hold, audit to a half-width"
         audit = f"avtt audit {names.spec} --half-width 0.05"
         return [Step(audit if facts.spec else "Audit(space, model, half_width=0.05)", why)]
-    return _certified(run, names, open_) if open_ else []
+    return _certified(run, names, open_, why_open) if open_ else []
 
 
-def _certified(run: Run, names: Names, open_: Sequence[TargetStatus]) -> list[Step]:
+def _ended_for_good(facts: Facts) -> bool:
+    """Return whether a gate ended the audit and left it no half-width to continue to."""
+    by_gate = facts.ended is not None and facts.ended.by == "gate"
+    return by_gate and past_gate(facts) is None
+
+
+def _rejudged(facts: Facts) -> Step:
+    source = "" if facts.rejudged is None else shlex.quote(facts.rejudged.source)
+    why = "go on with the audit that these are the answers of, and judge it again"
+    return Step(f"avtt resume {source}", why)
+
+
+def _certified(run: Run, names: Names, open_: Sequence[TargetStatus], why_open: str) -> list[Step]:
     """Return what certifies targets that are ``open_`` at the end of an audit."""
     facts, certificate = run.facts, run.certificate
-    drawn, further = len(run.draws) + len(run.sources), longest(s.more_calls for s in open_)
     if certificate is not None and certificate.counted:
         why = "not every question was asked: raise the limit that ended the audit"
         return [_resumed(run, names, f"--budget {facts.all_calls}", "budget=None", why)]
-    by_gate = facts.ended is not None and facts.ended.by == "gate"
-    if by_gate and past_gate(facts) is None:
-        more = f"avtt audit {names.spec} --out {names.folder}-more"
-        return [Step(more, "without its gate certifies the rest")]
-    limits = advised(facts, drawn, len(run.table), run.cost, further)
-    total = rounded_up(drawn + more_calls(facts, drawn, further))
-    why = "goes on, likely until the rest is certified"
-    steps = [_resumed(run, names, limits, f"budget={total:.0f}", why)]
+    if _ended_for_good(facts):
+        more_of_it = f"avtt audit {names.spec} --out {names.folder}-more"
+        return [Step(more_of_it, why_open or "without its gate certifies the rest")]
+    drawn, further = len(run.draws) + len(run.sources), longest(s.more_calls for s in open_)
+    more = more_calls(facts, drawn, further)
+    limits = raised(facts, drawn, len(run.table), run.cost, more) if more else ""
+    if more and (width := past_gate(facts)) is not None:
+        limits = f"--half-width {width:g} {limits}".rstrip()
+    why = why_open or "goes on, likely until the rest is certified"
+    steps = [_resumed(run, names, limits, f"budget={rounded_up(drawn + more):.0f}", why)]
     # intervals that are nearly as narrow as wanted may do as they are
     wanted = None if certificate is None else certificate.half_width
     widest = max(status.half_width for status in run.statuses)
+    by_gate = facts.ended is not None and facts.ended.by == "gate"
     if wanted is not None and widest <= NEARLY * wanted and not by_gate and facts.spec:
         option = f"--half-width {rounded_up(widest)}"
         steps.append(_resumed(run, names, option, "", "or settles for this"))
@@ -293,19 +299,27 @@ def _checks(run: Run, names: Names) -> list[Step]:
     if names.head and run.facts.spec is None:
         return []  # the page of an audit that Python began has no folder to name
     head = f" --head {names.head}" if names.head else ""
-    why = "checks every figure" + ("; keep the head elsewhere" if head else "")
+    why = "checks every figure"
+    if head:
+        why += "; note the head, which proves later that nothing was edited"
     return [Step(f"avtt verify {names.folder}{head}", why)]
 
 
-def steps_of_two(run: Run, names: Names, rules: Sequence[str], again: str) -> list[Step]:
+def steps_of_two(
+    run: Run, names: Names, rules: Sequence[str], again: str, why: str = "decides the rest"
+) -> list[Step]:
     """Return what may be done next with a comparison of two models.
 
-    ``rules``: of the gate that it was given, which alone goes on then; ``again``: the command that
-    goes on while a difference is open, "" where none does.
+    Args:
+        run: Of the comparison.
+        names: How commands call it.
+        rules: Those of the gate that it was given, which alone goes on then.
+        again: The command that continues while a difference is open, "" where none does.
+        why: Why to give that.
     """
     steps, folder, certificate = [], names.folder, run.certificate
     if again and not rules and any(row.decision == OPEN for row in run.compared):
-        steps.append(Step(again, "decides the rest"))
+        steps.append(Step(again, why))
     if certificate and not rules and run.compared[0].decision not in UNFIT:
         rules = [shipping_rule(certificate)]
     if rules:
@@ -315,6 +329,47 @@ def steps_of_two(run: Run, names: Names, rules: Sequence[str], again: str) -> li
         export = f"avtt export {folder} --disagreements FOLDER"
         steps.append(Step(export, "where the models differ, as files"))
     return [*steps, *_checks(run, names)]
+
+
+def steps_of_gate(run: Run, rulings: Sequence[Ruling], names: Names) -> list[Step]:
+    """Return what may decide an open gate.
+
+    An audit whose open targets are as certain as was asked goes on only if more is asked: intervals
+    as narrow as their distance from the limit, which takes calls with the square of that.
+
+    Args:
+        run: Of the audit.
+        rulings: Those of the gate.
+        names: How commands call the run.
+    """
+    facts, certificate, rows = run.facts, run.certificate, [r for r in rulings if r.state == "open"]
+    by_command = facts.spec is not None and facts.begun_by is None and facts.rejudged is None
+    by_gate = facts.ended is not None and facts.ended.by == "gate"
+    if _ended_for_good(facts) or (by_gate and not by_command):
+        why = "the audit ended with its gate: begin another, with this rule for its gate or none"
+        return [Step(facts.begun_by or f"avtt audit {names.spec} --out {names.folder}-more", why)]
+    if facts.rejudged is not None:
+        return [_rejudged(facts)]
+    if not by_command:
+        why = "under a higher limit if it met one, and decide again"
+        return [Step(facts.begun_by, why) if facts.begun_by else _resumed(run, names, "", "", why)]
+    wanted = None if certificate is None else certificate.half_width
+    widest = max(((row.upper - row.lower) / 2 for row in rows), default=0.0)
+    why, times, width = "narrows what is open, to decide again", 2.0, past_gate(facts)
+    if wanted is not None and widest <= wanted:
+        apart = min(abs(row.estimate - row.rule.limit) for row in rows)
+        width = rounded_down(min(max(apart, widest / MAX_NARROWER), widest / MIN_NARROWER))
+        why, times = "its targets are as certain as was asked: asks more", (wanted / width) ** 2
+    made = len(run.draws) + len(run.sources)
+    more = max(0, min(math.ceil((times - 1) * made), facts.all_calls - made))
+    options = raised(facts, made, len(run.table), run.cost, more)
+    if width is not None:
+        options = f"--half-width {width:g} {options}".rstrip()
+    steps = [_resumed(run, names, options, "", why)]
+    if times * made >= facts.all_calls and not may_cost(facts):
+        census = f"avtt census {names.spec} --out {names.folder}-whole"
+        steps.append(Step(census, f"or asks all {facts.all_calls:,} calls, which is exact"))
+    return steps
 
 
 def census_as_they_are(run: Run, open_: Sequence[TargetStatus], names: Names) -> Step | None:
@@ -338,7 +393,7 @@ def census_as_they_are(run: Run, open_: Sequence[TargetStatus], names: Names) ->
     sets = "--set \"space.relations=['identity']\" --set \"certify.targets=['overall']\""
     return Step(
         f"avtt census {names.spec} {sets} --out {names.folder}-as-they-are",
-        f"all {images:,} images as they are take {needed:,} calls, and tell their rate exactly",
+        f"asking about all {images:,} original images takes {needed:,} calls: the exact rate",
     )
 
 

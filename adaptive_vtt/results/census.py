@@ -3,7 +3,7 @@
 | concepts are | figures |
 |---|---|
 | classes, one per image | accuracy, balanced accuracy, macro F1, kappa; recall ... of each |
-| labels | error, precision, recall, specificity, F1, kappa, AUC of each, and their means |
+| labels | label error, precision, recall, specificity, F1, kappa, AUC of each, and their means |
 | objects with masks | mean Dice and IoU, and for every threshold the share of scores that drop |
 | others, in words or boxes | error; miss and false-alarm rate where both can happen |
 
@@ -23,6 +23,7 @@ import pandas as pd
 from ..families import COLUMNS
 from ..journal.facts import Facts, SpaceFacts
 from ..journal.rows import CallRow
+from ..oracles.base import LABEL_ERROR
 from ..oracles.labels import MARGIN
 from ..oracles.masks import DROP, SCORE, SOURCE
 from ..types import IDENTITY, Floats
@@ -89,6 +90,8 @@ def tables(
             worst = counted.groupby([*WHERE, "sample"], sort=False)["loss"].max()
             shares = worst.groupby(level=WHERE, sort=False).mean()
             perturbations.insert(3, ANY_WRONG, shares.reindex(perturbations.index))
+        named = {"error": LABEL_ERROR}
+        perturbations, classes = perturbations.rename(columns=named), classes.rename(columns=named)
     else:
         each = _variants(facts.space, facts.space.concepts)
         rates = facts.settings.oracle.rates

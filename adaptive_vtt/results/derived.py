@@ -19,23 +19,15 @@ section 2.2); the baselines are those that were published with it.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ..families import (
-    Filtered,
-    OfConcept,
-    OfRelation,
-    OfRelationConcept,
-    OfSlice,
-    Overall,
-    TargetId,
-)
+from ..families import OfConcept, OfRelation, OfRelationConcept, Overall, TargetId
 from ..types import ERROR, IDENTITY, SIDES, Floats
 
 if TYPE_CHECKING:
@@ -150,32 +142,42 @@ TINY = 0.02
 """Where AlexNet's error rises by less than this, relative BE is mostly a matter of chance."""
 
 ALL = "all relations"
-"""The subject of means over relations."""
+"""In place of a relation: all of them together, or the mean over them."""
 
-Kind = Literal["concept", "classes", "difference", "BE", "normalised", "relative"]
+Kind = Literal["classes", "concept", "difference", "BE", "normalised", "relative"]
 Rates = Mapping[TargetId, Bounds]
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A derived figure, the ``quantity`` of its ``subject``: a concept, a relation, ALL, or ""
-    for all classes together; ``note`` says what to mind, or is empty."""
+    """A derived figure.
+
+    Attributes:
+        kind: What sort of figure it is.
+        quantity: What it is called.
+        bounds: Its estimate and interval.
+        relation: The image change it is about; ALL: a mixture of, or the mean over, several; None:
+            there is one.
+        concept: The concept it is about, None for all together.
+        note: What to mind, or empty.
+    """
 
     kind: Kind
-    subject: str
     quantity: str
     bounds: Bounds
+    relation: str | None = None
+    concept: str | None = None
     note: str = ""
 
     @property
     def name(self) -> str:
         """What it is called, for people."""
-        if self.kind == "classes":
-            return self.quantity
-        if self.kind == "concept" or self.subject == ALL:
-            return f"{self.subject}: {self.quantity}"
-        beyond = f" minus {IDENTITY}" if self.kind == "difference" else ""
-        return f"relation {self.subject}{beyond}: {self.quantity}"
+        relation = self.relation
+        if relation not in (None, ALL):
+            beyond = f" minus {IDENTITY}" if self.kind == "difference" else ""
+            relation = f"relation {relation}{beyond}"
+        about = ", ".join(filter(None, [relation, self.concept]))
+        return f"{about}: {self.quantity}" if about else self.quantity
 
 
 @dataclass(frozen=True)
@@ -191,12 +193,16 @@ class Baseline:
 
 
 def figures(space: "SpaceFacts", rates: Rates) -> list[Figure]:
-    """All that follows from the targets there are.
+    """Return all that follows from certified targets.
 
-    ``space`` is what a journal says of it, ``rates`` are the intervals of its targets.
+    Args:
+        space: What a journal says of the space.
+        rates: The intervals of its targets.
     """
-    known = _Known.of(space, rates)
-    return [*_balanced(known), *_classes(known), *_differences(known), *_errors(known)]
+    known = _Known(space, rates)
+    parts = [_classes(known, *scope) for scope in known.scopes]
+    parts += [_balanced(known, *scope) for scope in known.scopes]
+    return [figure for part in (*parts, _differences(known), _errors(known)) for figure in part]
 
 
 @cache
@@ -210,7 +216,7 @@ def alexnet() -> dict[str, dict[str, Baseline]]:
 
 
 def baseline(relation: str) -> Baseline | None:
-    """That of "medmnistc/<flag>/<corruption>"; None for any other relation."""
+    """Return that of "medmnistc/<flag>/<corruption>"; None for any other relation."""
     family, _, rest = relation.partition("/")
     flag, _, corruption = rest.partition("/")
     return alexnet().get(flag, {}).get(corruption) if family == "medmnistc" else None
@@ -218,133 +224,149 @@ def baseline(relation: str) -> Baseline | None:
 
 @dataclass(frozen=True)
 class _Known:
-    """What is certified of which space. ``counts`` C x 2: questions per concept and truth;
-    ``levels``: the severities of each relation; ``concepts_are``: see ``OracleDefaults``;
-    ``rates``: by any name of their targets, as one may be about what another is asked for by;
-    ``error``: what the mean loss of a relation is called."""
+    """What is certified of which space."""
 
-    concepts: tuple[str, ...]
-    counts: Floats
-    levels: dict[str, set[int]]
-    concepts_are: str
-    rates: Mapping[str, Bounds]
-    error: str
+    space: "SpaceFacts"
+    rates: Rates
 
-    @classmethod
-    def of(cls, space: "SpaceFacts", rates: Rates) -> "_Known":
+    @cached_property
+    def counts(self) -> Floats:
+        """C x 2: questions per concept and truth."""
+        return np.array(self.space.cell_counts, float)
+
+    @cached_property
+    def levels(self) -> dict[str, set[int]]:
+        """The severities of each relation."""
         levels: dict[str, set[int]] = {}
-        for relation, severity in space.variants:
+        for relation, severity in self.space.variants:
             levels.setdefault(relation, set()).add(severity)
-        counts = np.array(space.cell_counts, float)
-        named = {}
-        for target, bounds in rates.items():
-            chosen_by_users = isinstance(target, Filtered | OfSlice)
-            names = target.also if chosen_by_users else target.names
-            named.update(dict.fromkeys(names, bounds))
-        error = next((t.rate for t in rates if isinstance(t, Overall | OfRelation)), ERROR)
-        return cls(space.concepts, counts, levels, space.concepts_are, named, error)
+        return levels
 
     @property
-    def relations(self) -> list[str]:
-        """All but identity."""
-        return [name for name in self.levels if name != IDENTITY]
+    def scopes(self) -> list[tuple[str | None, str | None]]:
+        """Relations to look figures up by (None: any), and what they are called: original images
+        first. Figures of a mixture have its name."""
+        if len(self.levels) == 1:
+            return [(None, None)]
+        one_each = [(r, r) for r in sorted(self.levels, key=lambda r: r != IDENTITY)]
+        return [*one_each, (None, ALL)]
 
     @property
     def one_class_each(self) -> bool:
         """Whether the concepts are classes and every image has one."""
-        return self.concepts_are == "classes" and len(self.concepts) > 1
+        return self.space.concepts_are == "classes" and len(self.space.concepts) > 1
+
+    @cached_property
+    def _others(self) -> dict[str, Bounds]:
+        """Rates by the further names of their targets, which stand for equal questions."""
+        return {name: bounds for target, bounds in self.rates.items() for name in target.also}
+
+    def rate(self, target: TargetId) -> Bounds | None:
+        """Return the rate of a target, or of one about the same questions."""
+        one = isinstance(target, OfRelationConcept)  # whose handle names no side
+        return self.rates.get(target) or self._others.get(target.name if one else target.handle)
+
+    def wrong(self, relation: str | None) -> Bounds | None:
+        """Return the mean loss, under a relation or over all."""
+        return self.rate(Overall() if relation is None else OfRelation(relation))
 
     def side(self, concept: str, rate: str, relation: str | None = None) -> Bounds | None:
+        """Return a concept's miss or false-alarm rate, under a relation or over all."""
         side = SIDES[rate]
         if relation is None:
-            return self.rates.get(OfConcept(concept, side, rate).name)
-        return self.rates.get(OfRelationConcept(relation, concept, side, rate).name)
+            return self.rate(OfConcept(concept, side, rate))
+        return self.rate(OfRelationConcept(relation, concept, side, rate))
 
-    def under(self, relation: str) -> Bounds | None:
-        """The mean loss under a relation."""
-        return self.rates.get(OfRelation(relation).handle)
+    def every(self, rate: str, relation: str | None) -> Bounds | None:
+        """Return this rate of all concepts (C,), if all are certified."""
+        return _whole([self.side(concept, rate, relation) for concept in self.space.concepts])
 
-    def every(self, side: str) -> Bounds | None:
-        """This rate of all concepts (C,), if all are certified."""
-        found = [self.side(concept, side) for concept in self.concepts]
-        there = [rate for rate in found if rate is not None]
-        return stack(there) if len(there) == len(found) else None
+
+def _whole(rates: list[Bounds | None]) -> Bounds | None:
+    """Return rates as one with arrays; None where any is unknown, or there is none."""
+    there = [rate for rate in rates if rate is not None]
+    return stack(there) if there and len(there) == len(rates) else None
 
 
 # -- balanced accuracy, and figures of all classes together ------------------------------------
 
 
-def _balanced(known: _Known) -> list[Figure]:
-    found = []
-    for concept in known.concepts:
-        sides = [known.side(concept, side) for side in SIDES]
-        there = [rate for rate in sides if rate is not None]
-        if len(there) == len(SIDES):
-            bounds = falling(recall, stack(there)).within(0, 1)
-            found.append(Figure("concept", concept, "balanced accuracy", bounds))
-    return found
+def _balanced(known: _Known, relation: str | None, called: str | None) -> Iterator[Figure]:
+    for concept in known.space.concepts:
+        both = _whole([known.side(concept, side, relation) for side in SIDES])
+        if both is not None:
+            bounds = falling(recall, both).within(0, 1)
+            yield Figure("concept", "balanced accuracy", bounds, called, concept)
 
 
-def _classes(known: _Known) -> list[Figure]:
+def _classes(known: _Known, relation: str | None, called: str | None) -> Iterator[Figure]:
     """Accuracy and macro recall need the miss rates; the others the false-alarm rates, too."""
-    sizes, miss, alarm, wrong = _class_rates(known)
+    sizes, miss, alarm, wrong = _class_rates(known, relation)
     found: dict[str, Bounds] = {}
     if wrong is not None:
-        found["accuracy"] = falling(lambda rate: 1 - rate, wrong).within(0, 1)
+        found["accuracy"] = falling(lambda rate: 1 - rate, wrong)
     elif miss is not None:
-        found["accuracy"] = falling(lambda m: accuracy(sizes, m), miss).within(0, 1)
+        found["accuracy"] = falling(lambda m: accuracy(sizes, m), miss)
     if miss is not None:
-        found["macro recall"] = falling(recall, miss).within(0, 1)
+        found["macro recall"] = falling(recall, miss)
     if miss is not None and alarm is not None:
-        for name, function in (("precision", precision), ("F1", f1)):
-            bounds = falling(lambda m, a, f=function: f(sizes, m, a), miss, alarm)
-            found[f"macro {name}"] = bounds.within(0, 1)
-        found["Cohen's kappa"] = kappa(sizes, miss, alarm).within(-1, 1)
-    return [Figure("classes", "", name, bounds) for name, bounds in found.items()]
+        found["macro precision"] = falling(lambda m, a: precision(sizes, m, a), miss, alarm)
+        found["macro F1"] = falling(lambda m, a: f1(sizes, m, a), miss, alarm)
+        found["Cohen's kappa"] = kappa(sizes, miss, alarm)
+    for name, bounds in found.items():
+        least = -1 if name == "Cohen's kappa" else 0
+        yield Figure("classes", name, bounds.within(least, 1), called)
 
 
 def _class_rates(
-    known: _Known,
+    known: _Known, relation: str | None
 ) -> tuple[Floats, Bounds | None, Bounds | None, Bounds | None]:
-    """Of classes of which every image has one: sizes (C,), miss and false-alarm rates (C,)
+    """Return, of classes of which every image has one, sizes (C,), miss and false-alarm rates (C,)
     as far as known, and the rate of images misclassified.
 
-    One binary concept is two classes, where missing one is saying the other.
+    Every relation is asked of the same images, so sizes are those of all. One binary concept is two
+    classes, where missing one is saying the other.
     """
     absent, present = known.counts.T
     if known.one_class_each:
         # an alarm is one of all other images, so all classes must be known of all images
-        whole = bool((absent + present == present.sum()).all())
-        alarm = known.every(ALARM) if whole else None
-        return present, known.every(MISS), alarm, known.rates.get(Overall.kind)
-    if known.concepts_are == "labels" and len(known.concepts) == 1:
-        miss, false = (known.side(known.concepts[0], side) for side in SIDES)
-        if miss is not None and false is not None:
-            both, turned = stack([miss, false]), stack([false, miss])
-            return known.counts[0, ::-1], both, turned, known.rates.get(Overall.kind)
+        asked_whole = bool((absent + present == present.sum()).all())
+        alarm = known.every(ALARM, relation) if asked_whole else None
+        return present, known.every(MISS, relation), alarm, known.wrong(relation)
+    if known.space.concepts_are == "labels" and len(known.space.concepts) == 1:
+        sides = [known.side(known.space.concepts[0], side, relation) for side in (MISS, ALARM)]
+        wrong = known.wrong(relation) if None not in sides else None
+        return known.counts[0, ::-1], _whole(sides), _whole(sides[::-1]), wrong
     return present, None, None, None
 
 
 # -- against unchanged images, and against AlexNet ---------------------------------------------
 
 
-def _differences(known: _Known) -> list[Figure]:
-    clean = known.under(IDENTITY)
-    if clean is None:
-        return []
-    found = []
-    for relation in known.relations:
-        rate = known.under(relation)
-        if rate is not None:
-            beyond = rate.minus(clean).within(-1, 1)
-            found.append(Figure("difference", relation, known.error, beyond))
-    return found
+def _differences(known: _Known) -> Iterator[Figure]:
+    """Yield how much more goes wrong under a relation than on original images, each as the box of
+    two intervals: of all questions, and of every concept and side."""
+    ids = [target for target in known.rates if isinstance(target, OfRelationConcept)]
+    sides = dict.fromkeys((target.rate, target.side) for target in ids)
+    error = next((t.rate for t in known.rates if isinstance(t, Overall | OfRelation)), ERROR)
+    for relation in known.levels:
+        both = (relation, IDENTITY)
+        pairs: dict[tuple[str, str | None], list[Bounds | None]]
+        pairs = {(error, None): [known.wrong(one) for one in both]}
+        for concept in known.space.concepts:
+            for rate, side in sides:
+                targets = [OfRelationConcept(one, concept, side, rate) for one in both]
+                pairs[rate, concept] = [known.rate(target) for target in targets]
+        for (rate, about), (after, before) in pairs.items():
+            if relation != IDENTITY and after is not None and before is not None:
+                beyond = after.minus(before).within(-1, 1)
+                yield Figure("difference", rate, beyond, relation, about)
 
 
 def _errors(known: _Known) -> list[Figure]:
     """BE of every relation, in itself and against AlexNet, and the means over relations."""
     found = {r: be for r in known.levels if (be := _balanced_error(known, r)) is not None}
-    plain = [Figure("BE", r, "BE", be.within(0, 1)) for r, be in found.items()]
+    plain = [Figure("BE", "BE", be.within(0, 1), r) for r, be in found.items()]
     normalised, relative = [], []
     clean = found.pop(IDENTITY, None)
     bases = {r: base for r in found if (base := baseline(r)) is not None}
@@ -352,21 +374,16 @@ def _errors(known: _Known) -> list[Figure]:
         be = found[relation]
         notes = _partial(known.levels[relation])
         bounds = be.over(base.corrupted).within(0, 1 / base.corrupted)
-        normalised.append(Figure("normalised", relation, "BE / AlexNet", bounds, notes))
+        normalised.append(Figure("normalised", "BE / AlexNet", bounds, relation, note=notes))
         if clean is not None:
             most = 1 / abs(base.rise)
             bounds = be.minus(clean).over(base.rise).within(-most, most)
             notes = "; ".join(note for note in (_conditioned(base), notes) if note)
-            relative.append(Figure("relative", relation, "rBE", bounds, notes))
-    corrupted = [figure for figure in plain if figure.subject != IDENTITY]
-    return [
-        *_mean(corrupted),
-        *plain,
-        *_mean(normalised, _missing(list(bases))),
-        *normalised,
-        *_mean(relative, _missing(list(bases))),
-        *relative,
-    ]
+            relative.append(Figure("relative", "rBE", bounds, relation, note=notes))
+    missing = _missing(list(bases))
+    changed = _mean([figure for figure in plain if figure.relation != IDENTITY])
+    against = [*_mean(normalised, missing), *normalised, *_mean(relative, missing), *relative]
+    return [*changed, *plain, *against]
 
 
 def _balanced_error(known: _Known, relation: str) -> Bounds | None:
@@ -377,15 +394,13 @@ def _balanced_error(known: _Known, relation: str) -> Bounds | None:
     """
     wanted = (MISS,) if known.one_class_each else tuple(SIDES)
     means = []
-    for concept, counts in zip(known.concepts, known.counts, strict=True):
+    for concept, counts in zip(known.space.concepts, known.counts, strict=True):
         sides = [side for side in wanted if counts[SIDES[side]] > 0]
-        found = [known.side(concept, side, relation) for side in sides]
-        there = [rate for rate in found if rate is not None]
-        if len(there) < len(found):
-            return None
-        if there:
-            means.append(rising(np.mean, stack(there)))
-    return rising(np.mean, stack(means)) if means else None
+        if sides:
+            rates = _whole([known.side(concept, side, relation) for side in sides])
+            means.append(None if rates is None else rising(np.mean, rates))
+    every = _whole(means)
+    return None if every is None else rising(np.mean, every)
 
 
 def _mean(parts: list[Figure], missing: str = "") -> list[Figure]:
@@ -397,7 +412,7 @@ def _mean(parts: list[Figure], missing: str = "") -> list[Figure]:
     bounds = rising(np.mean, stack([part.bounds for part in parts]))
     plain = Bounds(float(bounds.estimate), float(bounds.lower), float(bounds.upper))
     note = "; ".join(note for note in notes if note)
-    return [Figure(parts[0].kind, ALL, parts[0].quantity, plain, note)]
+    return [Figure(parts[0].kind, parts[0].quantity, plain, ALL, note=note)]
 
 
 def _partial(levels: set[int]) -> str:

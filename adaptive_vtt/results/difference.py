@@ -4,6 +4,8 @@ Journals, results and ``Verdict`` hold delta = R_A - R_B. Told is how much more 
 new model B errs, R_B - R_A, as rules of a gate ('versus:overall <= +0.01') have it.
 """
 
+import re
+
 from ..certify.status import Difference
 from ..journal.facts import Facts
 from ..models.pair import BETWEEN
@@ -32,11 +34,18 @@ def names_of(facts: Facts) -> tuple[str, str]:
     model, paired = facts.settings.model, facts.certificate is not None and facts.certificate.paired
     a, _, b = model.partition(BETWEEN) if paired else ("recorded answers", "", model)
     if a != b:
-        return a, b
+        short = short_name(a), short_name(b)
+        return (a, b) if short[0] == short[1] else short
     one, _, other = map(without_hashes, (facts.model_version or "").partition(BETWEEN))
     if one != other:
         return f"{a} {one}".strip(), f"{b} {other}".strip()
     return facts.files or ("A", "B")
+
+
+def short_name(model: str) -> str:
+    """Return what a model, or each of two, is called without the folders of its file: m.py:net."""
+    names = (re.sub(r".*/(?=[^/]*\.py:)", "", name) for name in model.split(BETWEEN))
+    return BETWEEN.join(names)
 
 
 def brief(name: str) -> str:

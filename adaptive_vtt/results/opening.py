@@ -1,4 +1,4 @@
-"""The first numbers that are told: how often a model errs on images as they are, and on all."""
+"""The first numbers: how often a model is wrong on original images, and including changes."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from ..utils.figures import EXACT, Bar, beside, is_exact, outward, percent, span
 from .outcomes import unanswered
 from .run import Run
 
-AS_THEY_ARE, WITH_CHANGES = "on your images as they are", "with the proposed changes among them"
+ORIGINAL, CHANGED = "on your original images", "including image changes"
 
 WIDE = 0.5
 """Of an interval that is wider an estimate in the middle of it would mislead."""
@@ -62,8 +62,8 @@ def _is_of(target: Target, variants: Sequence[bool]) -> bool:
 
 
 def sentence(run: Run) -> str | None:
-    """Misclassification rate on your images as they are: 8.9 % (5.1 to 13.2); with the proposed
-    changes among them: ...; 4.0 % of the questions went unanswered (most often: ...).
+    """Misclassification rate on your original images: 8.9 % (5.1 to 13.2); including image changes:
+    ...; 4.0 % of the questions went unanswered (most often: ...).
 
     None: see ``opening``.
     """
@@ -72,9 +72,9 @@ def sentence(run: Run) -> str | None:
         return None
     plain = run.statuses[places.plain]
     rate = plain.id.rate
-    parts = [f"{rate[0].upper()}{rate[1:]} {AS_THEY_ARE}: {_words(plain)}"]
+    parts = [f"{rate[0].upper()}{rate[1:]} {ORIGINAL}: {_words(plain)}"]
     if places.whole is not None:
-        parts.append(f"{WITH_CHANGES}: {_words(run.statuses[places.whole])}")
+        parts.append(f"{CHANGED}: {_words(run.statuses[places.whole])}")
     if plain.baseline:
         answer, constant = plain.baseline.answer, percent(plain.baseline.rate)
         parts.append(f"always {answer!r} would have {constant}")

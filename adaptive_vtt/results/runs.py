@@ -7,11 +7,11 @@ run folder is executed. A folder that cannot be read is a run, too, with a sente
 import math
 import time
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from ..certify.status import TargetStatus
+from ..certify.status import TargetStatus, stated
 from ..errors import AvttError, InputError, JournalError, one_line
 from ..journal import SQLiteJournal
 from ..journal.facts import is_begun, read_facts
@@ -20,7 +20,8 @@ from ..types import Guarantee, JsonObject
 from ..utils.figures import USD, in_points, outward
 from .advice import beyond_limits, way
 from .cautions import about_answers
-from .difference import in_words
+from .difference import in_words, short_name
+from .outcomes import is_mute
 from .run import Run
 
 State = Literal["starting", "running", "ended", "stopped", "unreadable"]
@@ -208,7 +209,7 @@ def _read(name: str, folder: Path, journal: SQLiteJournal, written: float | None
         folder,
         "starting" if resumed else "ended" if facts.ended else "running" if held else "stopped",
         told,
-        facts.settings.model,
+        short_name(facts.settings.model),
         facts.model_version,
         facts.space.dataset,
         facts.settings.strategy,
@@ -226,13 +227,20 @@ def _read(name: str, folder: Path, journal: SQLiteJournal, written: float | None
 
 
 def read_rates(folder: Path) -> Rates:
-    """Every target's interval: as the end journaled it, or recomputed from the rows of an audit
-    that has not ended, which takes about a second per thousand draws.
+    """Return every target's interval: as the end journaled it, without reading draws, or recomputed
+    from the rows of an audit that has not ended, which takes about a second per thousand draws.
 
     Raises JournalError where the journal cannot be read.
     """
     with Run.opened(folder) as run:
-        certificate, oracle, rows = run.certificate, run.facts.settings.oracle, run.statuses
+        certificate, facts = run.certificate, run.facts
+        oracle = facts.settings.oracle
+        if certificate is None or facts.intervals is None:
+            rows = run.statuses
+        else:
+            rows = stated(certificate, facts.intervals)
+            if is_mute(run.calls):
+                rows = [replace(row, certified=False) for row in rows]
         delta = rows[0].difference if rows else None
         return Rates(
             head=run.head,

@@ -1,8 +1,7 @@
 """What reports, notebooks and pages show alike: rounded intervals, words, and figures of intervals.
 
 Bounds are rounded outward to three decimals: a bound rounded to the nearest promises too much half
-of the time, and one figure would have two values on two pages. Colours stand out on white and on
-black.
+of the time, and one figure would have two values on two pages.
 """
 
 import math
@@ -109,8 +108,35 @@ def shown(words: object) -> str:
     return escape(str(words), quote=False).replace("%{", "%&#123;")
 
 
-DONE, OPEN = "#2a7de1", "#e07b39"
-"""Colours of a target that is certified, or not yet: 3:1 and more on white and on #111."""
+PALETTE = {
+    "page": ("#f5f6f8", "#12151a"),
+    "surface": ("#ffffff", "#1a1f26"),
+    "raised": ("#eef1f4", "#242b34"),
+    "border": ("#d5dbe2", "#36404c"),
+    "grid": ("#e4e8ed", "#2b333d"),
+    "text": ("#1b2129", "#e7eaee"),
+    "muted": ("#555f6b", "#a6b0bc"),
+    "accent": ("#0b5fad", "#73b7ff"),
+    "bad": ("#b2420a", "#ffa36b"),
+    "third": ("#00725a", "#5fd3b3"),
+    "band": ("rgba(11, 95, 173, .2)", "rgba(115, 183, 255, .26)"),
+    "right-wash": ("rgba(11, 95, 173, .06)", "rgba(115, 183, 255, .07)"),
+    "wrong-wash": ("rgba(178, 66, 10, .09)", "rgba(255, 163, 107, .1)"),
+    "tag": ("#e3ecf6", "#22364d"),
+    "tag-bad": ("#fae6da", "#47301f"),
+    "perhaps": ("#ecb796", "#7d4a2b"),
+    "least": ("#f0f2f5", "#25292f"),
+    "most": ("#9c3403", "#ff9a5c"),
+    "most-ink": ("#fefefe", "#1b1008"),
+}
+"""The colours of every page and figure, by what they say, in light and in dark. Orange is what went
+wrong: "least" to "most" is the scale of errors, and what is merely open is "muted"."""
+COLOURS = {name: light for name, (light, _) in PALETTE.items()}
+"""Those of figures, in whose place a page in the dark puts the others."""
+ERRORS = [[0, COLOURS["least"]], [1, COLOURS["most"]]]
+"""Plotly's colour scale of error rates, none to all."""
+SIGNED = [[0, COLOURS["accent"]], [0.5, COLOURS["surface"]], [1, COLOURS["bad"]]]
+"""That of differences, where above 0 is worse."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +169,7 @@ class Bar:
 
     @property
     def colour(self) -> str:
-        return DONE if self.done else OPEN
+        return COLOURS["accent" if self.done else "muted"]
 
 
 def table_html(title: str, told: str, rows: Sequence[Bar], notes: Sequence[str]) -> str:
@@ -174,7 +200,7 @@ def figure(title: str, rows: Sequence[Bar]) -> JsonObject:
             "symmetric": False,
             "array": [100 * _reach(bar.upper - bar.estimate) for bar in drawn],
             "arrayminus": [100 * _reach(bar.estimate - bar.lower) for bar in drawn],
-            "color": "#8a94a0",
+            "color": COLOURS["muted"],
         },
         "marker": {"size": 9, "color": [bar.colour for bar in drawn]},
         "text": [bar.words for bar in drawn],
@@ -204,7 +230,12 @@ def _error(rows: Sequence[Bar]) -> JsonObject:
 def _difference(rows: Sequence[Bar]) -> JsonObject:
     most = _end(rows)
     title = {"text": "difference of error rates (points)"}
-    return {"title": title, "range": [-most, most], "zeroline": True, "zerolinecolor": "#8a94a0"}
+    return {
+        "title": title,
+        "range": [-most, most],
+        "zeroline": True,
+        "zerolinecolor": COLOURS["muted"],
+    }
 
 
 def _end(rows: Sequence[Bar]) -> float:

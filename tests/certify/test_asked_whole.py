@@ -69,6 +69,6 @@ def test_its_rate_is_exact_while_others_are_open(
     rows = result.targets.set_index("target")
     assert rows.loc[PLAIN, "upper"] == pytest.approx(rows.loc[PLAIN, "lower"])
     assert result.headline is not None
-    assert "%, exact; with the proposed changes among them: " in result.headline
+    assert "%, exact; including image changes: " in result.headline
     assert not rows["certified"].all()
     verify(journal)

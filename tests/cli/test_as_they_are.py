@@ -29,7 +29,7 @@ def test_it_is_told_where_it_takes_no_more_than_what_is_open_and_works(
     options = ["--half-width", "0.1", "--budget", "40", "--seed", "1", "--out", str(out)]
     assert run("audit", str(spec), *options) == 0
     said = capsys.readouterr().out
-    assert "all 60 images as they are take 60 calls, and tell their rate exactly:" in said
+    assert "asking about all 60 original images takes 60 calls: the exact rate:" in said
     command = re.findall(r"^  avtt (census .*)$", said, re.MULTILINE)[0]
     assert run(*shlex.split(command), "--json") == 0
     census = json.loads(capsys.readouterr().out)
@@ -39,7 +39,7 @@ def test_it_is_told_where_it_takes_no_more_than_what_is_open_and_works(
     with Run.opened(out) as ended:
         facts, statuses = ended.facts, ended.statuses
         step = next(s for s in next_steps(ended, Names()) if "census" in s.command)
-    assert step.why == "all 60 images as they are take 60 calls, and tell their rate exactly"
+    assert step.why == "asking about all 60 original images takes 60 calls: the exact rate"
     assert step.command.partition(" --set")[2] in said.replace(str(out), "DIR")
     assert facts.spec is not None
     before, places = facts.spec, opening(facts)

@@ -153,7 +153,7 @@ def test_replies_stand_in_failures_export_and_report(prose: Path, tmp_path: Path
     rows = list(csv.DictReader((tmp_path / "failures" / "failures.csv").open()))
     assert {row["reply"] for row in rows} == {"The radiograph shows a lesion, without artifacts."}
     page = (prose / "report.html").read_text()
-    assert "What the model said, and how it was read" in page
+    assert "read as" in page
     assert "The radiograph shows a lesion" in page
 
 

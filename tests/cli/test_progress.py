@@ -186,13 +186,13 @@ def test_the_report_is_there_before_the_comparison_and_is_written_again_after_it
     assert opened == [(out / "report.html").resolve().as_uri()]
     told = " ".join(capsys.readouterr().out.split())
     kinds = ("same predictions", "no predictions")
-    took = [told.index(f"drawn at random, {kind}: ") for kind in kinds]
+    took = [told.index(f"random sampling, {kind}: ") for kind in kinds]
     assert told.index("the report is complete") < took[0] < took[1]
     kept = json.loads((out / "baselines.json").read_text())
     assert list(kept) == ["predicted", "uniform"]
     for kind, one in zip(kinds, kept.values(), strict=True):
         amount = f"{'' if one['certified'] else 'more than '}{one['calls']:,}"
-        assert f"drawn at random, {kind}: {amount}; this audit took " in told
+        assert f"random sampling, {kind}: {amount}; this audit took " in told
     assert begun == [("random", True), ("random", False)]
     assert (out / "report.html").read_text() != "from before"
     assert run("verify", str(out)) == 0

@@ -180,4 +180,4 @@ def test_a_gate_whose_targets_are_as_certain_as_asked_says_what_more_to_ask(fold
     said = " ".join(capsys.readouterr().out.split())
     assert ended.value.code == 4
     assert "as certain as was asked" in said
-    assert re.search(r"avtt resume \S+ --half-width 0\.0(29|3)'", said)
+    assert re.search(r"avtt resume \S+ --half-width 0\.0(29|3)", said)

@@ -183,7 +183,7 @@ def test_captions_spec_runs_on_a_served_captioner(tmp_path: Path) -> None:
     assert targets(out) == {
         f"relation reic/{k}: violation rate" for k in ("crop", "stretch", "rotate")
     }
-    assert "Captions that break a rule" in (out / "report.html").read_text(encoding="utf-8")
+    assert "Caption violations" in (out / "report.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow

@@ -53,7 +53,7 @@ def test_recorded_captions_are_audited_labelled_and_reported(
     assert json.loads(capsys.readouterr().out)["questions"] == 24
     assert run("verify", str(out)) == 0
     page = (out / "report.html").read_text(encoding="utf-8")
-    assert "Captions that break a rule" in page
+    assert "Caption violations" in page
     journal = SQLiteJournal(out / "journal.db")
     broken = [a for c in journal.calls() for a in c.answers if a.loss]
     assert broken

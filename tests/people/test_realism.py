@@ -20,7 +20,7 @@ from adaptive_vtt.results.report.beside_journal import (
     said_of_realism,
     write,
 )
-from adaptive_vtt.results.report.people import realism_rows
+from adaptive_vtt.results.report.people import realism_table
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from tests.helpers.labelled_audit import answers
 
@@ -75,8 +75,8 @@ def test_a_pair_counts_where_most_say_yes_and_a_tie_does_not(asked: Journal):
     assert sum(cell.same[0] for cell in judged.cells) == 2
     # two pairs that all judged, yes 2 of 3 and no 2 of 3: agreement 1/3, by chance 1/2
     assert judged.kappa[REALISTIC] == (pytest.approx((1 / 3 - 1 / 2) / (1 / 2)), 2)
-    last = realism_rows(judged)[-1]
-    assert (last.name, last.realistic.split("\u202f")[0], last.pairs) == ("all", "33.3", 3)
+    last = realism_table(judged).iloc[-1]
+    assert last[["relation", "realistic", "pairs"]].tolist() == ["all", "33.3\u202f%", 3]
 
 
 @pytest.mark.slow
@@ -105,6 +105,6 @@ def test_a_report_tells_realism_of_its_own_audit_alone(asked: Journal, tmp_path:
 def test_the_least_realistic_stand_first_and_those_nobody_judged_last():
     shares = {"blur": (9, 10), "crop": (0, 0), "noise": (1, 10)}
     cells = [Cell(relation=r, severity=1, realistic=s, same=(1, 1)) for r, s in shares.items()]
-    rows = realism_rows(Realism(audit="", readers={}, cells=cells, kappa={}))
-    assert [row.name for row in rows] == ["noise", "blur", "crop", "all"]
-    assert rows[2].realistic == "–"
+    rows = realism_table(Realism(audit="", readers={}, cells=cells, kappa={}))
+    assert rows["relation"].tolist() == ["noise", "blur", "crop", "all"]
+    assert rows["realistic"][2] == "–"

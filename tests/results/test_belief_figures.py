@@ -229,7 +229,7 @@ def test_the_gain_is_that_of_predictions_over_the_plain_rate() -> None:
     loss = np.tile([0.0, 1.0], 50)
     table = pd.DataFrame({"draw": range(100), "predicted": 0.8 * loss + 0.1, "loss": loss})
     assert figures.gain(table).startswith("Mean squared error 0.010 over 100 calls")
-    assert "100 calls tell about as much as 2" in figures.gain(table)
+    assert "100 calls are worth 2" in figures.gain(table)
     assert "saved no calls" in figures.gain(table.assign(predicted=1 - loss))
     assert figures.gain(table[:0]).startswith("No draw tells")
 

@@ -6,6 +6,7 @@ import shlex
 import sqlite3
 import tomllib
 from contextlib import closing
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,6 @@ from pydantic import TypeAdapter
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.audit.versus import Versus
 from adaptive_vtt.cli import main, progress
-from adaptive_vtt.cli.gate import _census
 from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.config import parse_spec
 from adaptive_vtt.config.building import build_audit
@@ -29,9 +29,10 @@ from adaptive_vtt.families import Overall, TargetId
 from adaptive_vtt.journal import MemoryJournal, SQLiteJournal, read_journal
 from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.models import ModelDefaults
+from adaptive_vtt.results.advice import Names, steps_of_gate
 from adaptive_vtt.results.gate import Gate, Gated, Rule, Ruling, gate
 from adaptive_vtt.results.report.section import THIN, span
-from adaptive_vtt.results.result import summarise
+from adaptive_vtt.results.run import Run
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import Answer
 from adaptive_vtt.utils.random_streams import generator
@@ -295,7 +296,7 @@ def test_the_command_line_and_the_spec_take_a_gate(tmp_path: Path, capsys: Any) 
         main(["gate", str(out), "--rule", "overall <= 0.25"])
     assert raised.value.code == 4
     said = " ".join(capsys.readouterr().out.split())
-    assert re.search(r"go on with 'avtt resume \S+ --half-width 0\.02", said)
+    assert re.search(r"avtt resume \S+ --half-width 0\.02", said)
     (budget,) = re.findall(r"--budget (\d+)", advised[0])
     with pytest.raises(SystemExit) as raised:
         main(["gate", str(out), "--rule", "overall <= 0.95"])
@@ -423,14 +424,15 @@ def test_an_open_gate_advises_no_more_calls_than_there_are_and_names_the_census(
     said = " ".join(capsys.readouterr().out.split())
     with closing(read_journal(out / "journal.db")) as journal:
         facts = read_facts(journal.facts())
-    assert re.search(rf"avtt resume \S+ --half-width 0\.01\d* --budget {facts.all_calls}'", said)
-    assert f"; or ask all {facts.all_calls} calls, without choosing, which is exact: avtt" in said
-    (command,) = re.findall(r"which is exact: avtt (census .*-whole)", said)
+    assert re.search(rf"avtt resume \S+ --half-width 0\.01\d* --budget {facts.all_calls}", said)
+    assert f"or asks all {facts.all_calls} calls, which is exact" in said
+    (command,) = re.findall(r"avtt (census .*-whole)", said)
     assert shlex.split(command)[-1] == f"{out}-whole"
     assert run(*shlex.split(command)) == 0
-    with closing(read_journal(out / "journal.db")) as journal:
-        paid = facts.model_copy(update={"endpoint": {"calls": 1}})
-        result = summarise(journal)
-    assert _census(facts, result, 99, out)
-    assert not _census(paid, result, 99, out)
-    assert not _census(facts, result, 1, out)
+    with Run.opened(out) as journaled:
+        near = gate(journaled, [f"overall <= {rate + 0.001}"]).rulings
+        far = [replace(ruling, rule=Rule.parse("overall <= 0.9"), state="open") for ruling in near]
+        assert len(steps_of_gate(journaled, near, Names())) == 2
+        assert len(steps_of_gate(journaled, far, Names())) == 1, "a little more is enough"
+        journaled.facts = facts.model_copy(update={"endpoint": {"calls": 1}})
+        assert len(steps_of_gate(journaled, near, Names())) == 1, "a census would cost"

@@ -29,14 +29,14 @@ def headline(relations: list[str], targets: list[str], oracle: str = "correctnes
     return said
 
 
-def test_images_as_they_are_come_first() -> None:
+def test_original_images_come_first() -> None:
     both = headline(["identity", "rotation"], ["overall", "relations"])
     assert both is not None
-    assert both.startswith("Label error on your images as they are: ")
-    assert "; with the proposed changes among them: " in both
+    assert both.startswith("Label error on your original images: ")
+    assert "; including image changes: " in both
     alone = headline(["identity", "rotation"], ["relations"])
     assert alone is not None
-    assert "proposed changes" not in alone
+    assert "image changes" not in alone
 
 
 def test_nothing_is_said_where_it_is_no_target_or_cannot_be_wrong() -> None:

@@ -6,17 +6,40 @@ from pathlib import Path
 import pytest
 
 from adaptive_vtt.results import report
-from adaptive_vtt.results.report.plots import COLOURS, figure_of, numbers, upward
-from adaptive_vtt.utils.figures import in_points, money, shorten, shown
+from adaptive_vtt.results.report.plots import figure_of, numbers, upward
+from adaptive_vtt.utils.figures import PALETTE, in_points, money, shorten, shown
 
 
-def test_colours_are_those_of_the_style_sheet_and_of_the_script() -> None:
-    folder = Path(report.__file__).parent
-    style = dict(re.findall(r"--(\w+): (#\w+);", (folder / "page.css").read_text().split("}")[0]))
-    script = dict(re.findall(r'"(#\w+)": "--(\w+)"', (folder / "plots.js").read_text()))
-    for name, colour in COLOURS.items():
-        assert style[name] == colour
-        assert script[colour] == name
+def contrast(one: str, other: str) -> float:
+    """Return the contrast of two colours, 1 to 21, as WCAG 2.1 has it."""
+
+    def light(colour: str) -> float:
+        parts = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
+        linear = [p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    high, low = sorted((light(one), light(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("theme", [0, 1])
+def test_words_and_marks_are_read_on_every_ground_in_light_and_dark(theme: int) -> None:
+    colours = {name: both[theme] for name, both in PALETTE.items()}
+    for name, least in {"text": 7, "muted": 4.5, "accent": 4.5, "bad": 4.5, "third": 4.5}.items():
+        for ground in ("surface", "page"):
+            assert contrast(colours[name], colours[ground]) >= least, (name, ground)
+    assert contrast(colours["most-ink"], colours["most"]) >= 4.5
+    assert contrast(colours["text"], colours["least"]) >= 7
+
+
+def test_style_sheets_name_no_colour_of_their_own_and_every_variable_is_known() -> None:
+    package = Path(report.__file__).parents[2]
+    sheets = [*(package / "results").rglob("*.css"), *(package / "people").rglob("*.css")]
+    assert len(sheets) == 3
+    for sheet in sheets:
+        text = sheet.read_text()
+        assert {*re.findall(r"var\(--([\w-]+)", text)} <= {*PALETTE, "shade"}
+        assert {*re.findall(r"#[0-9a-f]{6}\b", text)} <= {"#ffd400"}, "boxes stand on any picture"
 
 
 @pytest.mark.parametrize(

@@ -168,14 +168,14 @@ def test_headline_counts_and_quotes_certified_targets(certified: Journal, page: 
 def test_the_worst_targets_are_those_with_the_highest_lower_bounds(
     certified: Journal, page: str
 ) -> None:
-    first = page[page.index('class="worst"') : page.index("What to do next")]
+    first = page[page.index('class="worst"') : page.index("Next steps")]
     named = [unescape(name) for name in re.findall(r"<h4>(.*?)</h4>", first)]
     rows = summarise(certified).targets
     rest = rows[(rows["kind"] != "overall") & ~rows["emptied"].astype(bool)]
     lower = rest.set_index("target")["lower"]
     assert lower[named].tolist() == sorted(lower, reverse=True)[:3]
     wrong = [k for item in block(page, "failures-data") for k in item["targets"]]
-    for place, count in re.findall(r"failures\?target=(\d+)\">all (\d+) wrong", first):
+    for place, count in re.findall(r"failures\?target=(\d+)\">(\d+) failing", first):
         assert wrong.count(int(place)) == int(count)
     assert first.count("<img") == 6
 
@@ -292,11 +292,11 @@ def test_legends_and_columns_are_of_what_the_page_shows(budget: int, open_: bool
     settled = [s.settled for s in Evidence(made).standings]
     assert settled == [not open_] * 3
     told = Tags(render(made)).text
-    assert ("wider than asked, holds all the same" in told) == open_
+    assert ("not yet precise enough: still valid" in told) == open_
     assert ("certified: interval and estimate" in told) != open_
-    assert ("Open: wider than asked after all" in told) == open_
-    assert ("Orange: not settled by the end." in told) == open_
+    assert ("Open: not yet precise enough after all" in told) == open_
+    assert ("Grey: not settled by the end." in told) == open_
     assert ("Blue: settled by the end." in told) != open_
     assert "answer GP’s belief" not in told  # of relations there is none
-    assert "Raw means beside the certificate" in told
+    assert "Raw and certified rates" in told
     assert "so it is biased, and carries no guarantee." in told

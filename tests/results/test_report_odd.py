@@ -109,7 +109,7 @@ def test_unfinished_certified_audit_says_what_is_open() -> None:
 def test_unfinished_audit_says_so() -> None:
     text = Tags(render(unfinished(3))).text
     assert "Still running" in text
-    assert "3 calls wait for an answer" in text
+    assert "3 calls have no answer yet" in text
     assert "no question has been answered and judged" in text
 
 

@@ -13,6 +13,7 @@ import pandas as pd
 
 from ...errors import InputError, check_known
 from ...types import JsonObject
+from ...utils.figures import COLOURS, ERRORS, SIGNED
 from ...utils.figures import shown as as_text
 from ..outcomes import wilson
 from .moments import Moments, bound, predicted_words, turned
@@ -24,20 +25,16 @@ Tell = Callable[[Told], Moments]
 BINS = 10
 """Parts of about as many predictions each, by which they are compared with what came."""
 NOTHING = "No losses are predicted: this audit explores, or has no surrogate."
-HEAT = [[0, "#fdf5ee"], [1, "#9c3403"]]
-APART = [[0, "#0b5fad"], [0.5, "#ffffff"], [1, "#b2420a"]]
-SEEN, BAD, CERTIFIED, GREY = "#0b5fad", "#b2420a", "#00725a", "#555f6b"
-"""Colours told apart by colour-blind readers, too; a report puts its own in their place."""
 SHOWN = {
-    "predicted": "predicted loss",
-    "sd": "sd of the predicted loss",
-    "raw": "raw rate of those asked",
+    "predicted": "expected error",
+    "sd": "sd of the expected error",
+    "raw": "observed error rate",
     "asked": "questions asked",
-    "difference": "predicted minus raw",
+    "difference": "expected minus observed",
 }
 """What a surface may be coloured by: columns, and what they are called."""
-ABOUT_IMAGE = {"predicted": "predicted loss", "sd": "its sd", "asked": "asked", "failed": "failed"}
-COLUMNS, PANELS = 4, 24
+ABOUT_IMAGE = {"predicted": "expected error", "sd": "sd", "asked": "asked", "failed": "failed"}
+PER_ROW, PANELS = 4, 24
 """Of small multiples side by side, and in all."""
 
 
@@ -110,7 +107,11 @@ def surface(tell: Tell, relation: str | None = None) -> Drawing:
         "name": "draws since the moment before",
         "x": x * len(rows),
         "y": [name for name in y for _ in columns],
-        "marker": {"color": SEEN, "opacity": 1, "line": {"color": "#ffffff", "width": 1}},
+        "marker": {
+            "color": COLOURS["accent"],
+            "opacity": 1,
+            "line": {"color": COLOURS["surface"], "width": 1},
+        },
         "hoverinfo": "skip",
         "showlegend": False,
     }
@@ -164,13 +165,13 @@ def _look(moments: Moments, name: str) -> Figure:
         bar["tickformat"] = ".0%" if name != "sd" else ".1%"
     if name == "difference":
         most = max([0.05, *map(abs, late)])
-        return {"colorscale": APART, "zmin": -most, "zmax": most, "colorbar": bar}
+        return {"colorscale": SIGNED, "zmin": -most, "zmax": most, "colorbar": bar}
     most = 1.0
     if name in ("predicted", "sd"):
         most = max(late, default=1.0) or 1.0
     elif name == "asked":  # which never falls
         most = max(moments.known(name) if count else [], default=1.0) or 1.0
-    return {"colorscale": HEAT, "zmin": 0, "zmax": most, "colorbar": bar}
+    return {"colorscale": ERRORS, "zmin": 0, "zmax": most, "colorbar": bar}
 
 
 # -- curves --------------------------------------------------------------------------------
@@ -222,13 +223,13 @@ def _losses(common: Figure, moments: Moments, of: str, at: list[int], first: boo
         return {**common, **own, **hover, "showlegend": first and shown, **more}
 
     band = {"type": "data", "symmetric": False, "thickness": 9, "width": 0}
-    band["color"] = "rgba(11, 95, 173, .2)"
-    blue = {"color": SEEN}
+    band["color"] = COLOURS["band"]
+    blue = {"color": COLOURS["accent"]}
     mean = line("predicted, 95 % band", "lines+markers", blue, moments.predicts, line=blue)
-    ring = {"color": BAD, "symbol": "circle-open", "line": {"width": 1.5}}
+    ring = {"color": COLOURS["text"], "symbol": "circle-open", "line": {"width": 1.5}}
     raw = line("raw rate, larger: more asked", "markers", ring)
-    end = {"symbol": "line-ew-open", "size": 9, "color": CERTIFIED}
-    reach = {"type": "data", "color": CERTIFIED, "width": 5, "thickness": 2}
+    end = {"symbol": "line-ew-open", "size": 9, "color": COLOURS["third"]}
+    reach = {"type": "data", "color": COLOURS["third"], "width": 5, "thickness": 2}
     whisker = line("certified", "markers", end, moments.certifies, error_y=reach, hoverinfo="skip")
     spread = {"error_y__array": "above", "error_y__arrayminus": "below"}
     mean = {**mean, "error_y": band}
@@ -241,7 +242,7 @@ def _losses(common: Figure, moments: Moments, of: str, at: list[int], first: boo
 
 def _whole(common: Figure, whole: Moments, at: list[int], x: list[int]) -> list[Figure]:
     """Draw the certified interval of all severities together: dashed lines across."""
-    pen = {"color": CERTIFIED, "dash": "dash", "width": 1.5}
+    pen = {"color": COLOURS["third"], "dash": "dash", "width": 1.5}
     across = {**common, "mode": "lines", "line": pen, "hoverinfo": "skip"}
     across["x"] = [min(x) - 0.4, max(x) + 0.4]
     of, both = "relation-concept" if whole.groups[at[0]].concept else "relation", [at[0], at[0]]
@@ -253,7 +254,7 @@ def _whole(common: Figure, whole: Moments, at: list[int], x: list[int]) -> list[
 
 def _panels(names: Sequence[str], tall: float, reach: Sequence[Sequence[float]]) -> Figure:
     """Return the axes of as many panels, in a grid, with a name above each."""
-    columns = min(COLUMNS, max(len(names), 1))
+    columns = min(PER_ROW, max(len(names), 1))
     grid = {"rows": ceil(len(names) / columns), "columns": columns, "pattern": "independent"}
     layout: Figure = {"grid": {**grid, "ygap": 0.35, "xgap": 0.2}, "annotations": []}
     for k, (name, ends) in enumerate(zip(names, reach, strict=True)):
@@ -311,17 +312,17 @@ def image_map(table: pd.DataFrame, sample: str = "image") -> Drawing:
         "customdata": [list(row) for row in zip(*values.values(), strict=True)],
         "marker": {
             "color": values[known[0]],
-            "colorscale": "Viridis",
+            "colorscale": ERRORS,
             "showscale": True,
             "size": [8 if asked else 5 for asked in values["asked"]],
-            "line": {"color": GREY, "width": 0.5},
+            "line": {"color": COLOURS["muted"], "width": 0.5},
             "opacity": 0.85,
             "colorbar": {"thickness": 12},
         },
         "hovertemplate": "%{text}<extra></extra>",
         "meta": {"looks": {name: k for k, name in enumerate(ABOUT_IMAGE) if name in known}},
     }
-    names = ("component 1", "component 2") if placed else ("predicted loss", "its sd")
+    names = ("component 1", "component 2") if placed else ("expected error", "its sd")
     right, up = ({"title": {"text": text}} for text in names)
     after = f", after {int(last['draws'].iloc[0])} draws" if len(last) else ""
     layout = {"xaxis": right, "yaxis": up, "dragmode": "lasso"}
@@ -342,9 +343,9 @@ def reliability(table: pd.DataFrame) -> Drawing:
         "x": _plain(bins["predicted"]),
         "y": _plain(bins["mean"]),
         "error_y": {"type": "data", "array": _plain(high), "arrayminus": _plain(low)},
-        "marker": {"color": SEEN, "size": 9},
+        "marker": {"color": COLOURS["accent"], "size": 9},
         "text": [f"{n} questions" for n in bins["count"]],
-        "hovertemplate": "expected %{x:.1%}, lost %{y:.1%} (%{text})<extra></extra>",
+        "hovertemplate": "expected error %{x:.1%}, actual %{y:.1%} (%{text})<extra></extra>",
     }
     end = min(1.0, 1.1 * max([0.1, *bins["upper"], *bins["predicted"]]))
     line: Figure = {
@@ -354,11 +355,11 @@ def reliability(table: pd.DataFrame) -> Drawing:
         "x": [0, end],
         "y": [0, end],
     }
-    line |= {"line": {"dash": "dash", "color": GREY}, "hoverinfo": "skip"}
+    line |= {"line": {"dash": "dash", "color": COLOURS["muted"]}, "hoverinfo": "skip"}
     axis = {"range": [-0.01, end], "tickformat": ".0%"}
-    x, y = ({**axis, "title": {"text": t}} for t in ("expected before the answer", "lost"))
+    x, y = ({**axis, "title": {"text": t}} for t in ("expected error", "actual error"))
     layout = {"xaxis": x, "yaxis": y}
-    return Drawing("Are the predictions right?", [line, dots], layout, gain(table))
+    return Drawing("Calibration of predictions", [line, dots], layout, gain(table))
 
 
 def binned(table: pd.DataFrame) -> pd.DataFrame:
@@ -385,11 +386,11 @@ def gain(table: pd.DataFrame) -> str:
     before = (np.concatenate([[0.0], loss.cumsum()[:-1]]) + 0.5) / (np.arange(len(loss)) + 1)
     plain = float(np.square(loss - before).mean())
     error = float(np.square(loss - table["predicted"].to_numpy(float)).mean())
-    words = f"Mean squared error {error:.3f} over {len(loss)} calls, by the plain rate {plain:.3f}"
+    words = f"Mean squared error {error:.3f} over {len(loss)} calls; {plain:.3f} by the mean alone"
     if error >= plain:
         return f"{words}: predictions saved no calls."
     alone = len(loss) * plain / error if error else float("inf")
-    return f"{words}: {len(loss)} calls tell about as much as {alone:,.0f} without."
+    return f"{words}: {len(loss)} calls are worth {alone:,.0f} without predictions."
 
 
 def concepts_unsure(table: pd.DataFrame) -> Drawing:

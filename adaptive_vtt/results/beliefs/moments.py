@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ...types import JsonObject
+from ...utils.figures import percent, span
 from ...utils.figures import shown as as_text
 from ..outcomes import SURE
 
@@ -147,20 +148,20 @@ def predicted_words(row: Mapping[Any, Any], more: str = "") -> list[str]:
     """Return what is predicted in words, then ``more``; nothing where nothing is."""
     if row["predicted"] != row["predicted"]:
         return []
-    sd = "" if row["sd"] != row["sd"] else f" ± {row['sd']:.1%} (sd)"
-    return [f"predicted {row['predicted']:.1%}{sd}{more}"]
+    sd = "" if row["sd"] != row["sd"] else f", sd {100 * row['sd']:.1f}"
+    return [f"expected error {percent(row['predicted'])}{sd}{more}"]
 
 
 def _words(row: Mapping[Any, Any]) -> str:
     names = [row[name] for name in Group._fields]
     lines = [as_text(Group(*(None if pd.isna(name) else name for name in names)).words)]
-    lines += predicted_words(row, f", single losses {row['spread']:.1%}")
-    raw = "" if row["raw"] != row["raw"] else f": {row['raw']:.1%}"
-    lines.append(f"{row['failed']} of {row['asked']} asked failed{raw}")
+    lines += predicted_words(row, f"; single answers: sd {100 * row['spread']:.1f}")
+    raw = "" if row["raw"] != row["raw"] else f" ({percent(row['raw'])})"
+    lines.append(f"{row['failed']} of {row['asked']} questions asked failed{raw}")
     if row["difference"] == row["difference"]:
-        lines.append(f"predicted minus raw {100 * row['difference']:+.1f} points")
+        lines.append(f"expected minus observed: {100 * row['difference']:+.1f} points")
     if row["lower"] == row["lower"]:
-        lines.append(f"certified {row['lower']:.1%} to {row['upper']:.1%}")
+        lines.append(f"certified: {span(row['lower'], row['upper'])}")
     return "<br>".join(lines)
 
 

@@ -61,7 +61,7 @@ def answers_section(evidence: Evidence) -> Section | None:
     label = "Answer model of the chosen concept"
     return Section.of(
         evidence,
-        "Answers per concept: the paper’s answer GPs",
+        "Answer GPs per concept",
         "beliefs",
         "beliefs.html",
         quarters=quarters if len(concepts) > 1 else [],
@@ -168,14 +168,14 @@ def uncertainty_section(evidence: Evidence) -> Section | None:
                 zip(evidence.concepts, of_concepts.filled(np.nan).T.tolist(), strict=True)
             )
         ),
-        {**most, "colour": "bad", "dash": "dot"},
+        {**most, "colour": "muted", "dash": "dot"},
         {"y": mean, "name": "mean", "colour": "accent", "width": 3},
     ]
     levels = [
         {
             "at": tau,
             "text": f"stops when the {over} is at most {exact(tau)}",
-            "colour": "accent" if over == "mean" else "bad",
+            "colour": "accent" if over == "mean" else "muted",
         }
         for over, tau in evidence.facts.stop_levels
     ]

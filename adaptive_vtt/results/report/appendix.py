@@ -110,7 +110,7 @@ def grounds_section(evidence: Evidence) -> Section | None:
         return None
     return Section.of(
         evidence,
-        "What the guarantee rests on",
+        "Assumptions of the guarantee",
         "grounds",
         "grounds.html",
     )
@@ -118,4 +118,4 @@ def grounds_section(evidence: Evidence) -> Section | None:
 
 def items_section(evidence: Evidence) -> Section:
     """Show the sentence that stands in place of a plain pool's pictures, conditions and answers."""
-    return Section.of(evidence, "A plain pool", "items", "sentence.html", sentence=OF_ITEMS)
+    return Section.of(evidence, "Pool", "items", "sentence.html", sentence=OF_ITEMS)

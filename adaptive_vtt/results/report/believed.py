@@ -49,13 +49,13 @@ OF_GROUPS: tuple[Told, ...] = ("relation-concept", "cell", "relation", "severity
 
 def pairs_section(evidence: Evidence) -> Section:
     """Show why nothing of what is believed of pairs stands in the page."""
-    return Section.of(evidence, "Surface and curves", "surface", "sentence.html", sentence=PAIRS)
+    return Section.of(evidence, "Predicted losses", "surface", "sentence.html", sentence=PAIRS)
 
 
 def section(evidence: Evidence) -> Section:
     """Show surface and curves, moved through the audit together, and why each question was
     asked."""
-    title = "Surface and curves"
+    title = "Predicted losses"
     if evidence.beliefs.about is None or not evidence.beliefs.rows:
         return Section.of(evidence, title, "surface", "sentence.html", sentence=NONE)
 

@@ -73,8 +73,8 @@ def identity(facts: Facts) -> str:
 BASELINES = "baselines.json"
 """Beside the report; ``cli/audit.py`` writes it."""
 BASELINE_NAMES = {
-    "predicted": "drawn at random, same predictions",
-    "uniform": "drawn at random, no predictions",
+    "predicted": "random sampling, same predictions",
+    "uniform": "random sampling, no predictions",
 }
 """By what they are called in the file, the stronger first."""
 

@@ -3,7 +3,7 @@
 import pandas as pd
 from markupsafe import Markup
 
-from ...utils.figures import shown
+from ...utils.figures import ERRORS, shown
 from ..census import CONFIDENCE, tables
 from ..result import frame as targets_of
 from .evidence import Evidence
@@ -12,10 +12,10 @@ from .section import MAX_ROWS, Section, data, table
 
 MAP = "Error by relation and concept"
 TITLES = {
-    "rates": "Exact rates, and intervals for other images of the same kind",
-    "perturbations": "Per perturbation",
-    "classes": "Per perturbation and class",
-    "confusion": "Confusion: images by true class (rows) and predicted class (columns)",
+    "rates": "Exact rates",
+    "perturbations": "By image change",
+    "classes": "By image change and class",
+    "confusion": "Confusion matrix: true classes by row, predicted classes by column",
 }
 WHOLE = ["kappa", "auc", "f1", "dice", "iou"]
 """Figures that nobody gives in per cent."""
@@ -36,7 +36,7 @@ def map_section(evidence: Evidence) -> Section | None:
         "y": [*map(shown, grid.index)],
         "z": cells,
         "zmin": 0,
-        "colorscale": "Viridis",
+        "colorscale": ERRORS,
         "colorbar": {"title": {"text": "%"}, "thickness": 12},
         "hovertemplate": "%{y}, %{x}: %{z:.1f} %<extra></extra>",
     }

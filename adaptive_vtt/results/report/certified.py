@@ -71,7 +71,7 @@ def words(certificate: CertificateFacts) -> dict[str, str]:
     width, limit = certificate.half_width, certificate.at_most
     aims, lacking = [], []
     if width is not None:
-        aims, lacking = [f"an interval of at most {aim(width)}"], ["wider than asked"]
+        aims, lacking = [f"an interval of at most {aim(width)}"], ["not yet precise enough"]
     if limit is not None:
         what = "a decision" if certificate.decides else "an interval"
         aims, lacking = [*aims, f"{what} on one side of {exact(limit)}"], [*lacking, "open"]
@@ -91,11 +91,19 @@ def derived_section(evidence: Evidence) -> Section | None:
     for kind in LINES:
         part = [f for f in every if f.kind == kind]
         if part:
-            names = [f.subject.removeprefix(family) or f.quantity for f in part]
+            names = [_label(f, family) for f in part]
             groups.append((kind, [*zip(part, names, _bars(part), strict=True)]))
     if not groups:
         return None
     return Section.of(evidence, "Derived figures", "derived", "derived.html", groups=groups)
+
+
+def _label(figure: Figure, family: str) -> str:
+    """Return what a figure is called among those of its kind, relations without ``family``."""
+    relation = (figure.relation or "").removeprefix(family)
+    about = ", ".join(filter(None, [relation, figure.concept]))
+    several = figure.kind in ("classes", "difference") or not about
+    return f"{about}: {figure.quantity}" if about and several else about or figure.quantity
 
 
 def _bars(part: list[Figure]) -> list[JsonObject]:
@@ -136,7 +144,7 @@ def disagreements_section(evidence: Evidence) -> Section | None:
     believed = any(s.belief is not None for s in evidence.standings)
     return Section.of(
         evidence,
-        f"Raw means{' and beliefs' * believed} beside the certificate",
+        "Raw and certified rates",
         "disagreements",
         "disagreements.html",
         targets=[s for _, part in ordered(evidence.standings) for s in part],

@@ -108,7 +108,7 @@ def counts_section(evidence: Evidence) -> Section | None:
         rows.append({"name": str(name), "counts": counts.tolist(), "cells": cells})
     return Section.of(
         evidence,
-        "Right and wrong per concept",
+        "Confusion counts per concept",
         "counts",
         "counts.html",
         rows=rows,

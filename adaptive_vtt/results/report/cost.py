@@ -8,20 +8,23 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ...certify.further import Range
 from ...journal.rows import EXCLUDED
 from ...oracles.findings import judge_findings
 from ...oracles.judge_models import JUDGED
 from ...types import Indices, JsonObject
-from ...utils.figures import money
+from ...utils.figures import money, shorten
 from .certified import words
 from .evidence import Evidence, Standing, ordered
 from .plots import Figure, chart, figure_of, upward
-from .section import Section, aim, amount
+from .section import Section, aim, amount, percent
 
 SPENDING_MOMENTS, WIDTH_MOMENTS = 200, 100
 """Moments at which the cost, and half-widths, are shown, at most."""
 KINDS = 12
 """Reasons that have a row of their own; the rest share one."""
+QUOTED = 160
+"""Characters of a reply that the judge read, at most."""
 READ = 8
 """Replies that a judge read, shown at most."""
 MANY = 40
@@ -40,46 +43,53 @@ def spending_section(evidence: Evidence) -> Section | None:
     """Show cost over calls and time, failures by kind; None where nothing was asked, or all was
     free and all answered."""
     facts = evidence.facts
-    troubles, statistics = _troubles(evidence), facts.endpoint or {}
+    reasons = evidence.table["unanswered"].dropna().str.removeprefix(EXCLUDED).value_counts()
     again = evidence.run.repeat_probes
-    if evidence.cost == 0 and not (troubles or statistics or again or facts.interrupted):
+    if evidence.cost == 0 and not (len(reasons) or facts.endpoint or again or facts.interrupted):
         return None
+    if len(reasons) > KINDS:
+        reasons = pd.concat([reasons[:KINDS], pd.Series({"other reasons": reasons[KINDS:].sum()})])
+    troubles = reasons.rename_axis("reason").reset_index(name="questions")
+    shares = (troubles["questions"] / len(evidence.table)).map(percent)
     in_doubt = facts.money_in_doubt(evidence.unconfirmed)
     costs = bool(evidence.cost or in_doubt)
     return Section.of(
         evidence,
-        f"{'What it cost, and what' if costs else 'What'} came back instead of answers",
+        "Spending and missing answers" if costs else "Missing answers",
         "spending",
         "spending.html",
         chart=_spending_chart(evidence) if evidence.cost else "",
         in_doubt=in_doubt,
-        paid=evidence.cost or facts.worst or statistics,  # prices may be unknown
+        paid=evidence.cost or facts.worst or facts.endpoint,  # prices may be unknown
         again=again,
         judge=judge_findings(evidence.run.judging, evidence.calls),
         read=_read(evidence),
         excluded=len(evidence.table) - len(evidence.counted),
         calls=len(evidence.calls) + len(evidence.sources),
-        troubles=troubles,
-        statistics=_flat(statistics, facts.currency) if statistics else [],
+        troubles=troubles.assign(**{"share of those asked": shares}) if len(troubles) else None,
+        statistics=_flat(facts.endpoint, facts.currency) if facts.endpoint else None,
     )
 
 
-def _read(evidence: Evidence) -> list[tuple[str, JsonObject]]:
+def _read(evidence: Evidence) -> pd.DataFrame | None:
     """Return what the judge was asked and said: where it and the rule disagree first."""
     rows = [(a.said or "", a.details) for a in evidence.answered.values() if a.details]
     read = [(said, details[JUDGED]) for said, details in rows if JUDGED in details]
     read.sort(key=lambda one: (one[1]["judge"] == one[1]["rule"], one[1]["rule"] is None))
-    return read[:READ]
+    verdicts = {True: "right", False: "wrong", None: "no verdict"}
+    table = [
+        {
+            "reply": shorten(reply, QUOTED),
+            "the judge said": one["said"] or "nothing",
+            "by judge": verdicts[one["judge"]],
+            "by rule": verdicts[one["rule"]],
+        }
+        for reply, one in read[:READ]
+    ]
+    return pd.DataFrame(table) if table else None
 
 
-def _troubles(evidence: Evidence) -> list[tuple[str, int]]:
-    counts = evidence.table["unanswered"].dropna().value_counts()
-    reasons = [(str(reason).removeprefix(EXCLUDED), int(n)) for reason, n in counts.items()]
-    rest = sum(n for _, n in reasons[KINDS:])
-    return reasons[:KINDS] + ([("other reasons", rest)] if rest else [])
-
-
-def _flat(statistics: JsonObject, currency: str) -> list[tuple[str, str]]:
+def _flat(statistics: JsonObject, currency: str) -> pd.DataFrame:
     """Return what the endpoint counted, in words; names of what is nested have what it is nested
     in."""
     rows = []
@@ -90,7 +100,7 @@ def _flat(statistics: JsonObject, currency: str) -> list[tuple[str, str]]:
             shown = money(number, currency) if is_cost else amount(number)
         if value is not None:
             rows.append((str(name).replace("_", " "), shown))
-    return rows
+    return pd.DataFrame(rows, columns=["figure", "value"])
 
 
 def _spending_chart(evidence: Evidence) -> Any:
@@ -135,7 +145,7 @@ def slowest_section(evidence: Evidence) -> Section | None:
 
     return Section.of(
         evidence,
-        "What took longest",
+        "Calls per target",
         "slowest",
         "cost.html",
         targets=sorted(standings, key=slowest_first),
@@ -164,7 +174,7 @@ def widths_section(evidence: Evidence) -> Section | None:
         return {"x": moments.tolist(), "y": upward(y), "name": name, "colour": colour, **more}
 
     lines = [
-        line(widths[s.place], s.name, "accent" if s.settled else "bad", only=str(s.place))
+        line(widths[s.place], s.name, "accent" if s.settled else "muted", only=str(s.place))
         for s in targets
         if several
     ]
@@ -181,7 +191,7 @@ def widths_section(evidence: Evidence) -> Section | None:
     }
     return Section.of(
         evidence,
-        "How the intervals shrank",
+        "Interval widths over calls",
         "widths",
         "widths.html",
         targets=targets,
@@ -212,16 +222,27 @@ def forecast_section(evidence: Evidence) -> Section | None:
         views["money"] = _foreseen(evidence, ahead, each, "cost")
     return Section.of(
         evidence,
-        "What more would have cost",
+        "Forecast for narrower intervals",
         "forecast",
         "forecast.html",
-        rows=[(width, needed, needed.after(-calls)) for width, needed in rows],
-        each=each,
+        rows=pd.DataFrame(
+            {
+                "half-width": [aim(width) for width, _ in rows],
+                "calls in all": [needed.short for _, needed in rows],
+                "more calls": [needed.after(-calls).short for _, needed in rows],
+                **({"cost in all": [_paid(evidence, n, each) for _, n in rows]} if each else {}),
+            }
+        ),
         half_width=widest,
         calls=calls,
         plannable=not evidence.spec.startswith("--"),  # 'avtt plan' has no --demo
         chart=chart("forecast-chart", views, "Half-width by calls, and on"),
     )
+
+
+def _paid(evidence: Evidence, calls: Range, each: float) -> str:
+    least, most = (evidence.facts.money(n * each) for n in (calls.least, calls.most))
+    return f"{least} to {most}"
 
 
 def _ahead(evidence: Evidence, half_width: float) -> list[tuple[float, float]]:

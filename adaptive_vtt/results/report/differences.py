@@ -1,5 +1,7 @@
 """Two models compared: how much more or less often the new one errs, target by target, around 0."""
 
+import pandas as pd
+
 from ...certify.further import longest
 from ...certify.status import Compared, calls_of
 from ...utils.figures import EXACT, is_exact
@@ -9,7 +11,7 @@ from .certified import axis
 from .evidence import Evidence
 from .headline import Verdict
 from .headline import names as page_names
-from .section import THIN, Section, amount, exact
+from .section import THIN, Section, amount, exact, percent
 
 MARKS = 4
 """Marks of the axis to either side of 0, at most."""
@@ -65,10 +67,24 @@ def section(evidence: Evidence) -> Section | None:
         marks=[(at(mark), points(mark)) for mark in [*(-m for m in marks[:0:-1]), *marks]],
         margin=margin,
         shade=(at(-margin), at(margin) - at(-margin)),
-        paired=certificate.paired,
+        rows=_counts(rows, paired=certificate.paired),
         names=names,
         whole=all(is_exact(row.lower, row.upper) for row in rows) and WHOLE,
     )
+
+
+def _counts(rows: list[Compared], *, paired: bool) -> pd.DataFrame:
+    """Return what each difference rests on."""
+    table = pd.DataFrame(
+        {
+            "target": [row.target for row in rows],
+            "questions": [row.questions for row in rows],
+            "lost differently": [percent(row.disagreement) for row in rows],
+            "calls of the old model": [row.calls_a for row in rows],
+            "calls of the new model": [row.calls_b for row in rows],
+        }
+    )
+    return table if paired else table.drop(columns="lost differently")
 
 
 def _verdict(evidence: Evidence, rows: list[Compared]) -> Verdict:
@@ -112,14 +128,11 @@ def _calls(evidence: Evidence) -> tuple[int, int]:
 
 def _steps(evidence: Evidence, calls: int) -> list[Step]:
     """Return what to do next; the first says how many more calls would decide what is open."""
-    begun = evidence.facts.begun_by or ""
-    steps = steps_of_two(evidence.run, page_names(evidence), (), begun)
     open_ = [status for status in evidence.run.statuses if status.decision == "open"]
-    if not open_ or not begun:
-        return steps
     further, why = longest(s.more_calls for s in open_), "still open: the same command continues"
-    if further is not None:
+    if open_ and further is not None:
         more = further.times(calls / max(len(evidence.draws) + len(evidence.sources), 1))
         why += f"; {more} more calls would decide it, "
         why += f"{amount(calls + more.most)} in all at the most, for --budget"
-    return [steps[0]._replace(why=why), *steps[1:]]
+    again = evidence.facts.begun_by or ""
+    return steps_of_two(evidence.run, page_names(evidence), (), again, why)

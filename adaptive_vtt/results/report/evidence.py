@@ -3,6 +3,7 @@ calls that went wrong, the answer GPs that the answers teach, and where every ta
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,7 +29,7 @@ from ..advice import spec_named
 from ..beliefs import Beliefs
 from ..cautions import cautions
 from ..derived import Bounds
-from ..outcomes import FAILED, counting, sample_word
+from ..outcomes import FAILED, counting, sample_word, unanswered
 from ..run import Run
 from .answers import answers_of
 from .beside_journal import baselines, said_of_realism
@@ -174,6 +175,7 @@ class Evidence:
         self.answers = answers_of(facts.settings.oracle, self.calls)
         self.sample = sample_word(facts.space, self.pictures)
         self.drawn = {row.call: row for row in self.draws}
+        self.call_of = {row.call: row for row in self.calls}
         self.answered = {a.question: a for call in self.calls for a in call.answers}
         self.counted = counting(self.table)
         self.adaptive = facts.settings.strategy != "random"
@@ -188,6 +190,11 @@ class Evidence:
     def warnings(self) -> list[str]:
         """What to mind, without full stops."""
         return [warning.rstrip(".") for warning in cautions(self.run)]
+
+    @cached_property
+    def silent(self) -> Counter[str]:
+        """How often each reason left a question without an answer."""
+        return unanswered(self.calls)[1]
 
     # -- questions and calls -----------------------------------------------------------------------
 

@@ -74,6 +74,13 @@
     return item;
   };
 
+  const replied = (item) => {
+    if (!item.reply) return [];
+    const raw = make("li");
+    raw.append(make("span", `reply: “${item.reply}”`, "rule"));
+    return [raw];
+  };
+
   const alt = (item, k) => (item.views.length > 1 && k === 0 ? `source image of ${item.sample}` : `${item.sample} after ${item.change}`);
 
   const LISTED = 4;
@@ -85,7 +92,7 @@
     const name = make("p", item.sample, "failure-name");
     open.append(...(item.views.length ? item.views.map((found, k) => view(found, alt(item, k))) : [name]));
     const lines = make("ul", "", "mistakes");
-    lines.append(...item.lines.slice(0, LISTED).map(line));
+    lines.append(...item.lines.slice(0, LISTED).map(line), ...replied(item));
     article.append(open, ...(item.views.length ? [name] : []), lines);
     const more = item.lines.length - LISTED;
     const note = [more > 0 ? `${more} more wrong` : "", item.note].filter(Boolean).join(" · ");
@@ -193,7 +200,7 @@
     byId("failure-place").textContent = `${at + 1} of ${shown.length}`;
     byId("failure-views").replaceChildren(...item.views.map((found, k) => view(found, alt(item, k))));
     byId("failure-facts").replaceChildren(...facts(item).flatMap(([name, value]) => [make("dt", name), make("dd", value)]));
-    byId("failure-lines").replaceChildren(...item.lines.map(line));
+    byId("failure-lines").replaceChildren(...item.lines.map(line), ...replied(item));
     byId("failure-note").textContent = item.note;
     byId("failure-previous").disabled = at === 0;
     byId("failure-next").disabled = at === shown.length - 1;

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import pandas as pd
+
 from ...certify.decisions import ALIKE
 from ...certify.tracks import unseen
 from ...families import Overall
@@ -14,13 +16,17 @@ from ...oracles.caption_rules import ERROR_TYPES, rule_text
 from ...oracles.findings import caption_findings
 from ...oracles.findings import judged as judged_captions
 from ...types import JsonObject
+from ...utils.figures import shorten
 from ..difference import names_of
+from .answers import Words
 from .evidence import Evidence, Failure
 from .pictures import Album, Picture
-from .section import Section, data
+from .section import THIN, Section, data
 
 SLICES_ROOM = 1_000_000
 """Characters of all pictures of slices."""
+QUOTED = 300
+"""Characters of a reply that a card shows, at most."""
 OTHER = "other"
 """A broken rule for which the paper has no error type, as a number that changed."""
 EXAMPLES = 6
@@ -65,7 +71,9 @@ class Gallery:
         views: list[JsonObject] | None = None,
     ) -> None:
         """Add the card of a call."""
-        drawn = self.evidence.drawn[call]
+        drawn, reply = self.evidence.drawn[call], self.evidence.call_of[call].reply
+        if isinstance(self.evidence.answers, Words):  # whose lines quote it
+            reply = ""
         asked = self.evidence.asked(drawn.question)
         change = self.evidence.change(asked.relation, asked.severity)
         self.cards.append(
@@ -78,6 +86,7 @@ class Gallery:
                 "views": self.views(call, change) if views is None else views,
                 "lines": lines,
                 "note": note,
+                "reply": shorten(" ".join(reply.split()), QUOTED),
                 "targets": sorted(targets),
             }
         )
@@ -118,17 +127,33 @@ def section(evidence: Evidence) -> Section:
     if not evidence.answers.of_concepts:
         return _broken_captions(evidence)
     gallery = Gallery(evidence)
+    classes = evidence.space.concepts_are == "classes" and len(evidence.concepts) > 1
     for failure in evidence.failures:
-        lines = [_line(evidence, row) for row in failure.mistakes]
-        right = failure.right
+        right, one = failure.right, _class_line(evidence, failure.call) if classes else None
+        lines = [one] if one else [_line(evidence, row) for row in failure.mistakes]
         note = f"{right} other {'answer' if right == 1 else 'answers'} right" if right else ""
-        gallery.add(failure.call, lines, failure.targets, note)
+        gallery.add(failure.call, lines, failure.targets, "" if one else note)
     sides: Options = [(1, "where it is present"), (0, "where it is absent")]
     return gallery.section(
-        "Every call with a wrong or missing answer, the surest mistakes first",
-        Filter("concept", "Concept", list(enumerate(evidence.concepts))),
-        Filter("truth", "Side", sides if evidence.answers.sided else []),
+        "Calls with a wrong or missing answer, the most confident first",
+        Filter("concept", "True class" if classes else "Concept", [*enumerate(evidence.concepts)]),
+        Filter("truth", "Side", sides if evidence.answers.sided and not classes else []),
     )
+
+
+def _class_line(evidence: Evidence, call: int) -> JsonObject | None:
+    """Return the true class of an image and the predicted one; None where the answers do not tell
+    them."""
+    rows = [row for row in evidence.call_of[call].answers if row.loss is not None]
+    true = next((row for row in rows if row.truth == 1), None)
+    given = [row for row in rows if row.answer is not None]
+    top = max(given, key=lambda row: row.answer or 0.0, default=None)
+    if true is None or top is None or top.truth == 1:
+        return None
+    name, predicted = (evidence.concepts[r.question % len(evidence.concepts)] for r in (true, top))
+    words = {"name": f"true: {name}", "is": "", "said": f"predicted: {predicted}"}
+    words["said"] += f" ({round(100 * (top.answer or 0.0))}{THIN}%)"
+    return {**_line(evidence, true), **words, "at": None}
 
 
 def _line(evidence: Evidence, row: AnswerRow) -> JsonObject:
@@ -183,14 +208,17 @@ def captions_section(evidence: Evidence) -> Section | None:
     for answer in judged_captions(evidence.calls):
         relation = evidence.asked(answer.question).relation
         counts[relation].update(one["type"] or OTHER for one in _broken(answer))
+    rows = [
+        {"relation": name, **{t: broken[k] for k, t in ERROR_TYPES.items()}, "all": broken.total()}
+        for name, broken in counts.items()
+    ]
     return Section.of(
         evidence,
-        "Captions that break a rule",
+        "Caption violations",
         "captions",
         "captions.html",
         figures=figures,
-        counts=counts,
-        types=ERROR_TYPES,
+        counts=pd.DataFrame(rows),
     )
 
 

@@ -8,7 +8,7 @@ from ...journal.facts import CertificateFacts
 from ...oracles.base import error_of
 from ...utils.figures import POINT
 from ..advice import Names, Step, in_money, next_steps
-from ..opening import READABLE, WIDE, WITH_CHANGES, opening, silent_share
+from ..opening import CHANGED, ORIGINAL, READABLE, WIDE, opening
 from ..outcomes import FAILED, wilson
 from .beside_journal import BASELINE_NAMES
 from .evidence import Evidence, Failure, Standing
@@ -83,7 +83,7 @@ def verdict(evidence: Evidence) -> Verdict:
     whole = next((s for s in rows if s.kind == "overall"), None)
     if plain is not None and (not _is_vague(plain) or (every is None and not _is_unknown(plain))):
         standing = plain
-        after = f"on your {amount(evidence.space.samples)} images as they are"
+        after = ORIGINAL.replace("your", f"your {amount(evidence.space.samples)}")
     else:
         standing = whole or max(rows, key=lambda s: (s.lower, s.estimate))
         every, after = None, _of_all(evidence, standing)
@@ -99,8 +99,8 @@ def verdict(evidence: Evidence) -> Verdict:
     figure, beneath = _shown(standing)
     if every is not None:
         more, below = _shown(every)
-        after += f", {more} {WITH_CHANGES}"
-        beneath += f"; with changes {below}"
+        after += f"; {more} {CHANGED}"
+        beneath += f"; {CHANGED} {below}"
     return Verdict(_capital(standing.id.rate), figure, after, ", ".join([beneath, *parts]))
 
 
@@ -126,7 +126,6 @@ def _beneath(evidence: Evidence, certificate: CertificateFacts, standing: Standi
         parts.append(f"any label wrong in {percent(standing.any_wrong)} of the images")
     if constant := standing.baseline:
         parts.append(f"answering {constant.answer!r} every time: {percent(constant.rate)}")
-    parts += filter(None, [silent_share(evidence.calls)])
     if certificate.counted:
         return [*parts, "as every question is asked"]
     together = f"all {amount(count)} intervals at once"
@@ -184,24 +183,20 @@ def _raw_verdict(evidence: Evidence) -> Verdict:
 def shown_steps(evidence: Evidence) -> list[Step]:
     """Return what to do next; where an audit goes on, the first says which targets are open, and
     how many calls that takes."""
-    facts, certificate = evidence.facts, evidence.certificate
-    steps = next_steps(evidence.run, names(evidence))
     open_ = [s for s in evidence.standings if not s.settled]
-    emptied = any(s.emptied for s in open_)
-    counted = certificate is not None and certificate.counted
-    if not open_ or emptied or counted or facts.ended is None or facts.rejudged:
-        return steps
+    if not open_:
+        return next_steps(evidence.run, names(evidence))
     open_.sort(key=lambda s: -s.half_width)
     named = ", ".join(f"{s.name} ({within(s.half_width)})" for s in open_[:OPEN])
     more = f" and {amount(len(open_) - OPEN)} more" if len(open_) > OPEN else ""
     further = longest(s.more_calls for s in open_)
-    drawn = len(evidence.draws) + len(evidence.sources)
     takes = "how many more calls that takes cannot be told yet"
     if further is not None:
         which = "it" if len(open_) == 1 else "all of them"
-        cost = in_money(further, evidence.cost, drawn, facts.currency)
+        drawn = len(evidence.draws) + len(evidence.sources)
+        cost = in_money(further, evidence.cost, drawn, evidence.facts.currency)
         takes = f"{which} would take {further} more calls{cost}"
-    return [steps[0]._replace(why=f"still open: {named}{more}; {takes}"), *steps[1:]]
+    return next_steps(evidence.run, names(evidence), f"still open: {named}{more}; {takes}")
 
 
 def names(evidence: Evidence) -> Names:

@@ -26,11 +26,16 @@ const avtt = {
 // -- sortable tables -------------------------------------------------------------------
 for (const table of document.querySelectorAll("table.sortable")) {
   const heads = [...table.tHead.rows[0].cells];
+  // by the number that a cell begins with, or the upper end of an interval; a dash is not known
+  const number = /^[±<]?\s*(?:[\d.,]+ to )?([−-]?[\d,]*\.?\d+(?:e-?\d+)?)(?![\w-])/;
   const value = (row, column) => {
     const cell = row.cells[column];
-    return "value" in cell.dataset ? parseFloat(cell.dataset.value) : cell.textContent.trim();
+    if ("value" in cell.dataset) return parseFloat(cell.dataset.value);
+    const text = cell.textContent.trim();
+    const found = column ? number.exec(text) : null;
+    return text === "–" ? NaN : found ? parseFloat(found[1].replaceAll(",", "").replace("−", "-")) : text;
   };
-  const compare = (a, b) => (typeof a === "string" ? a.localeCompare(b) : a - b);
+  const compare = (a, b) => (typeof a === "string" || typeof b === "string" ? String(a).localeCompare(String(b)) : a - b);
   heads.forEach((head, column) => head.firstElementChild.addEventListener("click", () => {
     const down = head.getAttribute("aria-sort") !== "descending" && (column > 0 || head.hasAttribute("aria-sort"));
     heads.forEach((other) => other.removeAttribute("aria-sort"));

@@ -1,6 +1,5 @@
 """The page: parts in order, each of some sections, in one frame with everything it needs inside."""
 
-import re
 from collections.abc import Callable
 from enum import Flag, auto
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import NamedTuple
 from ...journal import Journal
 from ...utils.files import write_text
 from ...utils.threads import one_thread
-from ..difference import names_of
+from ..difference import names_of, short_name
 from ..run import Run
 from . import (
     answer_gps,
@@ -27,8 +26,8 @@ from . import (
     replies,
 )
 from .evidence import Evidence
-from .plotly_library import NOTHING, library, policy, write_beside
-from .section import Section, fragment, ours
+from .frame import check_way, framed, write_beside
+from .section import Section
 
 SCRIPTS = ("page.js", "gallery.js", "plots.js", "beliefs.js", "believed.js", "conditions.js")
 
@@ -150,7 +149,6 @@ def render(source: Journal | Run, beside: Path | None = None, *, plotly: str = "
     Raises:
         JournalError: The journal holds no audit.
     """
-    brought = library(plotly)
     evidence = Evidence(source, beside)
     kind = Kind.of(evidence)
     parts = []
@@ -160,27 +158,20 @@ def render(source: Journal | Run, beside: Path | None = None, *, plotly: str = "
             shown = OF_ITEMS.get(title, title) if evidence.sample == "item" else title
             parts.append(Part(shown, IDS.get(title, title.lower()), sections))
     drawn = any('class="plot"' in section.html for part in parts for section in part.sections)
-    scripts = [ours(name) for name in SCRIPTS]
-    # a name, not the folders of the file that has the model
-    what, model = "Audit", re.sub(r".*/(?=[^/]*\.py:)", "", evidence.settings.model)
+    what, model = "Audit", short_name(evidence.settings.model)
     if kind in VERSUS:
         what, model = "Comparison", " / ".join(names_of(evidence.facts))
-    return str(
-        fragment(
-            "page.html",
-            title=f"{what} of {model} on {evidence.space.dataset}",
-            model=model,
-            settings=evidence.settings,
-            folder=evidence.folder,
-            dataset=evidence.space.dataset,
-            parts=parts,
-            open=OPEN,
-            style=ours("page.css"),
-            scripts=scripts,
-            policy=policy(scripts, brought if drawn else None),
-            library=brought.element if drawn else "",
-            loads=brought.said if drawn else NOTHING,
-        )
+    return framed(
+        "page.html",
+        scripts=SCRIPTS,
+        plotly=check_way(plotly) if drawn else None,
+        title=f"{what} of {model} on {evidence.space.dataset}",
+        model=model,
+        settings=evidence.settings,
+        folder=evidence.folder,
+        dataset=evidence.space.dataset,
+        parts=parts,
+        open=OPEN,
     )
 
 

@@ -6,24 +6,13 @@ are shares by relation.
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+
+import pandas as pd
 
 from ..outcomes import wilson
 from .beside_journal import Cell, Realism, Share
 from .evidence import Evidence
 from .section import Section, figure, percent, span
-
-
-class RealismRow(NamedTuple):
-    """A relation, or all: both shares with their intervals, and the first by severity."""
-
-    name: str
-    realistic: str
-    realistic_interval: str
-    same: str
-    same_interval: str
-    pairs: int
-    by_severity: str
 
 
 def realism_section(evidence: Evidence) -> Section | None:
@@ -36,15 +25,15 @@ def realism_section(evidence: Evidence) -> Section | None:
         "Realism",
         "realism",
         "realism.html",
-        rows=realism_rows(realism),
+        rows=realism_table(realism),
         readers=realism.readers,
         kappas=[(name, figure(kappa), count) for name, (kappa, count) in realism.kappa.items()],
     )
 
 
-def realism_rows(realism: Realism) -> list[RealismRow]:
+def realism_table(realism: Realism) -> pd.DataFrame:
     """Return a row per relation, the least realistic first, those nobody judged so last, and one of
-    all at the end."""
+    all at the end; shares with Wilson's intervals, of pairs drawn evenly from each cell."""
     relations: dict[str, list[Cell]] = {}
     for cell in realism.cells:
         relations.setdefault(cell.relation, []).append(cell)
@@ -53,16 +42,24 @@ def realism_rows(realism: Realism) -> list[RealismRow]:
         yes, count = _sums([cell.realistic for cell in cells])
         return yes / count if count else math.inf
 
-    rows = [*sorted(relations.items(), key=lambda item: rank(item[1]))]
-    rows += [("all", realism.cells)] if len(relations) > 1 else []
-    return [_realism_row(name, cells) for name, cells in rows]
-
-
-def _realism_row(name: str, cells: Sequence[Cell]) -> RealismRow:
-    realistic, same = _sums([c.realistic for c in cells]), _sums([c.same for c in cells])
-    severities = sorted((c.severity, c.realistic) for c in cells if name != "all")
-    shown = ", ".join(f"{s}: {yes} of {n}" for s, (yes, n) in severities)
-    return RealismRow(name, *_rate(*realistic), *_rate(*same), max(realistic[1], same[1]), shown)
+    ranked = sorted(relations.items(), key=lambda item: rank(item[1]))
+    everything = [("all", realism.cells)] if len(relations) > 1 else []
+    rows = []
+    for name, cells in [*ranked, *everything]:
+        realistic, same = _sums([c.realistic for c in cells]), _sums([c.same for c in cells])
+        severities = sorted((c.severity, c.realistic) for c in cells if name != "all")
+        rows.append(
+            {
+                "relation": name,
+                "realistic": _share(*realistic),
+                "95 %": _interval(*realistic),
+                "same diagnosis": _share(*same),
+                "95 % of it": _interval(*same),
+                "pairs": max(realistic[1], same[1]),
+                "realistic, by severity": ", ".join(f"{s}: {y} of {n}" for s, (y, n) in severities),
+            }
+        )
+    return pd.DataFrame(rows)
 
 
 def _sums(shares: Sequence[Share]) -> tuple[int, int]:
@@ -70,6 +67,9 @@ def _sums(shares: Sequence[Share]) -> tuple[int, int]:
     return yes, count
 
 
-def _rate(yes: int, count: int) -> tuple[str, str]:
-    """Return the share with Wilson's interval, of pairs that were drawn evenly from each cell."""
-    return (percent(yes / count), span(*wilson(yes, count))) if count else ("–", "–")
+def _share(yes: int, count: int) -> str:
+    return percent(yes / count) if count else "–"
+
+
+def _interval(yes: int, count: int) -> str:
+    return span(*wilson(yes, count)) if count else "–"

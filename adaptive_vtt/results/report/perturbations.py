@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pandas as pd
 from markupsafe import Markup
 
-from ...families import OfConcept, OfRelation, OfRelationConcept, OfSeverity, TargetId, shared
+from ...families import OfRelation, OfSeverity, TargetId, shared
 from ...oracles.base import LABEL_ERROR, MISCLASSIFICATION
 from ...types import ERROR
 from ..derived import ALL, Bounds, figures
@@ -46,11 +46,11 @@ def section(evidence: Evidence) -> Section | None:
         return None
     whole = {place: row for place, row in rows.items() if place.concept is None}
     each = {place: row for place, row in rows.items() if place.concept is not None}
-    parts = {"Of all concepts together": whole, "Of each concept": each}
+    parts = {"All concepts together": whole, "Each concept": each}
     family = shared(evidence.relations)
     return Section.of(
         evidence,
-        "Per perturbation",
+        "Rates by image change",
         "perturbations",
         "perturbations.html",
         parts=[(name, _shown(name, part, family)) for name, part in parts.items() if part],
@@ -135,20 +135,13 @@ def _derived(
     evidence: Evidence, rates: Mapping[TargetId, Bounds]
 ) -> Iterator[tuple[Place, str, Bounds]]:
     """Yield what follows for all relations together, and from the rates under each alone."""
-    space = evidence.space
-    for figure in figures(space, rates):
+    apart = evidence.space.concepts_are != "classes"
+    for figure in figures(evidence.space, rates):
+        relation = None if figure.relation == ALL else figure.relation
         if figure.kind in ("classes", "concept"):
-            yield Place(concept=figure.subject or None), figure.quantity, figure.bounds
-        elif figure.kind == "BE" and figure.subject != ALL and space.concepts_are != "classes":
-            yield Place(figure.subject), "balanced accuracy", _complement(figure.bounds)
-    for relation in evidence.relations:
-        alone: dict[TargetId, Bounds] = {
-            OfConcept(t.concept, t.side, t.rate): bounds
-            for t, bounds in rates.items()
-            if isinstance(t, OfRelationConcept) and t.relation == relation and t.side is not None
-        }
-        for figure in figures(space, alone):
-            yield Place(relation, concept=figure.subject or None), figure.quantity, figure.bounds
+            yield Place(relation, concept=figure.concept), figure.quantity, figure.bounds
+        elif figure.kind == "BE" and relation is not None and apart:
+            yield Place(relation), "balanced accuracy", _complement(figure.bounds)
 
 
 def _places(target: TargetId, variants: Sequence[tuple[str, int]]) -> set[Place]:

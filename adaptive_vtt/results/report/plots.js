@@ -3,12 +3,8 @@
 "use strict";
 
 (() => {
-  // The colours of plots.py, in light, and their variables in page.css.
-  const COLOURS = {
-    "#1b2129": "--text", "#555f6b": "--muted", "#0b5fad": "--accent", "#b2420a": "--bad", "#00725a": "--third",
-    "rgba(11, 95, 173, .2)": "--band", "rgba(11, 95, 173, .06)": "--right-wash", "rgba(178, 66, 10, .09)": "--wrong-wash",
-    "#000000": "--text", "#ffffff": "--surface", "#fdf5ee": "--heat-low", "#9c3403": "--heat-high",
-  };
+  // The colours of figures, in light, and the variables of the style that have them now.
+  const COLOURS = { ...{/* PALETTE */}, "#000000": "--text" };
   const NARROW = 560;
   const shown = new Set();
   const dark = window.matchMedia("(prefers-color-scheme: dark)");

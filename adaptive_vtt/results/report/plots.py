@@ -10,22 +10,13 @@ from html import unescape
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from markupsafe import Markup
 
 from ...types import Floats, JsonObject
-from ...utils.figures import shown
-from .plotly_library import library, policy
-from .section import THIN, amount, data, fragment, ours
+from ...utils.figures import COLOURS, shown
+from .section import THIN, amount, data, fragment
 
-COLOURS = {
-    "text": "#1b2129",
-    "muted": "#555f6b",
-    "accent": "#0b5fad",
-    "bad": "#b2420a",
-    "third": "#00725a",
-    "surface": "#ffffff",
-}
-"""Those of page.css in light, told apart by colour-blind readers, too."""
 ROWS, COLUMNS = 10, 6
 """Of the table that stands for a figure, at most."""
 NEAR_TOP = 0.9
@@ -50,7 +41,8 @@ def frame(
 ) -> Markup:
     """A place for a figure that a script of the page makes; ``rows`` are its numbers in words,
     and ``left`` says how many lines they leave out."""
-    return fragment("plot.html", id=id, label=label, heads=heads, rows=rows, left=left)
+    shown = pd.DataFrame([*rows], columns=[*heads]) if rows else None
+    return fragment("plot.html", id=id, label=label, rows=shown, left=left)
 
 
 def figure_of(
@@ -160,27 +152,3 @@ def level_of(level: Mapping[str, Any], times: float, below: bool) -> JsonObject:
 def _highest(lines: Sequence[Mapping[str, Any]], levels: Sequence[Mapping[str, Any]]) -> float:
     known = [float(value) for line in lines for value in line["y"]]
     return max([*known, *(level["at"] for level in levels)], default=1.0)
-
-
-# -- a page of figures alone -----------------------------------------------------------------------
-
-
-FIGURE_SCRIPTS = ("page.js", "plots.js")
-
-
-def figure_page(title: str, lead: str, parts: Sequence[tuple[str, Markup]]) -> str:
-    """``lead``: a sentence below the title; ``parts``: a heading each, and what stands there."""
-    brought, scripts = library("inline"), [ours(name) for name in FIGURE_SCRIPTS]
-    return str(
-        fragment(
-            "figure_page.html",
-            title=title,
-            lead=lead,
-            parts=parts,
-            style=ours("page.css"),
-            scripts=scripts,
-            policy=policy(scripts, brought),
-            library=brought.element,
-            loads=brought.said,
-        )
-    )

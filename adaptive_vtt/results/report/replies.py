@@ -1,5 +1,7 @@
 """The first replies of a chat model, and every kind of reading with its count."""
 
+import pandas as pd
+
 from ..replies import kinds, readings
 from .evidence import Evidence
 from .section import Section
@@ -10,8 +12,14 @@ FIRST = 5
 
 def section(evidence: Evidence) -> Section | None:
     """Show replies as they came and as they were read; None where the journal keeps none."""
-    first = readings(evidence.calls, FIRST)
+    first = [(one.shown, one.as_read) for one in readings(evidence.calls, FIRST)]
     if not first:
         return None
-    title, counts = "What the model said, and how it was read", kinds(evidence.calls).most_common()
-    return Section.of(evidence, title, "replies", "replies.html", first=first, kinds=counts)
+    return Section.of(
+        evidence,
+        "Replies",
+        "replies",
+        "replies.html",
+        first=pd.DataFrame(first, columns=["reply", "read as"]),
+        kinds=pd.DataFrame(kinds(evidence.calls).most_common(), columns=["reading", "questions"]),
+    )

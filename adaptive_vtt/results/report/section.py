@@ -23,6 +23,7 @@ from markupsafe import Markup
 from ...utils import figures
 from ...utils.web import templates_of
 
+HERE = Path(__file__).parent
 FEW = 10
 """Figures that rest on fewer questions than this are shown as uncertain."""
 THIN = "\u202f"
@@ -59,14 +60,9 @@ class Section:
         return cls(title, id, fragment(template, **context), late)
 
 
-def fragment(template: str, **values: Any) -> Markup:
-    """Fill in a template of this folder; every value is escaped."""
-    return Markup(_environment().get_template(template).render(values))
-
-
-def ours(name: str) -> Markup:
-    """Return a file of this folder, to stand in a page as it is."""
-    return Markup((Path(__file__).parent / name).read_text(encoding="utf-8"))
+def fragment(template: str, folder: Path = HERE, /, **values: Any) -> Markup:
+    """Fill in a template of a folder, or of this one; every value is escaped."""
+    return Markup(_environment(folder).get_template(template).render(values))
 
 
 # -- data and tables -------------------------------------------------------------------------------
@@ -97,19 +93,26 @@ def plain(value: Any) -> Any:
     return value
 
 
-def table(label: str, rows: pd.DataFrame) -> Markup:
-    """Return a table to sort, whose first column names its rows; unknown values are dashes."""
+def table(label: str, rows: pd.DataFrame, *, words: bool = False) -> Markup:
+    """Return a table to sort, whose first column names its rows; unknown values are dashes.
+
+    Args:
+        label: What it shows, for those who do not see it.
+        rows: Its rows; texts stand as they are.
+        words: Whether cells are sentences, which break and stand to the left.
+    """
     cells = [[_cell(value) for value in row] for row in rows.itertuples(index=False)]
-    return fragment("table.html", label=label, heads=[str(c) for c in rows], rows=cells)
+    heads = [str(column) for column in rows]
+    return fragment("table.html", label=label, heads=heads, rows=cells, words=words)
 
 
-def _cell(value: Any) -> tuple[float | None, str]:
-    """Return what a cell is sorted by, None for words, and what it shows."""
-    if pd.isna(value):
-        return math.nan, "–"
+def _cell(value: Any) -> str:
+    """Return what a cell shows; page.js sorts by the number in it."""
+    if value is None or pd.isna(value):
+        return "–"
     if isinstance(value, int | float):
-        return float(value), f"{value:g}" if isinstance(value, float) else f"{value:,}"
-    return None, str(value)
+        return f"{value:g}" if isinstance(value, float) else f"{value:,}"
+    return str(value)
 
 
 # -- figures in words ------------------------------------------------------------------------------
@@ -158,10 +161,11 @@ def duration(seconds: float) -> str:
 
 
 @cache
-def _environment() -> Environment:
-    environment = templates_of(Path(__file__).parent)
+def _environment(folder: Path) -> Environment:
+    environment = templates_of(folder, HERE)
     shown = {"percent": percent, "beside": beside, "figure": figure, "within": within}
     shown |= {"aim": aim, "exact": exact, "amount": amount, "duration": duration}
+    shown |= {"money": figures.money, "on_page": figures.on_page}
     environment.filters.update(shown)
-    environment.globals.update(span=span)
+    environment.globals.update(span=span, as_table=table)
     return environment

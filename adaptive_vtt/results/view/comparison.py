@@ -12,8 +12,7 @@ from typing import Literal
 
 from ...certify.status import TargetStatus
 from ...types import JsonObject
-from ...utils.figures import outward, shown
-from ..report.plots import COLOURS
+from ...utils.figures import COLOURS, outward, shown
 from ..runs import Rates, span_of
 
 DRAWN = 40

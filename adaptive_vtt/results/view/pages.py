@@ -4,20 +4,16 @@ stands at which address.
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
 from mimetypes import guess_type
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
-from jinja2 import Environment
-
 from ...errors import InputError
 from ...types import JsonObject
-from ...utils.figures import beside, money, on_page, outward, percent
+from ...utils.figures import money, on_page, outward, percent
 from ...utils.http_server import Response
-from ...utils.web import templates_of
-from ..report.plotly_library import installed
+from ..report.frame import FILE, SERVED, framed, installed
 from ..report.plots import frame
 from ..report.section import data
 from ..runs import Listed, Rates, span_of
@@ -28,16 +24,7 @@ from .watching import PAGE, Latest, Report, Watch
 
 
 HERE = Path(__file__).parent
-FILES = {
-    "page.css": HERE.parent / "report" / "page.css",
-    "view.css": HERE / "view.css",
-    "list.js": HERE / "list.js",
-    "page.js": HERE.parent / "report" / "page.js",
-    "plots.js": HERE.parent / "report" / "plots.js",
-    "plotly.min.js": installed(),
-    "run.js": HERE / "run.js",
-}
-"""What the pages load, by name."""
+LIST = HERE / "list.js"
 Row = tuple[Listed, Latest[Rates]]
 ORDERS: dict[str, Callable[[Row], Any]] = {
     "run": lambda row: row[0].name,
@@ -121,32 +108,15 @@ def at_least(share: float) -> str:
     return percent(outward(share, share)[0])
 
 
-@cache
-def _environment() -> Environment:
-    environment = templates_of(HERE)
-    for show in (on_page, beside, money, at_least, points, address, span_of):
-        environment.filters[show.__name__] = show
-    return environment
-
-
 # -- addresses -------------------------------------------------------------------------------------
 
 
-OURS = (
-    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
-    "img-src data:; frame-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
-)
-"""What our own pages may load, and who may frame them."""
-DRAWING = OURS.replace("style-src 'self'", "style-src 'self' 'unsafe-inline'").replace(
-    "img-src data:", "img-src data: blob:"
-)
-"""The same of pages with figures, which Plotly styles as it draws them."""
+ALLOWED = {"connect-src": "'self'", "frame-src": "'self'", "form-action": "'self'"}
+"""What our own pages may reach, beside what every page may."""
+UNFRAMED, FRAMED = "frame-ancestors 'none'", "frame-ancestors 'self'"
+"""Who may frame our own pages, and a report; what they may load they say themselves."""
 MAX_FIELDS = 100
 """Fields of an address's query, at most."""
-FRAMED = "frame-ancestors 'self'"
-"""Who may frame a report; what it may load it says itself."""
-
-
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -179,8 +149,8 @@ class Site:
                 return self._front(query)
             case ["compare"]:
                 return self._compare(query.get("run", []))
-            case ["files", name] if name in FILES:
-                return _file(FILES[name])
+            case ["files", name] if name == FILE:
+                return _file(installed())
             case ["run", name, *rest]:
                 run = self.watch.run(name)
                 if run is None:
@@ -196,7 +166,9 @@ class Site:
         by = query.get("by", [""])[0]
         by = by if by in ORDERS else "written"
         ordered = [(run, known(run, r), r.failure) for run, r in sorted(rows, key=ORDERS[by])]
-        return _page("runs.html", root=self.watch.root, rows=ordered, by=by)
+        return _page(
+            "runs.html", f"Runs in {self.watch.root}", root=self.watch.root, rows=ordered, by=by
+        )
 
     def _compare(self, names: Sequence[str]) -> Response:
         chosen = [run for name in names if (run := self.watch.run(name)) is not None]
@@ -218,7 +190,11 @@ class Site:
             chart = frame("pairs-chart", "Intervals of both runs", [], []) + drawn
         return _page(
             "compare.html",
-            policy=DRAWING,
+            f"{a.name} and {b.name}",
+            scripts=("page.js", "plots.js", LIST),
+            plotly=SERVED,
+            at_least=at_least,
+            points=points,
             a=a,
             b=b,
             found=found,  # None while an interval is being computed, or where that failed
@@ -232,7 +208,8 @@ class Site:
             case []:  # what the page asks for stands below its address, which ends in a slash
                 return _moved(address(run.name))
             case [""]:
-                return _page("run.html", run=run, alone=self.watch.alone)
+                alone = self.watch.alone
+                return _page("run.html", run.name, scripts=[HERE / "run.js"], run=run, alone=alone)
             case ["state"]:
                 state = state_of(run, self.watch.report(run), self.watch.rates(run))
                 return _response(json.dumps(state).encode(), "application/json")
@@ -245,15 +222,33 @@ class Site:
 
 def trouble(sentence: str, status: int) -> Response:
     """Return a page that says what is wrong."""
-    return _page("trouble.html", status=status, sentence=sentence)
+    return _page("trouble.html", "avtt view", status=status, sentence=sentence)
 
 
-def _page(template: str, *, status: int = 200, policy: str = OURS, **values: Any) -> Response:
-    html = _environment().get_template(template).render(values)
-    return _response(html.encode(), "text/html; charset=utf-8", policy, status)
+def _page(
+    template: str,
+    title: str,
+    *,
+    status: int = 200,
+    scripts: Sequence[Path | str] = (LIST,),
+    plotly: str | None = None,
+    **values: Any,
+) -> Response:
+    html = framed(
+        HERE / template,
+        scripts=scripts,
+        styles=[HERE / "view.css"],
+        plotly=plotly,
+        allowed=ALLOWED,
+        title=title,
+        address=address,
+        span_of=span_of,
+        **values,
+    )
+    return _response(html.encode(), "text/html; charset=utf-8", status=status)
 
 
-def _file(path: Path, policy: str = OURS) -> Response:
+def _file(path: Path, policy: str = UNFRAMED) -> Response:
     kind = guess_type(path.name)[0] or "application/octet-stream"
     charset = "; charset=utf-8" if kind.startswith("text/") else ""
     return _response(path.read_bytes(), kind + charset, policy)
@@ -264,7 +259,7 @@ def _moved(location: str) -> Response:
 
 
 def _response(
-    body: bytes, kind: str, policy: str = OURS, status: int = 200, **headers: str
+    body: bytes, kind: str, policy: str = UNFRAMED, status: int = 200, **headers: str
 ) -> Response:
     own = {"Content-Type": kind, "Content-Security-Policy": policy, **headers}
     return Response(status, body, {**own, **HEADERS})
