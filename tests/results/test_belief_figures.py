@@ -18,6 +18,7 @@ from adaptive_vtt.results.beliefs import PLOTS, figures
 from adaptive_vtt.results.beliefs.moments import Moments
 from adaptive_vtt.results.result import Result, summarise
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+from adaptive_vtt.utils.figures import percent, span
 
 EVIL = "<script>alert(1)</script><b>"
 OPTIONS: dict[str, Any] = {
@@ -163,7 +164,7 @@ def test_the_surface_has_the_numbers_of_the_table(result: Result) -> None:
         assert [*row] == [cells[y, x].asked for x in heat.x]
     at = cells[heat.y[0], heat.x[0]]
     text = heat.text[0][0]
-    for said in (f"{at.failed} of {at.asked}", f"{at.predicted:.1%}", f"{at.lower:.1%} to"):
+    for said in (f"{at.failed} of {at.asked}", percent(at.predicted), span(at.lower, at.upper)):
         assert said in text
     one = result.plot("beliefs", "gaussian_noise").data[0]
     assert [*one.x] == ["1", "3"]
