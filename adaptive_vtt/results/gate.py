@@ -36,12 +36,15 @@ Sign = Literal["<=", "<", ">=", ">"]
 VERSUS = "versus:"
 """Rules about how much more often the new model errs than the old one, R_B - R_A."""
 SHAPE = re.compile(
-    r"^\s*(?P<about>.+?)(?<![=<>])\s*(?P<sign><=|>=|<|>)\s*(?P<limit>[-+]?[0-9.]+(?:e-?\d+)?)(?P<percent>\s*%)?\s*$"
+    r"\s*(?P<about>.+?)(?<![=<>])\s*(?P<sign><=|>=|<|>)\s*"
+    r"(?P<limit>[-+]?(?:\d+\.?\d*|\.\d+)(?:e-?\d+)?)(?P<percent>\s*%)?\s*"
 )
 ROUNDING = 1e-9
 MAX = 8
 """Targets that an error names."""
 EXIT_CODES = {"pass": 0, "fail": 1, "open": 4}
+JUNIT: dict[str, State] = {"failures": "fail", "skipped": "open"}
+"""Counts of a test suite, by the state of a rule."""
 BELOW = {"below": True, "holds": True, "above": False, "fails": False}
 """Whether bets found a rate below its limit, by the names of decisions: a claim is about R_A - R_B,
 the figure of a gate with the other sign."""
@@ -64,29 +67,23 @@ class Rule:
 
         Raises InputError for anything else, and for a limit that no rate can have.
         """
-        found = SHAPE.match(text)
-        try:
-            limit = float(found["limit"]) if found else 0.0
-        except ValueError:
-            found = None
-        if found is None:
+        match = SHAPE.fullmatch(text)
+        if match is None:
             raise InputError(
                 f"rule {text!r}: expected TARGET, one of <= < >= >, and a number, such as "
                 "'relation:fog <= 0.2' or 'versus:overall <= +0.01'"
             )
-        in_percent = found["percent"]
-        limit /= 100 if in_percent else 1
-        about = found["about"]
-        versus = about.startswith(VERSUS)
+        limit = float(match["limit"]) / (100 if match["percent"] else 1)
+        versus = match["about"].startswith(VERSUS)
         least = -1 if versus else 0
-        meant = not in_percent and 1 < limit <= 100
         if not least <= limit <= 1:
+            meant = not match["percent"] and 1 < limit <= 100
             raise InputError(
                 f"rule {text!r}: expected a limit from {least} to 1, got {limit:g}"
                 + (f"; for percent write '{limit:g} %'" if meant else "")
             )
-        sign: Any = found["sign"]
-        return cls(text.strip(), about.removeprefix(VERSUS), sign, limit, versus)
+        sign: Any = match["sign"]
+        return cls(text.strip(), match["about"].removeprefix(VERSUS), sign, limit, versus)
 
     def state(self, lower: float, upper: float) -> State:
         """Of an interval that is known to hold the rate, or the difference."""
@@ -170,30 +167,19 @@ class Gate:
 
     def junit(self) -> str:
         """JUnit XML, a test case per rule and target: open ones are skipped, with the reason."""
-        count = {s: str(sum(r.state == s for r in self.rulings)) for s in ("fail", "open")}
-        suite = ElementTree.Element(
-            "testsuite",
-            name="avtt gate",
-            tests=str(len(self.rulings)),
-            failures=count["fail"],
-            skipped=count["open"],
-        )
+        states = [ruling.state for ruling in self.rulings]
+        count = {name: str(states.count(state)) for name, state in JUNIT.items()}
+        suite = ElementTree.Element("testsuite", name="avtt gate", tests=str(len(states)), **count)
         for ruling in self.rulings:
-            case = ElementTree.SubElement(
-                suite,
-                "testcase",
-                classname=f"gate.{_xml(ruling.target)}",
-                name=_xml(ruling.rule.text),
-            )
-            told = _xml(str(ruling))
-            if ruling.state == "fail":
-                ElementTree.SubElement(case, "failure", message=told)
-            elif ruling.state == "open":
-                ElementTree.SubElement(case, "skipped", message=told)
-            ElementTree.SubElement(case, "system-out").text = told
+            about = {"classname": f"gate.{_xml(ruling.target)}", "name": _xml(ruling.rule.text)}
+            case, words = ElementTree.SubElement(suite, "testcase", about), _xml(str(ruling))
+            if ruling.state != "pass":
+                tag = "failure" if ruling.state == "fail" else "skipped"
+                ElementTree.SubElement(case, tag, message=words)
+            ElementTree.SubElement(case, "system-out").text = words
         if self.warnings:
-            told = "\n".join(f"warning: {warning}" for warning in self.warnings)
-            ElementTree.SubElement(suite, "system-err").text = _xml(told)
+            words = "\n".join(f"warning: {warning}" for warning in self.warnings)
+            ElementTree.SubElement(suite, "system-err").text = _xml(words)
         ElementTree.indent(suite)
         return ElementTree.tostring(suite, "unicode", xml_declaration=True) + "\n"
 
@@ -298,13 +284,14 @@ def chosen(rule: Rule, ids: Sequence[TargetId], *, begun: bool = True) -> list[i
     places = [k for k, target in enumerate(ids) if target.is_named(rule.about)]
     if places:
         return places
-    known = [f"{VERSUS * rule.versus}{target.handle}" for target in ids]
-    there = f"there are {', '.join(known[:MAX])}{', ...' if len(known) > MAX else ''}"
-    handles, targets = [target.handle for target in ids], shlex.quote(family(rule.about))
+    versus, handles = VERSUS * rule.versus, [target.handle for target in ids]
+    listed = ", ".join(versus + handle for handle in handles[:MAX])
+    listed += ", ..." if len(handles) > MAX else ""
     near = [handle for handle in handles if handle.partition(":")[2] == rule.about]
     near = near or get_close_matches(rule.about, handles, n=1, cutoff=0.7)
+    targets = shlex.quote(family(rule.about))
     if near:
-        remedy = f"did you mean {VERSUS * rule.versus}{near[0]}?"
+        remedy = f"did you mean {versus}{near[0]}?"
     elif family_of(family(rule.about)) is None:
         remedy = "'avtt gate DIR --list' lists all of a run's"
     elif begun:
@@ -316,10 +303,10 @@ def chosen(rule: Rule, ids: Sequence[TargetId], *, begun: bool = True) -> list[i
         )
     else:
         remedy = f"--targets {targets} adds it"
-    wanted = "expected a registered target"
-    if begun:
-        wanted = "expected a target that was registered when the audit began"
-    raise InputError(f"rule {rule.text!r}: {wanted}, got {rule.about!r}; {there}; {remedy}")
+    wanted = "a target that was registered when the audit began" if begun else "a registered target"
+    raise InputError(
+        f"rule {rule.text!r}: expected {wanted}, got {rule.about!r}; there are {listed}; {remedy}"
+    )
 
 
 def family(about: str) -> str:

@@ -289,12 +289,12 @@ def test_what_random_draws_took_enters_the_report_the_stronger_first(tmp_path: P
     journal = audit(tiny_dataset(), ScriptedModel(), budget=10)
     path = tmp_path / "report.html"
     write_report(journal, path)
-    assert "at random" not in path.read_text(encoding="utf-8")
+    assert "Random sampling" not in path.read_text(encoding="utf-8")
     odd = '{"uniform": {"calls": %s, "certified": true}}'
     for text in ("{", "[]", odd % '"<b>"', odd % 0, odd % "true", '{"uniform": 3}'):
         (tmp_path / "baselines.json").write_text(text)
         write_report(journal, path)
-        assert "at random" not in path.read_text(encoding="utf-8")
+        assert "Random sampling" not in path.read_text(encoding="utf-8")
     told = {
         "uniform": {"calls": 25, "certified": False},
         "predicted": {"calls": 20, "certified": True},
@@ -302,8 +302,8 @@ def test_what_random_draws_took_enters_the_report_the_stronger_first(tmp_path: P
     (tmp_path / "baselines.json").write_text(json.dumps(told))
     write_report(journal, path)
     text = Tags(path.read_text(encoding="utf-8")).text
-    first = "Drawn at random, same predictions 20 for the same guarantee; this audit took 50"
-    then = "Drawn at random, no predictions more than 25 for the same guarantee; this audit took 40"
+    first = "Random sampling, same predictions 20 calls for the same guarantee; this audit took 50"
+    then = "Random sampling, no predictions more than 25 calls for the same guarantee"
     assert text.index(first) < text.index(then)
 
 

@@ -22,6 +22,7 @@ from .tables import Told
 Figure = JsonObject
 Tell = Callable[[Told], Moments]
 """The tables of groups, by what they are of."""
+TEXT = {"hovertemplate": "%{text}<extra></extra>"}
 BINS = 10
 """Parts of about as many predictions each, by which they are compared with what came."""
 NOTHING = "No losses are predicted: this audit explores, or has no surrogate."
@@ -92,29 +93,19 @@ def surface(tell: Tell, relation: str | None = None) -> Drawing:
     known = [name for name in SHOWN if moments.predicts or name in ("asked", "raw")]
     looks = {name: _look(moments, name) for name in known}
     first = "predicted" if moments.predicts else "raw"
-    heat = {
-        "type": "heatmap",
-        "x": x,
-        "y": y,
-        "hovertemplate": "%{text}<extra></extra>",
-        "name": SHOWN[first],
-        "meta": {"looks": looks, "shown": SHOWN},
-        **looks[first],
-    }
-    dots = {
-        "type": "scatter",
-        "mode": "markers",
-        "name": "draws since the moment before",
-        "x": x * len(rows),
-        "y": [name for name in y for _ in columns],
-        "marker": {
-            "color": COLOURS["accent"],
-            "opacity": 1,
-            "line": {"color": COLOURS["surface"], "width": 1},
-        },
-        "hoverinfo": "skip",
-        "showlegend": False,
-    }
+    meta = {"looks": looks, "shown": SHOWN}
+    heat = {"type": "heatmap", "x": x, "y": y, "name": SHOWN[first], **TEXT, "meta": meta}
+    heat |= looks[first]
+    edge = {"color": COLOURS["surface"], "width": 1}
+    dots = _scatter(
+        "draws since the moment before",
+        "markers",
+        x * len(rows),
+        [name for name in y for _ in columns],
+        marker={"color": COLOURS["accent"], "opacity": 1, "line": edge},
+        hoverinfo="skip",
+        showlegend=False,
+    )
     flat = [group for row in at for group in row]
     data = [
         bound(heat, moments, of, at, z=first, text="said"),
@@ -199,7 +190,7 @@ def curves(tell: Tell, concept: str | None = None, relation: str | None = None) 
     data: list[Figure] = []
     for number, (name, at) in enumerate(panels.items()):
         axes = {"xaxis": f"x{number + 1}", "yaxis": f"y{number + 1}"} if number else {}
-        common = {"type": "scatter", "meta": {"panel": as_text(name)}, "showlegend": False, **axes}
+        common = {"meta": {"panel": as_text(name)}, "showlegend": False, **axes}
         data += _losses(common, moments, of, at, first=not number)
         data += _whole(common, whole, wholes[name], data[-1]["x"])
     about = as_text(relation) if relation else as_text(concept) if concept else "all concepts"
@@ -218,9 +209,8 @@ def _losses(common: Figure, moments: Moments, of: str, at: list[int], first: boo
     x = [moments.groups[k].severity or 0 for k in at]
 
     def line(name: str, mode: str, marker: Figure, shown: bool = True, **more: Any) -> Figure:
-        own = {"x": x, "name": name, "legendgroup": name, "mode": mode, "marker": marker}
-        hover = {"hovertemplate": "%{text}<extra></extra>"}
-        return {**common, **own, **hover, "showlegend": first and shown, **more}
+        own = {**common, **TEXT, "legendgroup": name, "showlegend": first and shown, **more}
+        return _scatter(name, mode, x, marker=marker, **own)
 
     band = {"type": "data", "symmetric": False, "thickness": 9, "width": 0}
     band["color"] = COLOURS["band"]
@@ -243,12 +233,12 @@ def _losses(common: Figure, moments: Moments, of: str, at: list[int], first: boo
 def _whole(common: Figure, whole: Moments, at: list[int], x: list[int]) -> list[Figure]:
     """Draw the certified interval of all severities together: dashed lines across."""
     pen = {"color": COLOURS["third"], "dash": "dash", "width": 1.5}
-    across = {**common, "mode": "lines", "line": pen, "hoverinfo": "skip"}
-    across["x"] = [min(x) - 0.4, max(x) + 0.4]
+    across = {**common, "line": pen, "hoverinfo": "skip"}
+    ends = [min(x) - 0.4, max(x) + 0.4]
     of, both = "relation-concept" if whole.groups[at[0]].concept else "relation", [at[0], at[0]]
     return [
-        bound({**across, "name": "certified from"}, whole, of, both, y="lower"),
-        bound({**across, "name": "certified to"}, whole, of, both, y="upper"),
+        bound(_scatter(f"certified {side}", "lines", ends, **across), whole, of, both, y=column)
+        for side, column in (("from", "lower"), ("to", "upper"))
     ]
 
 
@@ -302,15 +292,14 @@ def image_map(table: pd.DataFrame, sample: str = "image") -> Drawing:
     for row in last.to_dict("records"):
         asked = f"{row['failed']} of {row['asked']} asked failed"
         words.append("<br>".join([as_text(row["sample"]), *predicted_words(row), asked]))
-    dots = {
-        "type": "scatter",
-        "mode": "markers",
-        "name": "images",
-        "x": _plain(last[x]),
-        "y": _plain(last[y]),
-        "text": words,
-        "customdata": [list(row) for row in zip(*values.values(), strict=True)],
-        "marker": {
+    dots = _scatter(
+        "images",
+        "markers",
+        _plain(last[x]),
+        _plain(last[y]),
+        text=words,
+        customdata=[list(row) for row in zip(*values.values(), strict=True)],
+        marker={
             "color": values[known[0]],
             "colorscale": ERRORS,
             "showscale": True,
@@ -319,9 +308,9 @@ def image_map(table: pd.DataFrame, sample: str = "image") -> Drawing:
             "opacity": 0.85,
             "colorbar": {"thickness": 12},
         },
-        "hovertemplate": "%{text}<extra></extra>",
-        "meta": {"looks": {name: k for k, name in enumerate(ABOUT_IMAGE) if name in known}},
-    }
+        meta={"looks": {name: k for k, name in enumerate(ABOUT_IMAGE) if name in known}},
+        **TEXT,
+    )
     names = ("component 1", "component 2") if placed else ("expected error", "its sd")
     right, up = ({"title": {"text": text}} for text in names)
     after = f", after {int(last['draws'].iloc[0])} draws" if len(last) else ""
@@ -336,26 +325,19 @@ def reliability(table: pd.DataFrame) -> Drawing:
     against what they lost: ``BINS`` of about as many, with 95 % intervals by Wilson."""
     bins = binned(table)
     low, high = bins["mean"] - bins["lower"], bins["upper"] - bins["mean"]
-    dots = {
-        "type": "scatter",
-        "mode": "markers",
-        "name": "questions asked",
-        "x": _plain(bins["predicted"]),
-        "y": _plain(bins["mean"]),
-        "error_y": {"type": "data", "array": _plain(high), "arrayminus": _plain(low)},
-        "marker": {"color": COLOURS["accent"], "size": 9},
-        "text": [f"{n} questions" for n in bins["count"]],
-        "hovertemplate": "expected error %{x:.1%}, actual %{y:.1%} (%{text})<extra></extra>",
-    }
+    dots = _scatter(
+        "questions asked",
+        "markers",
+        _plain(bins["predicted"]),
+        _plain(bins["mean"]),
+        error_y={"type": "data", "array": _plain(high), "arrayminus": _plain(low)},
+        marker={"color": COLOURS["accent"], "size": 9},
+        text=[f"{n} questions" for n in bins["count"]],
+        hovertemplate="expected error %{x:.1%}, actual %{y:.1%} (%{text})<extra></extra>",
+    )
     end = min(1.0, 1.1 * max([0.1, *bins["upper"], *bins["predicted"]]))
-    line: Figure = {
-        "type": "scatter",
-        "mode": "lines",
-        "name": "as expected",
-        "x": [0, end],
-        "y": [0, end],
-    }
-    line |= {"line": {"dash": "dash", "color": COLOURS["muted"]}, "hoverinfo": "skip"}
+    pen = {"dash": "dash", "color": COLOURS["muted"]}
+    line = _scatter("as expected", "lines", [0, end], [0, end], line=pen, hoverinfo="skip")
     axis = {"range": [-0.01, end], "tickformat": ".0%"}
     x, y = ({**axis, "title": {"text": t}} for t in ("expected error", "actual error"))
     layout = {"xaxis": x, "yaxis": y}
@@ -397,15 +379,21 @@ def concepts_unsure(table: pd.DataFrame) -> Drawing:
     """Draw u- and u+ of every concept over draws, of the table "uncertainty"."""
     data = []
     for (concept, side), part in table.groupby(["concept", "side"], sort=False):
-        line: Figure = {"type": "scatter", "mode": "lines+markers"}
-        line |= {"line": {"dash": "solid" if side else "dot"}}
-        line |= {"name": f"{as_text(concept)} u{'+' if side else '-'}", "x": _plain(part["draws"])}
-        data.append({**line, "y": _plain(part["uncertainty"])})
+        name, pen = f"{as_text(concept)} u{'+' if side else '-'}", "solid" if side else "dot"
+        x, y = _plain(part["draws"]), _plain(part["uncertainty"])
+        data.append(_scatter(name, "lines+markers", x, y, line={"dash": pen}))
     layout = {
         "xaxis": {"title": {"text": "draws"}, "type": "log"},
         "yaxis": {"title": {"text": "share of the prior"}, "rangemode": "tozero"},
     }
     return Drawing("Uncertainty of the answer GPs", data, layout)
+
+
+def _scatter(
+    name: str, mode: str, x: Sequence[Any], y: Sequence[Any] | None = None, **more: Any
+) -> Figure:
+    values = {"x": x} if y is None else {"x": x, "y": y}
+    return {"type": "scatter", "mode": mode, "name": name, **values, **more}
 
 
 def _after(moments: Moments) -> str:

@@ -95,13 +95,13 @@ def verdict(evidence: Evidence) -> Verdict:
             f"Hardly known yet: {standing.id.rate}",
             span(standing.lower, standing.upper),
         )
-        return Verdict(before, figure, after, ", ".join(parts))
+        return Verdict(before, figure, after, "; ".join(parts))
     figure, beneath = _shown(standing)
     if every is not None:
         more, below = _shown(every)
         after += f"; {more} {CHANGED}"
         beneath += f"; {CHANGED} {below}"
-    return Verdict(_capital(standing.id.rate), figure, after, ", ".join([beneath, *parts]))
+    return Verdict(_capital(standing.id.rate), figure, after, "; ".join([beneath, *parts]))
 
 
 def _of_all(evidence: Evidence, standing: Standing) -> str:
