@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from ..certify.status import TargetStatus, stated
+from ..engine.audit_key import full_name
 from ..errors import AvttError, InputError, JournalError, one_line
 from ..journal import SQLiteJournal
 from ..journal.facts import is_begun, read_facts
@@ -58,6 +59,11 @@ class Listed:
     currency: str = USD
     paired: bool = False
     further: str = ""
+
+    @property
+    def named(self) -> str:
+        """The model and its version, but for a hash, which tells a reader nothing."""
+        return full_name(self.model or "?", self.version)
 
     @property
     def took(self) -> str:

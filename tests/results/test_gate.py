@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,7 +19,7 @@ from pydantic import TypeAdapter
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.audit.versus import Versus
-from adaptive_vtt.cli import main, progress
+from adaptive_vtt.cli import main
 from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.config import parse_spec
 from adaptive_vtt.config.building import build_audit
@@ -358,9 +357,6 @@ def test_a_ruling_shows_its_interval_rounded_outward_as_the_report_does():
     assert str(ruling) == "pass: overall <= 0.1: overall 5.0 % (0.8 % to 8.8 %)"
     assert "| 0.8 % to 8.8 % |" in Gate((ruling,), "all hold").markdown()
     assert span(ruling.lower, ruling.upper) == f"0.8 to 8.8{THIN}%"
-    row = {"target": "overall", "estimate": 0.05, "lower": 0.0089, "upper": 0.0871, "questions": 9}
-    table = progress._table(pd.DataFrame([row | {"more_calls": 0}]))
-    assert [*table.columns[2].cells] == ["0.8 to 8.8 %"]
 
 
 def killed(folder: Path) -> Path:

@@ -165,7 +165,7 @@ def _environment(folder: Path) -> Environment:
     environment = templates_of(folder, HERE)
     shown = {"percent": percent, "beside": beside, "figure": figure, "within": within}
     shown |= {"aim": aim, "exact": exact, "amount": amount, "duration": duration}
-    shown |= {"money": figures.money, "on_page": figures.on_page}
+    shown |= {"money": figures.money, "on_page": figures.on_page, "in_points": figures.in_points}
     environment.filters.update(shown)
     environment.globals.update(span=span, as_table=table)
     return environment
