@@ -48,7 +48,15 @@ def way(facts: Facts, folder: Path | str, journal: Journal | None = None) -> str
     if facts.rejudged is not None:
         source = shlex.quote(facts.rejudged.source)
         return f"the audit whose answers these are, {source}, and judge it again ('avtt rejudge')"
-    return _way(facts, folder) + ("" if journal is None else cap_held_back(facts, journal))
+    begun = f"'{facts.begun_by or resume_command(facts, folder)}'"
+    if facts.call is not None and not facts.begun_by:
+        begun = f"the lines of Python that began it, or {begun}"
+    elif facts.spec is None and not facts.begun_by:
+        begun = (
+            "the lines of Python that began it, with the same out= or journal= ('avtt resume' "
+            "takes audits of a SPEC.toml)"
+        )
+    return begun + ("" if journal is None else cap_held_back(facts, journal))
 
 
 def cap_held_back(facts: Facts, journal: Journal) -> str:
@@ -73,19 +81,6 @@ def _most_of_call(facts: Facts) -> float:
     """What a call and what a judge is asked of its answer may cost."""
     per_call = 1 if facts.settings.answers == "one" else len(facts.space.concepts)
     return facts.worst + per_call * facts.judge_worst
-
-
-def _way(facts: Facts, folder: Path | str) -> str:
-    if facts.begun_by:
-        return f"'{facts.begun_by}'"
-    if facts.call is not None:
-        return f"the lines of Python that began it, or '{resume_command(facts, folder)}'"
-    if facts.spec is None:
-        return (
-            "the lines of Python that began it, with the same out= or journal= ('avtt resume' "
-            "takes audits of a SPEC.toml)"
-        )
-    return f"'{resume_command(facts, folder)}'"
 
 
 def resume_command(facts: Facts, folder: Path | str) -> str:

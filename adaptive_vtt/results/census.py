@@ -78,7 +78,10 @@ def tables(
             accuracy=lambda table: 1 - table["error"], **{"balanced accuracy": recall}
         )
     elif facts.space.concepts_are == "classes":
-        classes, matrices = _of_labels(facts.space, counted), _matrices(facts.space, counted)
+        classes, groups = _of_labels(facts.space, counted), counted.groupby(WHERE, sort=False)
+        matrices = {
+            (str(r), int(str(s))): _matrix(part, facts.space.concepts) for (r, s), part in groups
+        }
         perturbations = _of_classes(facts.space, counted, classes, matrices)
         classes = classes.drop(columns="error")
         if len(facts.space.concepts) <= MAX_CLASSES:
@@ -97,8 +100,11 @@ def tables(
         rates = facts.settings.oracle.rates
         perturbations = _errors(counted, _variants(facts.space), rates)
         classes = _errors(counted, each, rates)
-    shown = {"perturbations": perturbations.reset_index(), "classes": classes.reset_index()}
-    return {**found, **{name: _without_empty(one) for name, one in shown.items()}}
+    for name, table in (("perturbations", perturbations), ("classes", classes)):
+        # without columns that say nothing of any row, as of figures that answers have not
+        silent = [c for c in table if table[c].isna().all() or (table[c] == "").all()]
+        found[name] = table.drop(columns=silent).reset_index()
+    return found
 
 
 def write(folder: Path, census: Tables) -> None:
@@ -210,12 +216,6 @@ def _of_classes(
     return found.assign(error=1 - found["accuracy"], auc=areas)
 
 
-def _matrices(space: SpaceFacts, counted: pd.DataFrame) -> dict[Variant, Floats]:
-    """Per relation and severity, true classes x given ones, the last of which is none."""
-    groups = counted.groupby(WHERE, sort=False)
-    return {(str(r), int(str(s))): _matrix(part, space.concepts) for (r, s), part in groups}
-
-
 def _matrix(mine: pd.DataFrame, concepts: tuple[str, ...]) -> Floats:
     images, _ = pd.factorize(mine["sample"])
     places = pd.Index(concepts).get_indexer(pd.Index(mine["concept"]))
@@ -304,9 +304,3 @@ def _of_masks(counted: pd.DataFrame, scored: pd.DataFrame, rows: pd.MultiIndex) 
     )
     drops = lost.groupby([*keys, "event"], sort=False)["loss"].mean().unstack("event", sort=False)
     return _with_all(found.join(drops), rows)
-
-
-def _without_empty(table: pd.DataFrame) -> pd.DataFrame:
-    """Without columns that say nothing of any row, as of figures that answers have not."""
-    silent = [c for c in table if table[c].isna().all() or (table[c] == "").all()]
-    return table.drop(columns=silent)

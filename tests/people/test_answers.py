@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adaptive_vtt.errors import InputError
@@ -27,6 +27,7 @@ words = st.text(st.characters(codec="utf-8", exclude_characters="\r\n\0"), min_s
 spoken = words.filter(str.strip)
 
 
+@settings(max_examples=25, deadline=None)
 @given(
     st.lists(st.tuples(words, words, st.just("ann"), spoken), max_size=5, unique_by=lambda r: r[:2])
 )

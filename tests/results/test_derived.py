@@ -234,7 +234,6 @@ def test_nothing_follows_from_uncertified_or_single_figures() -> None:
         journal=lone,
     ).run()
     assert result.derived.empty
-    assert 'id="derived"' not in render(lone)
 
 
 # -- class figures: exact for points, valid for boxes ----------------------------------------------
@@ -281,7 +280,7 @@ def point(values: Floats) -> Bounds:
     return Bounds(values, values, values)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(confusions)
 def test_known_rates_give_scikit_learns_figures(confusion: Floats) -> None:
     assume((confusion.sum(axis=1) > 0).all())

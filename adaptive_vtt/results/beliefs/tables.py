@@ -93,14 +93,6 @@ class Beliefs:
             return self.history or ()
         return tracks(self.facts.certificate, self.draws, self.calls)
 
-    @cached_property
-    def _drawn(self) -> Indices:
-        """The cell of the question of every draw."""
-        space = self.facts.space
-        questions = np.array([draw.question for draw in self.draws], np.int64)
-        _, variant, concept = space.numbering.parts(questions)
-        return np.asarray(concept * len(space.variants) + variant, np.int64)
-
     def _groups(self, kind: Kind, about: Believed) -> pd.DataFrame:
         space = self.facts.space
         groups = Groups(space.concepts, space.variants)
@@ -108,6 +100,9 @@ class Beliefs:
         start = groups.start[kind]
         end = start + int(groups.of[kind].max()) + 1
         named, known = groups.all[start:end], groups.sums(sizes)[start:end] > 0
+        questions = np.array([draw.question for draw in self.draws], np.int64)
+        _, variant, concept = space.numbering.parts(questions)
+        cells = np.asarray(concept * len(space.variants) + variant, np.int64)  # of every draw
         certified = self._certified(groups, sizes, kind)
         names = pd.DataFrame(
             {
@@ -128,7 +123,7 @@ class Beliefs:
             with np.errstate(invalid="ignore", divide="ignore"):
                 mean = summed(weight * predicted) / total
                 squares = summed(weight * spread**2) / total
-            drawn = np.bincount(self._drawn[: row.draws], minlength=groups.cells)
+            drawn = np.bincount(cells[: row.draws], minlength=groups.cells)
             ends = np.array([_at(track, row.draws) for track in certified])
             part = names.assign(
                 draws=row.draws,

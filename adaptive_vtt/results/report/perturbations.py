@@ -6,6 +6,7 @@ relation alone: every relation is asked of the same images, so classes have the 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple
 from typing import NamedTuple
 
 import pandas as pd
@@ -67,13 +68,9 @@ def _shown(title: str, rows: Rows, family: str) -> Markup:
     if not any(place.concept for place in rows):
         shown = shown.drop(columns="concept")
     for name in _figures(rows):
-        shown[name] = [_words(row[name]) if name in row else "–" for row in rows.values()]
+        ends = [astuple(row[name]) if name in row else None for row in rows.values()]
+        shown[name] = [f"{beside(*three)} ({span(*three[1:])})" if three else "–" for three in ends]
     return table(title, shown.head(MAX_ROWS))
-
-
-def _words(bounds: Bounds) -> str:
-    share, lower, upper = (float(n) for n in (bounds.estimate, bounds.lower, bounds.upper))
-    return f"{beside(share, lower, upper)} ({span(lower, upper)})"
 
 
 def perturbations(evidence: Evidence) -> pd.DataFrame:

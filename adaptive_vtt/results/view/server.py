@@ -2,7 +2,6 @@
 
 import asyncio
 from pathlib import Path
-from typing import Protocol
 
 from ...errors import one_line
 from ...utils.http_server import Call, HttpServer, Rejected, Response
@@ -13,16 +12,10 @@ PATIENCE = 15.0
 """Seconds from a connection, or its last answer, until the head of a request must be there."""
 
 
-class Answering(Protocol):
-    """What replies to a GET of an address, path and query."""
-
-    def answer(self, address: str) -> Response: ...
-
-
 class Serving(HttpServer):
     """Serves the pages of ``site`` (``HttpServer``); only GET is answered."""
 
-    def __init__(self, site: Answering, port: int = 0, patience: float = PATIENCE) -> None:
+    def __init__(self, site: Site, port: int = 0, patience: float = PATIENCE) -> None:
         super().__init__(port, most_bytes=0, patience=patience, idle=patience)
         self.site = site
 
