@@ -4,6 +4,7 @@ import json
 import os
 import re
 from base64 import b64encode
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,9 @@ from adaptive_vtt.demo.fashion_cnn import predict
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.journal import MemoryJournal, SQLiteJournal
 from adaptive_vtt.models import PythonModel
-from adaptive_vtt.oracles import Consistency
+from adaptive_vtt.oracles import Consistency, TopClass
 from adaptive_vtt.results.outcomes import wilson
-from adaptive_vtt.results.report import render, write_report
+from adaptive_vtt.results.report import gallery, render, write_report
 from adaptive_vtt.results.report.conditions import FIGURES
 from adaptive_vtt.results.report.evidence import Evidence
 from adaptive_vtt.results.report.frame import hashed, library
@@ -258,6 +259,32 @@ def test_failures_say_what_they_can_be_filtered_by(page: str, fashion: Path) -> 
         assert item["severity"] == asked.severity
         said = {(evidence.concepts[line["key"]], line["truth"]) for line in item["lines"]}
         assert said == {(evidence.asked(a.question).concept, a.truth) for a in wrong}
+
+
+def test_a_wrong_class_is_shown_with_the_true_one_and_a_reply_as_it_came() -> None:
+    labels = pd.DataFrame(np.eye(3, dtype=int)[np.arange(9) % 3], columns=["nut", "spring", "<b>"])
+    space = avtt.QuestionSpace(avtt.datasets.from_table(None, labels), oracle=TopClass())
+    journal = MemoryJournal()
+    avtt.Audit(space, ScriptedModel(), journal=journal).run()
+    evidence = Evidence(journal)
+    row = evidence.call_of[evidence.failures[0].call]
+    evidence.call_of[row.call] = replace(row, reply="I see\n<b>nothing</b>")
+    items = json.loads(re.findall(r'id="failures-data">(.*?)<', gallery.section(evidence).html)[0])
+    assert items[0]["reply"] == "I see <b>nothing</b>"
+    for item in items:
+        (line,) = item["lines"]
+        true, truths = line["name"].removeprefix("true: "), labels.loc[int(item["sample"])]
+        assert truths[true] == 1
+        predicted = re.fullmatch(r"predicted: (.*) \(\d+\u202f%\)", line["said"])
+        assert predicted is not None
+        assert truths[predicted[1]] == 0
+
+
+def test_the_first_screen_tells_what_went_unanswered() -> None:
+    text = Tags(render(audit(tiny_dataset(), ScriptedModel(refuse=0.4), budget=20))).text
+    first = text[: text.index("Next steps")]
+    assert re.search(r"Unanswered \d+\.\d % of the questions; most often: ", first)
+    assert "Unanswered" not in Tags(render(audit(tiny_dataset(), ScriptedModel(), budget=5))).text
 
 
 def test_a_picture_that_is_left_out_says_why() -> None:
