@@ -281,7 +281,7 @@ def test_a_wrong_class_is_shown_with_the_true_one_and_a_reply_as_it_came() -> No
 
 
 def test_the_first_screen_tells_what_went_unanswered() -> None:
-    text = Tags(render(audit(tiny_dataset(), ScriptedModel(refuse=0.4), budget=20))).text
+    text = Tags(render(audit(tiny_dataset(), ScriptedModel(refuse=0.2), budget=20))).text
     first = text[: text.index("Next steps")]
     assert re.search(r"Unanswered \d+\.\d % of the questions; most often: ", first)
     assert "Unanswered" not in Tags(render(audit(tiny_dataset(), ScriptedModel(), budget=5))).text
