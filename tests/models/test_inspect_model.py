@@ -154,7 +154,7 @@ def test_cached_tokens_cost_their_full_price_and_what_is_not_counted_the_worst(
 
 @pytest.mark.parametrize(
     ("status", "attempts", "cost"),
-    [(429, 3, 0.0), (500, 3, 0.0), (None, 3, 3 * WORST), (400, 1, 0.0)],
+    [(429, 3, 0.0), (500, 3, 3 * WORST), (None, 3, 3 * WORST), (400, 2, 0.0)],
 )
 def test_failures_are_told_by_their_status_and_paid_for_where_it_is_unknown(
     status: int | None, attempts: int, cost: float
