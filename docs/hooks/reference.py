@@ -272,6 +272,7 @@ def _described(docstring: str) -> str:
     for section, word in SECTIONS.items():
         body = re.compile(rf"^{section}:\n((?:(?:[ ]+.*)?(?:\n|$))+)", flags=re.M)
         text = body.sub(lambda found, word=word: _section(word, found[1]), text)
+    text = re.sub(r"^Raises (\w+)", r"**Raises:** `\1`", text, flags=re.M)
     return re.sub(r"\n{3,}", "\n\n", text.strip())
 
 
