@@ -91,9 +91,7 @@ def answered(answers: pd.DataFrame) -> Answered:
 
 
 def agreement(
-    given: Iterable[Sequence[str]],
-    readers: int,
-    choice: Callable[[str], Hashable] = str,
+    given: Iterable[Sequence[str]], readers: int, choice: Callable[[str], Hashable] = str
 ) -> tuple[float | None, int]:
     """Return Fleiss' kappa of the questions that all readers answered, and their number.
 

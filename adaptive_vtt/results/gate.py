@@ -203,11 +203,7 @@ def overall(states: Collection[State]) -> State:
 
 
 def gate(
-    source: Journal | Run,
-    rules: Sequence[str | Rule],
-    where: str = "",
-    *,
-    head: str | None = None,
+    source: Journal | Run, rules: Sequence[str | Rule], where: str = "", *, head: str | None = None
 ) -> Gate:
     """What the rules come to, from the rows of a run, ended or not; they are verified first.
 

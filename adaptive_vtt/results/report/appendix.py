@@ -108,12 +108,7 @@ def grounds_section(evidence: Evidence) -> Section | None:
     """Show what the guarantee rests on, a sentence each; None where nothing is certified."""
     if evidence.certificate is None:
         return None
-    return Section.of(
-        evidence,
-        "Assumptions of the guarantee",
-        "grounds",
-        "grounds.html",
-    )
+    return Section.of(evidence, "Assumptions of the guarantee", "grounds", "grounds.html")
 
 
 def items_section(evidence: Evidence) -> Section:

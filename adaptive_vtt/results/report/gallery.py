@@ -274,10 +274,7 @@ def _status(one: Mapping[str, Any]) -> str:
 
 
 def _boxed(
-    view: JsonObject,
-    objects: Sequence[Mapping[str, Any]],
-    where: str,
-    size: Sequence[int] | None,
+    view: JsonObject, objects: Sequence[Mapping[str, Any]], where: str, size: Sequence[int] | None
 ) -> JsonObject:
     """Return the view with ``boxes``: left, top, width and height in percent of the picture, what
     is in it, and whether that breaks a rule. ``size``: height and width that objects are placed
