@@ -12,7 +12,12 @@ if TYPE_CHECKING:
 
     from adaptive_vtt.certify import Certifier
     from adaptive_vtt.space import QuestionSpace
-    from adaptive_vtt.surrogates import AnswerGP, LossSurrogate, Predictability
+    from adaptive_vtt.surrogates import (
+        AnswerGP,
+        LossSurrogate,
+        Predictability,
+        QuestionModel,
+    )
 
 
 class BeliefView(Protocol):
@@ -37,6 +42,10 @@ class BeliefView(Protocol):
     def losses(self) -> "LossSurrogate | None":
         """What predicts losses, mostly the question GP; None in audits that certify nothing or go
         without."""
+
+    def model(self) -> "QuestionModel":
+        """What the question GP believes, as a model for BoTorch's acquisition functions: X holds
+        questions by number, (... x q x 1). Raises InputError where there is no question GP."""
 
     @property
     def certifier(self) -> "Certifier | None":

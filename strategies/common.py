@@ -83,6 +83,11 @@ def taken(candidates: Candidates, places: Tensor) -> Candidates:
     return replace(candidates, **columns)
 
 
+def points(candidates: Candidates, places: Tensor) -> Tensor:
+    """(k, 1, 1): the candidates at ``places`` (k,) as points of ``BeliefView.model``."""
+    return candidates.question[places, None, None].double()
+
+
 def question_gp(belief: BeliefView, name: str) -> QuestionGP:
     """The belief's question GP; raises InputError where it has none, or another surrogate."""
     if not isinstance(belief.losses, QuestionGP):

@@ -31,7 +31,7 @@ from adaptive_vtt.types import Candidates
 from adaptive_vtt.utils.options import Option
 
 from .base import BeliefView
-from .common import Power, per_call, per_question, question_gp, sharpened, some_calls, taken
+from .common import Power, per_call, per_question, points, question_gp, sharpened, some_calls
 
 NODES = 40
 """Nodes of the quadrature."""
@@ -59,10 +59,8 @@ class Bald:
     def weights(self, candidates: Candidates, belief: BeliefView) -> Tensor:
         gp = question_gp(belief, "bald")
         places = some_calls(candidates, self.scored, len(gp))
-        chosen = taken(candidates, places)
-        mean = gp.posterior(chosen).mean.cpu()
-        latent = gp.posterior(chosen, latent=True).variance.cpu()
-        scores = information(mean, latent)
+        f = belief.model().posterior(points(candidates, places))
+        scores = information(f.mean.flatten(), f.variance.flatten())
         return weights_of(candidates, places, scores, self.power)
 
 
@@ -86,15 +84,16 @@ class Nipv:
         self.power = power
 
     def weights(self, candidates: Candidates, belief: BeliefView) -> Tensor:
-        from .integrated_variance import reduction
+        from botorch.acquisition.active_learning import qNegIntegratedPosteriorVariance
 
         gp = question_gp(belief, "nipv")
         places = some_calls(candidates, self.scored, len(gp), 0)
-        over = some_calls(candidates, self.points, len(gp), 1)
-        both, back = torch.unique(torch.cat([places, over]), return_inverse=True)
-        chosen = taken(candidates, both)
-        covariance, noise = gp.joint(chosen).cpu(), gp.noise(chosen).cpu()
-        scores = reduction(covariance, noise, back[: len(places)], back[len(places) :])
+        over = points(candidates, some_calls(candidates, self.points, len(gp), 1))[:, 0]
+        model = belief.model()
+        with torch.no_grad():
+            acquisition = qNegIntegratedPosteriorVariance(model, mc_points=over)
+            after = acquisition(points(candidates, places))
+            scores = (after + model.posterior(over).variance.mean()).clamp(min=0)
         return weights_of(candidates, places, scores, self.power)
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .loss_mean import Losses
     from .predictability import Predictability
     from .question_gp import LossSurrogate, QuestionGP
+    from .question_model import QuestionModel
 
 __getattr__, __dir__ = lazily(__name__)
 
@@ -37,6 +38,7 @@ __all__ = [
     "Posterior",
     "Predictability",
     "QuestionGP",
+    "QuestionModel",
     "Surrogate",
     "embed",
     "lowest_with_hard_answers",

@@ -28,6 +28,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
+from gpytorch.constraints import Positive
+from gpytorch.kernels import Kernel
+from gpytorch.priors import NormalPrior
 from linear_operator.utils.cholesky import psd_safe_cholesky
 from linear_operator.utils.errors import NanError, NotPSDError
 from torch import Tensor
@@ -110,6 +113,18 @@ class Units:
         pairs = zip(vars(self).values(), vars(other).values(), strict=True)
         return Units(*(torch.cat(pair) for pair in pairs))
 
+    def points(self) -> Tensor:
+        """(n, 4 + e + d), float64: a row per unit, as ``UnitKernel`` takes them from GPyTorch."""
+        places = (self.sample, self.variant, self.concept, self.truths)
+        return torch.cat([torch.stack(places, 1), self.follow_up, self.features], 1)
+
+    @classmethod
+    def of(cls, points: Tensor, pictures: int) -> "Units":
+        """The units whose ``points`` (n, 4 + e + d) these are, e = ``pictures`` of them features of
+        follow-up images."""
+        places, follow_up, features = points.tensor_split((4, 4 + pictures), 1)
+        return cls(*places.round().long().unbind(1), follow_up, features)
+
 
 class Tables(NamedTuple):
     """V x V each: what pairs of cells, of similar images, and of one image share."""
@@ -119,16 +134,17 @@ class Tables(NamedTuple):
     image: Tensor
 
 
-class UnitKernel(torch.nn.Module):
+class UnitKernel(Kernel):  # type: ignore[misc]
     """The kernel above; times rho + (1 - rho) 1{same concept} unless concepts are ``columns``.
 
-    ``medians``: LOSSES or MARGINS; ``pictures``: how many features e follow-up images have.
+    ``raw`` (15,) are logarithms of the weights that LOSSES names, in its order, with normal priors.
+    ``medians``: LOSSES or MARGINS; ``pictures``: how many features e follow-up images have. As any
+    kernel of GPyTorch it takes points, which are those of ``Units``.
     """
 
     line: Tensor
     same: Tensor
     steps: Tensor
-    start: Tensor
     raw: torch.nn.Parameter
 
     def __init__(
@@ -153,9 +169,23 @@ class UnitKernel(torch.nn.Module):
         self.register_buffer("same", (numbers[:, None] == numbers).double())
         self.register_buffer("steps", torch.eye(len(numbers), dtype=torch.float64, device=device))
         start = [math.log(medians[name]) for name in LOSSES]
-        self.register_buffer("start", torch.tensor(start, dtype=torch.float64, device=device))
-        self.register_parameter("raw", torch.nn.Parameter(self.start.clone()))
+        self.begin(torch.tensor(start, dtype=torch.float64, device=device))
+
+    def begin(self, start: Tensor) -> None:
+        """Sets the logarithms of all weights to these medians of their priors, which they get."""
+        self.register_parameter("raw", torch.nn.Parameter(start.clone()))
+        self.register_constraint("raw", Positive(torch.exp, torch.log))
+        self.register_prior("raw_prior", NormalPrior(start, torch.full_like(start, SPREAD)), "raw")
         self._forget()
+
+    def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: Any) -> Tensor:
+        """Covariance (n, m) of two sets of points, or its diagonal (n,)."""
+        one = Units.of(x1, self.pictures)
+        return (
+            self.variance(one.variant)
+            if diag
+            else self.covariance(one, Units.of(x2, self.pictures))
+        )
 
     @property
     def noise(self) -> Tensor:
@@ -295,7 +325,8 @@ def _penalised(
     weights."""
     covariance = kernel.covariance(units, units)
     value, slope = _likelihood(covariance.detach(), kernel.noise.detach(), residual, known)
-    penalty = ((kernel.raw - kernel.start) ** 2).sum() / (2 * SPREAD**2)
+    prior = kernel.raw_prior  # its density but for a constant
+    penalty = (((kernel.raw - prior.loc) / prior.scale) ** 2).sum() / 2
     # the likelihood's derivative in closed form is three times faster than through Cholesky
     noise = kernel.noise * slope.diagonal().sum()
     (found,) = torch.autograd.grad((covariance * slope).sum() + noise + penalty, kernel.raw)

@@ -14,11 +14,12 @@ from ..oracles.labels import margin
 from ..space import QuestionSpace
 from ..types import Bools, Candidates, Floats, Indices, PairedLoss
 from ..utils.random_streams import generator
+from .candidates import columns
 from .prices import Prices
-from .tensors import array, joined, tensor
+from .tensors import array, candidates_of, joined, tensor
 
 if TYPE_CHECKING:
-    from ..surrogates import AnswerGP, Losses, LossSurrogate, Posterior
+    from ..surrogates import AnswerGP, Losses, LossSurrogate, Posterior, QuestionModel
     from ..surrogates.question_gp import Questions
     from .tensors import Tensor
 
@@ -181,6 +182,21 @@ class Belief:
         if self.losses is None:
             raise InputError("belief: expected a surrogate that predicts losses, got none")
         return array(_in_range(self.losses, self.losses.posterior(candidates).mean))
+
+    def model(self) -> "QuestionModel":
+        """What the question GP believes, as a BoTorch model whose points are questions by number,
+        (... x q x 1). Raises InputError where something else predicts losses, or nothing."""
+        if not isinstance(self.losses, surrogates.QuestionGP):
+            raise InputError(
+                "belief: expected the question GP, of which BoTorch can make use, got "
+                f"{type(self.losses).__name__}; give half_width, and no other surrogate"
+            )
+        return surrogates.QuestionModel(self.losses, self._questions)
+
+    def _questions(self, numbers: "Tensor") -> Candidates:
+        """Questions by number (n,), each as a call of its own."""
+        table = columns(self.space, array(numbers))
+        return candidates_of((*table, np.arange(len(numbers)), array(numbers)))
 
     @property
     def certifying(self) -> Certifier:

@@ -40,8 +40,7 @@ class Longer(UnitKernel):
 
     def __init__(self, *kinds: Any, **options: Any) -> None:
         super().__init__(*kinds, **options)
-        self.start = torch.cat([self.start, torch.zeros(self.more, dtype=torch.float64)])
-        self.raw = torch.nn.Parameter(self.start.clone())
+        self.begin(torch.cat([self.raw.detach(), torch.zeros(self.more, dtype=torch.float64)]))
 
     def _of(self, name: str) -> Tensor:
         value = self.raw[list(LOSSES).index(name)].exp()

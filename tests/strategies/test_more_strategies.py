@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from botorch.acquisition import UpperConfidenceBound, qUpperConfidenceBound
 from scipy.integrate import quad
 from scipy.stats import norm
 
@@ -14,8 +15,8 @@ from adaptive_vtt.datasets import from_table
 from adaptive_vtt.datasets.table import TableDataset
 from adaptive_vtt.engine.belief import Belief
 from adaptive_vtt.engine.selector import Selector
+from adaptive_vtt.errors import InputError
 from adaptive_vtt.strategies.information import information
-from adaptive_vtt.strategies.integrated_variance import reduction
 from adaptive_vtt.utils.random_streams import generator
 from tests.helpers.strategy_spaces import (
     Answers,
@@ -122,9 +123,40 @@ def test_nipv_is_that_of_dense_linear_algebra(answers: Answers) -> None:
     torch.testing.assert_close(
         weights / weights.max(), torch.from_numpy(wanted / wanted.max()), atol=1e-9, rtol=1e-9
     )
-    every = torch.arange(n)
-    found = reduction(torch.from_numpy(covariance), torch.from_numpy(noise), every, every)
-    np.testing.assert_allclose(found.numpy(), wanted, atol=1e-12)
+
+
+class Upper:
+    """An acquisition function of BoTorch as a strategy."""
+
+    def weights(self, candidates: Any, belief: Any) -> Any:
+        bound = UpperConfidenceBound(belief.model(), beta=4.0)
+        return bound(candidates.question[:, None, None].double()).detach().clamp(min=0)
+
+
+@pytest.mark.parametrize("answers", ["one", "all"])
+def test_questions_are_points_of_a_botorch_model(answers: Answers) -> None:
+    space = space_of(10, 2)
+    belief = after(space, certified_belief(space, answers), 12)
+    gp: Any = belief.losses
+    candidates = looked_at(space, belief, answers)
+    latent = gp.posterior(candidates, latent=True)
+    together = belief.model().posterior(candidates.question[:, None].double())
+    torch.testing.assert_close(together.mean[:, 0], latent.mean)
+    covariance = together.distribution.covariance_matrix
+    torch.testing.assert_close(covariance, gp.joint(candidates))
+    torch.testing.assert_close(covariance.diagonal(), latent.variance)
+    wanted = latent.mean + 2 * latent.variance.sqrt()
+    torch.testing.assert_close(Upper().weights(candidates, belief), wanted)
+    pairs = candidates.question[:6].reshape(3, 2, 1).double()
+    torch.manual_seed(0)
+    best = qUpperConfidenceBound(belief.model(), beta=4.0)(pairs)
+    assert best.shape == (3,)
+
+
+def test_an_audit_without_the_question_gp_has_no_botorch_model() -> None:
+    space = space_of(10, 2)
+    with pytest.raises(InputError, match=r"expected the question GP, .* got NoneType"):
+        Belief(space, seed=0).model()
 
 
 def test_noise_and_joint_are_those_of_the_gp_after_another_answer() -> None:

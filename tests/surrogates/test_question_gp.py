@@ -366,5 +366,5 @@ def test_a_line_search_that_steps_to_a_singular_covariance_keeps_the_best_point(
     gp.observe(some(64))
     assert len(values) == 3
     assert bool(torch.isfinite(gp.kernel.raw).all())
-    assert not torch.equal(gp.kernel.raw, gp.kernel.start)
+    assert not torch.equal(gp.kernel.raw, gp.kernel.raw_prior.loc)
     sane(gp)

@@ -1,0 +1,108 @@
+"""What the question GP believes, as a BoTorch model: its acquisition functions score questions.
+
+A point is a question, by its number in the space: X (... x q x 1). The model is normal: mean and
+covariance of the expected losses f of these questions, as the question GP gives them.
+Imported only when needed: importing BoTorch takes seconds.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from botorch.models.model import Model
+from botorch.posteriors.gpytorch import GPyTorchPosterior
+from gpytorch.distributions import MultivariateNormal
+from linear_operator.operators import DiagLinearOperator
+from torch import Tensor
+
+from .question_gp import QuestionGP, Questions
+
+
+class _Joint(NamedTuple):
+    """m questions by number, ascending, with the mean (m,) and covariance (m, m) of their f, and
+    what the variance of an answer has over that of f, ``noise`` (m,)."""
+
+    numbers: Tensor
+    mean: Tensor
+    covariance: Tensor
+    noise: Tensor
+
+    def places(self, numbers: Tensor) -> Tensor:
+        """Where these numbers, in whatever shape, stand."""
+        return torch.searchsorted(self.numbers, numbers)
+
+
+class QuestionModel(Model):  # type: ignore[misc]
+    """The question GP ``gp``; ``questions`` gives numbers (n,) as what it predicts."""
+
+    num_outputs = 1
+    batch_shape = torch.Size([])
+
+    def __init__(self, gp: QuestionGP, questions: Callable[[Tensor], Questions]) -> None:
+        super().__init__()
+        self._gp, self._questions = gp, questions
+        self._held: _Joint | None = None
+
+    def posterior(
+        self,
+        X: Tensor,
+        output_indices: Any = None,
+        observation_noise: Any = False,
+        posterior_transform: Any = None,
+        **_: Any,
+    ) -> GPyTorchPosterior:
+        """f of the questions X (... x q x 1)."""
+        numbers = _numbers(X)
+        if numbers.shape[-1] == 1:
+            distinct, place = torch.unique(numbers, return_inverse=True)
+            found = self._gp.posterior(self._questions(distinct), latent=True)
+            mean, covariance = found.mean[place], DiagLinearOperator(found.variance[place])
+        else:
+            joint = self.joint(numbers)
+            place = joint.places(numbers)
+            mean = joint.mean[place]
+            covariance = joint.covariance[place[..., :, None], place[..., None, :]]
+        posterior = GPyTorchPosterior(MultivariateNormal(mean, covariance))
+        return posterior if posterior_transform is None else posterior_transform(posterior)
+
+    def joint(self, numbers: Tensor) -> _Joint:
+        """These questions, and whatever was asked about together with them."""
+        numbers = torch.unique(numbers)
+        if self._held is None or not bool(torch.isin(numbers, self._held.numbers).all()):
+            asked = self._gp.look(self._questions(numbers))
+            mean = self._gp.posterior(asked).mean
+            self._held = _Joint(numbers, mean, self._gp.joint(asked), self._gp.noise(asked))
+        return self._held
+
+    def fantasize(self, X: Tensor, *_: Any, **__: Any) -> "Fantasies":
+        """n models, each of which has an answer to the one question of X (n x 1 x 1)."""
+        if X.shape[-2] != 1:
+            raise ValueError("one question at a time")
+        return Fantasies(self, _numbers(X)[:, 0])
+
+
+class Fantasies(Model):  # type: ignore[misc]
+    """n copies of a ``model``, each with an answer to one of the questions ``seen`` (n,). What it
+    would be changes no variance, and only these are to be read."""
+
+    num_outputs = 1
+
+    def __init__(self, model: QuestionModel, seen: Tensor) -> None:
+        super().__init__()
+        self.model, self.seen = model, seen
+
+    def posterior(self, X: Tensor, *_: Any, **__: Any) -> GPyTorchPosterior:
+        """1 x n x p variances of questions X (... x p x 1): S_rr - S_rx^2 / (S_xx + noise_x)."""
+        numbers = _numbers(X).flatten()
+        joint = self.model.joint(torch.cat([self.seen, numbers]))
+        seen, points = joint.places(self.seen), joint.places(numbers)
+        prior = joint.covariance.diagonal()
+        gain = joint.covariance[seen][:, points].square() / (prior + joint.noise)[seen][:, None]
+        variance = (prior[points] - gain).clamp(min=0)[None]
+        normal = MultivariateNormal(torch.zeros_like(variance), DiagLinearOperator(variance))
+        return GPyTorchPosterior(normal)
+
+
+def _numbers(X: Tensor) -> Tensor:
+    """Whole numbers are exact in 64 bits of floating point, up to 2^53."""
+    return X[..., 0].round().long()
