@@ -361,11 +361,17 @@ class QuestionGP:
     @torch.no_grad()
     def joint(self, candidates: Questions) -> Tensor:
         """m x m posterior covariance of f between m candidates, in units of loss."""
-        asked = self.look(candidates)
-        slope, units, half = self._slope(asked), asked.units, None
+        return self.normal(candidates)[1]
+
+    @torch.no_grad()
+    def normal(self, candidates: Questions) -> tuple[Tensor, Tensor, Tensor]:
+        """Mean (m,) and covariance (m, m) of the expected losses f of m candidates, and what the
+        variance of an answer has over that of f, (m,)."""
+        asked, half = self.look(candidates), None
+        units, column = asked.units, self._column(asked)
+        mean, slope = self.coordinate.losses(self._judged_of(asked), self._shift(asked))
         if self._units is not None:
             half = self._factor.halve(self.kernel.between(self._units, units))
-        column = self._column(asked)
         covariance = slope.new_zeros(len(slope), len(slope))
         for number in torch.unique(column):  # columns are independent given the kernel
             rows = (column == number).nonzero()[:, 0]
@@ -373,13 +379,9 @@ class QuestionGP:
             if half is not None:
                 found = found - half[:, rows].mT @ half[:, rows]
             covariance[rows[:, None], rows] = found
-        return (covariance * slope[:, None] * slope).to(candidates.sample.device)
-
-    @torch.no_grad()
-    def noise(self, candidates: Questions) -> Tensor:
-        """(n,): what the variance of an answer has over that of f, in units of ``joint``."""
-        slope = self._slope(self.look(candidates))
-        return (self.kernel.noise * slope.square()).to(candidates.sample.device)
+        covariance = covariance * slope[:, None] * slope
+        noise, where = self.kernel.noise * slope.square(), candidates.sample.device
+        return mean.to(where), covariance.to(where), noise.to(where)
 
     @torch.no_grad()
     def features(self, samples: Tensor) -> Tensor:
@@ -389,10 +391,6 @@ class QuestionGP:
     def _column(self, asked: Looked) -> Tensor:
         """(n,): the column of the equations that each question stands in."""
         return asked.concept if self.shared else torch.zeros_like(asked.concept)
-
-    def _slope(self, asked: Looked) -> Tensor:
-        """(n,): the derivative of the expected loss by mu."""
-        return self.coordinate.losses(self._judged_of(asked), self._shift(asked))[1]
 
     def _judged_of(self, asked: Looked) -> Judged:
         """The questions as those that were judged are kept, with neither loss nor margin."""

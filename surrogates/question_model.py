@@ -69,9 +69,7 @@ class QuestionModel(Model):  # type: ignore[misc]
         """These questions, and whatever was asked about together with them."""
         numbers = torch.unique(numbers)
         if self._held is None or not bool(torch.isin(numbers, self._held.numbers).all()):
-            asked = self._gp.look(self._questions(numbers))
-            mean = self._gp.posterior(asked).mean
-            self._held = _Joint(numbers, mean, self._gp.joint(asked), self._gp.noise(asked))
+            self._held = _Joint(numbers, *self._gp.normal(self._questions(numbers)))
         return self._held
 
     def fantasize(self, X: Tensor, *_: Any, **__: Any) -> "Fantasies":

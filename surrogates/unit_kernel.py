@@ -123,7 +123,8 @@ class Units:
         """The units whose ``points`` (n, 4 + e + d) these are, e = ``pictures`` of them features of
         follow-up images."""
         places, follow_up, features = points.tensor_split((4, 4 + pictures), 1)
-        return cls(*places.round().long().unbind(1), follow_up, features)
+        sample, variant, concept, truths = places.round().long().unbind(1)
+        return cls(sample, variant, concept, truths, follow_up, features)
 
 
 class Tables(NamedTuple):

@@ -70,6 +70,8 @@ RECENT = 0.99
 LACKING = 1 - 1 / 1.25**2
 """Share of its draws that a target needs at least where its width is not what keeps it open: as if
 its half-width were a quarter wider than asked."""
+MAX_CELLS = 4_000_000
+"""Cells of all targets together up to which a table says which questions are whose."""
 PRIOR = 20.0
 """Draws that the first guess of the variance ratio, 1, counts as."""
 
@@ -116,6 +118,7 @@ class Certifier(Game):
         # squared residuals and questions of recent draws, each over its probability
         self._residuals = np.zeros((2, count))
         self.strata: Strata | None = None
+        self._counted: tuple[Bools, Floats] | None = None
 
     def stratify(self) -> None:
         """From now on a draw chooses its stratum first, where a call answers one question and the
@@ -268,7 +271,31 @@ class Certifier(Game):
 
     def members(self, questions: Indices) -> Bools:
         """K x n: which targets each question belongs to."""
-        return members(self.space, self.targets, questions)
+        if self._cells is None:
+            return members(self.space, self.targets, questions)
+        sample, variant, concept = self.space.parts(questions)
+        truth = self.space.dataset.truth(sample, concept)
+        return self._cells[:, (variant * len(self.space.concepts) + concept) * 2 + truth]
+
+    @cached_property
+    def _cells(self) -> Bools | None:
+        """K x V C 2: which targets hold the questions of a variant, concept and truth. None where
+        some are about samples of their own, or the table would be large."""
+        cells = len(self.space.variants) * len(self.space.concepts) * 2
+        if not possible(self.targets) or cells * len(self.targets) > MAX_CELLS:
+            return None
+        return np.array(
+            [
+                (t.variants[:, None, None] & t.concepts[:, None] & t.sides).ravel()
+                for t in self.targets
+            ]
+        )
+
+    def counts(self, inside: Bools, unit: Indices, units: int) -> Floats:
+        """K x m: how many of each target's questions each candidate call has."""
+        if self._counted is None or self._counted[0] is not inside:  # asked for a few times a draw
+            self._counted = inside, per_unit(inside, unit, units)
+        return self._counted[1]
 
     def foresee(
         self,
@@ -286,7 +313,7 @@ class Certifier(Game):
         or None for the target's expected mean; ``proposal`` (m,). ``stratum``: what the candidates
         are a uniform subset of, None for all unseen calls.
         """
-        count = per_unit(inside, unit, len(proposal))
+        count = self.counts(inside, unit, len(proposal))
         if predictions is None:
             predicted = count * np.clip(self.sequences.centre, CLIP, 1 - CLIP)[:, None]
         else:
@@ -411,15 +438,15 @@ class Certifier(Game):
         (a target's questions in a call)^2 is shared out evenly among those questions.
         """
         count, cost = self._costs(inside, unit, units, variance)
-        worst = RANGE * self.sequences.aims[:, None] * count[:, unit]
-        weights = self._weights(count, cost, prices)
-        return np.asarray(weights[:, None] * inside * (variance + worst))
+        weights = self._weights(count, cost, prices)[:, None]
+        worst = weights * RANGE * self.sequences.aims[:, None] * count
+        return np.asarray(inside * (weights * variance + worst[:, unit]))
 
     def _costs(
         self, inside: Bools, unit: Indices, units: int, variance: Floats
     ) -> tuple[Floats, Floats]:
         """K x m each: how many of a target's questions a call has, and what it costs the target."""
-        count = per_unit(inside, unit, units)
+        count = self.counts(inside, unit, units)
         worst = RANGE * self.sequences.aims[:, None]
         return count, per_unit(inside * variance, unit, units) + worst * count**2
 
@@ -512,14 +539,13 @@ def excess(values: Floats, proposal: Floats) -> Floats:
 
 
 def per_unit(values: npt.NDArray[np.generic], unit: Indices, units: int) -> Floats:
-    """K x m: the sums of K x n values over the questions of each call."""
-    if len(unit) == units:  # one question per call, in order
-        return values.astype(float)
-    # adds in the same order as np.add.at, to the last bit, in a tenth of the time
-    sums = np.empty((len(values), units))
-    for row, value in zip(sums, values, strict=True):
-        row[:] = np.bincount(unit, value, units)
-    return sums
+    """K x m: the sums of K x n values over the questions of each call; calls stand in order, none
+    without a question."""
+    numbers: Floats = values.astype(float)
+    if len(unit) == units:  # one question per call
+        return numbers
+    starts = np.flatnonzero(np.diff(unit, prepend=-1))
+    return np.asarray(np.add.reduceat(numbers, starts, axis=1))
 
 
 def faded(reach: Floats, seen: Floats, active: Bools) -> Floats:

@@ -109,6 +109,7 @@ class Sequences:
         # the means still possible, target after target: whose, which, log K+ and log K-
         self._row = np.repeat(np.arange(count), grid)
         self._mean = np.tile(np.linspace(0, 1, grid), count)
+        self._alive = np.ones(count * grid, np.bool_)  # those of them that lie in their interval
         self._rising = np.zeros(count * grid)
         self._falling = np.zeros(count * grid)
         self._bet_lower = np.zeros(count)
@@ -197,21 +198,25 @@ class Sequences:
 
     def growth(self, step: Step, row: Indices, m: Floats) -> tuple[Floats, Floats]:
         """What the step adds to log K+ and log K- against means ``m`` of the targets ``row``."""
-        away = m - self.centre[row]
-        least, most = -away * step.tilt_bound[row], away * step.tilt_most[row]
-        tilt, rest = away * step.tilt[row], m * (1 - step.out[row] - step.out_now[row])
-        seen = m * (1 - step.out[row])
-        bet = self._bets(step.foreseen, row, m)
-        room_up, room_down = seen - step.lo[row], step.hi[row] - seen
-        wide_up = room_up - np.minimum(least, most)
-        wide_down = room_down + np.maximum(least, most)
-        tilted_up, tilted_down = self._tilted(bet, wide_up), self._tilted(bet, wide_down)
-        up = self._capped(bet, np.where(tilted_up, wide_up, room_up))
-        up *= step.low[row] + tilted_up * tilt - rest
-        down = self._capped(bet, np.where(tilted_down, wide_down, room_down))
-        down *= rest - step.high[row] - tilted_down * tilt
+        counting, centre = 1 - step.out, self.centre
+        # the pseudo-outcomes of a target are linear in m, with predictions moved and without
+        low, high = (np.stack([a - centre * step.tilt, a]) for a in (step.low, step.high))
+        slope = np.stack([step.tilt, np.zeros_like(centre)]) - (counting - step.out_now)
+        away, rest, bet = m - centre[row], m * counting[row], self._bets(step.foreseen, row, m)
+        down, up = away * step.tilt_bound[row], away * step.tilt_most[row]
+        room_up, room_down = rest - step.lo[row], step.hi[row] - rest
         on = step.active[row]  # figures of the others may pass their bounds, so never as a factor
-        return np.log1p(np.where(on, up, 0.0)), np.log1p(np.where(on, down, 0.0))
+        grown = []
+        for room, more, ends, sign in (
+            (room_up, np.maximum(down, -up), low, 1.0),
+            (room_down, np.maximum(-down, up), high, -1.0),
+        ):
+            wide = room + more
+            stays = 1 - self._tilted(bet, wide)  # 0: predictions are moved; 1: they are not
+            fraction = self._capped(bet, np.where(stays, room, wide))
+            gain = fraction * sign * (ends[stays, row] + m * slope[stays, row])
+            grown.append(np.log1p(np.where(on, gain, 0.0)))
+        return grown[0], grown[1]
 
     def bound(self, least: Floats, most: Floats) -> None:
         """Cuts the intervals to [least, most]: what the rest of a finite pool still allows."""
@@ -235,7 +240,7 @@ class Sequences:
             / np.maximum(foreseen * self.stray, MIN_VARIANCE)
         )
         skew = m * (1 - m) / (centre * (1 - centre))[row]
-        return scale[row] / np.clip(skew, 1 / self.bets.most_skew, self.bets.most_skew)
+        return scale[row] / skew.clip(1 / self.bets.most_skew, self.bets.most_skew)
 
     def _note(self, step: Step) -> None:
         active, centre = step.active, self.centre
@@ -259,12 +264,17 @@ class Sequences:
 
     def _shrink(self) -> None:
         """Drops what is excluded by now, but for one grid cell; what is dropped stays so."""
+        theta = np.stack([self.theta, 1 - self.theta])
         with np.errstate(divide="ignore"):
-            enough = (1 / self.alpha)[self._row]
-        theta = self.theta[self._row]
-        inside = theta * np.exp(self._rising) + (1 - theta) * np.exp(self._falling) < enough
-        inside |= np.isinf(enough)  # at level 0, where wealth may overflow
-        inside &= self._possible()
+            enough = 1 / self.alpha
+            half = np.log(enough / theta / 2)  # log-wealth of either side that is half of enough
+        row = self._row
+        inside = (self._rising < half[0][row]) & (self._falling < half[1][row])
+        near = np.flatnonzero(~inside)  # few, as exponentials take time
+        some, both = row[near], np.exp([self._rising[near], self._falling[near]])
+        inside[near] = (theta[:, some] * both).sum(axis=0) < enough[some]
+        inside |= np.isinf(enough)[row]  # at level 0, where wealth may overflow
+        inside &= self._alive
         row, mean = self._row[inside], self._mean[inside]
         empty = self._bet_upper - self._bet_lower > BETWEEN * self._cell
         if len(row):
@@ -280,6 +290,8 @@ class Sequences:
         if kept.sum() < SPARSE * len(kept):
             self._row, self._mean = self._row[kept], self._mean[kept]
             self._rising, self._falling = self._rising[kept], self._falling[kept]
+            kept = np.ones(len(self._row), np.bool_)
+        self._alive = kept
 
     def _possible(self) -> Bools:
         """Which of the means kept lie in their interval; half a cell against rounding."""

@@ -195,10 +195,8 @@ def _fresh(draws: Callable[[], Indices], seen: set[int], most: int) -> Indices:
     """``most`` distinct numbers that are not ``seen``, drawn uniformly by ``draws``."""
     chosen: dict[int, None] = {}
     while len(chosen) < most:
-        for number in draws().tolist():
-            if number not in seen and len(chosen) < most:
-                chosen[number] = None
-    return np.fromiter(chosen, np.int64, len(chosen))
+        chosen |= dict.fromkeys(number for number in draws().tolist() if number not in seen)
+    return np.fromiter(chosen, np.int64, len(chosen))[:most]
 
 
 class _Rest:

@@ -7,7 +7,6 @@ from typing import Any, cast
 import numpy as np
 
 from ..certify import Bet, Certifier
-from ..certify.certifier import per_unit
 from ..certify.status import TargetStatus
 from ..certify.strata import DIGITS, Stratum
 from ..certify.targets import Target, fingerprint
@@ -399,8 +398,8 @@ class Selector:
         if self.certifier is None:
             return None
         calls = len(candidates.call)
-        open_ = self.belief.inside[~self.certifier.settled]
-        touched = per_unit(open_, array(candidates.unit), calls) > 0
+        count = self.certifier.counts(self.belief.inside, array(candidates.unit), calls)
+        touched = count[~self.certifier.settled] > 0
         touched = touched[touched.any(axis=1)]
         if not len(touched):
             return None

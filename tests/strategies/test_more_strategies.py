@@ -112,7 +112,7 @@ def test_nipv_is_that_of_dense_linear_algebra(answers: Answers) -> None:
     gp: Any = belief.losses
     candidates = looked_at(space, belief, answers)
     weights = strategies.get("nipv").weights(candidates, belief)
-    covariance, noise = gp.joint(candidates).numpy(), gp.noise(candidates).numpy()
+    _, covariance, noise = (part.numpy() for part in gp.normal(candidates))
     n = len(candidates)
     wanted = np.zeros(n)
     for x in range(n):
@@ -164,7 +164,7 @@ def test_noise_and_joint_are_those_of_the_gp_after_another_answer() -> None:
     belief = after(space, certified_belief(space), 12)
     gp: Any = belief.losses
     candidates = looked_at(space, belief)
-    before, noise = gp.joint(candidates), gp.noise(candidates)
+    _, before, noise = gp.normal(candidates)
     # what the GP itself says of its latent variance after one more answer, kernel and F held
     gp._next_renewal = 10**9
     gp._factor.lower = torch.block_diag(gp._factor.lower, torch.eye(1).double())
