@@ -30,7 +30,7 @@ _SIGNS = {USD: "$", "EUR": "€", "GBP": "£"}
 
 
 def is_exact(lower: float, upper: float) -> bool:
-    """Whether an interval leaves nothing open."""
+    """Return whether an interval is a single point."""
     return upper - lower <= POINT
 
 
@@ -49,8 +49,8 @@ def percent(share: float | None, space: str = " ") -> str:
 
 
 def beside(share: float, lower: float, upper: float, space: str = " ") -> str:
-    """An estimate with as many decimals as its interval beside it has, as more say nothing: 0.0 %
-    (0 to 36.2 %). One that is known exactly as ``percent``."""
+    """Return an estimate with the decimals of its interval, 0.0 % (0 to 36.2 %); an exact one as
+    ``percent`` does."""
     if math.isnan(share) or is_exact(lower, upper):
         return percent(share, space)
     return f"{tenths(share)}{space}%"
@@ -95,8 +95,8 @@ def on_page(words: str) -> str:
 
 
 def shorten(text: str, most: int) -> str:
-    """``text`` in at most ``most`` characters: what is cut is cut in the middle, nearer to the
-    beginning, as names of targets begin alike and end in what tells them apart."""
+    """Return ``text`` in at most ``most`` characters, cut before its end: names of targets begin
+    alike and end differently."""
     if len(text) <= most:
         return text
     end = max(0, 2 * (most - 1) // 3)
@@ -132,17 +132,17 @@ PALETTE = {
 """The colours of every page and figure, by what they say, in light and in dark. Orange is what went
 wrong: "least" to "most" is the scale of errors, and what is merely open is "muted"."""
 COLOURS = {name: light for name, (light, _) in PALETTE.items()}
-"""Those of figures, in whose place a page in the dark puts the others."""
+"""Colours of figures in light; a dark page puts the others in their place."""
 ERRORS = [[0, COLOURS["least"]], [1, COLOURS["most"]]]
 """Plotly's colour scale of error rates, none to all."""
 SIGNED = [[0, COLOURS["accent"]], [0.5, COLOURS["surface"]], [1, COLOURS["bad"]]]
-"""That of differences, where above 0 is worse."""
+"""Plotly's colour scale of differences, where above 0 is worse."""
 
 
 @dataclass(frozen=True)
 class Bar:
-    """A share in [0, 1] with its interval (NaN: none), and what is told beside it; ``done``:
-    whether it is as precise as it was to be. ``signed``: a difference, in [-1, 1]."""
+    """Share in [0, 1] with its interval (NaN: none) and a note; ``done``: it is as precise as
+    asked; ``signed``: a difference, in [-1, 1]."""
 
     name: str
     estimate: float
