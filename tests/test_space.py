@@ -18,8 +18,9 @@ from adaptive_vtt import QuestionSpace, relations
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.engine.candidates import CandidatePool
 from adaptive_vtt.errors import InputError
+from adaptive_vtt.experiments.engine.tiled import TiledDataset
 from adaptive_vtt.relations import LabelPreserving
-from adaptive_vtt.testing import TiledDataset, tiny_dataset
+from adaptive_vtt.testing import tiny_dataset
 from adaptive_vtt.types import Candidates, Image
 
 RNG = np.random.default_rng

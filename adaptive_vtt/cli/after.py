@@ -3,7 +3,6 @@ version of the model, or those of three or more other models, a cohort."""
 
 import os
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,10 +15,11 @@ from ..cohort import MIN_MODELS
 from ..config import Spec
 from ..engine.audit_key import fresh_seed, full_name
 from ..errors import InputError
-from ..journal import check_undamaged, read_journal
-from ..journal.facts import CertificateFacts, Facts, read_facts
+from ..journal import check_undamaged
+from ..journal.facts import CertificateFacts, Facts
 from ..journal.files import JOURNAL
 from ..results.result import Result
+from ..results.run import Run
 from ..types import JsonObject
 from ..utils.figures import points
 
@@ -45,12 +45,12 @@ class Before:
                 f"--after: expected one run of an earlier version, or runs of {MIN_MODELS} or more "
                 f"other models, got {len(folders)}; of two nobody can tell how far models differ"
             )
-        found = {}
+        earlier = {}
         for folder in folders:
-            with closing(read_journal(folder / JOURNAL)) as journal:
-                found[folder] = read_facts(journal.facts())
-                check_undamaged(journal)
-        return cls(found)
+            with Run.opened(folder) as run:
+                check_undamaged(run.journal)
+                earlier[folder] = run.facts
+        return cls(earlier)
 
     @property
     def changes(self) -> JsonObject:
@@ -117,8 +117,8 @@ def _took(folder: Path, facts: Facts, audit: Audit, width: float) -> str | None:
     now = CertificateFacts.model_validate(described)
     if any(getattr(now, name) != getattr(then, name) for name in SAME):
         return None
-    with closing(read_journal(folder / JOURNAL)) as journal:
-        moves = tracks(then, journal.draws(proposals=False), journal.calls())
+    with Run.opened(folder) as run:
+        moves = tracks(then, run.draws, run.calls)
     widest = np.max([track.half_width for track in moves], axis=0)  # after 0, 1 ... draws
     reached = np.flatnonzero(widest <= width + ROUNDING)
     return f"{reached[0]:,}" if len(reached) else f"more than its {len(widest) - 1:,}"

@@ -65,11 +65,12 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
+EAGER: Any = {"callback": _version, "is_eager": True, "metavar": ""}
+
+
 @app.callback()
 def avtt(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version.")
-    ] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.", **EAGER)] = False,
 ) -> None:
     """Audit an expensive vision model with few calls.
 

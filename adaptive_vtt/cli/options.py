@@ -47,6 +47,8 @@ def command_of(name: str, function: Callable[..., None]) -> Any:
     for parameter in signature(function).parameters.values():
         panel, metavar, text = helps[parameter.name]
         words = FIELD.sub(_description, " ".join(text.split()))
+        if kinds[parameter.name] is bool:
+            metavar = ""  # typer says <bool> of a flag, which takes no value
         more: Any = {
             "help": words.replace("[", "\\["),
             "metavar": metavar,

@@ -237,18 +237,17 @@ def neighbours(out: Path, seed: int | None) -> dict[str, dict[str, str]]:
 
 
 def warning(used: dict[str, str], strategy: str) -> str:
-    """What to say where runs used the same seed on the same space, by their strategies."""
+    """Return what to say where runs used the same seed on the same space, by their strategies."""
     if strategy not in used:
         other, name = next(iter(used.items()))
         return (
-            f"run {name!r} beside this one audited the same questions with the same seed by "
-            f"strategy {other!r}, this one goes by {strategy!r}: the strategy enters what a seed "
-            "draws, so no draw is shared and both certificates hold"
+            f"run {name!r} used the same seed with strategy {other!r}, this one has {strategy!r}: "
+            "no draw is shared, and both certificates hold"
         )
     return (
-        f"run {used[strategy]!r} beside this one audited the same questions with the same seed: "
-        "if anything here was changed by what it found (a model mended, a proxy fitted), draws "
-        "may be shared and no certificate holds; give another seed, or none"
+        f"run {used[strategy]!r} asked the same questions with the same seed: if its results "
+        "changed anything here (the model, a proxy), no certificate holds; give another --seed, "
+        "or none"
     )
 
 

@@ -82,19 +82,16 @@ def _cells(run: Listed, rates: Rates | None, room: int) -> list[str]:
     if not run.model:
         return [run.name, "-", "-", "-", f"{run.state}\n{run.ago}".strip(), "-"]
     certified = f"{rates.certified if rates else '?'}/{run.targets}" if run.targets else "-"
+    whole = rates is not None and rates.certified == run.targets
     return [
         f"{run.name}\n{shorten(full_name(run.model, run.version), room)}",
-        f"{run.targets} exact" if run.census and _whole(run, rates) else certified,
+        # a census may have been ended by a limit
+        f"{run.targets} exact" if run.census and whole else certified,
         f"{run.calls:,}" + "\npairs" * run.paired,
         money(run.cost, run.currency),
         f"{run.state}\n{run.ago}",
         _worst(rates, room) if rates else "-",
     ]
-
-
-def _whole(run: Listed, rates: Rates | None) -> bool:
-    """Whether every rate of a census is exact: it may have been ended by a limit."""
-    return rates is not None and rates.certified == run.targets
 
 
 def _worst(rates: Rates, room: int) -> str:

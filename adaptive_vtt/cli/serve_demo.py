@@ -37,7 +37,7 @@ def serve_demo(
     server = DemoServer(
         Classifier(error_rate, seed),
         port=port,
-        key=_key(key_env),
+        key=None if key_env is None else _key(key_env),
         latency=latency,
         spread=0.3,
         fail=fail,
@@ -46,15 +46,19 @@ def serve_demo(
     )
     with server:
         try:
-            typer.echo(_introduction(server, key_env))
+            values: dict[str, object] = {
+                "url": server.url,
+                "model": server.model.name,
+                "key_env": key_env,
+            }
+            values |= {"price_input": PRICE_INPUT, "price_output": PRICE_OUTPUT}
+            typer.echo(text_of(__package__, "serve_demo.txt", bill=STATISTICS, **values).rstrip())
             threading.Event().wait()
         except KeyboardInterrupt:
             typer.echo("\n" + _bill(server))
 
 
-def _key(variable: str | None) -> str | None:
-    if variable is None:
-        return None
+def _key(variable: str) -> str:
     key = os.environ.get(variable)
     if not key:
         raise InputError(
@@ -62,12 +66,6 @@ def _key(variable: str | None) -> str | None:
             "it is not set"
         )
     return key
-
-
-def _introduction(server: DemoServer, key_env: str | None) -> str:
-    values = {"url": server.url, "model": server.model.name, "key_env": key_env}
-    prices = {"price_input": PRICE_INPUT, "price_output": PRICE_OUTPUT}
-    return text_of(__package__, "serve_demo.txt", bill=STATISTICS, **values, **prices).rstrip()
 
 
 def _bill(server: DemoServer) -> str:

@@ -78,7 +78,11 @@ def check(out: Path, head: str | None = None) -> tuple[str, list[str]]:
         ages = (_check_result(journal, out / "result.json"), _check_report(journal, out / REPORT))
         older, facts = [*filter(None, ages)], read_facts(journal.facts())
         if older:
-            older.append(_remedy(facts, journal, out, "both" if older[1:] else "it"))
+            what = "both" if older[1:] else "it"
+            remedy = f"'avtt report {shlex.quote(str(out))}' writes {what} anew"
+            if facts.ended is None:
+                remedy += f"; the audit has not ended: go on with {way(facts, out, journal)}"
+            older.append(remedy)
         rows, calls = len(journal.links()), len(journal.calls())
         sentence = f"all {rows} rows, {calls} answers among them, are as they were written; "
         if facts.certificate is None or not intervals:
@@ -150,13 +154,6 @@ def _age(journal: Journal, head: str, path: Path) -> str:
     calls = [sum(link.kind in CALLS for link in some) for some in (links[:rows], links)]
     ago = f"{later:,} row{'s' * (later != 1)} ago"
     return f"{path}: was written {ago}, with {calls[0]:,} of the journal's {calls[1]:,} calls"
-
-
-def _remedy(facts: Facts, journal: Journal, out: Path, what: str) -> str:
-    remedy = f"'avtt report {shlex.quote(str(out))}' writes {what} anew"
-    if facts.ended is None:
-        remedy += f"; the audit has not ended: go on with {way(facts, out, journal)}"
-    return remedy
 
 
 def _difference(computed: Any, stated: Any, where: str) -> str:

@@ -25,16 +25,10 @@ def view(
         open_: Open the page in the browser.
     """
     with View(directory, port) as server:
-        told = f"{directory}: {server.url}\nCtrl-C ends it; the audits go on."
-        until_interrupted(told, server.url, open_it=open_)
-
-
-def until_interrupted(told: str, address: str, *, open_it: bool) -> None:
-    """Says what is served, opens its page if that is wanted, and waits for Ctrl-C."""
-    typer.echo(told)
-    if open_it:
-        webbrowser.open(address)
-    try:
-        threading.Event().wait()
-    except KeyboardInterrupt:
-        typer.echo("")
+        typer.echo(f"{directory}: {server.url}\nCtrl-C ends it; the audits go on.")
+        if open_:
+            webbrowser.open(server.url)
+        try:
+            threading.Event().wait()
+        except KeyboardInterrupt:
+            typer.echo("")

@@ -3,6 +3,7 @@
 What is an option of a constructor is told there: its words, its range, its default.
 """
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from pydantic import Field
@@ -121,28 +122,20 @@ class StopSpec(Section):
     )
 
     def limit(self) -> StoppingRule | None:
-        """The limits that are set, joined by "or"; None where none is."""
-        rules: list[StoppingRule] = []
-        if self.questions is not None:
-            rules.append(MaxQuestions(self.questions))
-        if self.seconds is not None:
-            rules.append(WallClock(self.seconds))
-        return _joined(FirstOf, rules)
+        """Return the limits that are set, joined by "or"; None where none is."""
+        limits: dict[Any, float | None] = {MaxQuestions: self.questions, WallClock: self.seconds}
+        return _joined(FirstOf, [rule(most) for rule, most in limits.items() if most is not None])
 
     def goal(self) -> StoppingRule | None:
-        """The goals that are set, joined by "and"; None where none is."""
-        rules: list[StoppingRule] = []
-        if self.uncertainty is not None:
-            rules.append(UncertaintyBelow(self.uncertainty))
+        """Return the goals that are set, joined by "and"; None where none is."""
+        goals = [UncertaintyBelow(self.uncertainty)] if self.uncertainty is not None else []
         if self.max_uncertainty is not None:
-            rules.append(UncertaintyBelow(self.max_uncertainty, over="max"))
-        return _joined(AllOf, rules)
+            goals.append(UncertaintyBelow(self.max_uncertainty, over="max"))
+        return _joined(AllOf, goals)
 
 
-def _joined(join: type[FirstOf] | type[AllOf], rules: list[StoppingRule]) -> StoppingRule | None:
-    if len(rules) > 1:
-        return join(tuple(rules))
-    return rules[0] if rules else None
+def _joined(join: type[FirstOf | AllOf], rules: Sequence[StoppingRule]) -> StoppingRule | None:
+    return join(tuple(rules)) if len(rules) > 1 else next(iter(rules), None)
 
 
 class CertifySpec(Section):

@@ -29,7 +29,7 @@ from ..types import JsonObject
 from ..utils.files import Table, merged
 from ..utils.other_code import file_of, is_target, load_object
 from . import Spec, parse_spec
-from .building import build_audit, build_space
+from .building import build_audit, build_space, oracle_section
 from .journaled import check_before_code, check_program, notes_of, refuse_code, spec_of
 
 _SECTIONS = {
@@ -212,19 +212,13 @@ def check_limits(limits: Mapping[str, Any], journal: Journal, facts: Facts) -> N
     for name, (least, what) in spent.items():
         if limits.get(name, least) < least:
             raise InputError(f"{name}: expected at least {least:.10g} {what}; got {limits[name]}")
-    if limits.get("half_width") is not None:
-        _check_half_width(facts)
-
-
-def _check_half_width(facts: Facts) -> None:
-    certificate = facts.certificate
-    if certificate is not None and certificate.half_width is not None:
-        return
-    got = "one that explores" if certificate is None else "one that only decides at_most"
-    raise InputError(
-        f"half_width: expected an audit that was begun with one, got {got}; begin a new audit "
-        "with --half-width and another --out"
-    )
+    begun = facts.certificate
+    if limits.get("half_width") is not None and (begun is None or begun.half_width is None):
+        got = "one that explores" if begun is None else "one that only decides at_most"
+        raise InputError(
+            f"half_width: expected an audit that was begun with one, got {got}; begin a new audit "
+            "with --half-width and another --out"
+        )
 
 
 JUDGE_OTHERWISE = "judge it again from Python with adaptive_vtt.rejudge(DIR, space, out=...)"
@@ -278,13 +272,15 @@ def rejudge_folder(
             f"--set: expected oracle.FIELD, as nothing else may change, got {other[0]!r}"
         )
     table = spec.model_dump(exclude_none=True)
-    kind = table["oracle"]["kind"] if oracle is None else _from_here(oracle)
-    before = table["oracle"] if kind == table["oracle"]["kind"] else {"kind": kind}
+    dataset = spec.dataset.build(base)
+    mine = oracle_section(spec, dataset).model_dump(exclude_none=True)
+    kind = mine["kind"] if oracle is None else _from_here(oracle)
+    before = mine if kind == mine["kind"] else {"kind": kind}
     section = merged({"oracle": before}, changes)["oracle"]
     if isinstance(section, dict) and section.get("judge") is False:  # the rule alone
         del section["judge"]
     spec = parse_spec({**table, "oracle": section}, "rejudge")
-    notes, space = notes_of(spec, facts.base), build_space(spec, base)
+    notes, space = notes_of(spec, facts.base), build_space(spec, base, dataset)
     own = named_template(getattr(spec.model, "template", None) or "zero-shot", base)
     reading = Rereading(
         own if template is None else named_template(template),

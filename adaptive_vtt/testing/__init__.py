@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from ..utils.importing import lazily
 
 if TYPE_CHECKING:
-    from .doubles import ScriptedModel, TiledDataset, tiny_dataset
+    from .doubles import ScriptedModel, tiny_dataset
 
 __getattr__, __dir__ = lazily(__name__)
-__all__ = ["ScriptedModel", "TiledDataset", "tiny_dataset"]
+__all__ = ["ScriptedModel", "tiny_dataset"]

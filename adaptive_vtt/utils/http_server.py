@@ -117,11 +117,6 @@ class Call:
         head, body = response.encoded(keep_alive=False)
         self.writer.write(head + body[: len(body) // 2])
 
-    async def until_gone(self) -> None:
-        """Says nothing until the client gives up."""
-        while await self.reader.read(65536):
-            pass
-
 
 class HttpServer:
     """Serves on loopback, in a thread of its own, from ``start`` to ``close``.

@@ -40,13 +40,13 @@ from adaptive_vtt.datasets import from_table
 from adaptive_vtt.datasets.base import Dataset
 from adaptive_vtt.demo.answers import Reply as Said
 from adaptive_vtt.demo.server import STATISTICS, DemoServer
+from adaptive_vtt.experiments.engine.tiled import TiledDataset
 from adaptive_vtt.models import Answer, Limits, OpenAIChat, Prices, Prompt, Retries, Usage
 from adaptive_vtt.models.base import ModelDefaults
 from adaptive_vtt.models.network.attempts import Reply, Trouble
 from adaptive_vtt.models.network.endpoint import Endpoint
 from adaptive_vtt.models.network.http import Encoding
 from adaptive_vtt.space import QuestionSpace
-from adaptive_vtt.testing import TiledDataset
 from adaptive_vtt.types import CallMode, Floats, Image, Unanswered
 from adaptive_vtt.utils.random_streams import generator
 

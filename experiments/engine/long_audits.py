@@ -23,11 +23,11 @@ import pandas as pd
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.verify import verify
+from adaptive_vtt.experiments.engine.tiled import TiledDataset
 from adaptive_vtt.journal import SQLiteJournal
 from adaptive_vtt.models import Answer, Prompt, Unanswered
 from adaptive_vtt.results.report import write_report
 from adaptive_vtt.results.result import summarise
-from adaptive_vtt.testing import TiledDataset
 from adaptive_vtt.utils.random_streams import generator
 
 from ..program import Row, apart, options, show, told

@@ -23,10 +23,10 @@ from adaptive_vtt.engine.checkpoints import Checkpoints
 from adaptive_vtt.engine.options import Certify
 from adaptive_vtt.engine.proxies import Proxies
 from adaptive_vtt.engine.selector import Selector
+from adaptive_vtt.experiments.engine.tiled import TiledDataset
 from adaptive_vtt.oracles.labels import margin
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.strategies import get
-from adaptive_vtt.testing import TiledDataset
 
 from ..program import Row, apart, options, show, told
 from .digits import RecordedRelation

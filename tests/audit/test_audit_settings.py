@@ -11,8 +11,9 @@ from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.engine.belief import Belief
 from adaptive_vtt.engine.selector import Proposal
 from adaptive_vtt.errors import AvttError, InputError
+from adaptive_vtt.experiments.engine.tiled import TiledDataset
 from adaptive_vtt.models import PythonModel
-from adaptive_vtt.testing import ScriptedModel, TiledDataset, tiny_dataset
+from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import Candidates
 from tests.helpers.audits import Content, content, finished
 

@@ -24,8 +24,8 @@ def test_a_neighbour_of_the_same_space_and_seed_is_found(space, tmp_path):
     assert neighbours(tmp_path / "first", 3) == {}
     assert neighbours(tmp_path / "third", 5) == {}
     assert neighbours(tmp_path / "third", None) == {}
-    assert "give another seed, or none" in warning(used, *used)
-    assert "no draw is shared and both certificates hold" in warning(used, "stratified")
+    assert "give another --seed, or none" in warning(used, *used)
+    assert "no draw is shared, and both certificates hold" in warning(used, "stratified")
 
 
 def test_an_equal_seed_is_told_before_anything_is_asked(
@@ -38,7 +38,6 @@ def test_an_equal_seed_is_told_before_anything_is_asked(
     assert capsys.readouterr().err == ""
     with begin(spec, tmp_path, tmp_path / "second", ["SPEC.toml"]) as audit:
         assert audit.state().calls == 0
-        assert (
-            "warning: run 'first' beside this one audited the same questions with the same seed"
-            in (capsys.readouterr().err)
+        assert "warning: run 'first' asked the same questions with the same seed" in (
+            capsys.readouterr().err
         )

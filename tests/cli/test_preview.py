@@ -1,7 +1,6 @@
 """``avtt list relations FAMILY`` and ``avtt preview``: relations named and drawn."""
 
 import base64
-import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -72,13 +71,6 @@ def test_list_of_a_family_names_its_relations_and_what_they_do(
     for relation in resolve(["medtest"]):
         assert re.search(rf"^{relation.name} +1,2,3,4,5  +\w", lines, re.M)
     assert "rotation" not in lines
-
-
-def test_json_of_a_family_is_complete(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("list", "relations", "prompt", "--json") == 0
-    rows = json.loads(capsys.readouterr().out)
-    assert [row["name"] for row in rows] == [r.name for r in resolve(["prompt"])]
-    assert all(row["severities"] and row["about"] for row in rows)
 
 
 def test_unknown_family_is_named(capsys: pytest.CaptureFixture[str]) -> None:
@@ -156,9 +148,9 @@ def test_pictures_are_shown_at_their_size(tmp_path: Path) -> None:
         assert np.array_equal(sheet[top : top + 300, 16:516], large[:, :, ::-1])
 
 
-def test_options_of_relations_come_from_the_command_line_or_a_spec(
-    image: str, tmp_path: Path
-) -> None:
+def test_options_of_relations_come_from_the_command_line_or_a_spec(tmp_path: Path) -> None:
+    image = str(tmp_path / "small.png")
+    Path(image).write_bytes(png(IMAGE[:32, :32]))
     spec = tmp_path / "SPEC.toml"
     spec.write_text(
         '[dataset]\nkind = "masks"\npath = "gone"\n[model]\nkind = "simulated"\ntarget = "biased"\n'
@@ -197,10 +189,9 @@ def test_relation_that_refuses_an_image_is_a_note(
     )
 
 
-@pytest.mark.parametrize("chosen", ["medtest/blur,reduction", "prompt,identity", "rotation"])
-def test_png_has_a_row_for_each_relation(
-    image: str, mask: str, tmp_path: Path, chosen: str
-) -> None:
+def test_png_has_a_row_for_each_relation(image: str, mask: str, tmp_path: Path) -> None:
+    chosen = "prompt,identity"
+
     def height(*relations: str) -> int:
         out = tmp_path / "sheet.png"
         arguments = ["preview", image, "--mask", mask, "--relations", ",".join(relations)]

@@ -17,10 +17,11 @@ from adaptive_vtt.datasets import (
 )
 from adaptive_vtt.datasets.regions import grid_regions, object_regions
 from adaptive_vtt.datasets.view import Subset
+from adaptive_vtt.experiments.engine.tiled import TiledDataset
 from adaptive_vtt.experiments.medtest import phantoms
 from adaptive_vtt.experiments.reic.drawn_scenes import scenes
 from adaptive_vtt.oracles.captioned import Captioned
-from adaptive_vtt.testing import TiledDataset, tiny_dataset
+from adaptive_vtt.testing import tiny_dataset
 from adaptive_vtt.testing.contracts import DatasetContract
 from tests.helpers.small_datasets import idrid_files, isic_files, medmnist
 

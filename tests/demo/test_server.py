@@ -113,7 +113,7 @@ def test_what_fails_is_counted_and_what_is_billed_costs() -> None:
 
 def test_an_audit_stays_under_its_cap_and_resumes_for_no_more_than_is_new(tmp_path: Path) -> None:
     pytest.importorskip("openai")
-    cap, spent = 0.06, []
+    cap, spent = 0.02, []
     space = avtt.QuestionSpace(CLOTHES, ["identity"])
     with DemoServer(fail=0.1, seed=4) as server:
         for factor in (1, 2):
@@ -126,9 +126,10 @@ def test_an_audit_stays_under_its_cap_and_resumes_for_no_more_than_is_new(tmp_pa
                 retries=Retries(times=2, first_wait=0.001),
             )
             given = {"half_width": 0.01, "seed": 0, "journal": tmp_path / "journal.db"}
+            given |= {"surrogate": False, "self_taught": False}
             with (
                 closing(model),
-                avtt.Audit(space, model, max_cost=factor * cap, surrogate=False, **given) as audit,
+                avtt.Audit(space, model, max_cost=factor * cap, **given) as audit,
             ):
                 result = audit.run()
                 calls = len(audit.journal.calls())

@@ -13,6 +13,7 @@ import torch
 import adaptive_vtt as avtt
 from adaptive_vtt.certify.status import TargetStatus
 from adaptive_vtt.certify.verify import recompute
+from adaptive_vtt.experiments.engine.tiled import TiledDataset
 from adaptive_vtt.journal import Journal, MemoryJournal
 from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.results.report import render
@@ -20,7 +21,7 @@ from adaptive_vtt.results.report.evidence import Evidence
 from adaptive_vtt.results.report.headline import verdict
 from adaptive_vtt.results.report.section import percent, span
 from adaptive_vtt.results.result import summarise
-from adaptive_vtt.testing import ScriptedModel, TiledDataset, tiny_dataset
+from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import Answer
 from tests.helpers.report_pages import CERTIFIED, Tags, audit, block, spaced
 

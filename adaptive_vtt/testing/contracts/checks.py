@@ -4,7 +4,10 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ...errors import AvttError
+from ...types import Image
 
 
 def error_of(kind: type[AvttError], action: Callable[[], Any]) -> str:
@@ -24,6 +27,13 @@ def assert_line(text: object) -> None:
     assert isinstance(text, str), f"expected a text, got {type(text).__name__}"
     assert text.strip(), "expected a text that says something, got an empty one"
     assert "\n" not in text, f"expected one line, got {text!r}"
+
+
+def assert_image(image: Image) -> None:
+    """Check that an image is H x W x C of uint8, and not empty."""
+    assert image.dtype == np.uint8
+    assert image.ndim == 3
+    assert image.size > 0
 
 
 def assert_json(value: object) -> None:

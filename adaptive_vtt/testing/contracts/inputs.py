@@ -10,7 +10,7 @@ from ...errors import InputError
 from ...relations.base import LabelPreserving, Relation, RelationDefaults, adapted_relation
 from ...types import UNKNOWN, Box, FollowUp, Image, Mask, Sample, Truths
 from ...utils.random_streams import generator
-from .checks import assert_line, error_of
+from .checks import assert_image, assert_line, error_of
 
 MAX = 20
 
@@ -42,10 +42,8 @@ class DatasetContract:
         dataset, table = self._made(), self._table(self._made())
         for index in self._some(dataset):
             sample = dataset.sample(index)
-            known = {
-                c: t for c, t in zip(dataset.concepts, table[index], strict=True) if t != UNKNOWN
-            }
-            assert dict(sample.truth) == known
+            truths = dict(zip(dataset.concepts, table[index], strict=True))
+            assert dict(sample.truth) == {c: t for c, t in truths.items() if t != UNKNOWN}
             self._assert_image(sample, dataset.has_images)
             self._assert_words(sample, dataset.concepts)
             assert dict(dataset.asks(index)) == dict(sample.asks)
@@ -53,13 +51,9 @@ class DatasetContract:
     def test_a_sample_looked_at_again_is_the_same(self) -> None:
         dataset, again = self._made(), self._made()
         for index in self._some(dataset):
-            one, other = dataset.sample(index), again.sample(index)
-            for same in (other, dataset.sample(index)):
-                assert (one.id, dict(one.truth), one.boxes) == (
-                    same.id,
-                    dict(same.truth),
-                    same.boxes,
-                )
+            one = dataset.sample(index)
+            for same in (again.sample(index), dataset.sample(index)):
+                assert (one.id, one.truth, one.boxes) == (same.id, same.truth, same.boxes)
                 assert np.array_equal(one.image, same.image)  # type: ignore[arg-type]
 
     def test_truths_are_0_1_or_unknown_and_counted_exactly(self) -> None:
@@ -107,8 +101,7 @@ class DatasetContract:
         dataset = self._made()
         if dataset.features is not None:
             features = np.asarray(dataset.features, float)
-            assert features.ndim == 2
-            assert len(features) == len(dataset)
+            assert (features.ndim, len(features)) == (2, len(dataset))
             assert np.isfinite(features).all()
         if dataset.guessing is not None:
             assert dataset.guessing.shape == (len(dataset), len(dataset.concepts))
@@ -138,9 +131,7 @@ class DatasetContract:
         assert (image is not None) == there
         if image is None:
             return
-        assert image.dtype == np.uint8
-        assert image.ndim == 3
-        assert image.size > 0
+        assert_image(image)
         for mask in sample.masks.values():
             assert mask.dtype == np.bool_
             assert mask.shape == image.shape[:2]
@@ -203,9 +194,7 @@ class RelationContract:
         for shape in self.shapes:
             for severity in relation.severities:
                 after = self._image_after(relation, self.image(shape), severity)
-                assert after.dtype == np.uint8
-                assert after.ndim == 3
-                assert after.size > 0
+                assert_image(after)
                 assert not self.keeps_shape or after.shape == shape
 
     def test_sources_are_left_alone(self) -> None:
@@ -252,8 +241,8 @@ class RelationContract:
             before = mask.copy()
             expected = relation.expect_mask(mask, made)
             assert made.image is not None
-            assert expected.shape == made.image.shape[:2]
             assert expected.dtype == np.bool_
+            assert expected.shape == made.image.shape[:2]
             assert np.array_equal(mask, before)
 
     def test_without_an_image_there_is_a_follow_up_without_one(self) -> None:
@@ -269,8 +258,7 @@ class RelationContract:
             return
         wrong, image = max(relation.severities) + 1, self.image(self.shapes[-1])
         said = error_of(InputError, lambda: self._follow_up(relation, image, wrong))
-        assert relation.name in said
-        assert str(wrong) in said
+        assert all(part in said for part in (relation.name, str(wrong)))
 
     # -- what they are made of ---------------------------------------------------------
 

@@ -97,8 +97,7 @@ class SurrogateContract:
     def _posterior(self, surrogate: Surrogate[Any, Any]) -> Posterior:
         found = surrogate.posterior(self.candidates(range(COUNT)))
         assert found.mean.shape == found.variance.shape == (COUNT,)
-        assert torch.isfinite(found.mean).all()
-        assert torch.isfinite(found.variance).all()
+        assert torch.isfinite(torch.cat([found.mean, found.variance])).all()
         assert (found.variance >= 0).all()
         return found
 
@@ -176,10 +175,8 @@ class StrategyContract:
             for share, said in self.histories:
                 space = self.space()
                 certify = Certify(0.1, None, 0.95, self.targets, None, "loss")
-                proxies = Proxies(space, {})
-                belief = fresh_belief(
-                    certify, space, answers, seed=0, device="cpu", proxies=proxies
-                )
+                more: Any = {"seed": 0, "device": "cpu", "proxies": Proxies(space, {})}
+                belief = fresh_belief(certify, space, answers, **more)
                 pool = CandidatePool(space, seed=0, limit=4096, answers=answers)
                 _learn(belief, pool, space, share, said)
                 yield pool.candidates(0), belief

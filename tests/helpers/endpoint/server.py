@@ -21,6 +21,12 @@ MODEL = "demo-endoscopist"
 """What the served model is called."""
 
 
+async def until_gone(call: Call) -> None:
+    """Say nothing until the client gives up."""
+    while await call.reader.read(65536):
+        pass
+
+
 class DemoServer(HttpServer):
     """Serves a ``FakeModel`` on loopback (``HttpServer``).
 
@@ -116,7 +122,7 @@ class DemoServer(HttpServer):
             faults = self._faults(call.request.body)
             if faults.fault == "hung":
                 counts.fail("hung")
-                await call.until_gone()
+                await until_gone(call)
                 return False
             if faults.fault in ("limited", "broken"):
                 await call.send(self._failed(api, faults))
@@ -141,7 +147,7 @@ class DemoServer(HttpServer):
             return True
         response = self._handled(api, route, request, arguments)
         if faults.fault == "hung":
-            await call.until_gone()
+            await until_gone(call)
         elif faults.fault == "truncated":
             call.send_half(response)
         else:
