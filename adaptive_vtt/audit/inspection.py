@@ -1,7 +1,7 @@
 """What can be looked up behind a result: wrong answers, their pictures, charts, the report."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from ..journal import Journal, SQLiteJournal
+from ..journal import Journal, SQLiteJournal, read_journal
 from ..oracles.choice import ASKED
 from ..results.beliefs import Told, beliefs
 from ..results.outcomes import FAILED, with_metadata
@@ -180,12 +180,14 @@ class Picture:
 class Inspection:
     """A journal, and the space it is about where that is at hand; see ``results.Source``.
 
-    A journal in a file is read anew each time, as it is then, so it may be closed meanwhile.
+    A journal in a file is opened each time, so it may be closed meanwhile; its rows are read again
+    where some were added.
     """
 
     def __init__(self, journal: Journal, space: QuestionSpace | None = None) -> None:
         self._path = journal.path if isinstance(journal, SQLiteJournal) else None
         self._journal, self._space = journal, space
+        self._run: Run | None = None
 
     def failures(self) -> pd.DataFrame:
         with self._reading() as run:
@@ -246,11 +248,12 @@ class Inspection:
 
     @contextmanager
     def _reading(self) -> Iterator[Run]:
-        if self._path is None:
-            yield Run(self._journal)
-        else:
-            with Run.opened(self._path) as run:
-                yield run
+        kept = nullcontext(self._journal)
+        with kept if self._path is None else closing(read_journal(self._path)) as journal:
+            if self._run is None or self._run.head != journal.head:
+                self._run = Run(journal)
+            self._run.journal = journal  # the one before may be closed; at one head all are alike
+            yield self._run
 
     def _images(self, question: int, call: int) -> tuple[Image | None, Image]:
         """Source and follow-up: made again, else as kept in the journal, a thumbnail."""

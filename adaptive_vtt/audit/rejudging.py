@@ -122,10 +122,10 @@ def rejudge(
     facts = _facts(then, judge, rows, reading) | dict(notes or {})
     facts["warnings"] = [*then.facts.warnings, *told]
     with closing(open_journal(None if folder is None else folder / JOURNAL)) as made:
-        made.add_draws(then.draws)
-        made.add_sources(sources)
-        made.add_judging(then.judging if space.oracle.judge_by is not None else [])
-        made.add_calls(rows)
+        made.add(then.draws)
+        made.add(sources)
+        made.add(then.judging if space.oracle.judge_by is not None else [])
+        made.add(rows)
         made.set_facts(**facts)  # last: until then the folder holds no audit
         result = summarise(made).inspected(Inspection(made, space))
     if folder is not None:

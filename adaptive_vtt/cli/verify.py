@@ -17,6 +17,7 @@ from ..errors import JournalError
 from ..journal import Journal, as_of, check_head, read_journal
 from ..journal.facts import Facts, read_facts
 from ..journal.files import JOURNAL
+from ..results import census
 from ..results.advice import way
 from ..results.result import summarise
 from .printing import folded
@@ -123,10 +124,13 @@ def _check_result(journal: Journal, path: Path) -> str:
             f"{path}: journal_head is none this journal ever had: expected {journal.head}, got "
             f"{head!r}; 'avtt report' writes the result anew"
         )
-    computed = json.loads(json.dumps({**summarise(then).to_dict(), "journal_head": head}))
+    result = summarise(then)
+    computed = json.loads(json.dumps({**result.to_dict(), "journal_head": head}))
+    moment = "" if then is journal else ", as of the journal_head that it carries"
     if difference := _difference(computed, stated, ""):
-        moment = "" if then is journal else ", as of the journal_head that it carries"
         raise JournalError(f"{path}: {difference}{moment}")
+    if other := census.altered(path.parent, dict(result.census)):
+        raise JournalError(f"{other}{moment}")
     return "" if then is journal else _age(journal, head, path)
 
 

@@ -106,7 +106,7 @@ class Checkpoints(Hook):
             if not self._told:
                 journal.set_facts(**{FACT: self._of.about})
                 self._told = True
-            journal.add_beliefs(rows)
+            journal.add(rows)
             self._pending = self._pending[len(rows) :]
 
     @property

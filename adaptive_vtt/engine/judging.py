@@ -104,7 +104,7 @@ class Judging(Hook):
                 said = tuple(to_json(value) for value in answer.values)
                 rows.append(self._row(call, RECEIVED, "", said, answer, seconds))
                 self._open[call] = _Open(answer, asked)
-        loop.journal.add_judging(rows)
+        loop.journal.add(rows)
         for row in rows:
             self._queue.done(row.call)
             self._budget.pay(row.cost)
@@ -224,7 +224,7 @@ class Judging(Hook):
         if lost:  # first: a crash in between must not forget what they may have cost
             self._budget.judged.lost += len(lost)
             journal.set_facts(**self._budget.facts())
-        journal.add_judging(rows)
+        journal.add(rows)
         for row in rows:
             self._take(row)
         self._count()

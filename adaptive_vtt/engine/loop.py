@@ -221,7 +221,7 @@ class Loop:
             if self.sources.sources.count:  # then a call may wait for another
                 ready = len(self.queue.ready())
         if rows:
-            self.journal.add_draws(rows)
+            self.journal.add(rows)
         self.uncommitted = False
         if not rows and not self.open:
             self.draw_order.learn()
@@ -313,7 +313,7 @@ class Loop:
     def commit(self, rows: list[CallRow]) -> None:
         """Writes judged calls, and keeps what they teach until it is their turn."""
         with self.step():
-            self.journal.add_calls(rows)
+            self.journal.add(rows)
         for row in rows:
             self.judge.forget(row.call)
             self.draw_order.keep(row)
@@ -322,7 +322,7 @@ class Loop:
         rows = [self._asker(n).row(n, answer, seconds) for n, answer in answers.items()]
         if rows:
             with self.step():
-                self.journal.add_sources(rows)
+                self.journal.add(rows)
         for number, row in zip(answers, rows, strict=True):
             self.budget.pay(row.cost)
             self._asker(number).received(row)

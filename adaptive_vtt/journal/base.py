@@ -1,9 +1,10 @@
 """What every journal can do."""
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from ..types import JsonObject
-from .rows import BeliefRow, CallRow, DrawRow, FactRow, JudgingRow, Link, SourceRow
+from .rows import BeliefRow, CallRow, DrawRow, FactRow, JudgingRow, Link, Row, SourceRow
 
 
 class Journal(Protocol):
@@ -16,23 +17,16 @@ class Journal(Protocol):
         """Writes facts, or other values for them; values must fit JSON. A fact that stands
         there with the same value is not written again."""
 
-    def add_draws(self, rows: list[DrawRow]) -> None:
-        """Commits draws. Raises JournalError for one that stands there already."""
+    def add(self, rows: Sequence[Row]) -> None:
+        """Commit rows of one kind: draws, answered calls with all their answers, answers about
+        source images, steps of asking a judge (positions going on from those there), or beliefs.
 
-    def add_calls(self, rows: list[CallRow]) -> None:
-        """Commits answered calls, each with all its answers."""
-
-    def add_sources(self, rows: list[SourceRow]) -> None:
-        """Commits answers about source images, each once."""
-
-    def add_judging(self, rows: list[JudgingRow]) -> None:
-        """Commits steps of asking a judge, each once, positions going on from those there."""
+        Raises:
+            JournalError: One of them stands there already, or is about a call that was not drawn.
+        """
 
     def judging(self) -> list[JudgingRow]:
         """All steps of asking a judge, in the order of their commit."""
-
-    def add_beliefs(self, rows: list[BeliefRow]) -> None:
-        """Commits what was believed, each number of draws once."""
 
     def beliefs(self) -> list[BeliefRow]:
         """All that was believed, by draws."""

@@ -16,10 +16,10 @@ from ..errors import JournalError
 from .base import Journal
 from .rows import BeliefRow, CallRow, DrawRow, FactRow, JudgingRow, SourceRow
 from .rows import Link as Link
+from .rows import Row as Row
 
 SIZE = 16
 """Bytes per seal: 32 hexadecimal digits, short enough to copy by hand."""
-Row = FactRow | DrawRow | CallRow | SourceRow | JudgingRow | BeliefRow
 
 
 class Chain:

@@ -1,14 +1,12 @@
 """A journal as it was at an earlier head, to compare with what was written from it then."""
 
 import json
-from typing import TypeVar
+from itertools import groupby
 
 from .base import Journal
 from .chain import Row, name_of
 from .in_memory import MemoryJournal
-from .rows import BeliefRow, CallRow, DrawRow, FactRow, JudgingRow, SourceRow
-
-Kind = TypeVar("Kind", bound=Row)
+from .rows import FactRow
 
 
 def as_of(journal: Journal, head: str) -> MemoryJournal | None:
@@ -32,14 +30,12 @@ def as_of(journal: Journal, head: str) -> MemoryJournal | None:
     rows = {name_of(row): row for row in every}
     kept = [rows[link.kind, link.row] for link in links[: place + 1]]
 
-    def of(kind: type[Kind]) -> list[Kind]:
-        return [row for row in kept if isinstance(row, kind)]
-
     earlier = MemoryJournal()
-    earlier.set_facts(**{fact.name: json.loads(fact.value) for fact in of(FactRow)})
-    earlier.add_draws(of(DrawRow))
-    earlier.add_calls(of(CallRow))
-    earlier.add_sources(of(SourceRow))
-    earlier.add_judging(of(JudgingRow))
-    earlier.add_beliefs(of(BeliefRow))
+    for kind, group in groupby(kept, type):
+        same = [*group]
+        facts = {row.name: json.loads(row.value) for row in same if isinstance(row, FactRow)}
+        if kind is FactRow:
+            earlier.set_facts(**facts)
+        else:
+            earlier.add(same)
     return earlier

@@ -1,14 +1,23 @@
 """A journal that goes when the process goes."""
 
 import json
-from collections.abc import Collection
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 from ..errors import JournalError
 from ..types import JsonObject
-from .chain import Chain, Link, Row
-from .rows import BeliefRow, CallRow, DrawRow, FactRow, JudgingRow, SourceRow
+from .chain import Chain, Link, name_of
+from .rows import (
+    JSON_FIELD,
+    BeliefRow,
+    CallRow,
+    DrawRow,
+    FactRow,
+    JudgingRow,
+    Row,
+    SourceRow,
+)
 
 
 class MemoryJournal:
@@ -16,14 +25,8 @@ class MemoryJournal:
 
     def __init__(self) -> None:
         self._facts: dict[str, str] = {}
-        self._fact_rows: list[FactRow] = []
-        self._draws: dict[int, DrawRow] = {}
-        self._calls: dict[int, CallRow] = {}
-        self._sources: dict[int, SourceRow] = {}
-        self._judging: list[JudgingRow] = []
-        self._beliefs: dict[int, BeliefRow] = {}
-        self._drawn: set[int] = set()
-        self._answered: set[int] = set()
+        self._rows: dict[type, dict[int, Any]] = {kind: {} for kind in get_args(Row)}
+        self._claimed: set[tuple[Any, ...]] = set()
         self._chain = Chain()
         self._links: list[Link] = []
 
@@ -34,88 +37,60 @@ class MemoryJournal:
         texts = {name: json.dumps(value) for name, value in facts.items()}
         for name, text in texts.items():
             if self._facts.get(name) != text:
-                row = FactRow(len(self._fact_rows), name, text)
                 self._facts[name] = text
-                self._fact_rows.append(row)
-                self._link(row)
+                self._keep(FactRow(len(self._rows[FactRow]), name, text))
 
-    def add_draws(self, rows: list[DrawRow]) -> None:
-        self._check_new("draws", [row.draw for row in rows], self._draws)
-        self._check_new("draws of calls", [row.call for row in rows], self._drawn)
-        self._drawn.update(row.call for row in rows)
+    def add(self, rows: Sequence[Row]) -> None:
+        new: set[tuple[Any, ...]] = set()
+        for place, row in enumerate(rows):
+            claims = [*_claims(row)]
+            fits = len({*claims}) == len(claims)
+            fits &= new.isdisjoint(claims) and self._claimed.isdisjoint(claims)
+            if isinstance(row, CallRow | JudgingRow):
+                fits &= ("drawn", row.call) in self._claimed
+            if isinstance(row, JudgingRow):
+                fits &= row.position == len(self._rows[JudgingRow]) + place
+            if not fits:
+                kind, number = name_of(row)
+                raise JournalError(f"journal: {kind} {number} was not drawn, or stands there")
+            new.update(claims)
+        self._claimed |= new
         for row in rows:
-            self._draws[row.draw] = row
-            self._link(row)
-
-    def add_calls(self, rows: list[CallRow]) -> None:
-        new: set[int] = set()
-        answered: set[int] = set()
-        for row in rows:
-            known = row.call in self._calls or row.call in new or row.call not in self._drawn
-            questions = {a.question for a in row.answers}
-            repeated = questions & self._answered or questions & answered
-            if known or repeated or len(questions) < len(row.answers):
-                raise JournalError(f"journal: call {row.call} was not drawn, or stands there")
-            new.add(row.call)
-            answered |= questions
-        self._answered |= answered
-        for row in rows:
-            self._calls[row.call] = row
-            self._link(row)
-
-    def add_sources(self, rows: list[SourceRow]) -> None:
-        self._check_new("sources", [row.source for row in rows], self._sources)
-        for row in rows:
-            kept = replace(row, answers=tuple(json.loads(json.dumps(row.answers))))
-            self._sources[row.source] = kept
-            self._link(kept)
-
-    def add_judging(self, rows: list[JudgingRow]) -> None:
-        known = {(row.call, row.question) for row in self._judging}
-        for position, row in enumerate(rows, len(self._judging)):
-            same = (row.call, row.question) in known
-            if same or row.position != position or row.call not in self._drawn:
-                raise JournalError(f"journal: judging of call {row.call} stands there")
-            known.add((row.call, row.question))
-        for row in rows:
-            self._judging.append(replace(row, said=tuple(json.loads(json.dumps(row.said)))))
-            self._link(self._judging[-1])
+            field = JSON_FIELD.get(type(row))
+            if field is not None:
+                value = getattr(row, field)
+                row = replace(row, **{field: type(value)(json.loads(json.dumps(value)))})
+            self._keep(row)
 
     def judging(self) -> list[JudgingRow]:
-        return list(self._judging)
-
-    def add_beliefs(self, rows: list[BeliefRow]) -> None:
-        self._check_new("beliefs after draws", [row.draws for row in rows], self._beliefs)
-        for row in rows:
-            kept = replace(row, figures=json.loads(json.dumps(row.figures)))
-            self._beliefs[row.draws] = kept
-            self._link(kept)
+        return self._sorted(JudgingRow)
 
     def beliefs(self) -> list[BeliefRow]:
-        return [self._beliefs[draws] for draws in sorted(self._beliefs)]
+        return self._sorted(BeliefRow)
 
     def sources(self) -> list[SourceRow]:
-        return [self._sources[s] for s in sorted(self._sources)]
+        return self._sorted(SourceRow)
 
     def draws(self, *, proposals: bool = True) -> list[DrawRow]:
-        return [self._draws[d] for d in sorted(self._draws)]
+        return self._sorted(DrawRow)
 
     def proposal(self, draw: int) -> bytes:
-        if draw not in self._draws:
+        if draw not in self._rows[DrawRow]:
             raise JournalError(f"journal: draw {draw} is missing")
-        return self._draws[draw].proposal
+        return bytes(self._rows[DrawRow][draw].proposal)
 
     def calls(self) -> list[CallRow]:
         return [
             replace(c, answers=tuple(sorted(c.answers, key=lambda a: a.question)), pictures=None)
-            for c in self._calls.values()
+            for c in self._rows[CallRow].values()
         ]
 
     def pictures(self) -> dict[int, tuple[bytes, bytes]]:
-        return {c.call: c.pictures for c in self._calls.values() if c.pictures is not None}
+        calls = self._rows[CallRow].values()
+        return {c.call: c.pictures for c in calls if c.pictures is not None}
 
     def fact_rows(self) -> list[FactRow]:
-        return list(self._fact_rows)
+        return [*self._rows[FactRow].values()]
 
     def links(self) -> list[Link]:
         return list(self._links)
@@ -133,9 +108,20 @@ class MemoryJournal:
     def close(self) -> None:
         pass
 
-    def _check_new(self, what: str, numbers: list[int], known: Collection[int]) -> None:
-        if not set(known).isdisjoint(numbers) or len(set(numbers)) < len(numbers):
-            raise JournalError(f"journal: one of the {what} {numbers} stands there")
+    def _sorted(self, kind: type) -> list[Any]:
+        return [row for _, row in sorted(self._rows[kind].items())]
 
-    def _link(self, row: Row) -> None:
+    def _keep(self, row: Row) -> None:
+        self._rows[type(row)][name_of(row)[1]] = row
         self._links.append(self._chain.add(row))
+
+
+def _claims(row: Row) -> Iterator[tuple[Any, ...]]:
+    """What one row alone may stand for: its number, a call drawn, a question answered or judged."""
+    yield name_of(row)
+    if isinstance(row, DrawRow):
+        yield "drawn", row.call
+    elif isinstance(row, CallRow):
+        yield from (("answered", answer.question) for answer in row.answers)
+    elif isinstance(row, JudgingRow):
+        yield "judged", row.call, row.question

@@ -173,6 +173,11 @@ class BeliefRow:
     figures: Mapping[str, Any]
 
 
+Row = FactRow | DrawRow | CallRow | SourceRow | JudgingRow | BeliefRow
+JSON_FIELD = {SourceRow: "answers", JudgingRow: "said", BeliefRow: "figures"}
+"""The field of a row that may hold anything JSON can."""
+
+
 @dataclass(frozen=True)
 class Link:
     """A row's place in the chain. ``kind``: "fact", "draw", "call", "source", "judging" or

@@ -19,6 +19,7 @@ from .chain import Chain, Link, Row, with_proposal
 from .files import Lock, connect, connect_to_read, identity, refuse_other_names, save_beside
 from .rows import (
     FIGURES,
+    JSON_FIELD,
     AnswerRow,
     BeliefRow,
     CallRow,
@@ -30,7 +31,6 @@ from .rows import (
     Tally,
 )
 
-AnyRow = TypeVar("AnyRow", bound=Row)
 Made = TypeVar("Made")
 VERSION = 7
 SCHEMA = """
@@ -121,6 +121,12 @@ CREATE TABLE chain (          -- a seal for each row of facts, draws, calls and 
 """
 
 
+TABLES: dict[type, str] = {
+    FactRow: "facts",
+    SourceRow: "sources",
+    JudgingRow: "judging",
+    BeliefRow: "beliefs",
+}
 STATEMENTS = f"{SCHEMA}PRAGMA user_version={VERSION}".split(";\n")
 LAYOUT = "SELECT type, name, tbl_name, sql FROM sqlite_master"
 
@@ -145,10 +151,27 @@ class Step:
         for statement in STATEMENTS:
             self.db.execute(statement)
 
-    def add_facts(self, rows: Sequence[FactRow]) -> None:
-        self._insert("facts", [vars(row) for row in rows])
+    def add(self, rows: Sequence[Row]) -> None:
+        """Write rows of one kind, and seal them."""
+        kind = type(rows[0])
+        if kind in (DrawRow, CallRow):
+            (self._add_draws if kind is DrawRow else self._add_calls)(rows)
+        else:
+            written: list[dict[str, Any]] = [dict(vars(row)) for row in rows]
+            if (field := JSON_FIELD.get(kind)) is not None:
+                for row in written:
+                    row[field] = json.dumps(row[field])
+            if kind is JudgingRow:
+                count = self.db.execute("SELECT count(*) FROM judging").fetchone()[0]
+                if [row["position"] for row in written] != [*range(count, count + len(rows))]:
+                    raise JournalError(
+                        f"journal: judging of call {written[0]['call']} stands there"
+                    )
+            self._insert(TABLES[kind], written)
+        links = enumerate((self.chain.add(row) for row in rows), self.chain.length)
+        self._insert("chain", [{"link": number, **vars(link)} for number, link in links])
 
-    def add_draws(self, rows: Sequence[DrawRow]) -> None:
+    def _add_draws(self, rows: Sequence[Any]) -> None:
         columns = [field.name for field in fields(DrawRow) if field.name != "moves"]
         draws = [{name: getattr(row, name) for name in columns} for row in rows]
         self._insert("draws", [{**draw, "why": json.dumps(draw["why"])} for draw in draws])
@@ -161,7 +184,7 @@ class Step:
         ]
         self._insert("moves", moves)
 
-    def add_calls(self, rows: Sequence[CallRow]) -> None:
+    def _add_calls(self, rows: Sequence[Any]) -> None:
         paid = ("call", "cost", "unconfirmed", "elapsed", "reply")
         self._insert("calls", [{name: getattr(row, name) for name in paid} for row in rows])
         answers = [
@@ -172,24 +195,6 @@ class Step:
         self._insert("answers", answers)
         kept = [(row.call, *row.pictures) for row in rows if row.pictures is not None]
         self.db.executemany("INSERT INTO pictures VALUES (?, ?, ?)", kept)
-
-    def add_sources(self, rows: Sequence[SourceRow]) -> None:
-        self._insert("sources", [{**vars(r), "answers": json.dumps(r.answers)} for r in rows])
-
-    def add_judging(self, rows: Sequence[JudgingRow]) -> None:
-        count = self.db.execute("SELECT count(*) FROM judging").fetchone()[0]
-        for place, row in enumerate(rows, count):
-            if place != row.position:
-                raise JournalError(f"journal: judging of call {row.call} stands there")
-        self._insert("judging", [{**vars(row), "said": json.dumps(row.said)} for row in rows])
-
-    def add_beliefs(self, rows: Sequence[BeliefRow]) -> None:
-        self._insert("beliefs", [{**vars(r), "figures": json.dumps(r.figures)} for r in rows])
-
-    def link(self, rows: Sequence[Row]) -> None:
-        """Seals rows that were written."""
-        links = enumerate((self.chain.add(row) for row in rows), self.chain.length)
-        self._insert("chain", [{"link": number, **vars(link)} for number, link in links])
 
     def _insert(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Rows by the names of their columns, the same in all."""
@@ -355,31 +360,14 @@ class SQLiteJournal:
                 self._texts, self._count = {row.name: row.value for row in rows}, len(rows)
             changed = {n: text for n, text in texts.items() if self._texts.get(n) != text}
             places = enumerate(changed.items(), self._count)
-            self._add(Step.add_facts, [FactRow(place, *fact) for place, fact in places])
+            self.add([FactRow(place, *fact) for place, fact in places])
             self._texts, self._count = self._texts | changed, self._count + len(changed)
 
-    def add_draws(self, rows: list[DrawRow]) -> None:
-        self._add(Step.add_draws, rows)
-
-    def add_calls(self, rows: list[CallRow]) -> None:
-        self._add(Step.add_calls, rows)
-
-    def add_sources(self, rows: list[SourceRow]) -> None:
-        self._add(Step.add_sources, rows)
-
-    def add_judging(self, rows: list[JudgingRow]) -> None:
-        self._add(Step.add_judging, rows)
-
-    def add_beliefs(self, rows: list[BeliefRow]) -> None:
-        self._add(Step.add_beliefs, rows)
-
-    def _add(self, add: Callable[[Step, Sequence[AnyRow]], None], rows: list[AnyRow]) -> None:
-        """Writes rows in one transaction; no rows, none."""
+    def add(self, rows: Sequence[Row]) -> None:
         with self._mutex:
             if rows:
                 with self._writing() as step:
-                    add(step, rows)
-                    step.link(rows)
+                    step.add(rows)
 
     # -- reading -----------------------------------------------------------------------
 
@@ -395,18 +383,15 @@ class SQLiteJournal:
 
     @kept
     def sources(self) -> list[SourceRow]:
-        query, where = "SELECT * FROM sources ORDER BY source", "sources, row {source}"
-        return self._read_json(query, "answers", where, tuple, SourceRow)
+        return self._of(SourceRow, "source")
 
     @kept
     def judging(self) -> list[JudgingRow]:
-        query, where = "SELECT * FROM judging ORDER BY position", "judging, row {position}"
-        return self._read_json(query, "said", where, tuple, JudgingRow)
+        return self._of(JudgingRow, "position")
 
     @kept
     def beliefs(self) -> list[BeliefRow]:
-        query, where = "SELECT * FROM beliefs ORDER BY draws", "beliefs, after {draws} draws"
-        return self._read_json(query, "figures", where, dict, BeliefRow)
+        return self._of(BeliefRow, "draws")
 
     def draws(self, *, proposals: bool = True) -> list[DrawRow]:
         rows = self._draws()
@@ -418,7 +403,9 @@ class SQLiteJournal:
         moves: dict[int, list[MoveRow]] = {}
         for draw, *move in self._rows(_MOVES):
             moves.setdefault(draw, []).append(_move(draw, *move))
-        rows = self._read_json(_DRAWS, "why", "draws, row {draw}, why", dict, JsonObject)
+        rows = self._read(_DRAWS)
+        for row in rows:
+            row["why"] = parsed(row["why"], f"draws, row {row['draw']}, why", dict)
         return [
             DrawRow(**row, proposal=b"", moves=tuple(moves.get(row["draw"], []))) for row in rows
         ]
@@ -479,16 +466,15 @@ class SQLiteJournal:
             names = [column[0] for column in found.description]
             return [dict(zip(names, row, strict=True)) for row in found]
 
-    def _read_json(
-        self, query: str, column: str, where: str, kind: type, make: Callable[..., Made]
-    ) -> list[Made]:
-        """As ``_read``, a dict or a tuple (``kind``) made of the JSON in one of the columns;
-        ``where`` that is, for errors."""
-        rows = self._read(query)
+    def _of(self, kind: Any, number: str) -> list[Any]:
+        """The rows of one table, in the order of their ``number``."""
+        table, field = TABLES[kind], JSON_FIELD[kind]
+        shape = dict if kind is BeliefRow else list
+        rows = self._read(f"SELECT * FROM {table} ORDER BY {number}")
         for row in rows:
-            value = parsed(row[column], where.format(**row), dict if kind is dict else list)
-            row[column] = kind(value)
-        return [make(**row) for row in rows]
+            value = parsed(row[field], f"{table}, row {row[number]}", shape)
+            row[field] = tuple(value) if shape is list else value
+        return [kind(**row) for row in rows]
 
     def _rows(self, query: str) -> Iterator[tuple[Any, ...]]:
         """As ``_read``, row by row and without names: long tables are never held twice."""

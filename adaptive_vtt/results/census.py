@@ -113,6 +113,17 @@ def write(folder: Path, census: Tables) -> None:
         write_text(folder / TABLES / f"{name}.csv", csv_text(table, DIGITS))
 
 
+def altered(folder: Path, census: Tables) -> str:
+    """Return the first file of tables/ that says something else than the tables, and where; ""
+    where none does."""
+    for name, table in census.items():
+        path = folder / TABLES / f"{name}.csv"
+        stated = path.read_text("utf-8", errors="replace") if path.is_file() else None
+        if stated is not None and stated.splitlines() != csv_text(table, DIGITS).splitlines():
+            return f"{path}: the journal comes to other figures"
+    return ""
+
+
 def _rates(targets: pd.DataFrame) -> pd.DataFrame:
     count = targets["questions"] - targets["excluded"]
     exact = targets["estimate"].where(count > 0).to_numpy(float)

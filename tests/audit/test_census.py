@@ -469,8 +469,8 @@ def rewritten(journal: MemoryJournal, change: Any) -> MemoryJournal:
     for fact in journal.fact_rows():
         made.set_facts(**{fact.name: json.loads(fact.value)})
     draws, calls = change(journal.draws(), journal.calls())
-    made.add_draws(draws)
-    made.add_calls(calls)
+    made.add(draws)
+    made.add(calls)
     return made
 
 
@@ -584,9 +584,12 @@ def test_in_one_line_with_everything_in_a_folder(tmp_path: Path) -> None:
     assert "overall label error" in page
     assert "Exact rates" in page
     assert "census-map-plot-data" in page
-    with pytest.raises(SystemExit) as ended:
-        main(["verify", str(tmp_path)])
-    assert not ended.value.code
+    for edit, head, code in ((False, found.head, 0), (False, "0" * 32, 2), (True, found.head, 2)):
+        if edit:
+            (tmp_path / "tables" / "rates.csv").write_text(text.replace("overall", "overrun"))
+        with pytest.raises(SystemExit) as ended:
+            main(["verify", str(tmp_path), "--head", head])
+        assert (ended.value.code or 0) == code
 
 
 @pytest.fixture

@@ -216,11 +216,11 @@ def rewritten(journal: Any, name: str, value: Any) -> MemoryJournal:
     other.set_facts(**facts)
     since = read_facts(journal.facts()).certificate.slices[0].since
     draws, calls = journal.draws(), journal.calls()
-    other.add_draws(draws[:since])
-    other.add_calls(calls[:since])
+    other.add(draws[:since])
+    other.add(calls[:since])
     other.set_facts(slices=journal.facts()["slices"])
-    other.add_draws(draws[since:])
-    other.add_calls(calls[since:])
+    other.add(draws[since:])
+    other.add(calls[since:])
     other.set_facts(**{name: value})
     return other
 

@@ -409,8 +409,8 @@ def rewritten(path: Path, **changes: Any) -> SQLiteJournal:
     rows |= {name: change(rows[name]) for name, change in changes.items()}
     forged = SQLiteJournal(path.with_name("forged.db"))
     forged.set_facts(**rows["facts"])
-    forged.add_draws(rows["draws"])
-    forged.add_calls(rows["calls"])
+    forged.add(rows["draws"])
+    forged.add(rows["calls"])
     return forged
 
 

@@ -321,8 +321,8 @@ def test_verify_comes_to_the_same_decisions(guarantee: str) -> None:
     stated = [{**row, "decided": "above"} for row in facts["intervals"]]
     forged = MemoryJournal()
     forged.set_facts(**{**facts, "intervals": stated})
-    forged.add_draws(audit.journal.draws())
-    forged.add_calls(audit.journal.calls())
+    forged.add(audit.journal.draws())
+    forged.add(audit.journal.calls())
     with pytest.raises(JournalError, match="otherwise: decided above"):
         verify(forged)
 

@@ -166,8 +166,8 @@ def test_a_name_cannot_break_out_of_the_report(folder):
         facts: Any = journal.facts()
         slices = [{**facts["slices"][0], "name": evil}]
         other.set_facts(**{**facts, "slices": slices})
-        other.add_draws(journal.draws())
-        other.add_calls(journal.calls())
+        other.add(journal.draws())
+        other.add(journal.calls())
     page = render(other)
     assert evil not in page
     assert "&lt;script&gt;alert(1)" in page

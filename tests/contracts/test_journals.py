@@ -97,9 +97,9 @@ class TestJournals:
         call = CallRow(8, 0.0, 1.0, ())
         source = replace(SOURCE, source=4)
         writes: list[Callable[[Journal], None]] = [
-            lambda journal: journal.add_draws([new, DRAW]),
-            lambda journal: journal.add_calls([call, CALL]),
-            lambda journal: journal.add_sources([source, SOURCE]),
+            lambda journal: journal.add([new, DRAW]),
+            lambda journal: journal.add([call, CALL]),
+            lambda journal: journal.add([source, SOURCE]),
         ]
         for write in writes:
             journal = self._filled()
@@ -110,7 +110,7 @@ class TestJournals:
 
     def test_an_answer_to_a_call_that_was_not_drawn_is_refused(self) -> None:
         journal = self._filled()
-        error_of(JournalError, lambda: journal.add_calls([CallRow(9, 0.0, 1.0, ())]))
+        error_of(JournalError, lambda: journal.add([CallRow(9, 0.0, 1.0, ())]))
         assert [row.call for row in journal.calls()] == [7]
         journal.close()
 
@@ -122,10 +122,10 @@ class TestJournals:
     def test_rows_come_in_the_order_that_is_promised(self) -> None:
         journal = self.make()
         numbers = (5, 2, 9)
-        journal.add_draws([replace(DRAW, draw=k, call=c) for k, c in enumerate(numbers)])
+        journal.add([replace(DRAW, draw=k, call=c) for k, c in enumerate(numbers)])
         for number in numbers:
-            journal.add_calls([CallRow(number, 0.0, 1.0, ())])
-            journal.add_sources([replace(SOURCE, source=number)])
+            journal.add([CallRow(number, 0.0, 1.0, ())])
+            journal.add([replace(SOURCE, source=number)])
         journal = self.reopened(journal)
         assert [row.draw for row in journal.draws()] == [0, 1, 2]
         assert [row.call for row in journal.calls()] == [5, 2, 9]
@@ -137,9 +137,9 @@ class TestJournals:
     def _filled(self) -> Journal:
         journal = self.make()
         journal.set_facts(space={"size": 3}, ended=None, seed=5)
-        journal.add_draws([DRAW, replace(DRAW, draw=1, call=8, question=80)])
-        journal.add_calls([replace(CALL, answers=ANSWERS[::-1])])  # read by their questions
-        journal.add_sources([SOURCE])
+        journal.add([DRAW, replace(DRAW, draw=1, call=8, question=80)])
+        journal.add([replace(CALL, answers=ANSWERS[::-1])])  # read by their questions
+        journal.add([SOURCE])
         return journal
 
     @staticmethod

@@ -296,10 +296,10 @@ def test_damaged_json_in_a_journal_gets_one_sentence(
     journal = SQLiteJournal(path)
     journal.set_facts(seed=1)
     proposal = Proposal(np.array([5]), np.array([1.0])).pack()
-    journal.add_draws([DrawRow(0, 5, 5, "a", 0, 1.0, proposal, {}, 0.0)])
+    journal.add([DrawRow(0, 5, 5, "a", 0, 1.0, proposal, {}, 0.0)])
     answer = AnswerRow(5, 5, 1, 0.5, None, 0.0, 0.5, None, {"a": 1})
-    journal.add_calls([CallRow(5, 0.0, 0.0, (answer,))])
-    journal.add_sources([SourceRow(2, (0.5,), 0.0, 0.0)])
+    journal.add([CallRow(5, 0.0, 0.0, (answer,))])
+    journal.add([SourceRow(2, (0.5,), 0.0, 0.0)])
     journal.close()
     with sqlite3.connect(path) as db:
         db.execute(f"UPDATE {place} SET {field} = ?", (text,))

@@ -130,7 +130,7 @@ def test_struck_between_sources_and_follow_ups_of_a_round_it_draws_what_it_would
             self.strike_at -= 1
             if self.strike_at == 0:
                 raise Struck
-            super().add_calls(rows)
+            super().add(rows)
 
     given: dict[str, Any] = {"budget": 40, "batch_size": 8, "space": space(oracle=Consistency())}
     undisturbed, _ = whole(**given)

@@ -54,17 +54,17 @@ def test_killed_as_it_keeps_failures_their_worst_price_is_not_forgotten() -> Non
         raise RuntimeError("500")
 
     journal = MemoryJournal()
-    made, write = received(Reader(fails), journal=journal), journal.add_judging
+    made, write = received(Reader(fails), journal=journal), journal.add
 
     def killed(rows: Any) -> None:
         if rows and not rows[0].received:
             raise KeyboardInterrupt
         write(rows)
 
-    journal.add_judging = killed  # type: ignore[method-assign]
+    journal.add = killed  # type: ignore[method-assign]
     with pytest.raises(KeyboardInterrupt):
         made.ask(1)
-    journal.add_judging = write  # type: ignore[method-assign]
+    journal.add = write  # type: ignore[method-assign]
     sent = len(journal.judging())
     again = audit(JudgeModel(Reader()), Voluble(), journal=journal, max_cost=400.0, batch=40)
     assert again._loop.budget.judged.lost >= sent > 10

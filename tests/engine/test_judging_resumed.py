@@ -18,6 +18,7 @@ from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.errors import InputError, JournalError, ModelError
 from adaptive_vtt.journal import SQLiteJournal
 from adaptive_vtt.journal.in_memory import MemoryJournal
+from adaptive_vtt.journal.rows import JudgingRow
 from adaptive_vtt.models import Answer, ModelDefaults, Prompt, Unanswered
 from adaptive_vtt.models.local.python import TextModel
 from adaptive_vtt.oracles import MultipleChoice
@@ -119,9 +120,9 @@ def test_killed_once_without_a_cap_it_comes_to_the_same_end(tmp_path: Path, shar
     path = tmp_path / "journal.db"
 
     class Deadly(SQLiteJournal):
-        def add_judging(self, rows: Any) -> None:
-            super().add_judging(rows)
-            if rows and rows[-1].position >= stop:
+        def add(self, rows: Any) -> None:
+            super().add(rows)
+            if rows and isinstance(rows[-1], JudgingRow) and rows[-1].position >= stop:
                 os.kill(os.getpid(), signal.SIGKILL)
 
     assert code_of_child(lambda: made(Deadly(path)).run()) == -signal.SIGKILL
@@ -210,11 +211,11 @@ def test_a_judgement_is_written_once(kind: str, tmp_path: Path) -> None:
         made.run()
         draws, judging = made.journal.draws(), made.journal.judging()
     journal: Any = MemoryJournal() if kind == "memory" else SQLiteJournal(tmp_path / "b.db")
-    journal.add_draws(draws)
-    journal.add_judging(judging)
+    journal.add(draws)
+    journal.add(judging)
     assert journal.judging() == judging
     with pytest.raises(JournalError, match=r"judging of call \d+ stands there"):
-        journal.add_judging(judging[:1])
+        journal.add(judging[:1])
     journal.close()
 
 

@@ -11,6 +11,6 @@ def add_rows(into: Any, source: Journal) -> None:
     draws, calls = source.draws(), {row.call: row for row in source.calls()}
     for link in source.links():
         if link.kind == "draw":
-            into.add_draws([draws[link.row]])
+            into.add([draws[link.row]])
         elif link.kind == "call":
-            into.add_calls([calls[link.row]])
+            into.add([calls[link.row]])

@@ -75,12 +75,12 @@ def fill(journal: Journal, space: QuestionSpace, cases: list[Any] = CASES) -> Jo
     rows = [
         DrawRow(k, k * step, k * step, f"s{k}", k, 0.1, b"", {}, 0.0) for k in range(len(cases))
     ]
-    journal.add_draws(rows)
+    journal.add(rows)
     thumbnail = png(np.full((6, 8, 3), 7, np.uint8))
     for row, case in zip(rows, cases, strict=True):
         answer = AnswerRow(row.question, row.call, 1, 1.0, None, 0.5, None, "a table", case)
         pictures = (thumbnail, thumbnail) if row.draw == 0 else None
-        journal.add_calls([CallRow(row.call, 1.0, 0.0, (answer,), pictures)])
+        journal.add([CallRow(row.call, 1.0, 0.0, (answer,), pictures)])
     return journal
 
 

@@ -102,29 +102,18 @@ class Agreement(RuleBasedStateMachine):
         self.memory = MemoryJournal()
         self.file = SQLiteJournal(self.path)
 
-    def both(self, operation: str, rows: list[Any]) -> None:
+    @rule(rows=draw_rows() | call_rows() | source_rows)
+    def add(self, rows: list[Any]) -> None:
         """Both take the write, or both refuse it and are as they were."""
         before = content(self.file)
         refused = []
         for journal in (self.memory, self.file):
             try:
-                getattr(journal, operation)(rows)
+                journal.add(rows)
             except JournalError:
                 refused.append(journal)
                 assert content(journal) == before
         assert len(refused) in (0, 2)
-
-    @rule(rows=draw_rows())
-    def add_draws(self, rows: list[DrawRow]) -> None:
-        self.both("add_draws", rows)
-
-    @rule(rows=call_rows())
-    def add_calls(self, rows: list[CallRow]) -> None:
-        self.both("add_calls", rows)
-
-    @rule(rows=source_rows)
-    def add_sources(self, rows: list[SourceRow]) -> None:
-        self.both("add_sources", rows)
 
     @rule(new=facts)
     def set_facts(self, new: dict[str, Any]) -> None:
@@ -177,14 +166,14 @@ REFUSED: dict[str, list[DrawRow] | list[CallRow]] = {
 
 @pytest.mark.parametrize("why", REFUSED)
 def test_rows_that_cannot_be_are_refused_whole(journal: Journal, why: str) -> None:
-    journal.add_draws([draw_row(0, 0), draw_row(1, 1)])
-    journal.add_calls([call_row(0, 0)])
+    journal.add([draw_row(0, 0), draw_row(1, 1)])
+    journal.add([call_row(0, 0)])
     rows: list[Any] = REFUSED[why]
     with pytest.raises(JournalError, match=r"^journal"):
-        (journal.add_draws if isinstance(rows[0], DrawRow) else journal.add_calls)(rows)
+        journal.add(rows)
     assert journal.draws() == [draw_row(0, 0), draw_row(1, 1)]
     assert journal.calls() == [call_row(0, 0)]
-    journal.add_calls([call_row(1, 10)])  # and the journal goes on
+    journal.add([call_row(1, 10)])  # and the journal goes on
     assert len(journal.calls()) == 2
 
 
@@ -195,7 +184,7 @@ def test_file_is_found_again_as_it_was_left(tmp_path: Path) -> None:
     path = tmp_path / "runs" / "one" / "journal.db"  # folders are made
     written = SQLiteJournal(path)
     written.set_facts(space={"name": "ö"})
-    written.add_draws([draw_row(0, 1, question=2**62 - 1)])
+    written.add([draw_row(0, 1, question=2**62 - 1)])
     written.close()
     read = SQLiteJournal(path, must_exist=True)
     assert read.facts() == {"space": {"name": "ö"}}
@@ -256,11 +245,11 @@ def test_read_only_folder_is_named(tmp_path: Path) -> None:
 def test_file_that_became_read_only_refuses_writes_and_stays_readable(tmp_path: Path) -> None:
     # "query_only" stands in for a read-only file, which root could write all the same.
     journal = SQLiteJournal(tmp_path / "journal.db")
-    journal.add_draws([draw_row(0, 0)])
+    journal.add([draw_row(0, 0)])
     journal._db.execute("PRAGMA query_only=ON")
     for write in (
-        lambda: journal.add_draws([draw_row(1, 1)]),
-        lambda: journal.add_calls([call_row(0, 0)]),
+        lambda: journal.add([draw_row(1, 1)]),
+        lambda: journal.add([call_row(0, 0)]),
         lambda: journal.set_facts(space=1),
     ):
         with pytest.raises(JournalError, match=r"cannot be written: .*readonly.*nothing of this"):
@@ -271,34 +260,35 @@ def test_file_that_became_read_only_refuses_writes_and_stays_readable(tmp_path: 
 
 def test_full_disk_refuses_the_write_whole_and_later_goes_on(tmp_path: Path) -> None:
     journal = SQLiteJournal(tmp_path / "journal.db")
-    journal.add_draws([draw_row(0, 0), draw_row(1, 1)])
+    journal.add([draw_row(0, 0), draw_row(1, 1)])
     pages = journal._db.execute("PRAGMA page_count").fetchone()[0]
     journal._db.execute(f"PRAGMA max_page_count={pages}")  # no page may be added: a full disk
     before = content(journal)
     big = (b"\1" * 100_000, b"\2" * 100_000)
     with pytest.raises(JournalError, match=r"cannot be written: database or disk is full; nothing"):
-        journal.add_calls([call_row(0, 0), call_row(1, 1, pictures=big)])
+        journal.add([call_row(0, 0), call_row(1, 1, pictures=big)])
     assert content(journal) == before
     other = SQLiteJournal(tmp_path / "journal.db", read_only=True)
     assert content(other) == before
     other.close()
     journal._db.execute("PRAGMA max_page_count=100000")  # room again
-    journal.add_calls([call_row(0, 0), call_row(1, 1, pictures=big)])
+    journal.add([call_row(0, 0), call_row(1, 1, pictures=big)])
     assert journal.pictures() == {1: big}
     journal.close()
 
 
 def test_interrupted_write_leaves_nothing_and_the_journal_goes_on(tmp_path: Path) -> None:
-    def interrupted() -> Iterator[CallRow]:
-        yield call_row(0, 0)
-        raise KeyboardInterrupt
+    class Interrupted(list[CallRow]):
+        def __iter__(self) -> Iterator[CallRow]:
+            yield self[0]
+            raise KeyboardInterrupt
 
     journal = SQLiteJournal(tmp_path / "journal.db")
-    journal.add_draws([draw_row(0, 0)])
+    journal.add([draw_row(0, 0)])
     with pytest.raises(KeyboardInterrupt):
-        journal.add_calls(interrupted())  # type: ignore[arg-type]
+        journal.add(Interrupted([call_row(0, 0)]))
     assert journal.calls() == []
-    journal.add_calls([call_row(0, 0)])
+    journal.add([call_row(0, 0)])
     assert journal.calls() == [call_row(0, 0)]
     journal.close()
 

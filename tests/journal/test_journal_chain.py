@@ -146,10 +146,8 @@ def test_rows_rewritten_with_their_links_change_the_head(path: Path) -> None:
         rows = journal.draws(), journal.calls(), journal.sources()
     with closing(SQLiteJournal(path.with_name("forged.db"))) as forged:
         forged.set_facts(**{**facts, "ended": {"reason": "another", "elapsed": 0}})
-        for add, found in zip(
-            (forged.add_draws, forged.add_calls, forged.add_sources), rows, strict=True
-        ):
-            add(found)  # type: ignore[operator]
+        for found in rows:
+            forged.add(found)
         check_chain(forged, forged.draws(), forged.calls())
         assert forged.head != head
 
@@ -162,8 +160,8 @@ def test_each_write_moves_the_head_and_a_refused_one_does_not(kind: str, tmp_pat
     steps: list[Callable[[], None]] = [
         lambda: journal.set_facts(a=1),
         lambda: journal.set_facts(a=None),
-        lambda: journal.add_draws([draw]),
-        lambda: journal.add_calls([call]),
+        lambda: journal.add([draw]),
+        lambda: journal.add([call]),
     ]
     heads = [journal.head]
     for step in steps:
@@ -171,7 +169,7 @@ def test_each_write_moves_the_head_and_a_refused_one_does_not(kind: str, tmp_pat
         heads.append(journal.head)
         journal.set_facts(a=journal.facts()["a"])  # the same value is no change
         with pytest.raises(JournalError):
-            journal.add_draws([draw, draw])
+            journal.add([draw, draw])
         assert journal.head == heads[-1]
         check_chain(journal, journal.draws(), journal.calls())
     assert heads[0] == ""
@@ -193,8 +191,8 @@ def test_a_memory_journal_does_for_each_row_what_it_does_for_the_first() -> None
         sys.setprofile(note)
         try:
             for n in range(count):
-                journal.add_draws([DrawRow(n, n, n, "s", n, 1.0, b"", {}, 0.0)])
-                journal.add_calls([CallRow(n, 0.0, 0.0, ())])
+                journal.add([DrawRow(n, n, n, "s", n, 1.0, b"", {}, 0.0)])
+                journal.add([CallRow(n, 0.0, 0.0, ())])
         finally:
             sys.setprofile(None)
         return made

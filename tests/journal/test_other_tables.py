@@ -112,7 +112,7 @@ def test_rows_are_read_once_until_some_are_written(path: Path) -> None:
         for _ in range(2):
             read = journal.facts(), journal.calls(), journal.draws(), journal.links()
         assert len(statements) == 6  # facts, answers, calls, moves, draws, chain
-        journal.add_draws([draw_row(0, 0)])
+        journal.add([draw_row(0, 0)])
         assert (read[2], len(journal.draws())) == ([], 1)
 
 
@@ -133,7 +133,7 @@ def test_any_thread_reads_and_writes(path: Path) -> None:
 
         def write(first: int) -> None:
             for draw in range(first, 40, 4):
-                journal.add_draws([draw_row(draw, draw)])
+                journal.add([draw_row(draw, draw)])
                 journal.set_facts(**{f"f{first}": draw})
                 assert journal.draws(proposals=False)
 

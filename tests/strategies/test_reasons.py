@@ -129,7 +129,7 @@ def test_a_target_that_is_none_is_shown_as_unknown(target: Any) -> None:
     audit, other = audited(budget=3), MemoryJournal()
     other.set_facts(**audit.journal.facts())
     draws = audit.journal.draws()
-    other.add_draws([replace(row, why={**row.why, "target": target}) for row in draws])
+    other.add([replace(row, why={**row.why, "target": target}) for row in draws])
     assert "The draws counted most for" not in render(other)
 
 
