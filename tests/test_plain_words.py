@@ -57,7 +57,7 @@ BUDGETS = {
     "datasets": 81,
     "demo": 7,
     "engine": 275,
-    "journal": 97,
+    "journal": 98,
     "models": 215,
     "oracles": 98,
     "people": 21,
