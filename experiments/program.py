@@ -93,7 +93,7 @@ def _add(parser: argparse.ArgumentParser, flag: str, value: Any) -> None:
     elif isinstance(value, type):
         parser.add_argument(flag, type=value)
     elif isinstance(value, Mapping):
-        several = f"some of: {', '.join(value)}"
+        several = f"some of: {', '.join(value)}".replace("%", "%%")  # argparse fills in after %
         parser.add_argument(flag, nargs="+", default=[*value], metavar="NAME", help=several)
     elif isinstance(value, list):
         (first, *_), known = value, not isinstance(value[0], type)

@@ -49,7 +49,7 @@ WHERE = r"sample 'eye-7', rotation severity 3"
         ([Answer((1.5, 0.2))], rf"between 0 and 1, got 1.5 for {WHERE}, concept 'drusen'"),
         ([Answer((0.1, -0.01))], r"between 0 and 1, got -0.01 .* concept 'cyst'"),
         ([Answer((0.1, float("inf")))], r"between 0 and 1, got inf .* concept 'cyst'"),
-        ([Answer((0.1, "yes"))], r"between 0 and 1, got yes for .* concept 'cyst'"),  # type: ignore[arg-type]
+        ([Answer((0.1, "yes"))], r"between 0 and 1, got 'yes' for .* concept 'cyst'"),  # type: ignore[arg-type]
         ([Answer((None, 0.1))], r"between 0 and 1, got None .* concept 'drusen'"),  # type: ignore[arg-type]
     ],
 )

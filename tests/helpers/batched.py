@@ -128,7 +128,8 @@ class Client(OpenAIBatch):
     def read(self, result: Mapping[str, Any], prompt: Prompt, form: str) -> Reply:
         if "fails" in result:
             raise Trouble(**result["fails"])
-        usage = self.counted(*result.get("usage", (1, 0)))
+        sent, answered = result.get("usage", (1, 0))
+        usage = self.counted({"prompt_tokens": sent, "completion_tokens": answered})
         said = result.get("said") or self._rule.ask([prompt])[0]
         if isinstance(said, Answer):
             said = said.values

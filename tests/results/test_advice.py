@@ -8,10 +8,9 @@ import pytest
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.cli.progress import _still_open
-from adaptive_vtt.cli.verify import _remedy
 from adaptive_vtt.journal import read_journal
 from adaptive_vtt.journal.facts import read_facts
-from adaptive_vtt.results.advice import Names, next_steps
+from adaptive_vtt.results.advice import Names, next_steps, way
 from adaptive_vtt.results.report.evidence import Evidence
 from adaptive_vtt.results.report.headline import shown_steps as shown
 from adaptive_vtt.results.runs import read_run
@@ -75,10 +74,10 @@ def test_a_cap_that_lost_calls_hold_back_is_named_with_the_way_on(
         audit.run()
     told = "with a --max-cost (max_cost= in Python) of 10 or more: calls that never came back"
     with closing(read_journal(tmp_path / "journal.db")) as journal:
-        remedy = _remedy(read_facts(journal.facts()), journal, tmp_path, "it")
+        remedy = way(read_facts(journal.facts()), tmp_path, journal)
         step = shown(Evidence(journal))[0].why
-    for way in (read_run(tmp_path).words, remedy, step):
-        assert (told in way) == (cap < 10)
+    for words in (read_run(tmp_path).words, remedy, step):
+        assert (told in words) == (cap < 10)
     model = Dear()
     with Audit(model=model, **options) as audit:
         audit.run()

@@ -163,7 +163,7 @@ def test_headline_counts_and_quotes_certified_targets(certified: Journal, page: 
     assert overall["upper"] - overall["lower"] > 0.5  # an estimate would mislead
     interval = spaced(span(overall["lower"], overall["upper"]))
     assert f"Hardly known yet: label error {interval} over all" in text
-    assert "95 % sure, all 10 intervals at once" in text
+    assert "95 % sure; all 10 intervals at once" in text
 
 
 def test_the_worst_targets_are_those_with_the_highest_lower_bounds(
@@ -189,7 +189,7 @@ def test_of_equal_lower_bounds_the_headline_has_the_highest_estimate(certified: 
     found = [replace(s, lower=0.0, estimate=share, upper=0.4) for s, share in shares]
     evidence.__dict__["standings"] = found  # a cached property
     assert verdict(evidence).figure == span(0.0, 0.4)
-    assert verdict(evidence).sure.startswith(f"most likely {percent(0.04)}, ")
+    assert verdict(evidence).sure.startswith(f"most likely {percent(0.04)}; ")
 
 
 @pytest.mark.parametrize("upper", [0.4, 0.9])
