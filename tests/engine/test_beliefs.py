@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from adaptive_vtt.engine.tensors import array
 from adaptive_vtt.errors import JournalError
 from adaptive_vtt.journal import Journal, MemoryJournal, SQLiteJournal
 from adaptive_vtt.journal.belief_groups import Groups, believed, column
-from adaptive_vtt.journal.rows import BeliefRow
+from adaptive_vtt.journal.rows import BeliefRow, Row
 from adaptive_vtt.surrogates.difference_gp import DifferenceGP
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from tests.helpers.twins import slowly
@@ -160,7 +160,7 @@ def test_verify_notices_a_belief_that_was_changed_removed_or_added(tmp_path: Pat
         ("UPDATE beliefs SET figures = replace(figures, '0.', '0.1')", "after 4 draws was altered"),
         ("DELETE FROM beliefs WHERE draws = 8", "belief 8 is missing"),
         ("INSERT INTO beliefs VALUES (7, '{}')", "after 7 draws is not in the chain"),
-        ("UPDATE beliefs SET figures = '[]' WHERE draws = 8", "beliefs, after 8 draws: expected"),
+        ("UPDATE beliefs SET figures = '[]' WHERE draws = 8", "beliefs, row 8: expected"),
     ):
         path.write_bytes(data)
         with closing(sqlite3.connect(path)) as db:
@@ -175,9 +175,9 @@ def test_verify_notices_a_belief_that_was_changed_removed_or_added(tmp_path: Pat
 @pytest.mark.parametrize("name", ["asked", "failed"])
 def test_verify_counts_anew_what_was_asked_and_failed(name: str) -> None:
     class Wrong(MemoryJournal):
-        def add_beliefs(self, rows: list[BeliefRow]) -> None:
+        def add(self, rows: Sequence[Row]) -> None:
             for row in rows:
-                if row.draws == 8:
+                if isinstance(row, BeliefRow) and row.draws == 8:
                     row.figures[name][3] += 1  # sealed as if it were so
             super().add(rows)
 

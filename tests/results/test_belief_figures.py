@@ -1,6 +1,7 @@
 """Tables of what was believed, and the figures drawn of them."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from adaptive_vtt.datasets import from_table
 from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.journal.belief_groups import believed, column
-from adaptive_vtt.journal.rows import BeliefRow
+from adaptive_vtt.journal.rows import BeliefRow, Row
 from adaptive_vtt.results.beliefs import PLOTS, figures
 from adaptive_vtt.results.beliefs.moments import Moments
 from adaptive_vtt.results.result import Result, summarise
@@ -276,8 +277,8 @@ def test_an_audit_that_explores_says_that_nothing_is_predicted() -> None:
 
 def test_a_journal_without_beliefs_says_so() -> None:
     class Forgetful(MemoryJournal):
-        def add_beliefs(self, rows: list[BeliefRow]) -> None:
-            pass
+        def add(self, rows: Sequence[Row]) -> None:
+            super().add([row for row in rows if not isinstance(row, BeliefRow)])
 
     result = avtt.Audit(space(), ScriptedModel(), journal=Forgetful(), budget=5, seed=1).run()
     assert not len(result.beliefs())
