@@ -128,8 +128,9 @@ def test_struck_between_sources_and_follow_ups_of_a_round_it_draws_what_it_would
         strike_at = 0
 
         def add(self, rows: Any) -> None:
-            self.strike_at -= isinstance(rows[0], CallRow)
-            if self.strike_at == 0 and isinstance(rows[0], CallRow):
+            calls = any(isinstance(row, CallRow) for row in rows)
+            self.strike_at -= calls
+            if calls and self.strike_at == 0:
                 raise Struck
             super().add(rows)
 
