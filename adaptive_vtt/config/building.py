@@ -17,7 +17,7 @@ from ..datasets import Dataset
 from ..errors import InputError, ModelError
 from ..models import ModelDefaults, ModelUnderTest, adapted_model, load
 from ..models.local.recorded import RecordedCaptions, recorded
-from ..models.versions import CONTENT, version_of, with_files
+from ..models.versions import version_of
 from ..oracles import REGISTRY as ORACLES
 from ..relations import REGISTRY as RELATIONS
 from ..relations import RelationDefaults, make, reic, resolve, transformed
@@ -27,7 +27,6 @@ from ..space import QuestionSpace
 from ..stopping import FirstOf, StoppingRule
 from ..strategies import default, named
 from ..types import Answer, CallMode, Prompt, Unanswered
-from ..utils.files import hash_file
 from ..utils.options import arguments, options_of
 from . import Spec
 from .audit import CertifySpec, SpaceSpec
@@ -263,12 +262,10 @@ def build_model(spec: Spec, base: Path, dataset: Dataset) -> ModelDefaults:
     section = _section(spec, dataset)
     worked = section.worked(base) if isinstance(section, Worked) else None
     model = adapted_model(worked or section.build(base, dataset, captions=captions))
-    version, file = spec.model.version, spec.model.file()
+    version = spec.model.version
     if version is None:
-        version = version_of(model)
-        if version is None and file and (base / file).is_file():
-            version = CONTENT + hash_file(base / file)
-        version = with_files(version, spec.model.files(base))
+        code = base / (spec.model.file() or "")
+        version = version_of(model, code, spec.model.files(base))
     if version is not None:
         model.version = version
     return model

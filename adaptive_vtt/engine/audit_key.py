@@ -41,8 +41,8 @@ from typing import Any
 
 from ..errors import InputError, JournalError
 from ..journal.facts import Facts, ReplayFacts
-from ..models.base import ModelUnderTest, adapted_model
-from ..models.versions import CONTENT, changed_file, version_of, without_hashes
+from ..models.base import ModelUnderTest
+from ..models.versions import CONTENT, changed_content, changed_file, version_of, without_hashes
 from ..types import JsonObject
 from ..utils.other_code import Completed
 
@@ -180,8 +180,8 @@ def _version_for(model: ModelUnderTest, facts: Facts | None) -> tuple[str | None
     now, then = version_of(model), None if facts is None else facts.model_version
     both = all((version or "").startswith(CONTENT) for version in (now, then))
     name = None if facts is None else changed_file(now, then)
-    if both and now != then and (files := adapted_model(model).files):
-        name = files[0].name
+    if both and name is None:
+        name = changed_content(model, now, then)
     if name is not None:
         raise JournalError(
             f"journal: the file {name!r} that the model is made of changed since the audit began, "

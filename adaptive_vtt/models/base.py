@@ -110,7 +110,7 @@ class ModelDefaults:
     """For errors, journals and reports; "": that of the class."""
     version: str | None = None
     """Models that are not the same must differ in name or version (or ``content``)."""
-    files: tuple[Path, ...] = ()
+    model_files: tuple[Path, ...] = ()
     """Files that it is made of, beside its code; where ``content`` does not follow from them they
     are a part of its version."""
     needs_image: bool = True

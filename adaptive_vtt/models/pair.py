@@ -18,13 +18,11 @@ from .base import (
     adapted_model,
 )
 from .checking import check_answer, checked, currency_of, name_of
-from .versions import CONTENT, version_of
+from .versions import BETWEEN, CONTENT, version_of
 
 Reply = Answer | Unanswered
 T = TypeVar("T")
 Side = Literal["a", "b"]
-BETWEEN = " / "
-"""The names of two models."""
 
 
 class Halves(Protocol):
@@ -67,7 +65,6 @@ class Pair(ModelDefaults):
         self.halves: Halves | None = None
         self.name = f"{name_of(self.a)}{BETWEEN}{name_of(self.b)}"
         self.version = _joined_text(self.a.version, self.b.version)
-        self.files = self.a.files + self.b.files
         self.needs_image = self.a.needs_image or self.b.needs_image
         self.most_attempts = self.a.most_attempts + self.b.most_attempts
         self.template_hash = _joined_text(self.a.template_hash, self.b.template_hash)
@@ -269,4 +266,4 @@ def _by_side(facts: Mapping[Side, Mapping[str, T]]) -> dict[str, T]:
 
 def _joined_text(a: str | None, b: str | None) -> str | None:
     """None where neither is known."""
-    return None if a is None and b is None else f"{a} / {b}"
+    return None if a is None and b is None else f"{a}{BETWEEN}{b}"

@@ -14,9 +14,11 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
-from ..utils.files import regular
+from ..utils.files import hash_file, regular
 from .base import ModelUnderTest, adapted_model
 
+BETWEEN = " / "
+"""Between the names, or versions, of two models that are compared."""
 CONTENT = "content "
 """Before a version that was found by hashing what the model is made of."""
 WHOLE, BLOCKS, BLOCK = 2**28, 64, 2**22
@@ -31,15 +33,25 @@ _WRITTEN = re.compile(r"(?:^|_)(?:cache|logs?|out|output|save|te?mp)(?:_|$)", re
 _FILE = re.compile(r", ([^,/]+) ([0-9a-f]{16}|unknown)(?=,| / |$)")
 
 
-def version_of(model: ModelUnderTest) -> str | None:
+def version_of(
+    model: ModelUnderTest, code: Path | None = None, named: Mapping[str, Path] | None = None
+) -> str | None:
     """Return the model's ``version`` where it has one, else that which follows from its content and
-    from the files that options of its constructor name; None where neither is known."""
-    known = adapted_model(model)
+    from the files that options of its constructor name; None where neither is known.
+
+    Args:
+        model: The model.
+        code: The file of its code, which stands for a content that it does not tell.
+        named: Further files, by name, that are a part of its version in any case.
+    """
+    known, named = adapted_model(model), named or {}
     if known.version is not None:
-        return str(known.version)
+        return with_files(str(known.version), named)
     content, options = known.content(), _options(getattr(known, "plain", known))
-    files = files_in([known.files if content is None else (), options])
-    return with_files(content and CONTENT + content, files)
+    files = files_in([known.model_files if content is None else (), options])
+    if content is None and not known.model_files and code is not None and code.is_file():
+        content = hash_file(code)
+    return with_files(content and CONTENT + content, {**files, **named})
 
 
 def _options(model: object) -> dict[str, Any]:
@@ -101,16 +113,13 @@ def hash_of_path(path: Path) -> str:
     folder; UNKNOWN for what is neither, cannot be read, or holds too many files."""
     digest = hashlib.blake2b(digest_size=8)
     try:
-        paths = [path]
-        if path.is_dir():
-            paths = []
-            for folder, folders, names in os.walk(path):
-                folders[:] = [name for name in folders if name[0] != "." and name[:2] != "__"]
-                paths += [Path(folder, name) for name in names]
-                if len(paths) > MOST_FILES:
-                    return UNKNOWN
-            paths.sort()
-        for each in paths:
+        paths = [] if path.is_dir() else [path]
+        for folder, folders, names in os.walk(path):  # of a file there are none
+            folders[:] = [name for name in folders if name[0] != "." and name[:2] != "__"]
+            paths += [Path(folder, name) for name in names]
+            if len(paths) > MOST_FILES:
+                return UNKNOWN
+        for each in sorted(paths):
             digest.update(f"{each.relative_to(path).as_posix()}\0".encode(errors="replace"))
             _update(digest, each)
     except OSError:
@@ -141,3 +150,12 @@ def changed_file(now: str | None, then: str | None) -> str | None:
     one, other = (_FILE.findall(version or "") for version in (now, then))
     changed = next((name for name, _ in {*one} ^ {*other}), None)
     return changed or (None if one == other else one[0][0])
+
+
+def changed_content(model: ModelUnderTest, now: str | None, then: str | None) -> str | None:
+    """Return the name of a file from which a content follows that two versions of a model, or of a
+    pair of models, state differently; None where there is none."""
+    sides = getattr(model, "sides", {"": adapted_model(model)}).values()
+    versions = zip(sides, *(str(version).split(BETWEEN) for version in (now, then)), strict=False)
+    changed = [path for side, one, other in versions if one != other for path in side.model_files]
+    return changed[0].name if changed else None

@@ -13,9 +13,8 @@ from ..engine.options import FIRST_LOOK
 from ..engine.repeat_probes import TOLERANCE, Repeated
 from ..errors import some
 from ..models.network.elicitation import kind
-from ..models.pair import BETWEEN
 from ..models.unanswered import MUTE, remedy
-from ..models.versions import CONTENT, unknown_files
+from ..models.versions import BETWEEN, CONTENT, unknown_files
 from ..types import SIDES
 from ..utils.figures import percent
 from ..utils.web import sentences

@@ -8,8 +8,7 @@ import re
 
 from ..certify.status import Difference
 from ..journal.facts import Facts
-from ..models.pair import BETWEEN
-from ..models.versions import without_hashes
+from ..models.versions import BETWEEN, without_hashes
 from ..utils.figures import EXACT, is_exact, outward
 
 DECISIONS = {

@@ -20,8 +20,9 @@ from socketserver import StreamRequestHandler, ThreadingTCPServer
 from typing import Any
 
 USAGE = (300, 5)
-COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
 """Tokens that an honest reply counts: sent, and answered."""
+COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
+"""Fields of a reply's usage."""
 BOMB = 256 * 2**20
 """Bytes that a compressed reply unpacks to, or an endless one sends at most."""
 DRIP = 0.05

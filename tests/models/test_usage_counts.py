@@ -194,6 +194,11 @@ def test_shapes_of_usage_are_booked_at_the_most_that_they_can_mean(
         assert endpoint.counted(usage) == Usage(*tokens)
 
 
+def test_of_several_counts_of_cached_tokens_the_largest_is_booked() -> None:
+    usage = {"input_tokens": 10, "cached": 500, "steps": [{"cached": 0}], "output_tokens": 1}
+    assert read_counts(usage, ["cached"]).sent == 510
+
+
 @MAKERS
 @pytest.mark.parametrize("shape", ["thinking in the total", "thinking apart"])
 def test_a_cap_holds_where_thinking_is_counted_apart(make: Make, shape: str) -> None:
@@ -228,6 +233,19 @@ def test_a_server_that_changes_its_model_is_a_caution() -> None:
         found.append([c for c in cautions(Run.of(journal)) if "different values" in c])
     assert found[0] == []
     assert "2 different values as their model ('m-1' in 2, 'm-2' in 4)" in found[1][0]
+
+
+def test_a_server_that_names_another_model_in_every_reply_is_counted_twenty_times() -> None:
+    numbers = iter(range(100))
+
+    def answer(*_: Any) -> Any:
+        choices = [{"message": {"content": "Yes"}}]
+        return 200, {}, json.dumps({"model": f"m-{next(numbers)}", "choices": choices}).encode()
+
+    with serving(answer) as url, closing(chat(url)) as endpoint:
+        checked(endpoint, [PROMPT] * 25)
+        assert list(endpoint.statistics()["served"]) == ["model"]
+        assert [*endpoint.statistics()["served"]["model"].values()] == [1] * 20
 
 
 @MAKERS

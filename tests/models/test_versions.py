@@ -11,7 +11,14 @@ from adaptive_vtt import Audit
 from adaptive_vtt.errors import JournalError
 from adaptive_vtt.journal import MemoryJournal, read_journal
 from adaptive_vtt.models import versions
-from adaptive_vtt.models.versions import changed_file, files_in, hash_of_path, version_of
+from adaptive_vtt.models.pair import Pair
+from adaptive_vtt.models.versions import (
+    changed_content,
+    changed_file,
+    files_in,
+    hash_of_path,
+    version_of,
+)
 from adaptive_vtt.results.cautions import cautions
 from adaptive_vtt.results.run import Run
 from adaptive_vtt.types import Answer
@@ -98,6 +105,8 @@ class Kept:
 
     def __init__(self, weights: Path, name: str = "kept") -> None:
         self.weights, self.name = weights, name
+        self.files = 3  # means nothing to an audit
+        self.model_files: tuple[Path, ...] = ()
 
     def ask(self, prompts: Any) -> list[Answer]:
         return [Answer((1.0,) * len(prompt.concepts)) for prompt in prompts]
@@ -112,6 +121,28 @@ def test_paths_given_to_a_constructor_are_files_of_the_model(tmp_path: Path) -> 
         Audit(space(), Kept(weights), **PLAIN, budget=5, journal=journal)
     weights.write_bytes(b"1")
     assert Audit(space(), Kept(weights), **PLAIN, budget=5, journal=journal).run().calls == 5
+
+
+def test_code_is_a_part_of_the_version_beside_files_that_the_model_keeps(tmp_path: Path) -> None:
+    weights, code = tmp_path / "w.bin", tmp_path / "code.py"
+    weights.write_bytes(b"1")
+    code.write_text("x = 1")
+    one = version_of(Kept(weights), code, {"w.bin": weights})
+    code.write_text("x = 2")
+    two = version_of(Kept(weights), code, {"w.bin": weights})
+    assert one != two
+    assert str(one).count("w.bin") == 1
+    assert changed_file(two, one) is None
+
+
+def test_of_a_pair_the_model_is_named_whose_content_changed() -> None:
+    a, b = Kept(Path("gone")), Kept(Path("gone"))
+    both, then = Pair(a, b), "content 1 / 2"
+    assert changed_content(both, "content 1 / 3", then) is None
+    a.model_files, b.model_files = (Path("a.pt"),), (Path("b.pt"),)
+    assert changed_content(both, then, then) is None
+    assert changed_content(both, "content 1 / 3", then) == "b.pt"
+    assert changed_content(both, "content 3 / 2", then) == "a.pt"
 
 
 def test_folders_are_hashed_and_what_cannot_be_is_said(

@@ -48,7 +48,7 @@ class OnnxModel(TensorModel):
             known = [option.parameter for option in options_of(TensorModel)]
             check_known("option", name, known, "OnnxModel")
         super().__init__(**tensors)
-        self.name, self.files = name or path.stem, (path,)
+        self.name, self.model_files = name or path.stem, (path,)
         self.unnamed_columns = self._concepts is None
         self._session = session(path, providers)
         where = f"model {str(path)!r}"

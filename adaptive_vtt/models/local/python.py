@@ -293,7 +293,7 @@ def _of_file(path: Path) -> ModelUnderTest:
 
         network = torch.jit.load(str(path), map_location="cpu")  # type: ignore[no-untyped-call]
         model = TorchModel(network, name=path.name)
-        model.files = (path,)
+        model.model_files = (path,)
         return model
     raise InputError(
         f"model: expected a model, got a file {str(path)!r} that is a program to whoever opens it; "

@@ -236,5 +236,5 @@ def recorded(
     else:
         table = answers_table(answers)
         model = Recorded(table, per_call=per_call or "all", name=name or answers.stem)
-    model.files = (answers,)
+    model.model_files = (answers,)
     return model

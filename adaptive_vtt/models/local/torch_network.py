@@ -370,7 +370,7 @@ def torch_network(
     if weights is not None:
         load_parameters(module, weights)
     model = TorchNetwork(module, prepare, name or function, **network)
-    model.files = () if weights is None else (weights,)
+    model.model_files = () if weights is None else (weights,)
     for concept in [] if dataset is None else adapted_dataset(dataset).asked[0]:
         model.check_concept(concept)
     return model

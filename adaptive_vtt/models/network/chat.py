@@ -163,9 +163,8 @@ class Chat(Paid, ABC):
         raises Trouble where it lacks what was asked for and there is another way."""
         with reading(usage):
             reply = received(choice, prompt, way, self.template, self._given.output)
-        served = {name: body.get(name) for name in SERVED}
-        names = {name: text for name, text in served.items() if isinstance(text, str) and text}
-        reply = replace(reply, usage=usage, served=names)
+        served = {n: body[n] for n in SERVED if isinstance(body.get(n), str) and body[n]}
+        reply = replace(reply, usage=usage, served=served)
         if in_words(prompt) or reply.wanted is None:
             return reply
         if reply.wanted:

@@ -76,7 +76,7 @@ class _Counts:
     cost_unconfirmed: float = 0.0
     over_bound: int = 0
     first_malformed: str | None = None
-    served: dict[str, Counter[str]] = field(default_factory=dict)
+    served: dict[str, Counter[str]] = field(default_factory=lambda: {n: Counter() for n in SERVED})
 
 
 class Paid(ModelDefaults):
@@ -147,11 +147,8 @@ class Paid(ModelDefaults):
             )
         if counts.nothing or counts.largest > MAX_TOKENS:
             return None
-        sent, answered = counts.sent, counts.answered
-        if "input" in counts.unsure:
-            sent = max(sent, self._bound.input)
-        if "output" in counts.unsure:
-            answered = max(answered, self._bound.output)
+        sent = max(counts.sent, self._bound.input if "input" in counts.unsure else 0)
+        answered = max(counts.answered, self._bound.output if "output" in counts.unsure else 0)
         beyond = max(0, counts.total - sent - answered)
         if (self.prices.input or 0.0) > (self.prices.output or 0.0):
             return Usage(sent + beyond, answered)
@@ -224,7 +221,7 @@ class Paid(ModelDefaults):
         """Counts since the start, for the report: calls, attempts, failures by kind, money; what
         was wrong with the first reply that was malformed; and replies by who made them."""
         counts = {**vars(self._counts), "failures": dict(sorted(self._counts.failures.items()))}
-        served = {name: dict(names) for name, names in counts.pop("served").items()}
+        served = {name: dict(names) for name, names in counts.pop("served").items() if names}
         return {**counts, "served": served} if served else counts
 
     def close(self) -> None:
@@ -274,9 +271,9 @@ class Paid(ModelDefaults):
         unconfirmed = reply.usage is None and self._per_token
         bill = spent + self._bill(reply.usage, unconfirmed=unconfirmed)
         for field_, name in reply.served.items():
-            names = self._counts.served.setdefault(field_, Counter())
-            name = self._journaled(name)[:_NAME]
-            names[name] += name in names or len(names) < _NAMES
+            names, name = self._counts.served[field_], self._journaled(name)[:_NAME]
+            if name in names or len(names) < _NAMES:
+                names[name] += 1
         text = self._journaled(reply.text)
         if isinstance(reply.values, Unanswered):
             reason = writable(scrubbed(reply.values.reason, self._keys))

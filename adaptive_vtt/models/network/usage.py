@@ -75,16 +75,16 @@ def read_counts(usage: object, apart: Sequence[str] = (), hints: object = None) 
         hints: What may count more, and never makes a side sure.
     """
     sides: dict[Side, list[int | None]] = {"input": [], "output": []}
-    cached: dict[str, int | None] = {}
+    cached: dict[str, list[int | None]] = {}
     parts: dict[tuple[Side, str], int] = {}
     total = 0
     for name, _, value in _named(usage):
         if value is not None and name in apart:
-            cached[name] = count_in(value)
+            cached.setdefault(name, []).append(count_in(value))
         elif value is not None and name in _SIDES:
             sides[_SIDES[name]].append(count_in(value))
     unsure = {side for side, counts in sides.items() if not counts or None in counts}
-    unsure |= {"input"} if None in cached.values() else set()
+    unsure |= {"input"} if any(None in counts for counts in cached.values()) else set()
     for name, within, value in (*_named(usage), *_named(hints)):
         count = count_in(value)
         if count is None or name in apart or not name.endswith("_tokens"):
@@ -97,9 +97,9 @@ def read_counts(usage: object, apart: Sequence[str] = (), hints: object = None) 
             side: Side = "input" if _INPUT.search(f"{within} {name}") else "output"
             parts[side, name] = max(parts.get((side, name), 0), count)
     tokens = {side: max(filter(None, counts), default=0) for side, counts in sides.items()}
-    tokens["input"] += sum(filter(None, cached.values()))
-    beyond = {key: count for key, count in parts.items() if count > tokens[key[0]]}
-    for (side, _), count in beyond.items():
+    tokens["input"] += sum(max(filter(None, counts), default=0) for counts in cached.values())
+    # all are compared before any is added
+    for side, count in [(s, n) for (s, _), n in parts.items() if n > tokens[s]]:
         tokens[side] += count
     return Counts(tokens["input"], tokens["output"], total, frozenset(unsure))
 
