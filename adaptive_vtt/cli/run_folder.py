@@ -88,12 +88,7 @@ def begin(spec: Spec, base: Path, out: Path, named: Sequence[str], *, sample: bo
         space=space,
         model=model,
         journal=partial(begin_anew, out / JOURNAL),
-        notes={
-            **notes,
-            "warnings": warnings,
-            "named": named,
-            **notes_of(spec, os.path.abspath(base)),
-        },
+        notes=notes,
     )
 
 

@@ -146,19 +146,22 @@ def _surrogate(certify: CertifySpec, base: Path) -> bool | surrogates.Named:
 # -- the space ---------------------------------------------------------------------------------
 
 
+def build_dataset(spec: Spec, base: Path) -> Dataset:
+    """Return what [dataset] and [regions] describe; relative paths start at ``base``."""
+    dataset = spec.dataset.build(base)
+    return dataset if spec.regions is None else spec.regions.build(dataset)
+
+
 def build_space(spec: Spec, base: Path, dataset: Dataset | None = None) -> QuestionSpace:
-    """The question space of a spec; relative paths start at ``base``. ``dataset``: taken in place
-    of what [dataset] says."""
-    dataset = spec.dataset.build(base) if dataset is None else dataset
-    if spec.regions is not None:
-        dataset = spec.regions.build(dataset)
+    """Return the question space of a spec; relative paths start at ``base``. ``dataset``: of
+    `build_dataset`, where it was built already."""
+    dataset = build_dataset(spec, base) if dataset is None else dataset
     if spec.detector is not None:
         _check_detector(spec)
         from ..oracles.captions.detectors import Detected
 
-        found = Detected(dataset, spec.detector.build(base))
-        found.try_out()
-        dataset = found
+        dataset = Detected(dataset, spec.detector.build(base))
+        dataset.try_out()
     return QuestionSpace(
         dataset,
         build_relations(spec.space, lambda: dataset, base),

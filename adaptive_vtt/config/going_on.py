@@ -29,7 +29,7 @@ from ..types import JsonObject
 from ..utils.files import Table, merged
 from ..utils.other_code import file_of, is_target, load_object
 from . import Spec, parse_spec
-from .building import build_audit, build_space, oracle_section
+from .building import build_audit, build_dataset, build_space, oracle_section
 from .journaled import check_before_code, check_program, notes_of, refuse_code, spec_of
 
 _SECTIONS = {
@@ -272,7 +272,7 @@ def rejudge_folder(
             f"--set: expected oracle.FIELD, as nothing else may change, got {other[0]!r}"
         )
     table = spec.model_dump(exclude_none=True)
-    dataset = spec.dataset.build(base)
+    dataset = build_dataset(spec, base)
     mine = oracle_section(spec, dataset).model_dump(exclude_none=True)
     kind = mine["kind"] if oracle is None else _from_here(oracle)
     before = mine if kind == mine["kind"] else {"kind": kind}

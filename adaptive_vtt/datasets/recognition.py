@@ -48,7 +48,7 @@ from .formats.table_file import (
 )
 from .formats.voc import from_voc
 from .formats.yolo import from_yolo, yolo_folders
-from .scanning import NAMES, Folder, folders_below, holds_images, image_files, masks_beside
+from .scanning import NAMES, Folder, folders_below, holds_images, image_files, images_and_masks
 from .table import Labels, as_labels, from_table, image_ids, label_cells
 
 VOC = ("Annotations", "JPEGImages")
@@ -321,8 +321,8 @@ def not_read(held: Contents, layout: Layout | None) -> str:
     if read == "voc":
         counts = Counter({kind: n for kind, n in counts.items() if "PASCAL VOC" not in kind})
     kinds_met = [f"{number:,} files hold {kind}" for kind, number in counts.items()]
-    masks = sum(len(masks_beside(folder)) for folder in held.pictures)
-    if masks and read != "masks":
+    folders = held.pictures if read != "masks" else ()
+    if masks := sum(len(images_and_masks(folder)[1]) for folder in folders):
         remedy = "move them into a folder masks/, the images into images/"
         kinds_met.append(f"{masks:,} masks beside their images; {remedy}")
     return f"not read: {'; '.join(kinds_met)}" if kinds_met else ""

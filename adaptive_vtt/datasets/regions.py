@@ -258,7 +258,7 @@ def _widened(first: float, last: float, limit: int, margin: float, least: int) -
 
 
 def _clipped(boxes: tuple[Box, ...], left: int, top: int, right: int, bottom: int) -> Iterator[Box]:
-    """Return the parts of the boxes within the rectangle, as seen from its corner."""
+    """Yield the parts of the boxes within the rectangle, as seen from its corner."""
     for box in boxes:
         x1, y1 = max(box.left, left) - left, max(box.top, top) - top
         x2, y2 = min(box.right, right) - left, min(box.bottom, bottom) - top

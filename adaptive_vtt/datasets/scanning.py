@@ -128,7 +128,7 @@ class Folder:
         folder = self.path / below
         if not folder.is_dir():
             raise InputError(f"{str(folder)!r} is no folder of images{instead(folder)}")
-        shown = sorted({*_pictures(folder)} - {*masks_beside(folder)}, key=natural)
+        shown = sorted(images_and_masks(folder)[0], key=natural)
         return [self.file(os.path.join(below, path.name), str(folder)) for path in shown]
 
     def _is_outside(self, name: str) -> bool:
@@ -180,17 +180,14 @@ class _Listing:
         return images
 
 
-def _pictures(folder: Path) -> list[Path]:
-    """Return the files that end as images do; "._a.jpg" is a leaving of macOS."""
-    files = (path for path in folder.iterdir() if path.suffix.lower() in ENDINGS)
-    return [path for path in files if path.is_file() and not path.name.startswith(".")]
-
-
-def masks_beside(folder: Path) -> list[Path]:
-    """Return the masks that lie in one folder with their images: "a_mask.png" beside "a.png"."""
-    files = _pictures(folder)
+def images_and_masks(folder: Path) -> tuple[set[Path], set[Path]]:
+    """Return the images right in a folder, and their masks beside them: "a_mask.png" of "a.png"."""
+    named = (path for path in folder.iterdir() if path.suffix.lower() in ENDINGS)
+    # "._a.jpg" is a leaving of macOS
+    files = {path for path in named if path.is_file() and not path.name.startswith(".")}
     stems = {path.stem for path in files}
-    return [p for p in files if (own := image_stem(p.stem)) != p.stem and own in stems]
+    masks = {p for p in files if (own := image_stem(p.stem)) != p.stem and own in stems}
+    return files - masks, masks
 
 
 def image_stem(stem: str) -> str:

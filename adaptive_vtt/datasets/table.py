@@ -48,10 +48,8 @@ def as_labels(labels: Labels, images: Any = None) -> pd.DataFrame:
         return labels
     if isinstance(labels, str | Path):
         path = repr(str(labels))
-        remedy = (
-            f"read_table({path}, IMAGES) reads a file of labels beside a folder of images, and "
-        )
-        remedy += "as_dataset(FOLDER) the folder that holds both"
+        remedy = f"read_table({path}, IMAGES) reads a file of labels beside a folder of images, "
+        remedy += "and as_dataset(FOLDER) the folder that holds both"
         raise unexpected("labels", "a table", f"the path {path}", remedy)
     table = _table(labels)
     if isinstance(labels, pd.Series) and not isinstance(labels.index, pd.RangeIndex):
@@ -417,10 +415,8 @@ def from_table(
         images = image_files(Path(images))
     labels = as_labels(labels, images)
     if 0 in labels.shape:
-        got, remedy = (
-            "{} x {}".format(*labels.shape),
-            "a row is a sample, a column of 0 and 1 a concept",
-        )
+        got = "{} x {}".format(*labels.shape)
+        remedy = "a row is a sample, a column of 0 and 1 a concept"
         raise unexpected("labels", "at least one sample and one concept", got, remedy)
     ids = [str(i) for i in labels.index]
     concepts = [str(c) for c in labels.columns]

@@ -121,9 +121,8 @@ class Laddered(LabelPreserving):
     """Parameters by severity, mildest first."""
 
     def apply(self, sample: Sample, severity: int, rng: np.random.Generator) -> FollowUp:
-        return (
-            FollowUp(None) if sample.image is None else self.made(sample, self.rung(severity), rng)
-        )
+        parameters = self.rung(severity)
+        return FollowUp(None) if sample.image is None else self.made(sample, parameters, rng)
 
     def apply_between(self, sample: Sample, rng: np.random.Generator) -> FollowUp:
         """Return a follow-up; each parameter is drawn evenly between its first and last value.

@@ -172,6 +172,9 @@ def test_a_parquet_file_is_bounded_before_and_while_it_is_decoded(
     for path, sentence in ((many, "at most 20,000,000 cells"), (long, "when unpacked, got more")):
         with pytest.raises(table_file.InputError, match=sentence):
             table_file.read_rows(path)
+    fits = tmp_path / "fits.parquet"
+    parquet.write_table(arrow.table({"x": [f"{k:0100000d}" for k in range(600)]}), fits)
+    assert len(table_file.read_rows(fits)) == 600  # 60 MB
 
 
 def test_files_alone_are_opened(tmp_path: Path) -> None:

@@ -6,12 +6,14 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import adaptive_vtt as avtt
 from adaptive_vtt.journal import read_journal
 from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.results.advice import way
+from adaptive_vtt.utils.image_codec import png
 from tests.helpers.command_line import run
 
 JUDGE = """
@@ -94,3 +96,35 @@ def test_bad_input_has_its_sentence(
     assert run("rejudge", str(folder / "first"), *given, "--out", str(tmp_path / "no")) == 2
     assert re.search(message, capsys.readouterr().err)
     assert not (tmp_path / "no").exists()
+
+
+REGIONS = """
+[dataset]
+kind = "yolo"
+path = "."
+[regions]
+grid = [2, 2]
+[model]
+kind = "simulated"
+target = "unbiased"
+[space]
+relations = ["identity"]
+[certify]
+half_width = 0.4
+"""
+
+
+def test_without_an_oracle_it_is_the_audits_that_suits_the_regions(tmp_path: Path) -> None:
+    """An image shows one class, as of classification; its regions do not."""
+    for name in ("images", "labels"):
+        (tmp_path / name).mkdir()
+    for number in range(6):
+        (tmp_path / "images" / f"{number}.png").write_bytes(png(np.zeros((8, 8, 3), np.uint8)))
+        (tmp_path / "labels" / f"{number}.txt").write_text(f"{number % 2} 0.2 0.2 0.3 0.3\n")
+    (tmp_path / "SPEC.toml").write_text(REGIONS)
+    first, again = tmp_path / "first", tmp_path / "again"
+    given = ("--sample", "--budget", "8", "--seed", "1", "--out", str(first))
+    assert run("audit", str(tmp_path / "SPEC.toml"), *given) == 0
+    assert run("rejudge", str(first), "--out", str(again)) == 0
+    before, after = (json.loads((f / "result.json").read_text()) for f in (first, again))
+    assert [t["target"] for t in after["targets"]] == [t["target"] for t in before["targets"]]

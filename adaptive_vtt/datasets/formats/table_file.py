@@ -38,9 +38,9 @@ from .image_rows import parquet_file
 EMPTY = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "<NA>", "#N/A", "?")
 """Texts of a cell that mean "unknown", whatever the column; those of labels may be more."""
 TABLES = (".csv", ".tsv", ".parquet", ".jsonl")
+"""Endings of tables."""
 BATCH, MAX_CELLS, MAX_BYTES = 1024, 20_000_000, 2**30
 """Rows of a Parquet table that are decoded at a time; the most cells and bytes of one."""
-"""Endings of tables."""
 
 
 def folders_at_base(value: str | list[str], base: Path) -> Path | list[Path]:
@@ -416,14 +416,14 @@ def _parquet(path: Path) -> pd.DataFrame:
     if about.num_rows * len(columns) > MAX_CELLS:
         got = f"{about.num_rows:,} rows of {len(columns)}"
         raise unexpected(str(path), f"at most {MAX_CELLS:,} cells", got)
-    left = MAX_BYTES - sum(about.row_group(k).total_byte_size for k in range(about.num_row_groups))
-    batches: list[Any] = []
+    declared = sum(about.row_group(k).total_byte_size for k in range(about.num_row_groups))
+    decoded, batches = 0, list[Any]()
     try:
-        for batch in file.iter_batches(BATCH) if left > 0 else ():
-            if (left := left - batch.nbytes) < 0:
+        for batch in file.iter_batches(BATCH) if declared <= MAX_BYTES else ():
+            if (decoded := decoded + batch.nbytes) > MAX_BYTES:
                 break
             batches.append(batch)
-        if left < 0:
+        if max(declared, decoded) > MAX_BYTES:
             raise unexpected(str(path), f"at most {MAX_BYTES / 2**30:g} GiB when unpacked", "more")
         arrow = import_module("pyarrow").Table.from_batches(batches, file.schema_arrow)
         table: pd.DataFrame = arrow.to_pandas()

@@ -47,7 +47,8 @@ def yolo_folders(root: Path) -> list[tuple[str, Path, Path]]:
     for folder in (root, *folders_below(root)):
         *above, last = ("", *folder.relative_to(root).as_posix().rpartition("images"))
         labels = root / f"{above[1]}labels{last}" if above[2] else folder
-        texts = [contents(file)[:9999] + b"\n" for file in sorted(labels.glob("*.txt"))]
+        files = filter(Path.is_file, sorted(labels.glob("*.txt")))
+        texts = [contents(file)[:9999] + b"\n" for file in files]
         boxes = sum(map(bool, map(_LINE.match, texts)))
         images = image_files(folder, allow_outside=True) if boxes else []
         if images and (labels != folder or boxes >= FEW * len(images)):
@@ -133,7 +134,8 @@ def _edges(words: Sequence[str], picture: Picture, where: str) -> list[float]:
 
 def class_names(top: Path) -> dict[int, str]:
     """Return the names of classes by number, {} where no file of the folder names them."""
-    for file in (file for pattern in NAMES for file in sorted(top.glob(pattern))):
+    files = (file for pattern in NAMES for file in sorted(top.glob(pattern)))
+    for file in filter(Path.is_file, files):
         lines = text_in(file, errors="replace").splitlines()
         if file.suffix not in (".yaml", ".yml"):
             return {number: line.strip() for number, line in enumerate(lines) if line.strip()}

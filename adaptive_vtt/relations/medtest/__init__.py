@@ -108,11 +108,12 @@ def from_files(
 ) -> tuple[MedTest, ...]:
     """Return ``relations`` with cut-outs and visible fields from files (``Folder``, ``FieldFiles``,
     ``Similar``)."""
-    folders = {"instruments": instruments, "feces": feces, "blood": blood}
-    sources: dict[str, Source] = {n: Folder(path) for n, path in folders.items() if path}
+    paths = {"instruments": instruments, "feces": feces, "blood": blood}
+    folders = {name: Folder(path) for name, path in paths.items() if path is not None}
+    sources: dict[str, Source] = {**folders}
     if similar is not None and not sources:
         raise InputError("similar: expected a folder of instruments, feces or blood beside it")
     if similar is not None:
-        sources = {name: Similar(Folder(folders[name] or ""), similar) for name in sources}
+        sources = {name: Similar(folder, similar) for name, folder in folders.items()}
     seen = None if field is None else FieldFiles(field)
     return relations(task, **sources, field=seen, clipped=clipped, stool_anywhere=stool_anywhere)
