@@ -92,6 +92,9 @@ def check_draws(
         _check_parts(draw)
         drawn.add(draw.call)
         if targets is not None:
+            calls = proposal.calls
+            if calls.min() < 0 or calls.max() >= targets.total:  # below 0 counts from the end
+                raise JournalError(f"verify: draw {draw.draw} has candidates that are no calls")
             replayed = key != facts.key
             told = losses if draw.call in answered else None
             targets.check(draw, proposal, key, told, replayed=replayed)
@@ -225,9 +228,9 @@ class _Targets(Membership):
         self.registered = len(population["targets"])
         self.foreseen = self._foreseen_first()
         self.least = np.zeros(len(self.masks))
-        total = len(self.rows) * self.variants * self.concepts // self.per_call
-        small = 2 * total * len(self.masks) <= MAX_TABLE
-        self._table = self._counts(np.arange(total)) if small else None
+        self.total = len(self.rows) * self.variants * self.concepts // self.per_call
+        small = 2 * self.total * len(self.masks) <= MAX_TABLE
+        self._table = self._counts(np.arange(self.total)) if small else None
         one = self.per_call == 1 and all(masks["rows"] is None for masks in self.masks)
         one = one and not certificate.set_aside
         self.strata = StrataCheck(self._cells()) if one else None
