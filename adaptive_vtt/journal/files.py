@@ -277,10 +277,15 @@ class Connection(sqlite3.Connection):
     def _is_late(self) -> bool:
         return time.monotonic() > self.until
 
+    def execute(self, *statement: Any) -> sqlite3.Cursor:
+        """Run a statement, however long it takes."""
+        self.until = math.inf
+        return super().execute(*statement)
+
     def query(self, query: str) -> sqlite3.Cursor:
         """Run a query that reads; raise sqlite3.Error where it takes longer than ``PATIENCE``."""
         self.until = time.monotonic() + PATIENCE
-        return self.execute(query)
+        return super().execute(query)
 
     def check_owner(self) -> None:
         """Raise JournalError in a forked child, where SQLite would damage the file."""

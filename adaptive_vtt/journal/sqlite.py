@@ -1,7 +1,6 @@
 """A journal in one SQLite file: its tables, what one transaction writes, and the whole."""
 
 import json
-import math
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -327,8 +326,6 @@ class SQLiteJournal:
     @contextmanager
     def _writing(self) -> Iterator[Step]:
         """One transaction: all of it, or nothing and a JournalError."""
-        self._db.check_owner()
-        self._db.until = math.inf
         self._kept.clear()
         try:
             self._db.execute("BEGIN IMMEDIATE")
@@ -364,10 +361,10 @@ class SQLiteJournal:
             self._texts, self._count = self._texts | changed, self._count + len(changed)
 
     def add(self, rows: Sequence[Row]) -> None:
-        with self._mutex:
-            if rows:
-                with self._writing() as step:
-                    step.add(rows)
+        if rows:
+            self._db.check_owner()  # first: in a child, who held the mutex never lets it go
+            with self._mutex, self._writing() as step:
+                step.add(rows)
 
     # -- reading -----------------------------------------------------------------------
 

@@ -1,10 +1,12 @@
 """Comparisons that are killed, lied to, echoed at and given damaged files."""
 
 import json
+import math
 import sqlite3
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,7 @@ from adaptive_vtt.audit.halves import HalfStore
 from adaptive_vtt.audit.versus import Versus
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.errors import InputError, JournalError, ModelError
-from adaptive_vtt.journal import read_journal
+from adaptive_vtt.journal import files, read_journal
 from adaptive_vtt.models import HttpJson, Prices, Retries
 from adaptive_vtt.results.report import write_report
 from adaptive_vtt.testing import tiny_dataset
@@ -153,6 +155,15 @@ def test_halves_of_other_models_are_not_given(tmp_path: Path):
     with closing(HalfStore(tmp_path / "halves", "those")) as store:
         assert store.take("a", PROMPT) == Unanswered("busy \ud800", 1.5)
         assert store.take("b", PROMPT) is None
+
+
+def test_halves_are_kept_however_long_the_file_is_open(monkeypatch: pytest.MonkeyPatch):
+    """The clock of queries, which was started where the file was opened, ends no write."""
+    monkeypatch.setattr(files, "STEPS", 1)
+    monkeypatch.setattr(files, "PATIENCE", 60.0)
+    with closing(HalfStore(None, "these")) as store:
+        monkeypatch.setattr(files, "time", SimpleNamespace(monotonic=lambda: math.inf))
+        store.keep("a", PROMPT, Answer((0.5, 1.0)))
 
 
 # -- hostile answers -------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import signal
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -147,16 +147,34 @@ def test_any_thread_reads_and_writes(path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
-def test_a_forked_child_is_refused(path: Path) -> None:
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_child_is_refused_while_another_thread_reads(path: Path) -> None:
+    reading, forked = Event(), Event()
+
+    def read(journal: SQLiteJournal) -> None:
+        with journal._reading():
+            reading.set()
+            forked.wait()
+
     with closing(SQLiteJournal(path)) as journal:
+        thread = Thread(target=read, args=(journal,))
+        thread.start()
+        reading.wait()
         child = os.fork()
         if child == 0:
+            signal.alarm(5)  # ends a child that waits for the thread, which it does not have
             refused = 0
-            for use in (journal.facts, lambda: journal.set_facts(a=1)):
+            for use in (
+                journal.facts,
+                lambda: journal.set_facts(a=1),
+                lambda: journal.add([draw_row(0, 0)]),
+            ):
                 try:
                     use()
                 except JournalError as error:
                     refused += "got a forked child" in str(error)
             os._exit(refused)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
+        forked.set()
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+        thread.join()
         journal.set_facts(a=1)
