@@ -35,10 +35,10 @@ BATCHES = (1, 8, 64)
 """Calls that are made to time the model, a batch after the other until one took ENOUGH seconds."""
 ENOUGH = 0.5
 GOALS = {"half_width": None, "at_most": None}
-DRAWN = {
-    **{"strategy_options": None, "exploration": None, "repeat_probes": 0},
-    **{"discover": 0, "set_aside": None, "proxies": None, "prior_journal": None, "cohort": None},
-    **{"gate": None, "questions": None, "uncertainty": None, "max_uncertainty": None},
+DRAWN: dict[str, Any] = {
+    **dict.fromkeys(("strategy_options", "exploration", "set_aside", "proxies", "prior_journal")),
+    **dict.fromkeys(("cohort", "gate", "questions", "uncertainty", "max_uncertainty")),
+    **dict.fromkeys(("repeat_probes", "discover"), 0),
 }
 """Options, of audits and of SPEC.toml, that only make sense where questions are drawn, and their
 values where none are."""
@@ -138,7 +138,7 @@ def changed(options: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str,
         if (group := options.get(name)) is not None:
             own = {f.name: changes[f.name] for f in fields(group) if f.name in changes}
             result[name] = replace(group, **own)
-            new = {field: value for field, value in new.items() if field not in own}
+            new = {option: value for option, value in new.items() if option not in own}
     return result | new
 
 

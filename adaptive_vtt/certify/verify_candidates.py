@@ -81,12 +81,8 @@ class CandidateCheck:
         limit: int,
         strata: Sequence[Sequence[Block]],
     ) -> None:
-        self._known, self._rows, self._applicable, self._whole = (
-            truths >= 0,
-            rows,
-            applicable,
-            whole,
-        )
+        self._known, self._rows = truths >= 0, rows
+        self._applicable, self._whole = applicable, whole
         every = [
             (variant, concept, side)
             for concept in range(applicable.shape[1])

@@ -1,7 +1,6 @@
 """A journal as it was at an earlier head, to compare with what was written from it then."""
 
 import json
-from itertools import groupby
 
 from .base import Journal
 from .chain import Row, name_of
@@ -31,11 +30,9 @@ def as_of(journal: Journal, head: str) -> MemoryJournal | None:
     kept = [rows[link.kind, link.row] for link in links[: place + 1]]
 
     earlier = MemoryJournal()
-    for kind, group in groupby(kept, type):
-        same = [*group]
-        facts = {row.name: json.loads(row.value) for row in same if isinstance(row, FactRow)}
-        if kind is FactRow:
-            earlier.set_facts(**facts)
+    for row in kept:
+        if isinstance(row, FactRow):
+            earlier.set_facts(**{row.name: json.loads(row.value)})
         else:
-            earlier.add(same)
+            earlier.add([row])
     return earlier

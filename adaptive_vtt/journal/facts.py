@@ -312,7 +312,8 @@ class CertificateFacts(Fact):
     def constant(self, place: int) -> Constant | None:
         """The best constant answer of the target at ``place``; slices have none, nor do differences
         of two models."""
-        return None if self.versus else dict(enumerate(self.constants)).get(place)
+        has_none = self.versus is not None or place >= len(self.constants)
+        return None if has_none else self.constants[place]
 
     @property
     def since(self) -> tuple[int, ...]:
