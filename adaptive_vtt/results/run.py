@@ -140,22 +140,32 @@ class Run:
         return repeated(self.sources, self.calls)
 
     @cached_property
-    def statuses(self) -> list[TargetStatus]:
-        """Where every target stands, in the order of the certificate; [] without one."""
+    def intervals(self) -> Sequence[TargetStatus]:
+        """Every target's interval, as the end journaled it or recomputed from the rows; [] without
+        a certificate."""
         certificate, rows = self.certificate, self._known
         if certificate is None:
             return []
         if rows is None and self.facts.intervals is not None:
             rows = stated(certificate, self.facts.intervals)
         if certificate.counted:
-            rows = rows or counted(certificate, self.facts.population, self.calls)
+            return rows or counted(certificate, self.facts.population, self.calls)
+        rows, mute = rows or recompute(certificate, self.draws, self.calls), is_mute(self.calls)
+        return [replace(row, certified=row.certified and not mute) for row in rows]
+
+    @cached_property
+    def statuses(self) -> list[TargetStatus]:
+        """Where every target stands, in the order of the certificate; [] without one."""
+        certificate, rows = self.certificate, self.intervals
+        if certificate is None:
+            return []
+        if certificate.counted:
             shares = any_wrong(self.facts, self.calls, rows)
             return [
                 replace(row, baseline=certificate.constant(k), any_wrong=shares[k])
                 for k, row in enumerate(rows)
             ]
-        rows = rows or recompute(certificate, self.draws, self.calls)
-        mute, answered, excluded = is_mute(self.calls), [0] * len(rows), [0] * len(rows)
+        answered, excluded = [0] * len(rows), [0] * len(rows)
         answers = {call.call: call.answers for call in self.calls}
         for draw in self.draws:
             if draw.call not in answers:
@@ -167,11 +177,7 @@ class Run:
                 excluded[k] += len(out.intersection(members))
         return [
             replace(
-                row,
-                certified=row.certified and not mute,
-                questions=answered[k],
-                excluded=excluded[k],
-                baseline=certificate.constant(k),
+                row, questions=answered[k], excluded=excluded[k], baseline=certificate.constant(k)
             )
             for k, row in enumerate(rows)
         ]

@@ -7,11 +7,11 @@ run folder is executed. A folder that cannot be read is a run, too, with a sente
 import math
 import time
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from ..certify.status import TargetStatus, stated
+from ..certify.status import TargetStatus
 from ..engine.audit_key import full_name
 from ..errors import AvttError, InputError, JournalError, one_line
 from ..journal import SQLiteJournal
@@ -22,7 +22,6 @@ from ..utils.figures import USD, in_points, outward
 from .advice import beyond_limits, way
 from .cautions import about_answers
 from .difference import in_words, short_name
-from .outcomes import is_mute
 from .run import Run
 
 State = Literal["starting", "running", "ended", "stopped", "unreadable"]
@@ -239,14 +238,7 @@ def read_rates(folder: Path) -> Rates:
     Raises JournalError where the journal cannot be read.
     """
     with Run.opened(folder) as run:
-        certificate, facts = run.certificate, run.facts
-        oracle = facts.settings.oracle
-        if certificate is None or facts.intervals is None:
-            rows = run.statuses
-        else:
-            rows = stated(certificate, facts.intervals)
-            if is_mute(run.calls):
-                rows = [replace(row, certified=False) for row in rows]
+        certificate, oracle, rows = run.certificate, run.facts.settings.oracle, run.intervals
         delta = rows[0].difference if rows else None
         return Rates(
             head=run.head,
