@@ -11,9 +11,9 @@ import cv2
 import numpy as np
 
 from ..relations.visual_prompts import draw_contour
+from ..results.report.frame import framed
 from ..types import Image, Sample
 from ..utils.image_codec import jpeg, png
-from ..utils.web import templates_of
 
 SMALLEST, LARGEST = 160, 1024
 """Pixels of a picture's longer side: smaller ones are enlarged pixel by pixel, larger ones
@@ -22,7 +22,7 @@ GAP = 8
 MARGIN = 16
 COLUMNS = 5
 INK, FAINT, PAPER = (27, 33, 41), (100, 110, 122), 255
-PAGE = Path(__file__).parent / "preview.html"
+HERE = Path(__file__).parent
 
 
 @dataclass(frozen=True)
@@ -97,17 +97,14 @@ class Sheet:
 
     def html(self) -> str:
         """A page with everything inside, for any width, light and dark."""
-
-        groups = [(name, list(rows)) for name, rows in groupby(self.rows, lambda r: r.family)]
-        page = templates_of(PAGE.parent).get_template(PAGE.name)
-        return page.render(
-            source=Cell(0, self._outlined()),
-            name=self.source.id,
+        return framed(
+            HERE / "preview.html",
+            styles=[HERE / "preview.css"],
+            title=f"Relations, applied to {self.source.id}",
+            sheet=self,
+            outlined=Cell(0, self._outlined()),
             size=self._size(),
-            masks=len(self.source.masks),
-            seed=self.seed,
-            groups=groups,
-            count=len(self.rows),
+            groups=[(name, [*rows]) for name, rows in groupby(self.rows, lambda r: r.family)],
         )
 
     def _size(self) -> str:

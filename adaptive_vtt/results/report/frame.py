@@ -1,6 +1,6 @@
 """The frame of every page: head, style, what its policy lets run, and plotly.js.
 
-Reports, figures, ``avtt view`` and pages to label on are templates that extend frame.html.
+Reports, figures, ``avtt view``, previews and pages to label on extend frame.html.
 plotly.js is packed with gzip inside the page, where plots.js unpacks it once the first figure comes
 into view; it may lie beside the page instead, or at Plotly's public address.
 """
