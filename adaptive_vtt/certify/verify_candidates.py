@@ -120,7 +120,7 @@ class CandidateCheck:
         calls, where = proposal.calls, f"verify: draw {draw.draw}: expected"
         place, left = stratum or (None, self._calls - len(self._seen))
         most = len(calls) if replayed else self._limit
-        again = (np.diff(calls) <= 0).any() or self._seen.intersection(calls.tolist())
+        again = self._seen.intersection(calls.tolist())
         if again or not self._askable(calls).all():
             raise JournalError(f"{where} candidates that can be asked and were not yet, got others")
         if len(calls) != min(left, most):
@@ -146,7 +146,7 @@ class CandidateCheck:
             while len(chosen) < most:
                 ranks = rng.integers(numbers, size=most)
                 found = ranks[self._askable(ranks)] if whole else self._numbered(blocks, ranks)
-                chosen |= {call: None for call in found.tolist() if call not in self._seen}
+                chosen |= dict.fromkeys(call for call in found.tolist() if call not in self._seen)
             return np.array([*chosen][:most])
         ranks = np.arange(numbers)
         rest = ranks[self._askable(ranks)] if whole else self._numbered(blocks, ranks)

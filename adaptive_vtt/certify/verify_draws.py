@@ -256,10 +256,9 @@ class _Targets(Membership):
         replayed: bool,
     ) -> None:
         """One draw, and, where its call was answered, what came back."""
+        table = self._candidates(draw.draw, proposal.calls)
         questions = draw.call * self.per_call + np.arange(self.per_call)
         inside = self.inside(questions)
-        candidates = proposal.calls
-        table = self._counts(candidates) if self._table is None else self._table[candidates]
         touching = np.asarray((table > 0).sum(axis=0, dtype=np.int64))
         counts, mine = table.sum(axis=0, dtype=np.int64), inside.sum(axis=0)
         if len(draw.moves) != (self.since <= draw.draw).sum():
@@ -298,6 +297,15 @@ class _Targets(Membership):
                     reach=tuple(self.reach[:, k]),
                 ).check(figures, where)
         self._advance(draw, mine)
+
+    def _candidates(self, number: int, calls: Indices) -> Indices:
+        """m x K: how many questions of each target the candidates of a draw answer."""
+        if (np.diff(calls, prepend=-1, append=self.total) <= 0).any():
+            raise JournalError(
+                f"verify: draw {number}: expected candidates in ascending order, from 0 to "
+                f"{self.total - 1}, got others"
+            )
+        return self._counts(calls) if self._table is None else self._table[calls]
 
     def _place(self, draw: DrawRow, key: str, inside: Bools) -> int | None:
         """The stratum that the draw chose first; None where it chose from all calls."""

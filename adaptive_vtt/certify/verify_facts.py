@@ -27,9 +27,9 @@ from ..journal.rows import CallRow, DrawRow
 from ..types import JsonObject
 from .verify_draws import members_of
 
-FIXED = ("confidence", "guarantee", "weights", "theta", "set_aside")
+FIXED = ("confidence", "guarantee", "weights", "theta", "set_aside", "bets")
 """What the fact "certificate" may not say otherwise once an audit has begun: how alpha is shared
-among targets, either end of an interval, and slices."""
+among targets, the ends of an interval and slices, and the constants that size bets."""
 
 
 def check_fixed(journal: Journal) -> None:

@@ -22,9 +22,12 @@ from tests.helpers.twins import crossed
 OPTIONS = {"half_width": 0.1, "targets": ["overall", "concepts", "relations"], "budget": 25}
 
 
+def space_of() -> QuestionSpace:
+    return QuestionSpace(tiny_dataset(12, 3), ["identity", "brightness_up"])
+
+
 def journal_of(answers: str = "all", **options: object) -> MemoryJournal:
-    space = QuestionSpace(tiny_dataset(12, 3), ["identity", "brightness_up"])
-    audit = Audit(space, ScriptedModel(answers=answers, refuse=0.1), **{**OPTIONS, **options})
+    audit = Audit(space_of(), ScriptedModel(answers=answers, refuse=0.1), **{**OPTIONS, **options})
     audit.run()
     return audit.journal
 
@@ -99,6 +102,20 @@ def test_candidates_are_drawn_again_to_the_last_call(answers):
     audit.run()
     verify(audit.journal)
     assert len(audit.journal.calls()) == (space.size if answers == "one" else space.images)
+
+
+@pytest.mark.parametrize("alias", [-1, 1])
+def test_a_candidate_that_is_another_name_of_a_call_is_noticed(alias):
+    """Else a call could stand for its twin, and what fails be left out."""
+    journal = journal_of("one", targets=["overall"])
+    row = next(r for r in journal.draws() if r.call < Proposal.unpack(r.proposal).calls[-2])
+    proposal = Proposal.unpack(row.proposal)
+    calls, probabilities = proposal.calls.copy(), proposal.probabilities.copy()
+    calls[-1] += alias * space_of().total
+    probabilities[-2:] = probabilities[-2:].sum() - 1e-12, 1e-12
+    draws = _changed(journal, row.draw, proposal=Proposal(calls, probabilities).pack())
+    with pytest.raises(JournalError, match=f"draw {row.draw}: expected candidates in ascending"):
+        checked(journal, draws)
 
 
 def _changed(journal: MemoryJournal, number: int, **changes: object) -> list:
