@@ -2,7 +2,7 @@
 
 import pytest
 
-from .mutations import MUTATIONS, Mutation, audits, noticed, verify
+from .mutations import MUTATIONS, Mutation, audits, mutated, noticed, verify
 
 EVERY = 8
 CASES = [
@@ -16,6 +16,12 @@ def test_the_audits_that_are_mutated_verify_without_a_mutation() -> None:
     for audit in audits():
         audit.run()
         verify(audit.journal)
+
+
+def test_every_line_that_is_to_be_broken_is_there() -> None:
+    for mutation in MUTATIONS:
+        with mutated(mutation):
+            pass
 
 
 @pytest.mark.parametrize("mutation", CASES)
