@@ -42,7 +42,7 @@ from .game import Bet as Bet
 from .game import Game
 from .rules import Rules, theta_for
 from .status import TargetStatus
-from .strata import DIGITS, MAX, Strata, Stratum, pooled, possible, stratified
+from .strata import DIGITS, MAX, Strata, Stratum, cells_of, pooled, possible, stratified
 from .targets import Target, calls, largest, members, size
 
 ROOM = 1.0
@@ -284,12 +284,7 @@ class Certifier(Game):
         cells = len(self.space.variants) * len(self.space.concepts) * 2
         if not possible(self.targets) or cells * len(self.targets) > MAX_CELLS:
             return None
-        return np.array(
-            [
-                (t.variants[:, None, None] & t.concepts[:, None] & t.sides).ravel()
-                for t in self.targets
-            ]
-        )
+        return cells_of(self.space, self.targets).reshape(len(self.targets), cells)
 
     def counts(self, inside: Bools, unit: Indices, units: int) -> Floats:
         """K x m: how many of each target's questions each candidate call has."""

@@ -87,7 +87,7 @@ class Strata:
 
     def __init__(self, space: Population, targets: list[Target]) -> None:
         self._space = space
-        cells = _cells(space, targets)
+        cells = cells_of(space, targets)
         counts = space.dataset.counts * space.applicable[:, :, None]  # V x C x 2
         signatures, place = np.unique(cells[:, counts > 0], axis=1, return_inverse=True)
         none = int(not signatures[:, 0].any())  # sorted: the first is that of no target
@@ -235,7 +235,7 @@ def possible(targets: list[Target]) -> bool:
     return all(target.rows is None for target in targets)
 
 
-def _cells(space: Population, targets: list[Target]) -> Bools:
+def cells_of(space: Population, targets: list[Target]) -> Bools:
     """K x V x C x 2: which targets hold the questions of a variant, a concept and a truth."""
     return np.array(
         [

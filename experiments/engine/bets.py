@@ -27,7 +27,7 @@ from scipy.stats import binom, sem
 
 from adaptive_vtt import Pool
 from adaptive_vtt.certify import Certifier, named_targets
-from adaptive_vtt.certify.rules import Rules, by_size, theta_for
+from adaptive_vtt.certify.rules import Rules, by_size
 from adaptive_vtt.certify.sequences import BETS
 from adaptive_vtt.config import DEMO
 from adaptive_vtt.config.building import build_space
@@ -93,15 +93,15 @@ def certifier_of(material: Material, bets: Bets) -> Certifier:
     space, answers = material.space, material.answers
     chosen = named_targets(space, material.targets)
     plain = Certifier(space, chosen, answers=answers)
-    everything = space.nth(np.arange(0, space.size, max(1, space.size // 20_000)))
-    inside = plain.members(everything)
-    means = inside @ material.predicted[everything] / np.maximum(inside.sum(axis=1), 1)
     total = space.size if answers == "one" else space.images
     weights = by_size(plain.calls, plain.largest, total) if len(chosen) > 1 else None
-    theta = theta_for(means) if bets.theta else ()
     constants = replace(BETS, tilts_capped=not bets.cap)
-    game = Rules(material.half_width, 1 - LEVEL, weights=weights, theta=theta, bets=constants)
-    return Certifier(space, chosen, answers=answers, rules=game)
+    game = Rules(material.half_width, 1 - LEVEL, weights=weights, bets=constants)
+    certifier = Certifier(space, chosen, answers=answers, rules=game)
+    if bets.theta:
+        some = space.nth(np.arange(0, space.size, max(1, space.size // 20_000)))
+        certifier.foretell(some, material.predicted[some])
+    return certifier
 
 
 def selector(material: Material, bets: Bets, seed: int) -> Selector:
