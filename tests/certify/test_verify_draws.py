@@ -146,7 +146,9 @@ def test_a_candidate_that_is_no_call_is_noticed(place, number):
             break
     proposal.calls[place] = number
     bent = _changed(journal, row.draw, proposal=proposal.pack())
-    with pytest.raises(JournalError, match=f"draw {row.draw} has candidates that are no calls"):
+    with pytest.raises(
+        JournalError, match=f"draw {row.draw}: expected candidates in ascending order"
+    ):
         check_draws(read_facts(journal.facts()), bent, set(), {})
 
 
