@@ -136,22 +136,6 @@ def test_another_call_of_the_same_proposal_is_noticed():
         checked(journal, _changed(journal, 3, call=other, probability=probability))
 
 
-@pytest.mark.parametrize(("place", "number"), [(0, -1), (-1, 10**6)])
-def test_a_candidate_that_is_no_call_is_noticed(place, number):
-    """By a number below 0 the last call could stand in for one that is better not drawn."""
-    journal = journal_of("one", targets=["overall"])
-    for row in journal.draws():
-        proposal = Proposal.unpack(row.proposal)
-        if row.call != proposal.calls[place]:
-            break
-    proposal.calls[place] = number
-    bent = _changed(journal, row.draw, proposal=proposal.pack())
-    with pytest.raises(
-        JournalError, match=f"draw {row.draw}: expected candidates in ascending order"
-    ):
-        check_draws(read_facts(journal.facts()), bent, set(), {})
-
-
 def test_another_proposal_is_noticed():
     journal = journal_of("one")
     row = journal.draws()[0]
