@@ -274,7 +274,10 @@ class _Known:
         """Return a concept's miss or false-alarm rate, under a relation or over all."""
         side = SIDES[rate]
         if relation is None:
-            return self.rate(OfConcept(concept, side, rate))
+            whole = self.rate(OfConcept(concept, side, rate))
+            if whole is not None or len(self.levels) > 1:
+                return whole
+            relation = next(iter(self.levels))  # the only one, asked of all questions
         return self.rate(OfRelationConcept(relation, concept, side, rate))
 
     def every(self, rate: str, relation: str | None) -> Bounds | None:

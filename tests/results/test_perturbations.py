@@ -15,10 +15,12 @@ from adaptive_vtt.oracles import TopClass
 from adaptive_vtt.results.outcomes import outcomes
 from adaptive_vtt.results.report.evidence import Evidence
 from adaptive_vtt.results.report.perturbations import perturbations, section
+from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import Image
 from adaptive_vtt.utils.tables import restored
 from tests.helpers.command_line import run
 from tests.helpers.report_kinds import labels, masks
+from tests.helpers.report_pages import audit
 
 CLASSES = ["dark", "grey", "light"]
 CONTRAST = "medtest/contrast"
@@ -128,6 +130,16 @@ def test_intervals_are_turned_and_figures_of_several_hold_together(guarantee: st
     shown = section(Evidence(journal))
     assert shown is not None
     assert ("all of these hold together" in shown.html) == (guarantee == "all")
+
+
+def test_of_one_relation_each_concept_has_its_balanced_accuracy() -> None:
+    sides: dict[str, Any] = {"targets": ["relation-sides"], "half_width": 0.1, **FEW}
+    journal = audit(tiny_dataset(), ScriptedModel(), [CONTRAST], **sides)
+    figures = perturbations(Evidence(journal)).set_index(["relation", "concept"])[
+        "balanced accuracy"
+    ]
+    assert {relation for relation, _ in figures.index} == {CONTRAST}
+    assert figures.notna().all()
 
 
 def test_masks_have_no_accuracy() -> None:

@@ -27,7 +27,7 @@ const avtt = {
 for (const table of document.querySelectorAll("table.sortable")) {
   const heads = [...table.tHead.rows[0].cells];
   // by the number that a cell begins with, or the upper end of an interval; a dash is not known
-  const number = /^[±<]?\s*(?:[\d.,]+ to )?([−-]?[\d,]*\.?\d+(?:e-?\d+)?)(?![\w-])/;
+  const number = /^[±<$€£]?\s*(?:[\d.,]+ to )?([−-]?[\d,]*\.?\d+(?:e-?\d+)?)(?![\w-])/;
   const value = (row, column) => {
     const cell = row.cells[column];
     if ("value" in cell.dataset) return parseFloat(cell.dataset.value);

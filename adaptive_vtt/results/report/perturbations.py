@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pandas as pd
 from markupsafe import Markup
 
-from ...families import OfRelation, OfSeverity, TargetId, shared
+from ...families import OfRelation, OfRelationConcept, OfSeverity, TargetId, shared
 from ...oracles.base import LABEL_ERROR, MISCLASSIFICATION
 from ...types import ERROR
 from ..derived import ALL, Bounds, figures
@@ -133,8 +133,10 @@ def _derived(
 ) -> Iterator[tuple[Place, str, Bounds]]:
     """Yield what follows for all relations together, and from the rates under each alone."""
     apart = evidence.space.concepts_are != "classes"
+    only = next((t.relation for t in rates if isinstance(t, OfRelationConcept)), None)
     for figure in figures(evidence.space, rates):
-        relation = None if figure.relation == ALL else figure.relation
+        # where there is one relation, figures name none, and stand with the rates they follow from
+        relation = {ALL: None, None: only}.get(figure.relation, figure.relation)
         if figure.kind in ("classes", "concept"):
             yield Place(relation, concept=figure.concept), figure.quantity, figure.bounds
         elif figure.kind == "BE" and relation is not None and apart:
