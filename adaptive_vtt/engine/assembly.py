@@ -115,6 +115,7 @@ def assembled(
         facts,
         model,
         proxies.prior_keys,
+        certify.goal(),
         None if sampling.replay is None else sampling.replay.facts,
         custom=surrogate_is_custom(certify)
         or any(is_custom(part) for part in code if part is not None)

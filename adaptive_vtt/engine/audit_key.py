@@ -27,14 +27,16 @@ goes on with the same draws. From this follows:
    without a new name, version or content, under the same explicit seed. Without an explicit seed
    it cannot happen, as each audit then has fresh entropy.
 
-Budget, cap on cost, half-width and limit are left out: they say when an audit ends and where its
-bets aim, both by the past alone, so that ``resume`` may change them without other draws.
+Half-width, limit and margin are those that the audit began with (the fact "goal"): audits of one
+seed to seven half-widths would else draw the same calls, and be wrong together. ``resume`` may
+change them without other draws. Budget and cap on cost are left out: they say when an audit ends,
+and the draws up to there are the same.
 """
 
 import hashlib
 import json
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -91,11 +93,13 @@ def audit_key(**parts: Any) -> str:
 class Origin:
     """What an audit's random choices follow from: ``key``. ``version`` is the model's;
     ``changed`` whether its content differs from what the journal says; ``replay``: the earlier
-    audit whose draws come first; ``entropy``: fresh, where a part is custom."""
+    audit whose draws come first; ``entropy``: fresh, where a part is custom; ``goal``: what was to
+    be certified when it began."""
 
     key: str
     version: str | None
     changed: bool
+    goal: Mapping[str, float]
     replay: ReplayFacts | None = None
     entropy: int | None = None
 
@@ -105,6 +109,7 @@ class Origin:
         facts: Facts | None,
         model: ModelUnderTest,
         priors: Sequence[str | None],
+        goal: Mapping[str, float],
         replay: ReplayFacts | None = None,
         *,
         custom: bool = False,
@@ -122,19 +127,19 @@ class Origin:
         version, changed = _version_for(model, facts)
         entropy = fresh_seed() if facts is None and custom else None
         if facts is not None:
-            entropy, features = facts.entropy, facts.features
+            entropy, features, goal = facts.entropy, facts.features, facts.goal
         brought = features if features is not None and features.startswith(GIVEN) else None
-        parts |= {"entropy": entropy, "features": brought}
+        parts |= {"entropy": entropy, "features": brought, "goal": dict(goal) or None}
         told = {name: value for name, value in parts.items() if value is not None}
         key = audit_key(**told, version=version)
         for prior in (*priors, None if replay is None else replay.key):
             _check_prior(prior, key, facts)
         _check_replay(replay, facts)
-        return cls(key, version, changed, replay, entropy)
+        return cls(key, version, changed, goal, replay, entropy)
 
     def facts(self) -> JsonObject:
         """For a new journal."""
-        told: JsonObject = {"key": self.key, "model_version": self.version}
+        told: JsonObject = {"key": self.key, "model_version": self.version, "goal": dict(self.goal)}
         told |= {} if self.entropy is None else {"entropy": self.entropy}
         return told if self.replay is None else told | {"replay": self.replay.model_dump()}
 

@@ -231,6 +231,18 @@ class Certify:
             "unanswered": self.unanswered,
         }
 
+    def goal(self) -> dict[str, float]:
+        """Return how precisely it certifies, by option: what an audit may be resumed with another
+        of."""
+        compare = self.compare
+        goal = {
+            "half_width": self.half_width,
+            "at_most": self.at_most,
+            "margin": None if compare is None else compare.margin,
+            "at_least": None if compare is None else compare.at_least,
+        }
+        return {name: value for name, value in goal.items() if value is not None}
+
     def rule(self) -> StoppingRule | None:
         """Certified or decided, whichever is asked for; both where both are."""
         if self.compare is not None:

@@ -415,9 +415,10 @@ class Facts(LostFacts):
     ``intervals``: a row per target as of the end, in the order of the certificate; ``population``:
     see ``certify.targets``; ``stop``: the rules in words; ``stop_levels``: the mean and maximal
     uncertainties, as shares of the prior, at which rules end the audit; ``endpoint``: what the
-    model's client counted; ``key``, ``entropy`` and ``model_version``: see ``engine.audit_key``;
-    ``spec`` and ``base``: SPEC.toml, None where Python began the audit, and the folder its paths
-    start at; ``named``: its file's name there and the --set changes, or --demo, as typed;
+    model's client counted; ``key``, ``goal``, ``entropy`` and ``model_version``: see
+    ``engine.audit_key``; ``spec`` and ``base``: SPEC.toml, None where Python began the audit, and
+    the folder its paths start at; ``named``: its file's name there and the --set changes, or
+    --demo, as typed;
     ``program``: a hash of both; ``parts``: see ``config.journaled.notes_of``;
     ``begun_with``: settings and certificate by name, as stored but for the targets' ids, to be
     compared whole on resuming; ``features``: see ``engine.assembly``; ``known_a``: of a
@@ -441,6 +442,7 @@ class Facts(LostFacts):
     intervals: list[JsonObject] | None = None
     ended: EndedFacts | None = None
     key: str
+    goal: dict[str, float] = {}
     entropy: int | None = None
     model_version: str | None = None
     model_changed: bool = False

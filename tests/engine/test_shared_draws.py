@@ -17,6 +17,7 @@ import torch
 
 import adaptive_vtt as avtt
 from adaptive_vtt import Audit, Cohort, QuestionSpace
+from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.engine import audit_key
 from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.journal import MemoryJournal
@@ -223,12 +224,33 @@ def test_features_that_a_dataset_brings_are_part_of_the_key():
     assert len(keys) == 3
 
 
-def test_what_only_says_when_to_stop_is_no_part_of_the_key(space):
-    def key(**options: object) -> str:
-        audit = Audit(space, ScriptedModel(), targets=["overall"], **options)
-        return str(audit.journal.facts()["key"])
+def test_audits_to_other_half_widths_and_limits_draw_other_calls(space):
+    """Equal draws would make seven audits of one seed miss together."""
+    targets = {"targets": ["overall"], "surrogate": False, "budget": 4}
+    goals = [{"half_width": w} for w in (0.02, 0.03, 0.05, 0.08, 0.1, 0.2, 0.3)]
+    goals += [{"at_most": 0.2}, {"half_width": 0.1, "at_most": 0.2}]
+    goals += [{"half_width": 0.1, "exploration": 0.3}]
+    drawn = set()
+    for goal in goals:
+        audit = Audit(space, ScriptedModel(), **goal, **targets)
+        audit.run()
+        drawn.add(tuple(draw.call for draw in audit.journal.draws()))
+    assert len(drawn) == len(goals)
+    one, other = (
+        Audit(space, ScriptedModel(), half_width=0.1, **targets | {"budget": budget})
+        for budget in (4, 7)
+    )
+    assert one.journal.facts()["key"] == other.journal.facts()["key"]
 
-    assert key(half_width=0.1) == key(half_width=0.05, budget=7) == key(half_width=0.1, at_most=0.2)
+
+def test_resuming_to_another_half_width_keeps_the_key(space):
+    journal, keys = MemoryJournal(), set()
+    for half_width, budget in ((0.2, 3), (0.1, 6), (0.3, 9)):
+        options = {"half_width": half_width, "budget": budget, "targets": ["overall"]}
+        Audit(space, ScriptedModel(), journal=journal, **options).run()
+        keys.add(journal.facts()["key"])
+    assert len(keys) == 1
+    verify(journal)
 
 
 def test_a_model_of_another_version_gets_other_draws(space):
