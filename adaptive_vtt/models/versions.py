@@ -1,9 +1,8 @@
 """The version of a model that states none: hashes of what it is made of.
 
-A version is a text such as ``content 1f0c..., weights.npz 9a7e...``: what the model itself tells of
-its content, or its code's file, then each file that its options name. Code may change while an
-audit goes on, as a crash may have been mended; other files may not, since answers of two models
-would be mixed.
+A version is a text such as ``content 1f0c..., weights.npz 9a7e...``: a hash of the model's content or
+of its code's file, then one of each file that its options name. Code may change during an audit, to
+mend a crash. Other files may not: the audit would mix the answers of two models.
 """
 
 import hashlib
@@ -22,26 +21,26 @@ BETWEEN = " / "
 CONTENT = "content "
 """Before a version that was found by hashing what the model is made of."""
 WHOLE, BLOCKS, BLOCK = 2**28, 64, 2**22
-"""Bytes of a file that is hashed whole, and of larger ones how many blocks of which length: a
-training that goes on changes them all."""
+"""Bytes up to which a file is hashed whole; number and bytes of the blocks hashed of a larger one:
+further training changes them all."""
 MOST_FILES = 1_000
 """Files of a folder that are hashed; a folder with more is data."""
 UNKNOWN = "unknown"
 """Stands for the hash of what cannot be hashed."""
 _WRITTEN = re.compile(r"(?:^|_)(?:cache|logs?|out|output|save|te?mp)(?:_|$)", re.IGNORECASE)
-"""In the names of options of which the files are written, and no part of the model."""
+"""In the names of options whose files the model writes, so that they are no part of it."""
 _FILE = re.compile(r", ([^,/]+) ([0-9a-f]{16}|unknown)(?=,| / |$)")
 
 
 def version_of(
     model: ModelUnderTest, code: Path | None = None, named: Mapping[str, Path] | None = None
 ) -> str | None:
-    """Return the model's ``version`` where it has one, else that which follows from its content and
-    from the files that options of its constructor name; None where neither is known.
+    """Return the model's ``version``, else one made of its content and its options' files; None
+    where neither is known.
 
     Args:
         model: The model.
-        code: The file of its code, which stands for a content that it does not tell.
+        code: The file of its code, in place of a content that it does not give.
         named: Further files, by name, that are a part of its version in any case.
     """
     known, named = adapted_model(model), named or {}
@@ -55,7 +54,7 @@ def version_of(
 
 
 def _options(model: object) -> dict[str, Any]:
-    """The options that an object of somebody else's class keeps under their own names."""
+    """Return the options that an object of a user's class keeps under their own names."""
     if type(model).__module__.partition(".")[0] == __name__.partition(".")[0]:
         return {}  # ours say what they are made of
     try:
