@@ -1,8 +1,8 @@
 """The version of a model that states none: hashes of what it is made of.
 
-A version is a text such as ``content 1f0c..., weights.npz 9a7e...``: a hash of the model's content or
-of its code's file, then one of each file that its options name. Code may change during an audit, to
-mend a crash. Other files may not: the audit would mix the answers of two models.
+A version is a text such as ``content 1f0c..., weights.npz 9a7e...``: a hash of the model's content
+or of its code's file, then one of each file that its options name. Code may change during an audit,
+to mend a crash. Other files may not: the audit would mix the answers of two models.
 """
 
 import hashlib
