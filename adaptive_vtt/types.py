@@ -390,12 +390,20 @@ IDENTITY = "identity"
 
 @dataclass(frozen=True)
 class Candidates:
-    """n questions that may be drawn, and the m calls that answer them: int64 tensors, or arrays
-    where nothing but ``certify`` reads them and nothing predicts losses.
+    """n questions that may be drawn, and the m calls that answer them.
 
-    ``truth`` is 0 or 1; ``image`` numbers the follow-up image a question is about; ``unit``
-    is the place (0..m-1) of its call in ``call`` (m,), in ascending order. The others are
-    (n,). They are views: good until the next draw.
+    They are int64 tensors (arrays in audits without predictions whose strategy is ``certify``), and
+    views: the next draw changes them.
+
+    Attributes:
+        question: (n,), the question's number.
+        image: (n,), the number of the follow-up image that it is about.
+        sample: (n,), the number of the source image.
+        variant: (n,), relation and severity, by number.
+        concept: (n,), by number.
+        truth: (n,), 0 or 1.
+        unit: (n,), the place of its call in ``call``, from 0 to m - 1, ascending.
+        call: (m,), the call's number.
     """
 
     question: "Tensor"
@@ -412,5 +420,5 @@ class Candidates:
 
     @property
     def cell(self) -> "Tensor":
-        """concept * 2 + truth: which side of which concept a question belongs to."""
+        """Return (n,) concept * 2 + truth: the side of a concept that a question belongs to."""
         return self.truth.add(self.concept, alpha=2)

@@ -103,26 +103,40 @@ in Python."""
 
 
 class Named(NamedTuple):
-    """A strategy and what journals call it."""
+    """A strategy and its name in journals.
+
+    Attributes:
+        name: The name.
+        strategy: The strategy.
+    """
 
     name: str
     strategy: Strategy
 
 
 def default(certifies: bool) -> str:
-    """The name of the strategy of an audit that names none."""
+    """Return the name of the default strategy.
+
+    Args:
+        certifies: Whether the audit has targets to certify.
+    """
     return CERTIFY if certifies else PAPER
 
 
 def names() -> list[str]:
-    """The names of all built-in strategies."""
+    """Return the names of all built-in strategies."""
     return list(REGISTRY.built_in)
 
 
 def get(name: str, **options: Any) -> Strategy:
-    """The strategy called ``name``: built-in, of a package, or ``file.py:name``.
+    """Return a strategy by its name.
 
-    Raises InputError for an unknown name or option.
+    Args:
+        name: A built-in name, a package's, or ``file.py:name``.
+        **options: Its options.
+
+    Raises:
+        InputError: The name or an option is unknown.
     """
     return named(name, options).strategy
 
@@ -132,10 +146,16 @@ def named(
     options: Mapping[str, Any] | None = None,
     base: Path | None = None,
 ) -> Named:
-    """A strategy with its name; without one, that of its class.
+    """Return a strategy with its name.
 
-    ``options`` and ``base``: of a name, as for ``Registry.make``. Raises InputError for an
-    unknown name or option, and for options of a strategy that is made already.
+    Args:
+        strategy: A name, a strategy, which is named after its class, or both.
+        options: Options of a named strategy. Default None: none.
+        base: The folder at which a relative file starts. Default None: the working folder.
+
+    Raises:
+        InputError: The name or an option is unknown, or there are options for a strategy that is
+            already made.
     """
     if not isinstance(strategy, str):
         made = strategy if isinstance(strategy, Named) else Named(type(strategy).__name__, strategy)

@@ -60,8 +60,13 @@ arguments that it takes. The paper's answer GP predicts none, so it has no name 
 
 
 class Named(NamedTuple):
-    """What journals call a surrogate, the class or function that makes one, and the options that
-    this takes beside what an audit gives it."""
+    """A surrogate that is not made yet.
+
+    Attributes:
+        name: Its name in journals.
+        make: The class or function that makes it.
+        options: What ``make`` takes in addition to the arguments that an audit gives.
+    """
 
     name: str
     make: Callable[..., Any]
@@ -73,10 +78,16 @@ def named(
     options: Mapping[str, Any] | None = None,
     base: Path | None = None,
 ) -> Named:
-    """The surrogate of that name, not made yet; a relative file starts at ``base``.
+    """Return a surrogate, not made yet.
 
-    Raises InputError for an unknown name, for code that cannot be imported, and for options that
-    a built-in one does not have, or that are out of range.
+    Args:
+        surrogate: A built-in name, a package's, ``file.py:name``, or what this function returned.
+        options: Options of a named surrogate. Default None: none.
+        base: The folder at which a relative file starts. Default None: the working folder.
+
+    Raises:
+        InputError: The name is unknown, its code cannot be imported, or an option of a built-in
+            surrogate is unknown or out of range.
     """
     if isinstance(surrogate, Named):
         return surrogate

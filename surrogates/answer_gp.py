@@ -29,7 +29,12 @@ BLOCK = 64
 
 @dataclass(frozen=True)
 class AnswerPoints:
-    """n points: ``concept`` (n,) int64 in 0..C-1, ``coordinate`` (n,) float64 in [0, 1]."""
+    """n answers as the answer GPs take them.
+
+    Attributes:
+        concept: (n,) int64, from 0 to C - 1.
+        coordinate: (n,) float64, a in [0, 1].
+    """
 
     concept: Tensor
     coordinate: Tensor
@@ -38,12 +43,21 @@ class AnswerPoints:
 class AnswerGP:
     """C independent GPs over a = (f + truth) / 2; counts of answers per bin are observed.
 
-    ``lengthscale`` .1, ``signal_variance`` 1, ``noise_variance`` .025 and ``bins`` 101
-    (width .01, 0 and 1 included) are the paper's. ``form``: the paper speaks of the area of
-    the 95 % region (4 standard deviations, "std", the default) and writes an integral of
-    the kernel ("variance"); both give 2 per side before any question.
-    ``repeats``: "bins" counts a bin as one observation however often it is hit (the paper's
-    pairs of bin and count); "questions" makes every answer an observation of its own.
+    Source: Fountoukidou & Sznitman, Concept-centric Visual Turing Tests (MICCAI 2019), section 2.1,
+    whose values are the defaults.
+
+    Args:
+        concepts: Their number C.
+        lengthscale: Of the RBF kernel, in units of a.
+        signal_variance: Of f before any answer.
+        noise_variance: Of an observation.
+        bins: Number of bins of a; with 101 they are .01 wide and include 0 and 1.
+        form: Uncertainty as the area of the 95 % region (4 standard deviations, "std"), as the
+            paper's text has it, or as its integral of the kernel ("variance"). Both are 2 per side
+            before any question.
+        repeats: With "bins" a bin is one observation however often it is hit, as in the paper;
+            with "questions" every answer is one.
+        device: Where the GPs live: "cpu", "cuda" or "auto".
     """
 
     def __init__(
@@ -175,7 +189,7 @@ class AnswerGP:
 
 @cache
 def lowest_with_hard_answers(form: Form = "std") -> float:
-    """The share of its prior below which no u- or u+ falls while every P(yes) is 0 or 1.
+    """Return the share of its prior below which no u- or u+ falls while every P(yes) is 0 or 1.
 
     Such answers lie at a = 0, 1/2 and 1 alone, and a bin counts once however often it is hit. So
     all that is ever seen of a side are its two ends, five lengthscales l apart: with s the signal
@@ -185,7 +199,7 @@ def lowest_with_hard_answers(form: Form = "std") -> float:
         (1 / side) * integral over x >= 0 of 1 - sqrt(1 - k(x))        side = 1/2, form "std"
         (1 / side) * integral over x >= 0 of k(x)                      form "variance"
 
-    which is 0.119 and 0.173; both ends leave 0.763 and 0.654. Worked out by the GP itself.
+    which is 0.119 and 0.173; both ends leave 0.763 and 0.654. The GP itself computes it.
     """
     gp = AnswerGP(1, form=form, device="cpu")
     ends = torch.tensor([0.0, 0.5, 1.0], dtype=torch.float64)

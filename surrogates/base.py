@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 BINS = 101
-"""Of an answer's coordinate in [0, 1], both ends included."""
+"""Bins of an answer's coordinate in [0, 1], both ends included."""
 Form = Annotated[
     Literal["std", "variance"],
     Option("uncertainty as area of 95 % regions (std) or integral of variances"),
@@ -27,7 +27,12 @@ Observations = TypeVar("Observations", contravariant=True)
 
 @dataclass(frozen=True)
 class Posterior:
-    """Mean and variance at n points, each (n,)."""
+    """What a surrogate predicts at n points.
+
+    Attributes:
+        mean: (n,), the expected value.
+        variance: (n,), at least 0.
+    """
 
     mean: "Tensor"
     variance: "Tensor"
@@ -37,26 +42,31 @@ class Surrogate(Protocol[Observations, Points]):
     """A model that learns from observations and predicts with a variance."""
 
     def observe(self, observations: Observations) -> None:
-        """Learns; observing in one batch or one by one must come to the same, but where
-        something is fitted anew whenever so many were observed."""
+        """Learn from observations.
+
+        One batch and the same observations one by one must give the same posterior, up to
+        parameters that are fitted again after so many observations.
+        """
 
     def posterior(self, candidates: Points) -> Posterior:
-        """Mean and variance, each (n,), at n candidates."""
+        """Return the mean and variance, each (n,), at n candidates."""
 
 
 @runtime_checkable
 class Latent(Protocol):
-    """What can say how much of what it predicts more answers could still change."""
+    """A surrogate that separates what more answers can change from the noise of an answer."""
 
     def look(self, candidates: Any) -> Any:
-        """The candidates as the methods below take them, too, with what no answer changes of them
-        worked out; indexing takes some of them."""
+        """Return the candidates with all that no answer changes computed once.
+
+        The methods below take the result in place of candidates; indexing selects some of them.
+        """
 
     def posterior(self, candidates: Any, *, latent: bool = False) -> Posterior:
-        """Mean and variance of each loss; with ``latent`` that of the expected loss itself."""
+        """Return mean and variance of each loss; with ``latent``, of the expected loss."""
 
     def joint(self, candidates: Any) -> "Tensor":
-        """m x m covariance of the expected losses of m candidates."""
+        """Return the m x m covariance of the expected losses of m candidates."""
 
     def features(self, samples: "Tensor") -> "Tensor":
-        """(n, d) features of samples (n,)."""
+        """Return the (n, d) features of samples (n,)."""

@@ -53,11 +53,15 @@ TRUTH_SCALE = 0.5
 def sample_features(
     dataset: CompleteDataset, seed: int | str, *, most_images: int = MAX_IMAGES
 ) -> Callable[[Tensor], Tensor]:
-    """A function from sample numbers (n,) to features (n, d), float64.
+    """Return a function from sample numbers (n,) to features (n, d), float64.
 
-    Uses ``dataset.features`` (a table, one row per sample) where there are any, else images
-    where there are any and at most ``most_images``, and the truths in any case. Images are
-    decoded when first asked about and never again.
+    It decodes an image when its sample is first asked about, and once.
+
+    Args:
+        dataset: Its truths are features in any case, with ``dataset.features`` (a row per sample)
+            or else with its images.
+        seed: Chooses the samples whose principal components are taken.
+        most_images: Images are features of datasets with at most so many samples.
     """
     reference, _ = dataset.reference(REFERENCE, generator(seed, "features"))
     parts: list[Callable[[Indices], Floats]] = [
@@ -196,9 +200,15 @@ MEAN, SCALE = 127.0, 128.0
 
 
 def embed(dataset: Dataset, *, batch: int = 32, device: str = "auto") -> Floats:
-    """n x 1280: pooled features of every source image; give them as ``features=``.
+    """Return the pooled features of every source image, n x 1280, for ``features=``.
 
-    Raises InputError where the packages are missing or the dataset has no images.
+    Args:
+        dataset: n samples with images.
+        batch: Images that the network takes at a time.
+        device: Where the network runs: "cpu", "cuda" or "auto".
+
+    Raises:
+        InputError: A package is missing, or a sample has no image.
     """
     if not dataset.has_images:
         raise InputError(f"embedding: expected images, but dataset {dataset.name!r} has none")
@@ -216,9 +226,9 @@ def embed(dataset: Dataset, *, batch: int = 32, device: str = "auto") -> Floats:
 
 
 def embedder(device: str = "auto") -> Callable[[list[Image]], Floats]:
-    """What gives a batch of n images (H x W x C uint8) their n x 1280 features.
+    """Return a function from n images (H x W x C uint8) to their n x 1280 features.
 
-    Raises InputError where the packages are missing.
+    Raises InputError if a package is missing.
     """
     where = pick(device)
     network = _network().to(where).eval()

@@ -18,11 +18,14 @@ from .base import History
 class Predictability:
     """p(yes) per (image, concept), counted over m reference samples.
 
-    ``samples`` (m,) ascending, and ``truths`` m x C, are the reference. ``history``: a
-    sample matches where it agrees with the true answers ("truth", Geman et al.) or with
-    what the model said ("answer", the paper's notation p(f(q) = Yes | H)). The image's own
-    sample is no match, since it would give the answer away.
-    Before any answer about an image, and where nothing matches, p is the prevalence.
+    The image's own sample never matches, since it would give the answer away. Before any answer
+    about an image, and where no sample matches, p is the prevalence.
+
+    Args:
+        samples: (m,) ascending, the numbers of the reference samples.
+        truths: m x C, their truths.
+        history: A sample matches where it agrees with the true answers ("truth", Geman et al.) or
+            with the model's ("answer", the paper's notation p(f(q) = Yes | H)).
     """
 
     def __init__(

@@ -52,7 +52,7 @@ LINK_LIMIT = 1000
 
 
 class FollowUps(Protocol):
-    """Features of the follow-up images of samples and variants (n,): (n, width)."""
+    """Samples and variants (n,) -> features of their follow-up images (n, width)."""
 
     width: int
 
@@ -96,14 +96,21 @@ class LossSurrogate(Protocol):
 
 
 class QuestionGP:
-    """Predicts the loss of any question.
+    """Predicts the loss of any question by a Gaussian process over a logistic regression.
 
-    ``relation`` and ``severity`` (V each) describe the variants. ``shared``: one call answers
-    all concepts of an image. ``features``: samples (n,) -> (n, d) on a scale of about 1;
-    ``truths``: samples (n,) -> int64 (n,), the same number for the same truths;
-    ``follow_ups``: samples and variants (n,) -> (n, width), features of follow-up images.
-    ``proxies``: (sample, variant, concept, truth) (n,) each -> (n, P), the losses that cheaper
-    models would have. ``cohort``: what other models lost. The rest are options, told beside them.
+    Args:
+        relation: (V,), the number of each variant's relation.
+        severity: (V,), each variant's severity.
+        concepts: Their number C.
+        shared: Whether one call answers all concepts of an image.
+        features: Samples (n,) -> (n, d), on a scale of about 1. Default None: none.
+        truths: Samples (n,) -> int64 (n,), the same number for the same truths. Default None: none.
+        follow_ups: Samples and variants (n,) -> (n, width), features of the changed images.
+            Default None: none.
+        proxies: (sample, variant, concept, truth), (n,) each -> (n, P), losses of cheaper models.
+            Default None: none.
+        cohort: Losses of other models. Default None: none.
+        device: Where the GP lives: "cpu", "cuda" or "auto".
     """
 
     def __init__(

@@ -33,7 +33,12 @@ class _Joint(NamedTuple):
 
 
 class QuestionModel(Model):  # type: ignore[misc]
-    """The question GP ``gp``; ``questions`` gives numbers (n,) as what it predicts."""
+    """The question GP as a BoTorch model of the expected loss f.
+
+    Args:
+        gp: The question GP.
+        questions: Question numbers (n,) -> the questions as ``gp`` takes them.
+    """
 
     num_outputs = 1
     batch_shape = torch.Size([])

@@ -257,7 +257,25 @@ def _entry(name: str, found: Any) -> str:
     if inspect.isclass(found) and ("." not in name or vars(found).get("_is_protocol")):
         members = "".join(_member(*each) for each in vars(found).items())
         members = members and f"\n| member | returns | description |\n|---|---|---|\n{members}"
-    return f"{head}{code}\n{_described(inspect.getdoc(found) or '')}\n{members}"
+    text = _described(inspect.getdoc(found) or "")
+    return f"{head}{code}\n{text}\n{_options_besides(found, text)}{members}"
+
+
+def _options_besides(part: Any, text: str) -> str:
+    """Return the table of the options that their annotations describe and ``text`` does not."""
+    options = [o for o in options_of(part) if f"| `{o.parameter}` |" not in text]
+    return (
+        _listed("option", [(f"``{o.parameter}``", o.option.about) for o in options])
+        if options
+        else ""
+    )
+
+
+def undescribed(part: Any) -> list[str]:
+    """Return the parameters that neither the docstring of a part nor annotations describe."""
+    entry = _entry("", part)
+    names = (re.match(r"\**(\w+)", each) for each in _parameters_of(part))
+    return [each[1] for each in names if each and not re.search(rf"`\**{each[1]}`,? .*\|", entry)]
 
 
 def _described(docstring: str) -> str:
@@ -312,11 +330,16 @@ def _short(function: Any) -> list[str]:
 
 def _signature(name: str, found: Any, most: int = 100) -> str:
     """Return the signature without Annotated and quotes, in one line of ``most`` or in several."""
-    told = _of_class(found) if inspect.isclass(found) else _parameters(found)
+    parameters = _parameters_of(found)
     given = None if inspect.isclass(found) else _parsed(found).returns
     end = ")" if given is None else f") -> {ast.unparse(_Plain().visit(given))}"
-    line = f"{name}({', '.join(told)}{end}"
-    return line if len(line) <= most else f"{name}(\n    " + ",\n    ".join(told) + f",\n{end}"
+    line = f"{name}({', '.join(parameters)}{end}"
+    lines = ",\n    ".join(parameters)
+    return line if len(line) <= most else f"{name}(\n    {lines},\n{end}"
+
+
+def _parameters_of(part: Any) -> list[str]:
+    return _of_class(part) if inspect.isclass(part) else _parameters(part)
 
 
 def _of_class(kind: Any) -> list[str]:
