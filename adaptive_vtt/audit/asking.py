@@ -48,26 +48,29 @@ if TYPE_CHECKING:
 
 
 class Audit:
-    """Asks a model adaptively chosen questions until a stopping rule is met.
+    """Audit that asks a model adaptively chosen questions until a stopping rule is met.
 
     Its options come in groups; every field of a group may also be given as a keyword of its own
     (``budget=500`` for ``limits=Limits(budget=500)``), unless its group is given.
 
-    - ``space``: the questions, or a ``Pool`` of items.
-    - ``model``: whatever has ``answers`` and ``ask`` (``models.ModelUnderTest``), or what a model
-      is made of (``models.local.python.model_of``): a function, a torch module, a name.
-      Default None: answers are told by hand.
-    - ``certify``: what is certified, how surely (``Certify``). Default: nothing.
-    - ``sampling``: how questions are chosen (``Sampling``). Default: see there.
-    - ``limits``: when the audit ends, besides (``Limits``). Default: when all was asked.
-    - ``journal``: a path (created, or continued if an audit with the same settings stands
-      there), a Journal, or what opens one. Default None: memory.
-    - ``notes``: anything JSON can hold, by name, kept in the journal. Default None: nothing.
-    - ``device``: where the GPs live: "cpu", "cuda" or "auto", CUDA where there is one.
-      Default "auto".
-    - ``clock``: gives seconds; for tests. Default ``time.monotonic``.
+    Args:
+        space: The questions, or a ``Pool`` of items.
+        model: Object with ``answers`` and ``ask`` (``models.ModelUnderTest``), or what a model is
+            made of (``models.local.python.model_of``): a function, a torch module, a name.
+            None: ``tell`` is called by hand.
+        certify: What is certified, and how surely (``Certify``). None: nothing.
+        sampling: How questions are chosen (``Sampling``).
+        limits: When the audit ends (``Limits``). None: when everything was asked.
+        journal: A path (created, or resumed if it holds an audit with the same settings), a
+            Journal, or what opens one. None: memory.
+        notes: Values that JSON can hold, by name, kept in the journal.
+        device: Device of the GPs: "cpu", "cuda" or "auto" (CUDA if available).
+        clock: Function that returns seconds; for tests.
+        shorthands: Fields of the groups.
 
-    Raises InputError for settings out of range, JournalError for a journal of another audit.
+    Raises:
+        InputError: Settings are out of range.
+        JournalError: The journal belongs to another audit.
     """
 
     def __init__(
@@ -85,15 +88,25 @@ class Audit:
         **shorthands: Unpack[Shorthands],
     ) -> None:
         self.certify, self.sampling, self.limits = grouped(shorthands, certify, sampling, limits)
-        space = space.without_answers()
-        self.space, self.model = space, _asked(space, model)
-        self.certify = suited(self.certify, space)
-        self._check()
-        discovery, watch = Discovery(self.space, self.certify), Stopwatch(clock)
-        if self.space.dataset.has_images:  # before nets are taught, which takes one thread
+        self.space = space = space.without_answers()
+        self.model, self.certify = _asked(space, model), suited(self.certify, space)
+        everything, max_cost = self.sampling.name == EVERYTHING, self.limits.max_cost
+        check_model(self.model, space)
+        self.sampling.check()
+        if everything:
+            check_goals(self.certify, self.sampling)
+        self.limits.check()
+        check_cost(self.model, max_cost)
+        check_judge(space, self.model, max_cost)
+        self.certify.check(self.sampling.share(self.certify.certifies))
+        if self.certify.certifies:
+            self.certify.check_targets(space)
+        self._discovery = Discovery(space, self.certify)
+        watch = Stopwatch(clock)
+        if space.dataset.has_images:  # before nets are taught, which takes one thread
             load_torch()
-        made = assembled(
-            self.space,
+        self._made = assembled(
+            space,
             self.model,
             self.certify,
             self.sampling,
@@ -101,45 +114,35 @@ class Audit:
             facts=recall(journal),
             device=device,
             watch=watch,
-            in_order=in_order if self._everything else None,
+            in_order=in_order if everything else None,
         )
-        self._made, self._loop, self._discovery = made, made.loop, discovery
+        self._loop = self._made.loop
         self._failing = Failing(self.limits.fail_on_error, self.model)
-        self._loop.hooks = [self._failing, *self._loop.hooks, discovery]
+        self._loop.hooks = [self._failing, *self._loop.hooks, self._discovery]
         with opened(journal) as self.journal:
-            by = self.space.oracle.judge_by
+            by = space.oracle.judge_by
             self._ways = JournaledWays(self.journal, self.model, None if by is None else by.model)
             self._loop.journal = self.journal
             self._loop.hooks.append(self._ways)
             self._begin(notes or {})
 
-    def _check(self) -> None:
-        """Raises InputError or ModelError for options that are out of range or do not fit."""
-        check_model(self.model, self.space)
-        self.sampling.check()
-        if self._everything:
-            check_goals(self.certify, self.sampling)
-        self.limits.check()
-        check_cost(self.model, self.limits.max_cost)
-        check_judge(self.space, self.model, self.limits.max_cost)
-        self.certify.check(self.sampling.share(self.certify.certifies))
-        if self.certify.certifies:
-            self.certify.check_targets(self.space)
-
-    @property
-    def _everything(self) -> bool:
-        return self.sampling.name == EVERYTHING
-
     # -- ask and tell ------------------------------------------------------------------
 
     def ask(self, n: int = 1) -> list[Call]:
-        """Up to ``n`` calls to make, committed to the journal.
+        """Return up to ``n`` calls to make, committed to the journal.
 
-        [] once the audit has ended, or while nothing can be asked before calls on their way are
-        answered. Calls drawn before an interruption come first. Nothing is learnt between the
-        draws of one ``ask``. Where the oracle compares with the source image's answer, the call
-        about that image, made once, comes before any call about its follow-ups. Any thread may ask
-        and tell. Raises InputError where ``n`` is no whole number.
+        Calls drawn before an interruption come first. Nothing is learnt between the draws of one
+        ``ask``. Where the oracle compares with the source image's answer, the call about that
+        image, made once, comes before any call about its follow-ups. Any thread may ask and tell.
+
+        Args:
+            n: Number of calls, 0 or more.
+
+        Returns:
+            The calls; [] once the audit has ended, or while answers must come first.
+
+        Raises:
+            InputError: ``n`` is no whole number.
         """
         try:
             count = index(n)
@@ -154,43 +157,60 @@ class Audit:
         call: Call | int,
         answer: Answer | Unanswered | Sequence[float] | Mapping[str, float] | float,
     ) -> None:
-        """The answer to one call, committed before it is learnt from.
+        """Commit the answer to one call, then learn from it.
 
-        ``answer``: P(yes) for each of the call's concepts, in their order or by name, of a ``Pool``
-        the loss of ``call.item``, or Unanswered. Answers may come
-        in any order; they are learnt from in draw order. Raises OrderError for a call that
-        is not waiting, ModelError for an answer that is none.
+        Answers may come in any order; they are learnt from in draw order.
+
+        Args:
+            call: The call, or its number.
+            answer: P(yes) for each of the call's concepts, in their order or by name; of a ``Pool``
+                the loss of ``call.item``; or Unanswered.
+
+        Raises:
+            OrderError: The call is not waiting.
+            ModelError: The answer is not one.
         """
         number = call.number if isinstance(call, Call) else call
         if not isinstance(number, int):
             raise OrderError(f"tell: expected a call that ask() gave, got {call!r:.80}")
-        self._loop.tell_all([(number, answer)])
+        self.tell_all([(number, answer)])
 
-    def tell_all(self, told: Iterable[tuple[int, object]]) -> None:
-        """The answers to several calls by number, as ``tell`` takes them, in one commit."""
-        self._loop.tell_all(told)
+    def tell_all(self, answers: Iterable[tuple[int, object]]) -> None:
+        """Commit the answers to several calls, each with its number, at once; see ``tell``."""
+        self._loop.tell_all(answers)
 
     @property
     def waiting(self) -> int:
-        """How many calls may be made now without another draw."""
+        """Number of calls that may be made now without another draw."""
         return self._loop.waiting
 
     def take_back(self, calls: Sequence[Call], *, sent: bool = False) -> None:
-        """No answer will come to these calls; ``ask`` gives them again.
+        """Return calls that will get no answer, so that ``ask`` gives them again.
 
-        ``sent``: they were made, and may have been charged for.
+        Args:
+            calls: The calls.
+            sent: Whether they were made, and may have been charged for.
         """
         self._loop.take_back(calls, sent=sent)
 
     def run(self, on_progress: Hooks = None) -> Result:
-        """Ask the model until the audit ends, and return the result.
+        """Ask the model until the audit ends.
 
-        ``on_progress`` is called with the ``Progress`` after every batch, or every answer of a
-        ``models.ConcurrentModel``; True shows a bar, on a terminal or in a notebook; a list may
-        hold several of both. A function that raises is one warning, and is not called again. A
-        model that raises ends the run with ModelError; the journal keeps everything, and running
-        again goes on. Raises InputError before the first question where a local model's columns
-        fit another order of the classes clearly better.
+        The journal keeps everything if the model raises; running again resumes.
+
+        Args:
+            on_progress: Function called with the ``Progress`` after every batch, or every answer
+                of a ``models.ConcurrentModel``; True shows a bar, on a terminal or in a notebook; a
+                list may hold several of both. A function that raises is one warning, and is not
+                called again.
+
+        Returns:
+            The result.
+
+        Raises:
+            ModelError: The model raises.
+            InputError: Before the first question, where a local model's columns fit another order
+                of the classes clearly better.
         """
         self.ask_all(on_progress)
         return self.result()
@@ -207,9 +227,9 @@ class Audit:
             def step() -> None:
                 self._failing.check()
                 if hooks:
-                    told = progress_of(self._loop)
+                    progress = progress_of(self._loop)
                     for hook in hooks:
-                        hook(told)
+                        hook(progress)
 
             self._failing.runs = True
             try:
@@ -219,10 +239,14 @@ class Audit:
                 self._made.judging.keep_rest(self._loop)
 
     def certify_also(self, targets: Mapping[str, Target]) -> None:
-        """Makes these, under these names, targets of the draws to come, as slices become some.
+        """Certify more targets with the draws to come, as slices are.
 
-        Raises InputError where no alpha was set aside for that when the audit began
-        (``set_aside``), and for what is a target already.
+        Args:
+            targets: The targets by name.
+
+        Raises:
+            InputError: No alpha was set aside for that when the audit began (``set_aside``), or
+                one of them is a target already.
         """
         self._discovery.ask_for(targets, self._loop)
 
@@ -249,21 +273,20 @@ class Audit:
         )
 
     def result(self) -> Result:
-        """What is known now, recomputed from the journal."""
+        """Return the present result, recomputed from the journal."""
         with self._loop.lock:
-            run = Run(self.journal, self.statuses() or None)
-            result = summarise(run)
+            result = summarise(Run(self.journal, self.statuses() or None))
         return result.inspected(Inspection(self.journal, self.space))
 
     def intervals(self) -> "pd.DataFrame":
-        """Where every target stands now, a row each: target, estimate, lower, upper, half_width,
-        certified, size and more; no row where nothing is certified."""
+        """Return the present state of every target, a row each: target, estimate, lower, upper,
+        half_width, certified, size and more; no row where nothing is certified."""
         import pandas as pd
 
         return pd.DataFrame(status.row() for status in self.statuses())
 
     def statuses(self) -> list[TargetStatus]:
-        """Return where every target stands now; [] where nothing is certified."""
+        """Return the present state of every target; [] where nothing is certified."""
         return self._loop.statuses()
 
     @property
@@ -278,7 +301,7 @@ class Audit:
 
     @property
     def prepared(self) -> str | None:
-        """What was done before the first draw, in words: the self-taught proxy, or None."""
+        """The self-taught proxy in words, trained before the first draw; or None."""
         net = self._made.proxies.taught
         return None if net is None else str(net)
 
@@ -294,7 +317,7 @@ class Audit:
 
     @property
     def target_ids(self) -> list[TargetId]:
-        """What these are, likewise."""
+        """The identities of these targets, likewise."""
         return [target.id for target in self._loop.selector.targets]
 
     @property
@@ -304,30 +327,24 @@ class Audit:
 
     @property
     def cost(self) -> float:
-        """What all answers cost so far."""
+        """Cost of all answers so far, in the model's currency."""
         return self._loop.budget.spent
 
     @property
-    def currency(self) -> str:
-        """Of all costs, as ISO 4217 calls it."""
-        return self._loop.budget.currency
-
-    @property
     def interrupted(self) -> int:
-        """How many calls were sent, or may have been, and never came back."""
+        """Number of calls that were sent, or may have been, and never came back."""
         return self._loop.budget.lost
 
     def state(self) -> State:
-        """Where the audit stands."""
+        """Return the present state of the audit."""
         return self._loop.state()
 
     def close(self) -> None:
-        """Releases the journal's file."""
+        """Release the journal's file."""
         self.journal.close()
 
     def without_beliefs(self) -> Self:
-        """The same audit, which keeps nothing of what it believes: for one whose calls alone are
-        of interest. Its draws are the same."""
+        """Return the same audit, which keeps no history of its beliefs. Its draws are the same."""
         for hook in self._loop.hooks:
             if isinstance(hook, Checkpoints):
                 hook.kept = False
@@ -343,29 +360,29 @@ class Audit:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # -- beginning, going on, ending ---------------------------------------------------
+    # -- beginning and resuming --------------------------------------------------------
 
     def _begin(self, notes: Mapping[str, Any]) -> None:
-        """Begins the journal, or goes on with it."""
-        raw, certifier, origin = self.journal.facts(), self._loop.certifier, self._made.origin
-        settings, selector = self._made.settings, self._loop.selector
+        """Begin the journal, or resume from it."""
+        raw, loop, made, budget = self.journal.facts(), self._loop, self._made, self._loop.budget
+        certifier, selector, proxies = loop.certifier, loop.selector, made.proxies
         certificate = self.certify.describe(certifier)
         if isinstance(selector, InOrder):
             certificate = selector.certificate(self.certify)
-        budget, proxies = self._loop.budget, self._made.proxies
         budget.recall(read_lost(raw))  # of a journal that was set aside, too
+        stops = {"stop": self.rules, "stop_levels": levels_of(loop.rules)}
         facts = begun_facts(raw)
         if facts is None:
+            answers, targets = self.model.answers, selector.targets
+            population = describe_population(self.space, answers, targets) if certificate else None
             self.journal.set_facts(
                 space=describe_space(self.space),
-                settings=settings,
-                **self._stops(),
+                settings=made.settings,
+                **stops,
                 certificate=certificate,
-                population=describe_population(self.space, self.model.answers, selector.targets)
-                if certificate
-                else None,
+                population=population,
                 protocol=self.model.protocol(),
-                **origin.facts(),
+                **made.origin.facts(),
                 **proxies.facts(),
                 features=features_used(self.space),
                 **budget.facts(),
@@ -376,41 +393,33 @@ class Audit:
         other_width = self.certify.changes_width(facts.certificate)
         if certificate and other_width and facts.certificate:
             certificate["half_width"] = facts.certificate.half_width
-        begun = {**settings, "certificate": certificate}
+        begun = {**made.settings, "certificate": certificate}
         same_audit(facts, self.space, begun, partial(answered, self.journal))
-        same_key(facts, key=origin.key)
+        same_key(facts, key=made.origin.key)
         check_undamaged(self.journal)
         self._ways.recall(facts.ways, facts.bounds)
-        self._replay()
-        told = {**self._stops(), **origin.changes(facts), **proxies.changes(facts)}
-        told |= {**features_changed(self.space, facts), **budget.facts(), **notes}
-        told |= self._discovery.go_on(facts, self._loop.draws)
-        if certifier and other_width and self.certify.half_width is not None:
-            certifier.aim_at(self.certify.half_width, self._loop.draws)
-            told["certificate"] = self.certify.describe(certifier)
-        self.journal.set_facts(ended=None, intervals=None, **told)
-
-    def _stops(self) -> dict[str, Any]:
-        """When it ends, for the journal: in words, and the uncertainties that end it."""
-        return {"stop": self.rules, "stop_levels": levels_of(self._loop.rules)}
-
-    def _replay(self) -> None:
-        """Goes on from where the journal stopped: what waits there may have been sent."""
-        self._loop.replay()
-        self._made.judging.lose()
-        budget = self._loop.budget
-        budget.submitted(submitted(self.model, self.journal, self._loop.queue.__contains__))
+        loop.replay()
+        made.judging.lose()
+        # calls that wait in the journal may have been sent
+        budget.submitted(submitted(self.model, self.journal, loop.queue.__contains__))
         if not isinstance(self.model, BatchModel):
-            budget.lose(call.number for call in self._loop.queue.ready())
+            budget.lose(call.number for call in loop.queue.ready())
+        changes = {**stops, **made.origin.changes(facts), **proxies.changes(facts)}
+        changes |= {**features_changed(self.space, facts), **budget.facts(), **notes}
+        changes |= self._discovery.go_on(facts, loop.draws)
+        if certifier and other_width and self.certify.half_width is not None:
+            certifier.aim_at(self.certify.half_width, loop.draws)
+            changes["certificate"] = self.certify.describe(certifier)
+        self.journal.set_facts(ended=None, intervals=None, **changes)
 
 
 def _asked(space: QuestionSpace, model: "ModelSource | None") -> ModelDefaults:
-    """What answers; raises InputError for a model that tells no losses where those are told."""
+    """Return the model. Raise InputError for one that returns no losses where those are needed."""
     if model is None:
         return ByHand("one" if space.oracle.tells_losses else "all")
     if space.oracle.tells_losses and not getattr(model, "tells_losses", False):
         raise InputError(
-            "audit: expected a pool alone, which is told by hand, got a model, too; ask() for "
-            "calls, look at call.item, and tell() its loss"
+            "audit: expected a pool alone, got a model, too; ask() for calls, look at call.item, "
+            "and tell() its loss"
         )
     return adapted_model(model_of(model))

@@ -1,4 +1,4 @@
-"""Whether an audit asks everything: a model that costs no money is timed before the first draw.
+"""Decision to ask everything: a model that costs no money is timed before the first draw.
 
 Everything is asked where that takes less than MINUTE seconds, or less than sampling:
 
@@ -32,7 +32,7 @@ NETS, DRAWING, COUNTING = 12.0, 0.05, 0.001
 """Seconds: for all nets, for a draw, and for a call that is counted."""
 LOSS, EXPLORATION = 0.1, 0.2
 BATCHES = (1, 8, 64)
-"""Calls that are made to time the model, a batch after the other until one took ENOUGH seconds."""
+"""Calls that are made to time the model: batches until one takes ENOUGH seconds."""
 ENOUGH = 0.5
 GOALS = {"half_width": None, "at_most": None}
 DRAWN: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Whether a model's columns are in the order of the data's classes, looked at before an audit."""
+"""Check before an audit that a model's columns are in the order of the data's classes."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -43,7 +43,7 @@ def check_order(space: QuestionSpace, model: ModelDefaults, batch: int, journal:
         return
     prompts, true = [], []
     for sample, name in _one_class(dataset):
-        with suppress(InputError):  # of an image that cannot be read, told when it is asked about
+        with suppress(InputError):  # of an unreadable image, raised again when it is asked about
             shown = dataset.sample(sample)
             prompts.append(Prompt(shown.image, dataset.concepts, shown.id, IDENTITY, 0))
             true.append(name)
@@ -52,12 +52,12 @@ def check_order(space: QuestionSpace, model: ModelDefaults, batch: int, journal:
     starts = range(0, len(prompts), batch)
     answers = [a for k in starts for a in checked(model, prompts[k : k + batch])]
     journal.set_facts(trial_calls=journal.facts().get("trial_calls", 0) + len(answers))
-    said = [likeliest(a.values) if isinstance(a, Answer) else None for a in answers]
+    classes = [likeliest(a.values) if isinstance(a, Answer) else None for a in answers]
     weights = np.array([1 / true.count(name) for name in true])
     weights /= weights.sum()
 
     def right(order: Sequence[str]) -> np.ndarray:
-        pairs = zip(said, true, strict=True)
+        pairs = zip(classes, true, strict=True)
         return np.array([k is not None and order[k] == name for k, name in pairs], float)
 
     own = right(names)
@@ -66,11 +66,18 @@ def check_order(space: QuestionSpace, model: ModelDefaults, batch: int, journal:
         mean = float(weights @ gained)
         error = float(np.sqrt(weights**2 @ (gained - mean) ** 2))
         if mean >= max(BETTER, ERRORS * error):
+            places = [order.index(name) for name in names]
+            remedy = f"let it return its columns in the order of the data: columns[:, {places}]"
+            if "concepts" in parameters_of(type(model)):
+                remedy = (
+                    f"set concepts = {json.dumps(order, ensure_ascii=False)} in [model] (in Python "
+                    f"{type(model).__name__}(..., concepts=[...]))"
+                )
             raise InputError(
                 f"model {name_of(model)!r} fits the order {some(order, NAMED)} better than that "
                 f"of the data, {some(names, NAMED)}: {weights @ right(order):.0%} of "
                 f"{len(true)} images right against {weights @ own:.0%} (classes count alike); "
-                f"{_remedy(model, names, order)}"
+                f"{remedy}"
             )
 
 
@@ -86,13 +93,3 @@ def _one_class(dataset: Dataset) -> Iterator[tuple[int, str]]:
         truths = dataset.truth(samples[:, None], every[None, :])
         for sample in samples[(truths == (every == k)).all(axis=1)].tolist():
             yield sample, dataset.concepts[k]
-
-
-def _remedy(model: ModelDefaults, names: Sequence[str], order: Sequence[str]) -> str:
-    if "concepts" in parameters_of(type(model)):
-        return (
-            f"say what its columns are: concepts = {json.dumps(order, ensure_ascii=False)} in "
-            f"[model] (in Python {type(model).__name__}(..., concepts=[...]))"
-        )
-    places = [order.index(name) for name in names]
-    return f"let it return its columns in the order of the data: columns[:, {places}]"

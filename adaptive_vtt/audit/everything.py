@@ -1,4 +1,4 @@
-"""What every question comes to: losses, answers and means of an audit that asks everything."""
+"""Losses, answers and means of every question, by an audit that asks everything."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -68,10 +68,11 @@ def all_answers(
     images = np.unique(space.image_of(space.nth(np.arange(space.size))))
     sample, variant = space.numbering.image_parts(images)
     names = [(space.variants[v].relation.name, space.variants[v].severity) for v in variant]
-    asked, scores = _source_scores(space, journal)
-    keys = pd.DataFrame([*names, *[(IDENTITY, 0)] * len(asked)], columns=["relation", "severity"])
-    keys.insert(0, "sample", [space.dataset.sample_id(int(k)) for k in [*sample, *asked]])
-    answers = np.concatenate([table[images], scores])
+    scores = _source_scores(space, journal)
+    names += [(IDENTITY, 0)] * len(scores)
+    keys = pd.DataFrame(names, columns=["relation", "severity"])
+    keys.insert(0, "sample", [space.dataset.sample_id(int(k)) for k in [*sample, *scores]])
+    answers = np.concatenate([table[images], *(row[None] for row in scores.values())])
     return pd.concat([keys, pd.DataFrame(answers, columns=list(space.asked))], axis=1)
 
 
@@ -98,14 +99,13 @@ def means(
 def _answered(
     space: QuestionSpace, model: ModelUnderTest, advance: Advance
 ) -> tuple[Journal, list[AnswerRow]]:
-    """The journal of an audit that asked everything, whatever went unanswered, and its answers,
-    those included that cannot be judged."""
-    done = 0
+    """Return the journal of an audit that asked everything, whatever went unanswered, and its
+    answers, those included that cannot be judged."""
+    calls = [0]
 
     def follow(progress: Progress) -> None:
-        nonlocal done
-        advance(progress.state.calls - done)
-        done = progress.state.calls
+        calls.append(progress.state.calls)
+        advance(calls[-1] - calls[-2])
 
     journal = MemoryJournal()
     options: Shorthands = {"strategy": EVERYTHING, "seed": 0, "fail_on_error": 1.0, "processes": 0}
@@ -113,17 +113,17 @@ def _answered(
     return journal, [row for call in journal.calls() for row in call.answers]
 
 
-def _source_scores(space: QuestionSpace, journal: Journal) -> tuple[list[int], Floats]:
-    """The samples whose source images were asked about, and the scores of what was answered, n x
-    asked; NaN where there is no number."""
+def _source_scores(space: QuestionSpace, journal: Journal) -> dict[int, Floats]:
+    """Return by sample the scores of the answers about its source image (asked,), NaN without a
+    number."""
     sources = Judge(space, read_facts(journal.facts()).settings.answers).sources
     for answered in journal.sources():
         sources.know(answered)
-    found: dict[int, Floats] = {}
+    scores: dict[int, Floats] = {}
     for number, values in sources.known.items():
         sample, place = divmod(number, sources.per_sample)
-        row = found.setdefault(sample, np.full(len(space.asked), np.nan))
+        row = scores.setdefault(sample, np.full(len(space.asked), np.nan))
         for k, value in enumerate(values, start=place):
             score = space.oracle.record(value, space.dataset.sample(sample), space.asked[k])
             row[k] = np.nan if score is None else score
-    return list(found), np.array([*found.values()]).reshape(-1, len(space.asked))
+    return scores

@@ -1,4 +1,4 @@
-"""How many draws certificates take: at least, likely and at most, without playing an audit.
+"""Forecast of the draws that certificates take: at least, likely and at most, without an audit.
 
 With w the half-width, N a target's questions, M the calls that touch it, n the questions that one
 call brings it, T all calls, and alpha_k the target's share of what may go wrong:
@@ -13,7 +13,7 @@ Likely
     A bet of Kelly's on draws with variance V takes 2 V ln(2 / alpha_k) / w^2, and ln(2 / alpha_k)
     / (2 c w) more as bets are capped (``certifier.RANGE``). ``MEASURED`` of the first: intervals
     stop when luck allows. Losses are coins of rate p that nobody foresees, V = p (1 - p) / N^2 sum
-    of n / q over the target's calls under the proposal q. q is found by repeated reweighting of
+    of n / q over the target's calls under the proposal q. q follows from repeated reweighting of
     targets until none is further from its end than the others, mixed with the exploration, as the
     strategy ``certify`` does. Without replacement d draws of T are worth d / (1 - d / T).
 At most
@@ -34,7 +34,7 @@ from ..certify.strata import possible
 from ..certify.targets import Target
 from ..families import FAMILIES
 from ..population import Population
-from ..types import Bools, CallMode, Floats, Indices
+from ..types import CallMode, Floats
 
 MEASURED = 0.65
 """Draws that uniform audits took over those of Kelly's formula: 445 to 455 and 1,208 to 1,262 on
@@ -57,8 +57,8 @@ class Forecast:
 
 @dataclass(frozen=True)
 class Calls:
-    """All calls of a space by kind: ``number`` (c,) of each, and ``questions`` K x c that one
-    brings each target."""
+    """All calls of a space by kind: the ``number`` of each (c,), and the ``questions`` that one
+    brings each target, K x c."""
 
     number: Floats
     questions: Floats
@@ -72,64 +72,66 @@ class Calls:
 def forecasts(
     certifier: Certifier, exploration: float, both: bool, losses: Sequence[float]
 ) -> tuple[list[Forecast], Forecast]:
-    """Of every target, and of all together, in audits that begin with this certifier.
+    """Return forecasts for every target, and for all together, of audits that begin with a
+    certifier.
 
-    ``exploration``: the even share of the proposal; ``both``: whether unanswered questions count
-    both ways; ``losses``: the rates that "likely" is asked for.
+    Args:
+        certifier: What is certified.
+        exploration: The even share of the proposal.
+        both: Whether unanswered questions count both ways.
+        losses: The rates that "likely" is asked for.
     """
-    calls = calls_of(certifier.space, certifier.targets, certifier.answers)
-    alpha = certifier.rules.alphas(len(certifier.targets))
-    least, most = _least(certifier), _most(certifier, calls.total, both)
+    targets, rules, sizes = certifier.targets, certifier.rules, certifier.sizes
+    calls = calls_of(certifier.space, targets, certifier.answers)
+    aims = _aims(certifier, None)
+    # calls after which the questions left no longer matter, whatever their answers are
+    spare = 0.0 if both or rules.limit is not None else 2 * rules.aim
+    most = np.maximum(calls.total - np.floor(spare * sizes / certifier.largest), 1)
+    # a perfect predictor, or a census where that takes fewer draws
+    everything = np.ceil((1 - 2 * aims) * sizes / certifier.largest)
+    least = np.maximum(np.minimum(certifier.foreseen_draws(aims), everything), 1)
     least = np.minimum(least, most)
-    likely = {
-        p: np.clip(_likely(certifier, calls, alpha, exploration, p), least, most) for p in losses
-    }
+    likely = {p: np.clip(_likely(certifier, calls, exploration, p), least, most) for p in losses}
     rows = [
         Forecast(t.name, int(least[k]), {p: int(n[k]) for p, n in likely.items()}, int(most[k]))
-        for k, t in enumerate(certifier.targets)
+        for k, t in enumerate(targets)
     ]
-    first, last = int(min(_together(certifier, least), most.max())), int(most.max())
-    together = {p: max(first, int(n.max())) for p, n in likely.items()}
-    return rows, Forecast("all", first, together, last)
+    first = least.max()
+    if certifier.answers == "one" and possible(targets):
+        # strata are drawn first: a draw moves one relation and one concept at most
+        for family in (family for family in FAMILIES if family.disjoint):
+            moved = [isinstance(target.id, family) for target in targets]
+            first = max(first, least[moved].sum())
+    start, last = int(min(first, most.max())), int(most.max())
+    together = {p: max(start, int(n.max())) for p, n in likely.items()}
+    return rows, Forecast("all", start, together, last)
 
 
 def calls_of(space: Population, targets: Sequence[Target], answers: CallMode) -> Calls:
-    """The calls of a space, those counted as one that bring the same to every target."""
+    """Return the calls of a space; those that bring the same to every target are counted as one
+    kind."""
     truths, copies = space.dataset.profile
     rows = np.array([np.ones(len(copies), bool) if t.rows is None else t.rows for t in targets])
     kinds = np.concatenate([np.array([t.variants for t in targets]).T, space.applicable], axis=1)
     variants, times = np.unique(kinds, axis=0, return_counts=True)
-    asked = [(truths >= 0) & pattern[len(targets) :].astype(bool) for pattern in variants]
-    found = []
-    for pattern, there in zip(variants, asked, strict=True):
-        wanted = np.array(
-            [there & t.concepts & np.where(truths >= 0, t.sides[truths], False) for t in targets]
-        )  # K x rows x C
-        wanted &= (rows & pattern[: len(targets), None].astype(bool))[:, :, None]
-        found.append(wanted)
-    return _counted(found, asked, copies, times, answers)
-
-
-def _counted(
-    found: list[Bools], asked: list[Bools], copies: Indices, times: Indices, answers: CallMode
-) -> Calls:
     columns, number = [], []
-    for wanted, there, count in zip(found, asked, times, strict=True):
+    for pattern, count in zip(variants, times, strict=True):
+        asked = (truths >= 0) & pattern[len(targets) :].astype(bool)  # rows x C; -1: unknown
+        parts = [asked & target.concepts & target.sides[truths] for target in targets]
+        inside = (rows & pattern[: len(targets), None].astype(bool))[:, :, None]
+        wanted = np.array(parts) & inside  # K x rows x C
         if answers == "all":
-            some = there.any(axis=1)
-            columns.append(wanted.sum(axis=2)[:, some])
-            number.append(copies[some] * count)
-        else:
-            columns.append(wanted[:, there])
-            number.append(np.repeat(copies[:, None], there.shape[1], axis=1)[there] * count)
+            wanted, asked = wanted.sum(axis=2, keepdims=True), asked.any(axis=1, keepdims=True)
+        columns.append(wanted[:, asked])
+        number.append(np.broadcast_to(copies[:, None] * count, asked.shape)[asked])
     kinds, place = np.unique(np.concatenate(columns, axis=1), axis=1, return_inverse=True)
     amount = np.bincount(place.ravel(), np.concatenate(number))
     return Calls(amount.astype(float), kinds.astype(float))
 
 
 def _aims(certifier: Certifier, loss: float | None) -> Floats:
-    """(K,): how near each rate has to be known: the half-width, or how far a rate of ``loss`` lies
-    from the limit (None: as far as it may)."""
+    """Return how near each rate (K,) has to be known: the half-width, or the distance of a rate of
+    ``loss`` from the limit (None: the largest possible)."""
     rules, count = certifier.rules, len(certifier.targets)
     aim = np.full(count, rules.aim)
     if rules.limit is None:
@@ -139,51 +141,20 @@ def _aims(certifier: Certifier, loss: float | None) -> Floats:
     return near if rules.by_distance else np.minimum(aim, near)
 
 
-def _least(certifier: Certifier) -> Floats:
-    """(K,): the draws of a perfect predictor, or a census where that takes fewer."""
-    aims = _aims(certifier, None)
-    bets = certifier.foreseen_draws(aims)
-    census = np.ceil((1 - 2 * aims) * certifier.sizes / certifier.largest)
-    return np.maximum(np.minimum(bets, census), 1)
-
-
-def _together(certifier: Certifier, least: Floats) -> float:
-    """Draws that all targets take at least: where a call answers one question, and strata are
-    drawn first, a draw moves one relation and one concept at most."""
-    if certifier.answers != "one" or not possible(certifier.targets):
-        return float(least.max())
-    ids = [t.id for t in certifier.targets]
-    apart = [family for family in FAMILIES if family.disjoint]
-    sums = [sum(n for id, n in zip(ids, least, strict=True) if isinstance(id, f)) for f in apart]
-    return float(max(least.max(), *sums))
-
-
-def _most(certifier: Certifier, total: int, both: bool) -> Floats:
-    """(K,): calls after which the questions left matter no more, whatever they are."""
-    spared = np.floor(2 * certifier.rules.aim * certifier.sizes / certifier.largest)
-    if both or certifier.rules.limit is not None:
-        spared = np.zeros_like(spared)
-    return np.maximum(total - spared, 1)
-
-
-def _likely(
-    certifier: Certifier, calls: Calls, alpha: Floats, exploration: float, loss: float
-) -> Floats:
-    """(K,): see the module."""
-    aims, cap = _aims(certifier, loss), certifier.rules.bets.cap
-    theta = certifier.rules.thetas(len(alpha))
+def _likely(certifier: Certifier, calls: Calls, exploration: float, loss: float) -> Floats:
+    """Return the likely draws of every target (K,); see the module."""
+    aims, rules, count = _aims(certifier, loss), certifier.rules, len(certifier.targets)
+    theta = rules.thetas(count)
     with np.errstate(divide="ignore"):  # of the end that decides: see ``sequences``
-        evidence = np.log(1 / (np.maximum(theta, 1 - theta) * alpha))
-    per_spread = draws(evidence, aims, aims, MEASURED * loss * (1 - loss), 1 / cap)
-    even = calls.number / calls.number.sum()
-    weight = np.ones(len(certifier.targets))
-    needed = weight
+        evidence = np.log(1 / (np.maximum(theta, 1 - theta) * rules.alphas(count)))
+    variance, reach = MEASURED * loss * (1 - loss), 1 / rules.bets.cap
+    per_spread = draws(evidence, aims, aims, variance, reach)
+    even, squares = calls.number / calls.number.sum(), certifier.sizes**2
+    needed = weight = np.ones(count)
     for _ in range(ROUNDS):
-        each = np.sqrt(weight @ (calls.questions / certifier.sizes[:, None] ** 2) + TINY)
-        proposal = exploration * even + (1 - exploration) * calls.number * each / (
-            calls.number @ each
-        )
-        spread = calls.questions @ (calls.number**2 / proposal) / certifier.sizes**2
-        needed = per_spread * spread
+        each = np.sqrt(weight @ (calls.questions / squares[:, None]) + TINY)
+        chosen = calls.number * each / (calls.number @ each)
+        proposal = exploration * even + (1 - exploration) * chosen
+        needed = per_spread * (calls.questions @ (calls.number**2 / proposal) / squares)
         weight = weight * (needed / needed.max()) ** STEP
     return np.ceil(needed / (1 + needed / calls.total))

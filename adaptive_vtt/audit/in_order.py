@@ -1,12 +1,14 @@
 """Every question asked once, in the order of the space: nothing is drawn, believed or bet.
 
-Takes the places of ``Selector`` and ``DrawOrder`` in an audit's loop. Calls, caps, retries, journal
-and resuming stay those of any audit; a draw is the next call, with probability 1. Follow-up images
-are made a batch at a time, ahead of the model, those of a source image together.
+``InOrder`` and ``AsAnswered`` replace ``Selector`` and ``DrawOrder`` in an audit's loop. Calls,
+caps, retries, journal and resuming stay those of any audit; a draw is the next call, with
+probability 1. Follow-up images are made a batch at a time, ahead of the model, those of a source
+image together.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from itertools import chain
 
 import numpy as np
 
@@ -16,15 +18,16 @@ from ..certify.status import TargetStatus
 from ..certify.targets import Target, fingerprint, named_targets, size
 from ..engine.belief import Belief, Observation
 from ..engine.draw_order import DrawOrder
-from ..engine.judge import Judge
+from ..engine.judge import Answers, Judge
 from ..engine.options import DEFAULT_TARGETS, Certify, Sampling
 from ..engine.selector import Draw, Proposal, Selector, Why
 from ..errors import InputError
 from ..families import Fields
-from ..journal.rows import CallRow, DrawRow, Reasons
+from ..journal.rows import AnswerRow, CallRow, DrawRow, Reasons
+from ..oracles import Correctness, TopClass
+from ..relations import RelationDefaults
 from ..space import QuestionSpace
-from ..types import Floats, Indices, JsonObject
-from .at_once import judged_at_once
+from ..types import Answer, Floats, Indices, JsonObject
 from .counting import Counting
 from .making import Making, Pair
 
@@ -59,43 +62,36 @@ def every_target(
 ) -> list[Target]:
     """Return targets of every kind that the space has, and those of ``names``, as
     ``certify.named_targets`` takes them."""
-    return named_targets(space, list(_kinds(space, names)), where)
-
-
-def _kinds(space: QuestionSpace, names: Sequence[str]) -> Iterator[str]:
-    concepts = "concepts" in space.kinds  # which items of a pool have not
-    yield "overall"
-    if concepts:
-        yield from ("relations", "concepts")
-    for column in space.dataset.metadata_columns:
-        if 1 < len({*space.dataset.metadata_values(column).tolist()}) <= MAX_VALUES:
-            yield f"group:{column}"
-    if concepts:
-        yield "severities"
-    if names is not DEFAULT_TARGETS:
-        yield from names
+    dataset, concepts = space.dataset, "concepts" in space.kinds  # items of a pool have none
+    columns = dataset.metadata_columns
+    values = {column: len({*dataset.metadata_values(column).tolist()}) for column in columns}
     relations = len({v.relation.name for v in space.variants})
-    if concepts and relations * len(space.concepts) * len(space.oracle.rates) <= MAX_TARGETS:
-        yield "relation-sides"
+    few = relations * len(space.concepts) * len(space.oracle.rates) <= MAX_TARGETS
+    every = ["overall", *(["relations", "concepts"] if concepts else [])]
+    every += [f"group:{column}" for column, n in values.items() if 1 < n <= MAX_VALUES]
+    every += ["severities"] if concepts else []
+    every += [] if names is DEFAULT_TARGETS else names
+    every += ["relation-sides"] if concepts and few else []
+    return named_targets(space, every, where)
 
 
 class InOrder(Selector):
-    """Gives every call that answers a question, ascending, each with probability 1.
+    """Selector of every call that answers a question, ascending, each with probability 1.
 
-    ``processes``: that make images ahead of the model, see ``Making``. It goes by nothing that
-    ``Selector`` keeps to choose with, so that none of that is made.
+    It uses nothing that ``Selector`` keeps to choose with, so none of that is made.
+
+    Args:
+        judge: What calls are made for.
+        belief: Of the audit.
+        certify: Its targets.
+        processes: Processes that make images ahead of the model, see ``Making``.
     """
 
     exact = True
     batch = BATCH
 
     def __init__(
-        self,
-        judge: Judge,
-        belief: Belief,
-        certify: Certify,
-        *,
-        processes: int | None = None,
+        self, judge: Judge, belief: Belief, certify: Certify, *, processes: int | None = None
     ) -> None:
         space = judge.space
         self.space, self.belief, self._judge = space, belief, judge
@@ -106,8 +102,8 @@ class InOrder(Selector):
         sources = judge.sources
         self._sources = len({*map(sources.of, questions)}) if sources.count else 0
         self.draws = 0
-        both = certify.unanswered == "both"
         self._targets = every_target(space, certify.targets, certify.where)
+        both = certify.unanswered == "both"
         self.counting = Counting(space, self._targets, questions, both=both)
         self._making = Making(space, processes)
         self._ready: Iterator[dict[int, Pair]] | None = None
@@ -126,34 +122,27 @@ class InOrder(Selector):
         if place == len(self._calls):
             return None
         if place >= self._made and not self.space.needs_answers:
-            self._make_more(place)
+            if self._ready is None:
+                starts = range(place, len(self._calls), BATCH)
+                images = [list(dict.fromkeys(self._images(start).values())) for start in starts]
+                self._ready = self._making(images)
+            pairs, calls = next(self._ready), self._images(place)
+            self._judge.hold({call: pairs[image] for call, image in calls.items()})
+            self._made = place + len(calls)
         call, question = int(self._calls[place]), int(self._questions[place])
         return Draw(place, call, question, 1.0, CERTAIN, WHY)
 
-    def _make_more(self, place: int) -> None:
-        """Have the images of the next calls made, a batch of them."""
-        if self._ready is None:
-            starts = range(place, len(self._calls), BATCH)
-            self._ready = self._making([self._images(at) for at in starts])
-        pairs = next(self._ready)
+    def _images(self, place: int) -> dict[int, int]:
+        """Return the images of a batch of calls that begins at ``place``, by call."""
         calls = self._calls[place : place + BATCH].tolist()
-        self._judge.hold({call: pairs[self._image(call)] for call in calls})
-        self._made = place + len(calls)
-
-    def _images(self, place: int) -> list[int]:
-        """The images of a batch that begins at ``place``, each once."""
-        calls = self._calls[place : place + BATCH].tolist()
-        return list(dict.fromkeys(map(self._image, calls)))
-
-    def _image(self, call: int) -> int:
-        return call if self._judge.answers == "all" else self.space.numbering.image_of(call)
+        if self._judge.answers == "all":
+            return {call: call for call in calls}
+        return {call: self.space.numbering.image_of(call) for call in calls}
 
     def row(self, draw: Draw, questions: Indices, learned: int, elapsed: float) -> DrawRow:
-        sample = self.space.numbering.parts(draw.question)[0]
-        sample_id = self.space.dataset.sample_id(sample)
-        return DrawRow(
-            draw.number, draw.question, draw.call, sample_id, 0, 1.0, b"", Reasons(), elapsed
-        )
+        sample = self.space.dataset.sample_id(self.space.numbering.parts(draw.question)[0])
+        numbers = (draw.number, draw.question, draw.call)
+        return DrawRow(*numbers, sample, 0, 1.0, b"", Reasons(), elapsed)
 
     def take(self, questions: Indices, bet: object = None, why: object = None) -> None:
         self.draws += 1
@@ -165,16 +154,15 @@ class InOrder(Selector):
         pass
 
     def open_uncertainty(self) -> Floats:
-        """C x 2: the share of calls that is left, those about source images among them; NaN once
-        there are none."""
-        sources = self._judge.sources
-        done = self.draws + min(len(sources.known), self._sources)
+        """Return the share of calls that is left, C x 2, those about source images included; NaN
+        once there are none."""
+        done = self.draws + min(len(self._judge.sources.known), self._sources)
         left = 1 - done / (len(self._calls) + self._sources)
         left *= self.draws < len(self._calls)
         return np.full((len(self.space.concepts), 2), left or np.nan)
 
     def certificate(self, certify: Certify) -> JsonObject:
-        """For the journal: what is counted."""
+        """Return what is counted, for the journal."""
         targets = self._targets
         return {
             "half_width": None,
@@ -211,10 +199,39 @@ class AsAnswered(DrawOrder):
         pass
 
 
+def judged_at_once(judge: Judge, answers: Answers) -> dict[int, tuple[AnswerRow, ...]]:
+    """Return what ``judge.judged`` gives of each call, much faster, where every answer is numbers
+    alone that are compared with truths which no relation changes; {} elsewhere."""
+    space, oracle, given = judge.space, judge.space.oracle.original, [*answers.values()]
+    relations = {type(variant.relation) for variant in space.variants}
+    if any(kind.expect is not RelationDefaults.expect for kind in relations):
+        return {}
+    values = [answer.values for answer in given if isinstance(answer, Answer)]
+    if len(values) < len(given) or {*map(type, chain.from_iterable(values))} != {float}:
+        return {}
+    numbers = np.array(values)[:, [0] if judge.answers == "one" else list(space.asked_by)]
+    if type(oracle) is Correctness:
+        yes = numbers >= oracle.threshold
+    elif type(oracle) is TopClass:
+        yes = np.arange(numbers.shape[1]) == numbers.argmax(axis=1)[:, None]
+    else:
+        return {}
+    questions = np.stack([judge.all_questions_of(call) for call in answers])
+    truth, judged = space.truth(questions), space.eligible(questions)
+    loss, coordinate = (yes != (truth == 1)).astype(float), (numbers + truth) / 2
+    columns = [questions, judged, truth, numbers, loss, coordinate]
+    rows: dict[int, list[AnswerRow]] = {call: [] for call in answers}
+    for call, *cells in zip(answers, *(column.tolist() for column in columns), strict=True):
+        for question, counts, true, number, lost, at in zip(*cells, strict=True):
+            known = (true, number, None, lost, at) if counts else (None, number, None, None, None)
+            rows[call].append(AnswerRow(question, call, *known))
+    return {call: tuple(each) for call, each in rows.items()}
+
+
 def in_order(
     judge: Judge, belief: Belief, certify: Certify, sampling: Sampling
 ) -> tuple[Selector, DrawOrder]:
-    """What gives the calls of an audit that asks everything, and takes in their answers."""
+    """Return what gives the calls of an audit that asks everything, and takes their answers."""
     judge.pictured, judge.at_once = PICTURED, judged_at_once
     selector = InOrder(judge, belief, certify, processes=sampling.processes)
     return selector, AsAnswered(selector, certify.unanswered == "both")

@@ -1,4 +1,4 @@
-"""Follow-up images made ahead of the model, by processes beside it where that saves time."""
+"""Follow-up images made ahead of the model, by other processes where that saves time."""
 
 import pickle
 import time
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from functools import lru_cache, partial
-from itertools import chain, islice
+from itertools import islice
 from multiprocessing import cpu_count, get_context
 
 from ..space import QuestionSpace
@@ -31,12 +31,14 @@ def made(space: QuestionSpace, images: Sequence[int]) -> dict[int, Pair]:
 
 
 class Making:
-    """Makes the images of one batch after another, in order.
+    """Maker of the images of one batch after another, in order.
 
-    ``processes``: how many beside this one; None: one per spare processor, once the first batch has
-    shown that it is worth it; 0: none. A space that cannot be sent to other processes (data or
-    relations of one's own that cannot be pickled) is made here. ``here``: what makes a batch in
-    this process, where sources that are needed again are to be kept.
+    Args:
+        space: The space; one that cannot be pickled stays in this process.
+        processes: Number of other processes; None: one per spare processor, once the first batch
+            has shown that it is worth it.
+        here: Function that makes a batch in this process, where sources that are needed again are
+            to be kept.
     """
 
     def __init__(
@@ -50,22 +52,16 @@ class Making:
         self.here = here or partial(made, space)
 
     def __call__(self, batches: Sequence[list[int]]) -> Iterator[dict[int, Pair]]:
-        first, rest = batches[:1], batches[1:]
+        if not batches:
+            return
         start = time.perf_counter()
-        for images in first:
-            ready = self.here(images)
-            seconds = (time.perf_counter() - start) * len(rest)
-            yield ready
-        if rest:
-            yield from self._rest(rest, seconds)
-
-    def _rest(self, batches: Sequence[list[int]], seconds: float) -> Iterator[dict[int, Pair]]:
-        count = self.processes
+        first, rest = self.here(batches[0]), batches[1:]
+        seconds, count = (time.perf_counter() - start) * len(rest), self.processes
+        yield first
         if count is None:
             count = cpu_count() - 1 if seconds > WORTH else 0
-        if count and _can_be_sent(self.space):
-            return _elsewhere(self.space, batches, count)
-        return map(self.here, batches)
+        away = count and rest and _can_be_sent(self.space)
+        yield from _elsewhere(self.space, rest, count) if away else map(self.here, rest)
 
 
 def _can_be_sent(space: QuestionSpace) -> bool:
@@ -79,19 +75,18 @@ def _can_be_sent(space: QuestionSpace) -> bool:
 def _elsewhere(
     space: QuestionSpace, batches: Sequence[list[int]], processes: int
 ) -> Iterator[dict[int, Pair]]:
-    """Some batches ahead; where processes cannot be begun, or die, the rest is made here."""
-    left, waiting = iter(batches), deque[tuple[list[int], Future[dict[int, Pair]]]]()
+    """Yield batches, made some ahead; where processes cannot be started, or die, made here."""
+    left, futures = deque(batches), deque[Future[dict[int, Pair]]]()
     with ProcessPoolExecutor(processes, get_context("spawn"), _begin, (space,)) as pool:
         try:
-            for images in islice(left, AHEAD * processes):
-                waiting.append((images, pool.submit(_make, images)))
-            while waiting:
-                yield waiting[0][1].result()
-                waiting.popleft()
-                for images in islice(left, 1):
-                    waiting.append((images, pool.submit(_make, images)))
+            while left:
+                for images in islice(left, len(futures), AHEAD * processes):
+                    futures.append(pool.submit(_make, images))
+                yield futures[0].result()
+                futures.popleft()
+                left.popleft()
         except BrokenProcessPool:
-            yield from (made(space, images) for images in chain((i for i, _ in waiting), left))
+            yield from (made(space, images) for images in left)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 

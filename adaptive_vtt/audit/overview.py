@@ -1,5 +1,5 @@
-"""What was read of somebody's data, and what will be asked about it: a table, said before anything
-is asked, by ``avtt init``, ``avtt audit``, its ``--dry-run`` and ``adaptive_vtt.audit`` alike."""
+"""Table of the data that was read, and of the questions about it, shown before anything is asked by
+``avtt init``, ``avtt audit``, its ``--dry-run`` and ``adaptive_vtt.audit``."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -47,7 +47,7 @@ def overview(space: QuestionSpace, targets: Sequence[str], answers: CallMode) ->
 
 
 def _read(space: QuestionSpace) -> Iterator[Row]:
-    """What became of each part of the data."""
+    """Yield what became of each part of the data."""
     dataset = adapted_dataset(as_loaded(space.dataset))
     images = f"{len(dataset):,}" if dataset.has_images else f"none, of {len(dataset):,} samples"
     skipped = getattr(dataset, "skipped", ())
@@ -63,8 +63,8 @@ def _read(space: QuestionSpace) -> Iterator[Row]:
     else:
         for name, (absent, present) in zip(dataset.concepts, dataset.counts, strict=True):
             unknown = len(dataset) - absent - present
-            told = f"concept: {present:,} yes, {absent:,} no" if absent + present else "concept"
-            yield name, told + (f", {unknown:,} unknown" if unknown else "")
+            text = f"concept: {present:,} yes, {absent:,} no" if absent + present else "concept"
+            yield name, text + (f", {unknown:,} unknown" if unknown else "")
     names = [*dataset.concepts]
     if names == sorted(names, key=by_number) != (by_text := sorted(names)):
         yield "order", f"{some(names, FEW)}: as numbers; text would give {some(by_text, FEW)}"
@@ -78,14 +78,14 @@ def _read(space: QuestionSpace) -> Iterator[Row]:
 
 
 def _task(space: QuestionSpace) -> Iterator[Row]:
-    """What counts as wrong, with the reason, unless somebody chose another oracle."""
+    """Yield what counts as wrong, with the reason, unless somebody chose another oracle."""
     suited = proposed(space.dataset)
     if type(space.oracle.original) is type(REGISTRY.make(suited.oracle, {})):
         yield "task", suited.why
 
 
 def _call(space: QuestionSpace, answers: CallMode) -> str:
-    """A call as it may be made: of the first image, under the last change."""
+    """Return a possible call in words: about the first image, under the last change."""
     dataset, variant = adapted_dataset(as_loaded(space.dataset)), space.variants[-1]
     concepts = dataset.concepts if answers == "all" else dataset.concepts[:1]
     words = [ask.text for ask in dataset.asks(0).values()]
@@ -101,6 +101,6 @@ def show(space: QuestionSpace, targets: Sequence[str], answers: CallMode, to: Co
     table.show_header = False
     table.add_column(overflow="fold", max_width=24)
     table.add_column(overflow="fold")
-    for name, told in overview(space, targets, answers):
-        table.add_row(name, told)
+    for row in overview(space, targets, answers):
+        table.add_row(*row)
     to.print(table, markup=False)

@@ -1,4 +1,4 @@
-"""How far a running audit is, in one line: on a terminal and in notebooks.
+"""Progress of a running audit in one line: on a terminal and in notebooks.
 
 Notebooks get HTML by IPython alone: rich would need ipywidgets there, and show nothing without.
 Where output goes to a file, nothing is shown.
@@ -17,25 +17,24 @@ import numpy as np
 from ..engine.calling import OnProgress, Progress
 from ..engine.options import Certify, Limits
 from ..errors import one_line
-from ..families import TargetId, told_apart
+from ..families import TargetId, distinct_name
 from ..results.difference import point_span
 from ..space import QuestionSpace
 from ..stopping import State
-from ..types import Floats
 from ..utils.figures import money, on_page
 from ..utils.other_code import place_of
 
 Hooks = OnProgress | bool | Sequence[OnProgress | bool] | None
-"""What follows a run: a function, True for a bar, several of these; None or False for nothing."""
+"""Hooks of a run: a function, True for a bar, several of these; None or False for nothing."""
 REFRESH = 0.2
 """Seconds between redraws."""
 VACUOUS = 0.5
-"""The half-width of an interval of which nothing is known."""
+"""The half-width of an interval before the first answer."""
 TINY = 1e-9
 
 
 class Running(Protocol):
-    """What is told of an audit."""
+    """The parts of an audit that progress is about."""
 
     space: QuestionSpace
     certify: Certify
@@ -56,51 +55,37 @@ class Running(Protocol):
 def share_done(
     state: State, cost: float, certify: Certify, limits: Limits, *, exact: bool = False
 ) -> float | None:
-    """How much of the way to the end an audit has behind it, in [0, 1]; None where no end is known.
+    """Return the share of its way that an audit has behind it, in [0, 1]; None where no end is
+    known.
 
     It ends when its goals are reached together, or at the first limit; one that is ``exact`` when
-    all is asked.
+    everything is asked.
     """
-    goals, ends = _goals(state, certify), []
-    if goals:
-        ends.append(min(goals))
-    if exact:
-        ends.append(1 - state.mean)
-    if limits.budget:
-        ends.append(state.calls / limits.budget)
-    if limits.max_cost:
-        ends.append(cost / limits.max_cost)
+    goals: list[float] = []
+    ends: list[float] = []
+    if state.targets and certify.half_width is not None:
+        # Precision, 1 / half-width^2, grows with the calls of a target. Halfway between the widest
+        # and the mean: the widest stands still while others are worked on, the mean hides one.
+        widths = np.maximum([target.half_width for target in state.targets], TINY)
+        start, goal = VACUOUS**-2, certify.half_width**-2
+        shares = np.clip((widths**-2.0 - start) / max(goal - start, TINY), 0, 1)
+        goals.append(float(shares.min() + shares.mean()) / 2)
+    if sides := _sides(state):
+        goals.append(1 - sides.count("open") / len(sides))
+    ends += [min(goals)] if goals else []
+    ends += [1 - state.mean] if exact else []
+    ends += [state.calls / limits.budget] if limits.budget else []
+    ends += [cost / limits.max_cost] if limits.max_cost else []
     return min(max(ends), 1.0) if ends else None
 
 
-def _goals(state: State, certify: Certify) -> list[float]:
-    goals, targets = [], state.targets
-    if targets and certify.half_width is not None:
-        half_widths = np.array([target.half_width for target in targets])
-        goals.append(_narrowed(half_widths, certify.half_width))
-    if sides := _sides(state):
-        goals.append(1 - sides.count("open") / len(sides))
-    return goals
-
-
 def _sides(state: State) -> list[str]:
-    """Of targets that are to be decided, the side of a limit, or which model is better."""
+    """Return the side of a limit, or the better model, of every target that is to be decided."""
     return [side for target in state.targets if (side := target.decided or target.decision)]
 
 
-def _narrowed(half_widths: Floats, goal: float) -> float:
-    """How far intervals are on the way to the goal: halfway between the widest and the mean of all.
-
-    Precision, 1 / half-width^2, grows with the calls of a target. The widest alone would stand
-    still while others are worked on, and the mean alone hide one that takes long.
-    """
-    now, then = np.maximum(half_widths, TINY) ** -2, VACUOUS**-2
-    shares = np.clip((now - then) / max(goal**-2 - then, TINY), 0, 1)
-    return float(shares.min() + shares.mean()) / 2
-
-
 def done(state: State, certify: Certify) -> str:
-    """How many targets are done; "" where nothing is certified."""
+    """Return how many targets are done; "" where nothing is certified."""
     count = len(state.targets)
     if sides := _sides(state):
         return f"{count - sides.count('open')}/{count} decided"
@@ -111,7 +96,7 @@ def done(state: State, certify: Certify) -> str:
 
 
 def widest(audit: Running, step: Progress) -> tuple[str, str]:
-    """What keeps the audit going: a figure, and the name of what it is about."""
+    """Return what keeps the audit going: a figure, and the name of its target."""
     state = step.state
     if audit.exact:
         return "", ""
@@ -119,19 +104,10 @@ def widest(audit: Running, step: Progress) -> tuple[str, str]:
         side = "present" if step.side else "absent"
         return f"uncertainty {state.mean:.2f}, most at ", f"{step.concept} ({side})"
     target = max(state.targets, key=lambda target: target.half_width)
-    variants = [(v.relation.name, v.severity) for v in audit.space.variants]
-    name = told_apart(target.id, variants)
+    name = distinct_name(target.id, [(v.relation.name, v.severity) for v in audit.space.variants])
     if delta := target.difference:
         return f"{point_span(-delta.upper, -delta.lower)} points ", name
     return f"+-{100 * target.half_width:.1f} points ", name
-
-
-def words(audit: Running, step: Progress) -> str:
-    """Calls, time, cost, and the target that is the furthest from what is asked."""
-    parts = [f"{step.state.calls:,} calls", f"{step.state.elapsed:.0f} s"]
-    parts += [f"cost {money(step.cost, step.currency)}"] if step.cost else []
-    parts += [done(step.state, audit.certify), "".join(widest(audit, step))]
-    return ", ".join(filter(None, parts))
 
 
 # -- what shows it -----------------------------------------------------------------------------
@@ -161,38 +137,39 @@ def guarded(hook: OnProgress, warn: Callable[[str], object]) -> OnProgress:
 
 @contextmanager
 def followed(audit: Running, hooks: Hooks) -> Iterator[list[OnProgress]]:
-    """The functions among ``hooks``, and one that shows a bar in the place of True."""
-    several = hooks if isinstance(hooks, Sequence) else [hooks]
+    """Yield the functions among ``hooks``, and one that shows a bar in the place of True."""
     with ExitStack() as until:
-        found: list[Callable[[Progress], object]] = []
-        for hook in several:
+        functions: list[OnProgress] = []
+        for hook in hooks if isinstance(hooks, Sequence) else [hooks]:
             if callable(hook):
-                found.append(guarded(hook, warnings.warn))
+                functions.append(guarded(hook, warnings.warn))
             elif hook:
-                found.append(until.enter_context(shown(audit)))
-        yield found
+                functions.append(until.enter_context(shown(audit)))
+        yield functions
 
 
 @contextmanager
-def shown(audit: Running) -> Iterator[Any]:
-    """A function that takes the audit's ``Progress`` and shows it, until the end."""
+def shown(audit: Running) -> Iterator[OnProgress]:
+    """Yield a function that takes the audit's ``Progress`` and shows it, until the end."""
     last = 0.0
     with _notebook() if in_notebook() else _terminal() as draw:
 
         def update(step: Progress) -> None:
             nonlocal last
+            state, limits = step.state, audit.limits
             if time.monotonic() - last >= REFRESH:
                 last = time.monotonic()
-                share = share_done(
-                    step.state, step.cost, audit.certify, audit.limits, exact=audit.exact
-                )
-                draw(share or 0.0, words(audit, step))
+                share = share_done(state, step.cost, audit.certify, limits, exact=audit.exact)
+                cost = f"cost {money(step.cost, step.currency)}" if step.cost else ""
+                parts = [f"{state.calls:,} calls", f"{state.elapsed:.0f} s", cost]
+                parts += [done(state, audit.certify), "".join(widest(audit, step))]
+                draw(share or 0.0, ", ".join(filter(None, parts)))
 
         yield update
 
 
 def in_notebook() -> bool:
-    """Whether IPython runs with a page to show HTML on, not in a terminal."""
+    """Return whether IPython runs with a page to show HTML on, not in a terminal."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return type(shell).__name__ not in ("NoneType", "TerminalInteractiveShell")
@@ -230,7 +207,7 @@ def _terminal() -> Iterator[Any]:
 
 
 def bar(share: float, words: str) -> str:
-    """A bar filled to ``share``, in [0, 1], and words beside it, as HTML."""
+    """Return a bar filled to ``share``, in [0, 1], and words next to it, as HTML."""
     return (
         '<div style="font:13px/1.5 system-ui,sans-serif">'
         f'<progress value="{share:.3f}" max="1" style="width:160px;vertical-align:middle">'

@@ -1,8 +1,8 @@
-"""Kept replies of a chat model, read anew: by today's rules, another template, or a function.
+"""Kept replies of a chat model, read again: by today's rules, another template, or a function.
 
-A reply of which some words are missing, one that a server refused, and what came in place of a
-reply, such as a gateway's page, are not read again: the journaled answer stays. So does a number
-that came from log-probabilities or from a stated probability, unless a function reads the reply.
+An incomplete reply, one that a server refused, and other texts in its place, such as a gateway's
+page, are not read again: the journaled answer stays. So does a number that came from
+log-probabilities or from a stated probability, unless a function reads the reply.
 """
 
 from collections.abc import Callable
@@ -16,15 +16,20 @@ from ..models.reply_frames import MORE, NO_ANSWER, REFUSED
 from ..types import Prompt, Unanswered, Value
 
 Rule = Callable[[str, str], object]
-"""From a reply and the name of what was asked about to what it says: True or False, P(yes), words;
-None: no answer."""
+"""Function of a reply and a concept that returns the answer: True or False, P(yes), words; None:
+no answer."""
 
 
 @dataclass(frozen=True)
 class Rereading:
-    """How replies are read: split among the questions of a call by the ``template`` of its prompt,
-    then each part by our own rules, or by ``rule``. ``numbers``: whether numbers were read in
-    words, so that they are read again; ``name``: what the rule is called in the result."""
+    """How replies are read.
+
+    Attributes:
+        template: Template of the prompt, which splits a reply among the questions of a call.
+        rule: Function that reads each part; None: our own rules.
+        numbers: Whether numbers were read in words, so that they are read again.
+        name: Name of the rule in the result.
+    """
 
     template: Template = TEMPLATES["zero-shot"]
     rule: Rule | None = None
@@ -40,8 +45,8 @@ class Rereading:
         return f"by {rule}, split by template {self.template.name!r}"
 
     def values(self, reply: str, prompt: Prompt, before: tuple[Value, ...]) -> tuple[Value, ...]:
-        """Return what a reply says, or for each concept what was read in it ``before``. Raise
-        InputError where the rule returns what is no answer."""
+        """Return the answers in a reply, or for each concept the one read ``before``. Raise
+        InputError where the rule returns something else."""
         if not reply.strip() or MORE in reply or any(map(_is_no_reply, before)):
             return before
         if self.rule is None:
@@ -55,16 +60,16 @@ class Rereading:
         return isinstance(before, str | Unanswered) or (self.numbers and isinstance(before, float))
 
     def _ruled(self, part: str, concept: str) -> Value:
-        said = None if self.rule is None else self.rule(part, concept)
-        if said is None:
+        answer = None if self.rule is None else self.rule(part, concept)
+        if answer is None:
             return Unanswered(NO_ANSWER)
-        if isinstance(said, str):
-            return said
-        if isinstance(said, bool | int | float) and 0 <= said <= 1:
-            return float(said)
+        if isinstance(answer, str):
+            return answer
+        if isinstance(answer, bool | int | float) and 0 <= answer <= 1:
+            return float(answer)
         raise InputError(
             "reading: expected True, False, a number from 0 to 1, words or None of the function "
-            f"that reads replies, got {said!r} for {part[:80]!r}"
+            f"that reads replies, got {answer!r} for {part[:80]!r}"
         )
 
 

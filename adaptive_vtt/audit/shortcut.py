@@ -11,7 +11,7 @@ from rich.console import Console
 
 from ..datasets import Dataset, as_dataset
 from ..datasets.table import Labels
-from ..errors import InputError
+from ..errors import InputError, unexpected
 from ..journal import recall
 from ..journal.files import JOURNAL
 from ..models.base import ModelSource, adapted_model
@@ -29,7 +29,7 @@ from .progress import Hooks
 from .proposed import OVERALL, proposed
 
 HALF_WIDTH = 0.05
-"""How far intervals reach to either side, unless said otherwise."""
+"""Half-width of every interval, unless options say otherwise."""
 
 
 @dataclass(frozen=True)
@@ -40,18 +40,13 @@ class Questions:
     targets: tuple[str, ...]
 
     def options(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The options of an audit: those given, and what is left to say of its targets.
-
-        Without ``half_width`` and ``at_most`` intervals reach HALF_WIDTH to either side.
-        """
-        found = dict(given)
-        if "certify" in given or given.get("strategy") == CENSUS:
-            return found
-        if not {"half_width", "at_most"} & set(given):
-            found["half_width"] = HALF_WIDTH
-        if "targets" not in given:
-            found["targets"] = [*self.targets, *(given.get("where") or {})]
-        return found
+        """Return the options of an audit: those given, and defaults for its goal and targets."""
+        result = dict(given)
+        if "certify" not in given and given.get("strategy") != CENSUS:
+            if not {"half_width", "at_most"} & set(given):
+                result["half_width"] = HALF_WIDTH
+            result.setdefault("targets", [*self.targets, *(given.get("where") or {})])
+        return result
 
 
 def questions(
@@ -60,25 +55,27 @@ def questions(
     oracle: Oracle | str | None = None,
     severities: Iterable[int] | None = None,
 ) -> Questions:
-    """The questions that ``proposed`` proposes; ``relations`` and ``oracle`` (one, or its name) are
-    taken where they are given, and so is a space. Raises InputError where nothing can be asked, and
-    for a part of a space beside it."""
-    found = proposed(dataset.dataset if isinstance(dataset, QuestionSpace) else dataset)
-    suited = REGISTRY.make(found.oracle, {})
+    """Return the questions about a dataset, with the parts that are given, else as ``proposed``
+    proposes; or those of a space.
+
+    Raises InputError where nothing can be asked, and for a space and another part.
+    """
     if isinstance(dataset, QuestionSpace):
+        space, suggestion = dataset, proposed(dataset.dataset)
+        suited = REGISTRY.make(suggestion.oracle, {})
         parts = {"relations": relations, "oracle": oracle, "severities": severities}
-        for name in (name for name, part in parts.items() if part is not None):
-            raise InputError(
-                f"data: expected {name} in the QuestionSpace, got it beside one, too; leave it out"
-            )
-        space = dataset
+        if given := [name for name, part in parts.items() if part is not None]:
+            expected, got = f"{given[0]} in the QuestionSpace", "it separately, too"
+            raise unexpected("data", expected, got, "leave it out")
     else:
-        given = REGISTRY.make(oracle, {}) if isinstance(oracle, str) else oracle or suited
-        kept = None if severities is None else [*severities]
-        space = QuestionSpace(dataset, relations or found.relations, oracle=given, severities=kept)
-    if type(space.oracle.original) is type(suited):
-        return Questions(space, found.targets)
-    return Questions(space, OVERALL)
+        suggestion = proposed(dataset)
+        suited = REGISTRY.make(suggestion.oracle, {})
+        chosen = REGISTRY.make(oracle, {}) if isinstance(oracle, str) else oracle or suited
+        levels = None if severities is None else [*severities]
+        changes = relations or suggestion.relations
+        space = QuestionSpace(dataset, changes, oracle=chosen, severities=levels)
+    same = type(space.oracle.original) is type(suited)
+    return Questions(space, suggestion.targets if same else OVERALL)
 
 
 def audit(
@@ -95,50 +92,56 @@ def audit(
     on_progress: Hooks = True,
     **options: Any,
 ) -> Result:
-    """An audit in one line: every interval within half_width = 0.05, unless options say otherwise.
+    """Run an audit in one line: every interval within half_width = 0.05, unless options say
+    otherwise.
 
     A model that costs no money is timed first, and asked everything where that is quicker than
-    sampling, or takes less than a minute: rates are exact then (``audit.cheaper``).
+    sampling, or takes less than a minute: rates are exact then.
 
-    - ``data``: a folder, a table of labels, images or a Dataset (``datasets.as_dataset``), with
-      ``labels`` where images come without; where nobody has any, ``concepts`` names what the model
-      answers, of a table the columns to ask about. Or a QuestionSpace, which says all of it.
-    - ``model``: a function (list of images -> n x C of P(yes)) or any other model, see ``Audit``.
-    - ``relations``, ``oracle``, and the option ``targets``: by what is known (``audit.proposed``);
-      ``severities``: of the relations. Default: all.
-    - ``out``: folder for journal.db, result.json and report.html. An audit with the same settings
-      that stands there is gone on with, by these lines or, where the journal can keep them (data
-      by a path, names and numbers), by ``avtt resume OUT --model FILE:NAME``.
-    - ``sample``: draw questions, however cheap the model is; so does a ``strategy``.
-    - ``on_progress``: what follows the run, see ``Audit.run``. Default: a table of what was read,
-      and a bar.
-    - ``options``: those of ``Audit``.
+    Args:
+        data: A folder, a table of labels, images or a Dataset (``datasets.as_dataset``); or a
+            QuestionSpace, which includes dataset, relations and oracle.
+        model: A function (list of images -> n x C of P(yes)) or any other model, see ``Audit``.
+        labels: Labels of images that come without.
+        concepts: Names of what the model answers, where there are no labels; of a table, the
+            columns to ask about.
+        relations: Image changes. None: those that suit the data.
+        oracle: Rule that decides what is wrong, or its name. None: the one that suits the data.
+        severities: Severities of the relations. None: all.
+        out: Folder for journal.db, result.json and report.html. An audit with the same settings
+            that it holds is resumed, by these lines or, where the journal can keep them (data by a
+            path, names and numbers), by ``avtt resume OUT --model FILE:NAME``.
+        sample: Draw questions, however cheap the model is; so does a ``strategy``.
+        on_progress: Hooks of the run, see ``Audit.run``. True: a table of what was read, and a bar.
+        options: Those of ``Audit``. ``targets`` default to those that suit the data.
 
-    Raises InputError for data of which nothing can be asked, and whatever ``Audit`` raises.
+    Returns:
+        The result.
+
+    Raises:
+        InputError: Nothing can be asked about the data; and whatever ``Audit`` raises.
     """
     relations = None if relations is None else list(relations)
     severities = None if severities is None else list(severities)
-    about = {"relations": relations, "oracle": oracle, "severities": severities}
+    parts: dict[str, Any] = {"relations": relations, "oracle": oracle, "severities": severities}
     whole = isinstance(data, QuestionSpace)
     if whole and (labels is not None or concepts is not None):
-        raise InputError(
-            "data: expected a QuestionSpace alone, got labels or concepts, too; leave them out"
-        )
-    loaded = data if whole else as_dataset(data, labels, concepts)
-    found = questions(loaded, relations, oracle, severities)
+        got = "labels or concepts, too"
+        raise unexpected("data", "a QuestionSpace alone", got, "leave them out")
+    asked = questions(data if whole else as_dataset(data, labels, concepts), **parts)
     journal = None if out is None else Path(out) / JOURNAL
-    asked, best, own = adapted_model(model_of(model)), Choice(), found.options(options)
+    adapted, best, own = adapted_model(model_of(model)), Choice(), asked.options(options)
     begun = recall(journal)
     if begun is not None and begun.settings.strategy == CENSUS:
         own = changed(own, WHOLE)
     elif begun is None and not sample:
-        own, best = chosen(found.space, asked, own)
-    notes = {} if labels is not None else _kept(data, {"concepts": concepts, **about, **own})
+        own, best = chosen(asked.space, adapted, own)
+    notes = {} if labels is not None else _kept(data, {"concepts": concepts, **parts, **own})
     notes |= {"trial_calls": best.calls} if best.calls else {}
-    with Audit(found.space, asked, journal=journal, notes=notes, **own) as made:
+    with Audit(asked.space, adapted, journal=journal, notes=notes, **own) as made:
         if made.state().calls == 0 and on_progress:
             console = Console(stderr=True, markup=False, emoji=False, highlight=False)
-            show(found.space, made.targets, made.model.answers, console)
+            show(asked.space, made.targets, made.model.answers, console)
             if best.sentence is not None:
                 console.print(f"{best.sentence} (sample=True insists on sampling)")
         result = made.run(on_progress)
@@ -148,7 +151,7 @@ def audit(
 
 
 def _kept(data: Any, call: Mapping[str, Any]) -> dict[str, Any]:
-    """The note of a call by which ``called_again`` goes on; {} where JSON cannot hold it."""
+    """Return the note of a call for ``called_again``; {} where JSON cannot hold it."""
     try:
         where = os.path.abspath(os.fspath(data))
         return {"call": json.loads(json.dumps({"data": where, **call}, allow_nan=False))}
@@ -157,28 +160,29 @@ def _kept(data: Any, call: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def called_again(call: Mapping[str, Any], model: ModelSource, **options: Any) -> Audit:
-    """The audit of a journal's note of a call of ``audit``, with ``options`` before its own."""
+    """Return the audit of a journal's note of a call of ``audit``, with other ``options``."""
     given = dict(call)
-    about = [given.pop(name) for name in ("relations", "oracle", "severities")]
-    found = questions(as_dataset(given.pop("data"), concepts=given.pop("concepts")), *about)
-    return Audit(found.space, model, **found.options({**given, **options}))
+    parts = {name: given.pop(name) for name in ("relations", "oracle", "severities")}
+    data = as_dataset(given.pop("data"), concepts=given.pop("concepts"))
+    asked = questions(data, **parts)
+    return Audit(asked.space, model, **asked.options({**given, **options}))
 
 
 def census(data: Any, model: ModelSource, **options: Any) -> Result:
     """Ask every question, in one line: exact rates of all there is to ask.
 
     Args:
-        data: as ``adaptive_vtt.audit`` takes it, or a QuestionSpace.
-        model: as there.
-        options: all others of ``audit`` (``labels``, ``relations``, ``severities``, ``out`` ...)
-            and of ``Audit``. No goal, such as ``half_width``, is among them; ``targets`` come
-            beside those of every kind. ``out`` gets tables/, too.
+        data: As ``adaptive_vtt.audit`` takes it, or a QuestionSpace.
+        model: As there.
+        options: All others of ``audit`` (``labels``, ``relations``, ``severities``, ``out`` ...)
+            and of ``Audit``. No goal, such as ``half_width``, is among them; ``targets`` are added
+            to those of every kind. ``out`` gets tables/, too.
 
     Returns:
         The result; its ``census`` has the tables.
 
     Raises:
-        InputError: for a model that may cost money, without ``max_cost`` or ``budget``; and
+        InputError: The model may cost money, and there is no ``max_cost`` or ``budget``; and
             whatever ``audit`` raises.
     """
     asked = adapted_model(model_of(model))

@@ -8,7 +8,7 @@ import typer
 
 from ..engine.audit_key import full_name
 from ..errors import AvttError
-from ..families import told_apart
+from ..families import distinct_name
 from ..results.runs import Listed, Rates, find, read_rates, read_run, span_of
 from ..utils.figures import money, shorten
 from .printing import plain_console, table_of
@@ -99,4 +99,4 @@ def _worst(rates: Rates, room: int) -> str:
         return "-"
     told = [row.id.columns() for row in rates.rows]
     variants = list({(row["relation"], row["severity"]) for row in told if row["relation"]})
-    return f"{shorten(told_apart(worst.id, variants), room)}\n{span_of(worst)}"
+    return f"{shorten(distinct_name(worst.id, variants), room)}\n{span_of(worst)}"

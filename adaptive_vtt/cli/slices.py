@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-from ..audit.slices import Evidence, Found, explore
+from ..audit.slices import Evidence, Slice, explore
 from ..audit.slices.looking import ASKED
 from ..certify.targets import size
 from ..certify.tracks import unseen
@@ -110,16 +110,16 @@ def quoted(run: Run) -> list[str]:
     ]
 
 
-def _proposed(evidence: Evidence, space: QuestionSpace, found: Found) -> JsonObject:
-    inside = evidence.inside(space, [found.target])[0] & (evidence.loss >= 0.5)
+def _proposed(evidence: Evidence, space: QuestionSpace, slice_: Slice) -> JsonObject:
+    inside = evidence.inside(space, [slice_.target])[0] & (evidence.loss >= 0.5)
     samples = dict.fromkeys(evidence.sample[inside].tolist())
     names = ("images", "rate", "lift", "least_lift", "tried", "where")
     return {
-        "slice": found.words,
-        "found_by": [*found.found_by],
-        **{name: getattr(found, name) for name in names},
-        "rate_of_all": found.base,
-        "size": size(space, found.target),
+        "slice": slice_.words,
+        "found_by": [*slice_.proposers],
+        **{name: getattr(slice_, name) for name in names},
+        "rate_of_all": slice_.base,
+        "size": size(space, slice_.target),
         "examples": [space.dataset.sample_id(k) for k in list(samples)[:EXAMPLES]],
     }
 

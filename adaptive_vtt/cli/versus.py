@@ -254,7 +254,7 @@ def _finish(verdict: Verdict, out: Path, steps: Sequence[Step], gated: bool) -> 
     took += [result.paid] if result.cost or result.in_doubt else []
     console.print(f"stopped: {result.reason}\n{', '.join(took)}")
     rows = []
-    for row, words in zip(verdict.targets.to_dict("records"), verdict.told, strict=True):
+    for row, words in zip(verdict.targets.to_dict("records"), verdict.differences, strict=True):
         apart = "-" if math.isnan(row["disagreement"]) else percent(row["disagreement"])
         decision = DECISIONS[str(row["decision"])].format(b=brief(b))
         rows.append((row["target"], words, decision, apart))

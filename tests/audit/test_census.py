@@ -15,8 +15,8 @@ from sklearn import metrics
 import adaptive_vtt as avtt
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.audit import in_order
-from adaptive_vtt.audit.at_once import judged_at_once
 from adaptive_vtt.audit.everything import all_losses
+from adaptive_vtt.audit.in_order import judged_at_once
 from adaptive_vtt.audit.making import Making
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.cli.main import main

@@ -41,7 +41,7 @@ def test_what_is_found_stands_in_words_and_as_a_filter():
     again = named_targets(space, ["mine"], {"mine": best.where})[0]
     for part in ("variants", "concepts", "sides", "rows"):
         assert (getattr(again, part) == getattr(best.target, part)).all()
-    assert best.found_by == ("metadata", "cells")
+    assert best.proposers == ("metadata", "cells")
     assert best.rate > 0.8 > 0.2 > best.base
     assert best.least_lift <= best.lift
 

@@ -16,7 +16,7 @@ from adaptive_vtt.audit.rejudging import rejudge
 from adaptive_vtt.audit.slices import looking as looks
 from adaptive_vtt.audit.slices.looking import is_due
 from adaptive_vtt.audit.slices.proposers import atoms_of
-from adaptive_vtt.audit.slices.search import MIN_LIFT, Evidence, Found, find
+from adaptive_vtt.audit.slices.search import MIN_LIFT, Evidence, Slice, find
 from adaptive_vtt.certify import named_targets
 from adaptive_vtt.certify.rules import Rules
 from adaptive_vtt.certify.targets import member, target_of
@@ -257,12 +257,12 @@ def hostile(seed: int) -> int:
     rng = np.random.default_rng(seed)
     space, model = world(seed, samples=30, planted=0.5, per_call="one" if seed % 2 else "all")
 
-    def worst(space: QuestionSpace, evidence: Evidence, *_: Any, **__: Any) -> list[Found]:
+    def worst(space: QuestionSpace, evidence: Evidence, *_: Any, **__: Any) -> list[Slice]:
         mask = rng.random(30) < 0.2
         mask[evidence.sample[evidence.loss == 1]] = True
         every = named_targets(space, ["overall"])[0]
         target = replace(every, id=OfSlice(f"{len(evidence)}"), rows=mask)
-        return [Found((), target, 1, 1.0, 0.5, 1.0, 1)]
+        return [Slice((), target, 1, 1.0, 0.5, 1.0, 1)]
 
     journal = MemoryJournal()
     with pytest.MonkeyPatch.context() as patch:

@@ -81,7 +81,7 @@ def test_models_of_one_name_go_by_their_files(ran: Path):
     with closing(read_journal(ran / "journal.db")) as journal:
         verdict = verdict_of(summarise(journal), journal)
     assert verdict.names == ("old/model.py", "new/model.py")
-    assert verdict.told[0].startswith("new errs ")
+    assert verdict.differences[0].startswith("new errs ")
     page = Tags((ran / "report.html").read_text()).text
     assert "A is the old model, old/model.py; B is the new one, new/model.py" in page
 
@@ -312,7 +312,7 @@ def test_table_gate_report_and_list_tell_one_difference_with_one_sign(
     assert read_rates(ran).compared == f"overall label error: {said}"
     assert said in Tags((ran / "report.html").read_text(encoding="utf-8")).text
     with closing(read_journal(ran / "journal.db")) as journal:
-        assert verdict_of(summarise(journal), journal).told[0] == said
+        assert verdict_of(summarise(journal), journal).differences[0] == said
 
 
 def test_the_gate_that_is_the_claim_itself_is_refused(

@@ -223,7 +223,7 @@ def test_where_both_were_asked_everything_differences_are_exact(
     assert verdict.decided
     assert (verdict.targets["upper"] - verdict.targets["lower"]).max() < 1e-9
     assert verdict.promise == WHOLE
-    assert all(told.endswith("(exact)") for told in verdict.told)
+    assert all(told.endswith("(exact)") for told in verdict.differences)
     assert str(found.rulings[0]).endswith("(exact)")
     if page:
         assert WHOLE.capitalize() in page
@@ -260,7 +260,7 @@ def test_two_models_are_compared_on_the_items_of_a_pool(recorded: bool) -> None:
     with Versus(
         pool, old, Loses(3), recorded_a=answers, budget=EVERYTHING, until=never, **QUICK
     ) as versus:
-        told = versus.run().told
+        told = versus.run().differences
         verify(versus.audit.journal)
         assert "Differences" in Tags(render(versus.audit.journal)).text
     assert told == ["model 3 errs 16.7 points less (exact)"]

@@ -21,7 +21,7 @@ def test_a_comparison_has_a_page_with_the_names_of_its_models(tmp_path: Any) -> 
         html = verdict._repr_html_()
         assert "<script" not in html
         assert "old &lt;script&gt;" in html
-        assert verdict.told[0] in html
+        assert verdict.differences[0] in html
         assert html.count("<tr") - 1 == len(verdict.targets) == 2
         assert f"{verdict.calls_b} of new net" in repr(verdict)
         figure = verdict.plot()

@@ -1,7 +1,7 @@
-"""An audit that looks for slices while it goes on, and makes targets of what it finds.
+"""Search for slices while an audit runs, and targets made of them.
 
 It looks at set draws, so that an interrupted audit finds what an undisturbed one would have: looks
-lie a factor apart, since as many answers again as there were tell something new. It also looks once
+lie a factor apart, since as many answers again as there were add something new. It also looks once
 before it ends for want of open targets.
 """
 
@@ -13,23 +13,23 @@ import numpy as np
 from ...certify.targets import Target, masks_of, members, size, target_of
 from ...engine.loop import Hook, Loop
 from ...engine.options import DISCOVER_BY, FIRST_LOOK, Certify
-from ...errors import InputError
+from ...errors import InputError, unexpected
 from ...families import OfSlice
 from ...journal import Journal
 from ...journal.facts import DiscoverFacts, Facts, read_facts
 from ...space import QuestionSpace
-from ...types import Indices, JsonObject
+from ...types import JsonObject
 from .proposers import atoms_of
-from .search import Evidence, Found, find
+from .search import Evidence, Slice, find
 
 ASKED = "asked"
-"""Who found a target that somebody asked for."""
+"""The proposer of targets that a user asked for."""
 APART = 1.5
 """Factor between the draws of two looks."""
 
 
 def is_due(draws: int) -> bool:
-    """Whether an audit that has made so many draws looks for slices."""
+    """Return whether an audit looks for slices after this number of draws."""
     look = FIRST_LOOK
     while look < draws:
         look = round(APART * look)
@@ -38,12 +38,22 @@ def is_due(draws: int) -> bool:
 
 def explore(
     journal: Journal, space: QuestionSpace, *, most: int, by: Sequence[str] = DISCOVER_BY
-) -> list[Found]:
-    """What the answers in a journal tell, slices that were found before put aside: guesses, chosen
-    among many for these very answers, that no interval covers.
+) -> list[Slice]:
+    """Propose slices from the answers in a journal, those certified before put aside.
 
-    ``space``: the one that the audit was about. Raises InputError for an unknown proposer
-    and for two models.
+    They are guesses, chosen among many for these very answers, that no interval covers.
+
+    Args:
+        journal: The journal of an audit of one model.
+        space: The space of that audit.
+        most: Number of slices, at most.
+        by: Names of proposers.
+
+    Returns:
+        The slices, the surest first.
+
+    Raises:
+        InputError: A proposer is unknown, or the audit compared two models.
     """
     facts = read_facts(journal.facts())
     facts.refuse_pairs("slices", "audit either model alone")
@@ -54,11 +64,11 @@ def explore(
 
 
 class Discovery(Hook):
-    """Looks for up to ``certify.discover`` slices in all, at the draws of ``audit.slices.looking``,
-    at those of ``also``, and once before the audit ends for want of open targets. Targets that were
-    asked for later count among them: alpha is shared by place.
+    """Hook that looks for up to ``certify.discover`` slices in all, and makes targets of them.
 
-    What is found is journaled before the next draw, from which on it is a target.
+    It looks at the draws of ``is_due``, at those of ``also``, and once before the audit ends for
+    want of open targets. Targets that were asked for later count among them: alpha is shared by
+    place. A slice is journaled before the next draw, from which on it is a target.
     """
 
     def __init__(self, space: QuestionSpace, certify: Certify) -> None:
@@ -68,14 +78,14 @@ class Discovery(Hook):
         self._looked = -1
 
     def facts(self) -> JsonObject:
-        """What the journal says of it; {} where nothing is looked for."""
+        """Return its facts for the journal; {} where nothing is looked for."""
         if self._atoms is None and not self._also:
             return {}
         return {"discover": {"most": self._most, "by": [*self._by], "also": [*self._also]}}
 
     def go_on(self, facts: Facts, draws: int) -> JsonObject:
-        """What the journal that is gone on with is to say from now on: where more slices are looked
-        for than before, the audit looks at the present draw."""
+        """Return its facts for a journal that is resumed: where more slices are looked for than
+        before, the audit looks at the present draw."""
         before = facts.discover or DiscoverFacts(most=0, by=())
         self._also = before.also
         if facts.certificate is not None and facts.certificate.slices:
@@ -85,102 +95,92 @@ class Discovery(Hook):
         return self.facts()
 
     def before_draw(self, loop: Loop, drawn: int) -> bool:
-        """Looks where that is due; what was drawn is to be committed before."""
-        due = self._is_due(loop)
-        if due and not drawn:
-            self._look(loop)
-        return due and drawn > 0
-
-    def _is_due(self, loop: Loop) -> bool:
-        draws, found = loop.draws, loop.certifier.rules.slices if loop.certifier else 0
-        if self._atoms is None or draws == self._looked or found >= self._most:
+        """Look where that is due, once all draws are committed."""
+        certifier, draws = loop.certifier, loop.draws
+        if certifier is None or self._atoms is None or draws == self._looked:
             return False
-        return is_due(draws) or draws in self._also or _last_chance(loop)
-
-    def _look(self, loop: Loop) -> None:
-        """Looks, journals what it finds, and goes on with it."""
-        certifier, atoms = loop.certifier, self._atoms
-        if certifier is None or atoms is None:
-            return
-        self._looked = loop.draws
+        left = self._most - certifier.rules.slices
+        if left <= 0 or not (is_due(draws) or draws in self._also or _last_chance(loop)):
+            return False
+        if drawn:
+            return True
+        self._looked = draws
         registered = certifier.registered
-        found = find(
+        slices = find(
             loop.space,
             _evidence(loop),
-            atoms,
-            most=self._most - certifier.rules.slices,
+            self._atoms,
+            most=left,
             known=registered,
             slices=certifier.targets[len(registered) :],
         )
-        if found:
-            _adopt(loop, found)
+        if slices:
+            _adopt(loop, slices)
+        return False
 
     def ask_for(self, targets: Mapping[str, Target], loop: Loop) -> None:
-        """Makes targets of these, by name, from the next draw on: whatever made somebody ask for
-        them lies in the past by then.
+        """Make targets of these, by name, from the next draw on: whatever made a user ask for them
+        lies in the past by then.
 
         Raises InputError where the audit set no alpha aside for targets that come later, and for
         what is a target already.
         """
         certifier = loop.certifier
         if certifier is None or not certifier.rules.set_aside:
-            raise InputError(
-                "posthoc: expected an audit that set a share of its alpha aside for targets that "
-                "come later (discover, or set_aside in [certify]), got one that set none aside; "
-                f"begin a new one with {', '.join(targets)} among its targets and another --out"
+            raise unexpected(
+                "posthoc",
+                "an audit that set a share of its alpha aside for targets that come later "
+                "(discover, or set_aside in [certify])",
+                "one that set none aside",
+                f"begin a new one with {', '.join(targets)} among its targets and another --out",
             )
         known = [masks_of(target) for target in certifier.targets]
+        evidence, slices = _evidence(loop), []
         for name, target in targets.items():
             if (masks := masks_of(target)) in known:
                 raise InputError(f"posthoc: {name!r} is a target already")
             known.append(masks)
-        evidence, found = _evidence(loop), []
-        for name, target in targets.items():
             inside = evidence.only(evidence.inside(loop.space, [target])[0])
             images, named = len(np.unique(inside.sample)), replace(target, id=OfSlice(name))
-            found.append(Found((), named, images, inside.rate, evidence.rate, 0.0, tried=1))
-        _adopt(loop, found)
+            slices.append(Slice((), named, images, inside.rate, evidence.rate, 0.0, tried=1))
+        _adopt(loop, slices)
 
 
-def _adopt(loop: Loop, found: Sequence[Found]) -> None:
-    """Slices, which are journaled first; those without atoms somebody asked for."""
+def _adopt(loop: Loop, slices: Sequence[Slice]) -> None:
+    """Journal slices, then make targets of them. A user asked for those without atoms."""
     asked = [loop.judge.questions_of(call) for call in loop.draw_order.calls]
-    drawn = np.concatenate([np.zeros(0, np.int64), *asked])
-    told = [_fact(loop.space, one, loop.draws, drawn) for one in found]
+    drawn, space = np.concatenate([np.zeros(0, np.int64), *asked]), loop.space
+    rows = [
+        {
+            "name": each.words,
+            "found_by": [*each.proposers] or [ASKED],
+            "since": loop.draws,
+            "size": size(space, each.target),
+            "seen": drawn[members(space, [each.target], drawn)[0]].tolist(),
+            "masks": masks_of(each.target),
+            "where": each.where if each.atoms else None,
+            "images": each.images,
+            "rate": each.rate,
+            "base": each.base,
+            "least_lift": each.least_lift,
+            "tried": each.tried,
+        }
+        for each in slices
+    ]
     before = loop.journal.facts().get("slices") or []
-    loop.journal.set_facts(slices=[*before, *told])
-    loop.adopt([one.target for one in found])
-
-
-def _fact(space: QuestionSpace, found: Found, since: int, drawn: Indices) -> JsonObject:
-    """A slice for the journal (``journal.facts.SliceFacts``), found before draw ``since``, when
-    the questions ``drawn`` had been drawn."""
-    target = found.target
-    return {
-        "name": found.words,
-        "found_by": [*found.found_by] or [ASKED],
-        "since": since,
-        "size": size(space, target),
-        "seen": drawn[members(space, [target], drawn)[0]].tolist(),
-        "masks": masks_of(target),
-        "where": found.where if found.atoms else None,
-        "images": found.images,
-        "rate": found.rate,
-        "base": found.base,
-        "least_lift": found.least_lift,
-        "tried": found.tried,
-    }
+    loop.journal.set_facts(slices=[*before, *rows])
+    loop.adopt([each.target for each in slices])
 
 
 def _evidence(loop: Loop) -> Evidence:
-    """What was learnt from."""
+    """Return the answers that were learnt from."""
     learned = loop.draw_order.learned
     draws = [row for row in loop.journal.draws(proposals=False) if row.draw < learned]
     return Evidence.of(loop.space, draws, loop.journal.calls())
 
 
 def _last_chance(loop: Loop) -> bool:
-    """Whether nothing but want of open targets ends the audit now."""
+    """Return whether the audit ends now, and only for want of open targets."""
     state = loop.state()
     open_ = replace(state, targets=())
     ended = any(rule.reached(state) for rule in loop.rules)

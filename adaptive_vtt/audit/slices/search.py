@@ -20,21 +20,29 @@ from dataclasses import dataclass, fields, replace
 from typing import Self
 
 import numpy as np
+import pandas as pd
 
 from ...certify.targets import Target, member
 from ...journal.rows import CallRow, DrawRow
 from ...space import QuestionSpace
 from ...types import Bools, Floats, Indices
-from .proposers import Atom, joined, where_of
+from .proposers import Atom, joined
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """n judged questions, those that do not count left out.
+    """Judged questions (n,), those that do not count left out.
 
-    ``question``, ``sample``, ``variant``, ``concept``, ``truth`` (n,); ``loss`` (n,) in [0, 1];
-    ``weight`` (n,): the inverse of the draw proposal, 1 where it was even. Questions were drawn
-    where failures were likely, say; weighed so, a mean loss is that of the unseen questions, too.
+    Attributes:
+        question: Numbers of the questions (n,).
+        sample: Their samples (n,).
+        variant: Their variants (n,).
+        concept: Their concepts (n,).
+        truth: Their truths (n,), 0 or 1.
+        loss: Their losses (n,) in [0, 1].
+        weight: Inverse of the draw proposal (n,), 1 where it was even: questions may have been
+            drawn where failures were likely, and weighted mean losses are those of unseen
+            questions, too.
     """
 
     question: Indices
@@ -50,23 +58,23 @@ class Evidence:
 
     @classmethod
     def of(cls, space: QuestionSpace, draws: Sequence[DrawRow], calls: Collection[CallRow]) -> Self:
-        """What the answered ones among ``draws`` tell; ``calls`` may hold others, too."""
+        """Return the answered questions of ``draws``; ``calls`` may hold others, too."""
         # the inverse of a call's share under its proposal, relative to an even one
         weights = {
             row.call: 1 / (int(row.why.get("candidates", 1 / row.probability)) * row.probability)
             for row in draws
         }
-        told = [
+        known = [call for call in calls if call.call in weights]
+        judged = [
             (answer.question, answer.loss, weights[call.call])
-            for call in calls
-            if call.call in weights
+            for call in known
             for answer in call.answers
             if answer.loss is not None and not answer.excluded
         ]
-        question = np.array([q for q, _, _ in told], np.int64)
+        question = np.array([number for number, _, _ in judged], np.int64)
         sample, variant, concept = space.parts(question)
         truth = np.asarray(space.dataset.truth(sample, concept), np.int64)
-        loss, weight = (np.array([row[k] for row in told], float) for k in (1, 2))
+        loss, weight = np.array([row[1:] for row in judged], float).reshape(-1, 2).T
         return cls(question, sample, variant, concept, truth, loss, weight)
 
     @property
@@ -76,28 +84,32 @@ class Evidence:
         return float(np.average(self.loss, weights=weights)) if weights.any() else 0.0
 
     def only(self, kept: Bools | Indices) -> Self:
-        """Those of the questions that ``kept`` marks (n,), or those at its places."""
+        """Return the questions that a mask (n,) marks, or those at places."""
         return type(self)(*(getattr(self, f.name)[kept] for f in fields(self)))
 
+    def without(self, space: QuestionSpace, target: Target) -> Self:
+        """Return the questions outside a target."""
+        return self.only(~self.inside(space, [target])[0])
+
     def inside(self, space: QuestionSpace, targets: Sequence[Target]) -> Bools:
-        """K x n: which questions belong to which of K targets."""
+        """Return which questions belong to which of K targets, K x n."""
         return member(space, targets, self.sample, self.variant, self.concept, self.truth)
 
 
 FALSE = 0.05
-"""Share of chance among what is found, at most (q)."""
+"""Share of chance among the slices of a search, at most (q)."""
 MIN_LIFT = 1.5
-"""A slice that fails less than this many times as often as all is not worth a target."""
+"""Smallest ratio of a slice's rate and that of all questions that is worth a target."""
 MIN_IMAGES = 6.0
-"""A slice that fewer images, as they count, speak for is not looked at."""
+"""Smallest number of images, as they count, of a slice."""
 LARGEST = 0.5
-"""A slice with a larger share of what was asked is no part but nearly all."""
+"""Largest share of the questions asked that a slice may have."""
 ATOMS = 4
 """Atoms of a conjunction, at most."""
 BEAM = 30
 """Conjunctions of one size that longer ones are made of, at most: those with the least p-values."""
 SAME = 0.8
-"""Two sets of questions that share this much of what either has are taken for one."""
+"""Share of either set of questions at which two sets are taken for one."""
 
 BLOCK = 256
 """Conjunctions that are scored at a time."""
@@ -107,10 +119,18 @@ Conjunction = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Found:
-    """A slice: its ``atoms`` and its questions, ``target``. ``images`` that were asked about, the
-    weighted mean loss there, ``rate``, and of all, ``base``; ``least_lift``: see above; ``tried``:
-    how many conjunctions it was chosen from."""
+class Slice:
+    """A group of questions in which failures concentrate.
+
+    Attributes:
+        atoms: What its questions have in common.
+        target: Its questions.
+        images: Number of images that were asked about.
+        rate: Weighted mean loss of its questions.
+        base: Weighted mean loss of all questions.
+        least_lift: Lower bound on ``rate / base``; see the module.
+        tried: Number of conjunctions that it was chosen from.
+    """
 
     atoms: tuple[Atom, ...]
     target: Target
@@ -122,32 +142,29 @@ class Found:
 
     @property
     def words(self) -> str:
-        """What it is, in words."""
+        """The slice in words."""
         return str(self.target.id.columns()["filter"])
 
     @property
     def lift(self) -> float:
+        """Its rate as a multiple of the rate of all questions."""
         return self.rate / self.base
 
     @property
-    def found_by(self) -> tuple[str, ...]:
+    def proposers(self) -> tuple[str, ...]:
         """The proposers of its atoms."""
-        return tuple(dict.fromkeys(atom.found_by for atom in self.atoms))
+        return tuple(dict.fromkeys(atom.proposer for atom in self.atoms))
 
     @property
     def where(self) -> dict[str, list[object]] | None:
-        """The slice as a filter, None where none says it."""
-        return where_of(self.atoms)
-
-
-@dataclass(frozen=True)
-class _Scores:
-    """What c conjunctions come to; all (c,)."""
-
-    images: Indices
-    count: Floats
-    rate: Floats
-    p: Floats
+        """The slice as a filter, field -> values; None where no filter can express it."""
+        filters: dict[str, list[object]] = {}
+        for atom in self.atoms:
+            if atom.where is None:
+                return None
+            for field, values in atom.where.items():
+                filters[field] = [v for v in values if v in filters.get(field, values)]
+        return filters
 
 
 def find(
@@ -158,129 +175,122 @@ def find(
     most: int,
     known: Sequence[Target] = (),
     slices: Sequence[Target] = (),
-) -> list[Found]:
-    """Up to ``most`` slices, the surest first. Those of ``slices`` were found before: their
-    questions are put aside. One that is much the same as one of ``known`` is left out."""
-    found: list[Found] = []
+) -> list[Slice]:
+    """Return up to ``most`` slices, the surest first.
+
+    Questions of earlier ``slices`` are put aside. A slice that is much the same as one of ``known``
+    is left out.
+    """
+    result: list[Slice] = []
     base = evidence.rate
     for slice_ in slices:
-        evidence = evidence.only(~evidence.inside(space, [slice_])[0])
-    while len(found) < most and len(evidence):
+        evidence = evidence.without(space, slice_)
+    while len(result) < most and len(evidence):
         best = _best(space, evidence, atoms, known)
         if best is None:
             break
-        # found in what those before left, and told against one and the same mean as they are
+        # searched in the rest, and compared with the same mean as those before
         least = best.least_lift * best.base / base
-        found.append(replace(best, base=base, least_lift=least))
-        evidence = evidence.only(~evidence.inside(space, [best.target])[0])
-    return found
+        result.append(replace(best, base=base, least_lift=least))
+        evidence = evidence.without(space, best.target)
+    return result
 
 
 def _best(
     space: QuestionSpace, evidence: Evidence, atoms: Sequence[Atom], known: Sequence[Target]
-) -> Found | None:
-    order = np.argsort(evidence.sample, kind="stable")  # answers about an image side by side
+) -> Slice | None:
+    order = np.argsort(evidence.sample, kind="stable")  # answers about an image in a row
     evidence = evidence.only(order)
     base = evidence.rate
     if base <= 0 or not atoms:
         return None
     columns = evidence.inside(space, [atom.target for atom in atoms])
-    looked = list(_conjunctions(evidence, atoms, columns, base))
-    if not looked:
+    sizes = list(_conjunctions(evidence, atoms, columns, base))
+    if not sizes:
         return None
-    names = [name for part, _, _ in looked for name in part]
-    rows = np.concatenate([inside for _, inside, _ in looked])
-    scores = [s for _, _, s in looked]
-    images, count, rate, p = (
-        np.concatenate([getattr(s, f) for s in scores]) for f in ("images", "count", "rate", "p")
-    )
-    least = _least_lift(count, rate, p, base)
-    least[(rate < MIN_LIFT * base) | (rows.mean(axis=1) > LARGEST)] = 0
-    there = evidence.inside(space, known)
+    names = [name for part, _, _ in sizes for name in part]
+    rows = np.concatenate([inside for _, inside, _ in sizes])
+    scores = pd.concat([table for _, _, table in sizes], ignore_index=True)
+    least = _least_lift(scores, base)
+    least[(scores["rate"] < MIN_LIFT * base) | (rows.mean(axis=1) > LARGEST)] = 0
+    others = evidence.inside(space, known)
     for place in np.argsort(-least, kind="stable"):
         if least[place] <= 1:
             return None
-        if not _among(rows[place], there):
-            chosen = tuple(atoms[k] for k in names[place])
-            figures = (int(images[place]), float(rate[place]), base, float(least[place]))
-            return Found(chosen, joined(chosen), *figures, tried=len(names))
+        shared, either = (rows[place] & others).sum(axis=1), (rows[place] | others).sum(axis=1)
+        if not (shared >= SAME * either).any():
+            chosen, row = tuple(atoms[k] for k in names[place]), scores.loc[place]
+            figures = (int(row["images"]), float(row["rate"]), base, float(least[place]))
+            return Slice(chosen, joined(chosen), *figures, tried=len(names))
     return None
 
 
 def _conjunctions(
     evidence: Evidence, atoms: Sequence[Atom], columns: Bools, base: float
-) -> Iterator[tuple[list[Conjunction], Bools, _Scores]]:
-    """Conjunctions of 1, 2 ... ATOMS atoms that enough images speak for, each set of questions
-    once, by the fewest atoms: their places, their questions c x n, what they come to."""
+) -> Iterator[tuple[list[Conjunction], Bools, pd.DataFrame]]:
+    """Yield conjunctions of 1, 2 ... ATOMS atoms with enough images, each set of questions once, by
+    the fewest atoms: their places, their questions c x n, their scores."""
     fields = np.unique([atom.field for atom in atoms], return_inverse=True)[1]
     names: list[Conjunction] = [()]
     rows = np.ones((1, len(evidence)), bool)
     seen: set[bytes] = set()
     for size in range(ATOMS):
-        made = list(_longer(names, rows, columns, fields, seen))
-        if not made:
+        longer = list(_longer(names, rows, columns, fields, seen))
+        if not longer:
             return
-        names, rows = [name for name, _ in made], np.array([row for _, row in made])
-        scores = _score(evidence, rows, base)
-        kept = scores.count >= MIN_IMAGES
-        names = [name for name, keep in zip(names, kept, strict=True) if keep]
-        rows = rows[kept]
-        scores = _Scores(*(getattr(scores, f)[kept] for f in ("images", "count", "rate", "p")))
+        rows = np.array([row for _, row in longer])
+        scores = _scores(evidence, rows, base)
+        kept = np.flatnonzero(scores["count"] >= MIN_IMAGES)
+        names, rows, scores = [longer[k][0] for k in kept], rows[kept], scores.iloc[kept]
         if not names:
             return
         yield names, rows, scores
         if size:  # all pairs are looked at, whatever their parts are
-            best = np.argsort(scores.p, kind="stable")[:BEAM]
+            best = np.argsort(scores["p"].to_numpy(), kind="stable")[:BEAM]
             names, rows = [names[k] for k in best], rows[best]
 
 
 def _longer(
     names: Sequence[Conjunction], rows: Bools, columns: Bools, fields: Indices, seen: set[bytes]
 ) -> Iterator[tuple[Conjunction, Bools]]:
-    """Every conjunction with one atom more, of a field that it has not."""
+    """Yield every conjunction with one atom more, of a field that it has not."""
     for name, row in zip(names, rows, strict=True):
-        taken = {int(fields[k]) for k in name}
-        for k, column in enumerate(columns):
-            if int(fields[k]) in taken:
-                continue
-            both = row & column
+        taken = fields[list(name)]
+        for k in np.flatnonzero(~np.isin(fields, taken)).tolist():
+            both = row & columns[k]
             key = np.packbits(both).tobytes()
             if key not in seen and both.any():
                 seen.add(key)
                 yield tuple(sorted((*name, k))), both
 
 
-def _score(evidence: Evidence, rows: Bools, base: float) -> _Scores:
-    """What each of c sets of questions, c x n, comes to; answers stand in order of their images."""
-    starts = np.flatnonzero(np.diff(evidence.sample, prepend=-1))
-    images, total, squares = np.zeros(len(rows), np.int64), np.zeros(len(rows)), np.zeros(len(rows))
-    for first in range(0, len(rows), BLOCK):
-        part = slice(first, first + BLOCK)
-        weights = np.add.reduceat(rows[part] * evidence.weight, starts, axis=1)
-        images[part], total[part] = (weights > 0).sum(axis=1), weights.sum(axis=1)
-        squares[part] = (weights**2).sum(axis=1)
-    count, rate = total**2 / squares, (rows @ (evidence.weight * evidence.loss)) / total
-    failed = np.clip(rate * count, TINY, count)
+def _scores(evidence: Evidence, rows: Bools, base: float) -> pd.DataFrame:
+    """Return images, count, rate and p of each of c sets of questions, c x n; answers are in order
+    of their images."""
     from scipy.special import betainc
 
-    return _Scores(images, count, rate, betainc(failed, count - failed + 1, base))
+    starts = np.flatnonzero(np.diff(evidence.sample, prepend=-1))
+    sums = []
+    for first in range(0, len(rows), BLOCK):
+        part = rows[first : first + BLOCK] * evidence.weight
+        weights = np.add.reduceat(part, starts, axis=1)
+        sums.append([(weights > 0).sum(axis=1), weights.sum(axis=1), (weights**2).sum(axis=1)])
+    images, total, squares = np.concatenate(sums, axis=1)
+    count, rate = total**2 / squares, (rows @ (evidence.weight * evidence.loss)) / total
+    failed = np.clip(rate * count, TINY, count)
+    p = betainc(failed, count - failed + 1, base)
+    return pd.DataFrame({"images": images, "count": count, "rate": rate, "p": p})
 
 
-def _least_lift(count: Floats, rate: Floats, p: Floats, base: float) -> Floats:
-    """(m,): the least lift of those that are not chance, 0 for the others."""
-    order = np.sort(p)
-    passed = order <= FALSE * np.arange(1, len(p) + 1) / len(p)
+def _least_lift(scores: pd.DataFrame, base: float) -> Floats:
+    """Return the least lift (m,) of those that are not chance, 0 for the others."""
+    from scipy.special import betaincinv
+
+    count, rate, p = (scores[name].to_numpy() for name in ("count", "rate", "p"))
+    passed = np.sort(p) <= FALSE * np.arange(1, len(p) + 1) / len(p)
     if not passed.any():
         return np.zeros(len(p))
     level = FALSE * (1 + int(np.flatnonzero(passed)[-1])) / len(p)
     failed = np.clip(rate * count, TINY, count)
-    from scipy.special import betaincinv
-
     lower = betaincinv(failed, count - failed + 1, level)
     return np.where(p <= level, lower / base, 0.0)
-
-
-def _among(row: Bools, others: Bools) -> bool:
-    """Whether a set of questions is much the same as one of ``others``, K x n."""
-    shared, either = (row & others).sum(axis=1), (row | others).sum(axis=1)
-    return bool((shared >= SAME * either).any())
