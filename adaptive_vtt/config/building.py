@@ -1,4 +1,4 @@
-"""From a SPEC.toml to the dataset, space, model and audit that it describes.
+"""Builder of the dataset, space, model and audit that a SPEC.toml describes.
 
 Imports no PyTorch before an audit is built, so that planning one takes no time.
 """
@@ -14,7 +14,7 @@ from ..audit.proposed import proposed
 from ..certify import named_targets
 from ..cohort import Cohort
 from ..datasets import Dataset
-from ..errors import InputError, ModelError
+from ..errors import InputError, ModelError, unexpected
 from ..models import ModelDefaults, ModelUnderTest, adapted_model, load
 from ..models.local.recorded import RecordedCaptions, recorded
 from ..models.versions import version_of
@@ -24,17 +24,17 @@ from ..relations import RelationDefaults, make, reic, resolve, transformed
 from ..relations.medtest import from_files
 from ..results.gate import Gated
 from ..space import QuestionSpace
-from ..stopping import FirstOf, StoppingRule
+from ..stopping import FirstOf
 from ..strategies import default, named
 from ..types import Answer, CallMode, Prompt, Unanswered
 from ..utils.options import arguments, options_of
 from . import Spec
-from .audit import CertifySpec, SpaceSpec
-from .models import ModelSection, OwnSection, Worked
+from .audit import SpaceSpec
+from .models import OwnSection, Worked
 from .oracles import CaptionOracleSection, OracleSection
 
 CERTIFY_APART = {"proxies", "prior_journal", "cohort", "features", "surrogate_options"}
-"""Fields of [certify] that are no options of an audit as they stand there."""
+"""Fields of [certify] that are not options of an audit as they are."""
 
 
 def build_audit(
@@ -46,12 +46,16 @@ def build_audit(
     model: ModelUnderTest | None = None,
     **options: Any,
 ) -> Audit:
-    """The audit of a spec; ``options`` (journal, notes, seed, strategy ...) go before it. The name
-    of a strategy is taken as the spec's are, ``strategy_options`` beside it go before those of the
-    spec where it is the spec's.
+    """Return the audit of a spec.
 
-    ``check`` is called with the space before the code of model, proxies and strategy is
-    imported. ``space``, ``model``: where they were built already.
+    Args:
+        spec: The spec.
+        base: The folder that its paths start at.
+        check: Called with the space before the code of model, proxies and strategy is imported.
+        space: The space, if it was built already.
+        model: The model, likewise.
+        options: Options of ``Audit`` that replace the spec's. ``strategy_options`` are added to
+            those of the spec if the strategy is the same.
     """
     space = build_space(spec, base) if space is None else space
     if check is not None:
@@ -73,14 +77,14 @@ def build_parts(
     *,
     code: bool = True,
 ) -> tuple[QuestionSpace, ModelUnderTest, dict[str, Any]]:
-    """The space, the model and all other arguments of a spec's audit.
+    """Return the space, the model and all other arguments of a spec's audit.
 
     ``space``, ``model``: where they were built already. Models and proxies that are code are
-    imported last, and with ``code`` False not at all: such proxies are left out, and in place of
-    such a model stands a `NotImported`.
+    imported last, and with ``code`` False not at all: such proxies are left out, and a
+    `NotImported` replaces such a model.
     """
     space = build_space(spec, base) if space is None else space
-    section, certify = spec.audit, spec.certify
+    section, certify, stop, prior = spec.audit, spec.certify, spec.stop.limit(), None
     if certify.features != "default":
         space.dataset.features = surrogates.embed(space.dataset, device=section.device)
     proxies: dict[str, ModelUnderTest] = {}
@@ -89,17 +93,36 @@ def build_parts(
             proxies[name] = recorded(base / source, name=name)
         elif code:
             proxies[name] = load(source, base=base)
+    if spec.stop.gate is not None:
+        if not certify.certifies:
+            raise unexpected(
+                "stop.gate",
+                "an audit that certifies",
+                "neither certify.half_width nor certify.at_most",
+                "give the narrowest interval that you would wait for, such as half_width = 0.02",
+            )
+        targets = named_targets(space, certify.targets, certify.where)
+        gated = Gated.of(spec.stop.gate, [target.id for target in targets])
+        stop = gated if stop is None else FirstOf((stop, gated))
+    own, surrogate = certify.surrogate_options, certify.surrogate
+    if own and surrogate is False:
+        expected, got = "a surrogate that takes them", "surrogate = false"
+        raise unexpected("certify.surrogate_options", expected, got, "leave them out")
+    if own or isinstance(surrogate, str):
+        kind = surrogate if isinstance(surrogate, str) else surrogates.QUESTION_GP
+        surrogate = surrogates.named(kind, own, base)
+    strategy = section.strategy or default(certify.certifies)
+    if certify.prior_journal:
+        prior = base / certify.prior_journal
     options: dict[str, Any] = {
         **section.model_dump(exclude={"strategy_options", "on_progress"}),
         **certify.model_dump(exclude=CERTIFY_APART),
-        "strategy": named(
-            section.strategy or default(certify.certifies), section.strategy_options, base
-        ),
-        "surrogate": _surrogate(certify, base),
-        "stop": _stop(spec, space),
+        "strategy": named(strategy, section.strategy_options, base),
+        "surrogate": surrogate,
+        "stop": stop,
         "goal": spec.stop.goal(),
         "proxies": proxies,
-        "prior_journal": base / certify.prior_journal if certify.prior_journal else None,
+        "prior_journal": prior,
         "cohort": _cohort(certify.cohort, base),
     }
     model = model_of(spec, base, space, code=code) if model is None else model
@@ -110,44 +133,15 @@ def _cohort(runs: str | list[str] | None, base: Path) -> Cohort | None:
     if runs is None:
         return None
     inside = glob.escape(str(base)) if base != Path() else ""
-    found = [runs] if isinstance(runs, str) else runs
-    return Cohort.from_runs(*(Path(inside if glob.has_magic(r) else base, r) for r in found))
-
-
-def _stop(spec: Spec, space: QuestionSpace) -> StoppingRule | None:
-    limit, certify = spec.stop.limit(), spec.certify
-    if spec.stop.gate is None:
-        return limit
-    if not certify.certifies:
-        raise InputError(
-            "stop.gate: expected an audit that certifies, got neither certify.half_width nor "
-            "certify.at_most; give the narrowest interval that you would wait for, such as "
-            "half_width = 0.02"
-        )
-    targets = named_targets(space, certify.targets, certify.where)
-    gated = Gated.of(spec.stop.gate, [target.id for target in targets])
-    return gated if limit is None else FirstOf((limit, gated))
-
-
-def _surrogate(certify: CertifySpec, base: Path) -> bool | surrogates.Named:
-    """Raises InputError for options where nothing is to predict."""
-    named, options = certify.surrogate, certify.surrogate_options
-    if isinstance(named, str) or (named and options):
-        name = named if isinstance(named, str) else surrogates.QUESTION_GP
-        return surrogates.named(name, options, base)
-    if options:
-        raise InputError(
-            "certify.surrogate_options: expected a surrogate that takes them, got surrogate = "
-            "false; leave them out"
-        )
-    return named
+    every = [runs] if isinstance(runs, str) else runs
+    return Cohort.from_runs(*(Path(inside if glob.has_magic(r) else base, r) for r in every))
 
 
 # -- the space ---------------------------------------------------------------------------------
 
 
 def build_dataset(spec: Spec, base: Path) -> Dataset:
-    """Return what [dataset] and [regions] describe; relative paths start at ``base``."""
+    """Return the dataset of [dataset] and [regions]; relative paths start at ``base``."""
     dataset = spec.dataset.build(base)
     return dataset if spec.regions is None else spec.regions.build(dataset)
 
@@ -186,15 +180,16 @@ def oracle_section(spec: Spec, dataset: Dataset) -> OracleSection:
 
 
 def _check_detector(spec: Spec) -> None:
-    """Raises InputError for a detector where nothing depends on what is located in images."""
-    captions = isinstance(spec.oracle, CaptionOracleSection)
-    relations = [name for name in spec.space.relations if RELATIONS.is_code(name) or locates(name)]
-    kind = None if spec.oracle is None else spec.oracle.kind
-    if not (captions or relations or (kind is not None and ORACLES.is_code(kind))):
-        raise InputError(
-            f"detector: expected an oracle or a relation that asks where things are, such as "
-            f"kind = 'captions' in [oracle] or relations = ['reic'], got oracle "
-            f"{kind!r} and relations {spec.space.relations}; leave [detector] out"
+    """Raise InputError for a detector where nothing depends on what is located in images."""
+    kind, relations = None if spec.oracle is None else spec.oracle.kind, spec.space.relations
+    used = isinstance(spec.oracle, CaptionOracleSection) or (kind and ORACLES.is_code(kind))
+    if not (used or any(RELATIONS.is_code(name) or locates(name) for name in relations)):
+        raise unexpected(
+            "detector",
+            "an oracle or a relation that asks where things are, such as kind = 'captions' in "
+            "[oracle] or relations = ['reic']",
+            f"oracle {kind!r} and relations {relations}",
+            "leave [detector] out",
         )
 
 
@@ -209,33 +204,32 @@ _MEDTEST = {"medtest": "segmentation", "medtest/classification": "classification
 def build_relations(
     section: SpaceSpec, dataset: Callable[[], Dataset], base: Path
 ) -> list[RelationDefaults]:
-    """The relations of a spec, made with its options; relative files start at ``base``.
+    """Return the relations of a spec, made with its options; relative files start at ``base``.
 
     ``dataset`` is called for relations that depend on all samples. Raises InputError for an
-    unknown name, and for an option whose relation is not there.
+    unknown name, and for an option whose relation is missing.
     """
     own = section.model_dump(include=_REIC, exclude_none=True)
     relations, given = section.relations, section.options or {}
     for name in sorted(own if "reic" not in relations else ()):
         raise InputError(f"space.{name}: none of relations {relations} has this option")
     for name in sorted(given.keys() - {*relations}):
-        raise InputError(f"space.options: expected some of relations {relations}, got {name!r}")
+        raise unexpected("space.options", f"some of relations {relations}", repr(name))
     if section.medtest is not None and not _MEDTEST.keys() & {*relations}:
-        raise InputError(
-            f"space.medtest: expected {' or '.join(_MEDTEST)} among relations {relations}"
-        )
-    found: list[RelationDefaults] = []
+        expected = f"{' or '.join(_MEDTEST)} among relations"
+        raise unexpected("space.medtest", expected, relations)
+    made: list[RelationDefaults] = []
     for name in relations:
         if section.medtest is not None and name in _MEDTEST:
             files = arguments(from_files, section.medtest.given(), base)
-            found += from_files(_MEDTEST[name], **files)
+            made += from_files(_MEDTEST[name], **files)
             continue
         options = {**(own if name == "reic" else {}), **given.get(name, {})}
         if name == "reic" and "captions" in options:
             options["naming"] = _naming(options.pop("captions"), dataset, base)
-        found += make(name, options, base)
-    found += [transformed(**each.given(), base=base) for each in section.transforms or ()]
-    return resolve(found)
+        made += make(name, options, base)
+    made += [transformed(**each.given(), base=base) for each in section.transforms or ()]
+    return resolve(made)
 
 
 def _naming(captions: str, dataset_of: Callable[[], Dataset], base: Path) -> Any:
@@ -252,7 +246,7 @@ def _naming(captions: str, dataset_of: Callable[[], Dataset], base: Path) -> Any
 
 
 def locates(name: str) -> bool:
-    """Whether a relation's follow-ups depend on what is located in images."""
+    """Return whether a relation's follow-ups depend on what is located in images."""
     return name.partition("/")[0] in _LOCATING
 
 
@@ -260,9 +254,11 @@ def locates(name: str) -> bool:
 
 
 def build_model(spec: Spec, base: Path, dataset: Dataset) -> ModelDefaults:
-    """The model of a spec, with its version; relative paths start at ``base``."""
-    captions = isinstance(spec.oracle, CaptionOracleSection)
-    section = _section(spec, dataset)
+    """Return the model of a spec, with its version; relative paths start at ``base``."""
+    section, captions = spec.model, isinstance(spec.oracle, CaptionOracleSection)
+    logits = isinstance(section, OwnSection) and section.output == "logits"
+    if logits and oracle_section(spec, dataset).kind in ("top-class", "ordinal"):
+        section = section.model_copy(update={"output": "class-logits"})
     worked = section.worked(base) if isinstance(section, Worked) else None
     model = adapted_model(worked or section.build(base, dataset, captions=captions))
     version = spec.model.version
@@ -275,8 +271,8 @@ def build_model(spec: Spec, base: Path, dataset: Dataset) -> ModelDefaults:
 
 
 def model_of(spec: Spec, base: Path, space: QuestionSpace, *, code: bool = True) -> ModelUnderTest:
-    """The model, checked against the space; where it is code, and ``code`` is False, it is not
-    imported, and a `NotImported` stands in its place."""
+    """Return the model, checked against the space; where it is code, and ``code`` is False, a
+    `NotImported` replaces it."""
     if isinstance(spec.model, OwnSection) and not code:
         return NotImported(spec.model)
     model = build_model(spec if code else unworked(spec), base, space.dataset)
@@ -286,23 +282,14 @@ def model_of(spec: Spec, base: Path, space: QuestionSpace, *, code: bool = True)
 
 
 def unworked(spec: Spec) -> Spec:
-    """The spec with a model that is held without workers."""
+    """Return the spec with a model that is held without workers."""
     if not isinstance(spec.model, Worked):
         return spec
     return spec.model_copy(update={"model": spec.model.unworked()})
 
 
-def _section(spec: Spec, dataset: Dataset) -> ModelSection:
-    """The model's section, its logits those of classes where the oracle judges those."""
-    section = spec.model
-    if not isinstance(section, OwnSection) or section.output != "logits":
-        return section
-    classes = oracle_section(spec, dataset).kind in ("top-class", "ordinal")
-    return section.model_copy(update={"output": "class-logits"}) if classes else section
-
-
 class NotImported(ModelDefaults):
-    """Stands for a model of code that is not to be imported: what is known of it without.
+    """Model of code that is not imported: what is known of it without.
 
     ``answers``: "all", as with callables and torch modules, unless the spec says otherwise.
     """

@@ -1,16 +1,16 @@
 """The [dataset], [regions] and [detector] sections of a SPEC.toml."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 from pydantic import Field, SerializeAsAny, ValidationError
 
 from ..datasets import REGISTRY, Dataset
 from ..datasets.regions import grid_regions, object_regions
-from ..errors import InputError
+from ..errors import unexpected
 from ..oracles.captions import DETECTORS, Detector
 from ..utils.files import Table, read_toml
-from .section import Kinds, Section, told
+from .section import Kinds, Section, option
 from .sentences import sentence
 
 
@@ -21,9 +21,8 @@ class DatasetSection(Kinds):
     default = "table"
 
     def build(self, base: Path) -> Dataset:
-        """The dataset; relative paths start at ``base``."""
-        found: Dataset = self.made(base)
-        return found
+        """Return the dataset; relative paths start at ``base``."""
+        return cast("Dataset", self.made(base))
 
 
 DatasetSpec = SerializeAsAny[DatasetSection]
@@ -38,23 +37,20 @@ class RegionsSpec(Section):
     around: Literal["objects"] | None = Field(
         None, description="instead: a region around each box and each piece of a mask"
     )
-    margin: float | None = told(object_regions, "margin", set_here=False)
-    least_side: int | None = told(object_regions, "least_side", set_here=False)
-    least: float | None = told(object_regions, "least", set_here=False)
+    margin: float | None = option(object_regions, "margin", set_here=False)
+    least_side: int | None = option(object_regions, "least_side", set_here=False)
+    least: float | None = option(object_regions, "least", set_here=False)
 
     def build(self, dataset: Dataset) -> Dataset:
-        """The regions of ``dataset``; raises InputError for anything but one way to cut."""
+        """Return the regions of ``dataset``. Raise InputError for both cuts, or none."""
         if self.grid is None and self.around is None:
-            raise InputError(
-                'regions: expected grid = [rows, columns] or around = "objects", got neither'
-            )
+            expected = 'grid = [rows, columns] or around = "objects"'
+            raise unexpected("regions", expected, "neither")
         if self.grid is None:
             return object_regions(dataset, **self.given("around"))
         if apart := self.given("grid", "least"):
-            raise InputError(
-                f"regions: expected grid or around, got grid and {next(iter(apart))}; margin and "
-                "least_side are for regions around objects"
-            )
+            got, remedy = f"grid and {next(iter(apart))}", "margin and least_side go with around"
+            raise unexpected("regions", "grid or around", got, remedy)
         return grid_regions(dataset, *self.grid, **self.given("grid"))
 
 
@@ -65,9 +61,8 @@ class DetectorSection(Kinds):
     default = "onnx"
 
     def build(self, base: Path) -> Detector:
-        """The detector; relative paths start at ``base``."""
-        found: Detector = self.made(base)
-        return found
+        """Return the detector; relative paths start at ``base``."""
+        return cast("Detector", self.made(base))
 
 
 DetectorSpec = SerializeAsAny[DetectorSection]
@@ -78,7 +73,7 @@ class _Alone(Section):
 
 
 def read_dataset(path: Path) -> Dataset:
-    """The dataset of a TOML file, whose other sections are not looked at.
+    """Return the dataset of a TOML file, whose other sections are ignored.
 
     Raises InputError naming file and field.
     """
@@ -91,6 +86,6 @@ def read_dataset(path: Path) -> Dataset:
 
 
 def read_sections(path: Path, *names: str) -> Table:
-    """These sections of a TOML file. Raises InputError where it is none."""
+    """Return these sections of a TOML file. Raise InputError for other files."""
     table = read_toml(path, "a TOML file")
     return {name: table[name] for name in names if name in table}

@@ -1,4 +1,4 @@
-"""What is done with the audit of a run folder: going on, judging anew, looking at its questions."""
+"""Audits of run folders: resumed, judged by another oracle, their questions built again."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from ..audit.rereading import Rereading
 from ..audit.shortcut import called_again
 from ..engine.endpoint import give_up as give_up_batch
 from ..engine.judge import with_answers
-from ..errors import InputError, unknown
+from ..errors import InputError, unexpected, unknown
 from ..journal import Journal, SQLiteJournal, check_undamaged, closed_on_error, read_journal
 from ..journal.costs import costs_of
 from ..journal.facts import Facts, read_facts
@@ -40,11 +40,11 @@ _SECTIONS = {
     "questions": "stop",
     "seconds": "stop",
 }
-"""Where each limit stands in a spec."""
+"""The section of each limit in a spec."""
 
 
 class NewLimits(TypedDict, total=False):
-    """What may be changed of an audit that has begun; None leaves it as it is."""
+    """Limits of an audit that has begun; None leaves one as it is."""
 
     budget: int | None
     max_cost: float | None
@@ -55,21 +55,21 @@ class NewLimits(TypedDict, total=False):
 
 
 def new_limits(table: Mapping[str, Any]) -> Table:
-    """The limits in the tables of a SPEC.toml. Raises InputError for any other field."""
-    found: Table = {}
+    """Return the limits in the tables of a SPEC.toml. Raise InputError for any other field."""
+    limits: Table = {}
     for section, fields in table.items():
         for name, value in fields.items() if isinstance(fields, dict) else [("", None)]:
             if _SECTIONS.get(name) != section:
                 known = [f"{place}.{limit}" for limit, place in _SECTIONS.items()]
                 raise unknown("limit", f"{section}.{name}".rstrip("."), known, "--set")
-            found[name] = value
-    return found
+            limits[name] = value
+    return limits
 
 
 def stays_ended(directory: Path | str) -> bool:
-    """Whether the audit in a run folder has ended, and under its own limits asks nothing more, so
-    that nothing has to be learnt anew to go on with it. Raises as ``resume`` does for a journal
-    that it would refuse."""
+    """Return whether the audit in a run folder has ended, and under its own limits asks nothing
+    more, so that nothing has to be learnt again to resume it. Raise as ``resume`` does for a
+    journal that it would refuse."""
     path = Path(directory) / JOURNAL
     with closing(read_journal(path)) as journal:
         facts = read_facts(journal.facts())
@@ -83,16 +83,14 @@ def stays_ended(directory: Path | str) -> bool:
 
 
 def _spec_of(facts: Facts, directory: Path | str, model: str | None) -> tuple[Spec, Path]:
-    """The spec of the audit in a run folder, and the folder its paths start at. Raises JournalError
-    where there is none or it was changed, InputError for a ``model`` beside it."""
+    """Return the spec of the audit in a run folder, and the folder its paths start at. Raise
+    JournalError where there is none or it was changed, InputError for another ``model``."""
     path = str(Path(directory) / JOURNAL)
-    spec, base = spec_of(facts, path, in_python(facts, directory))
+    spec, base = spec_of(facts, path, _in_python(facts, directory))
     check_program(facts, spec, path)
     if model is not None:
-        raise InputError(
-            f"--model: expected none, as the run's SPEC.toml names its model (kind "
-            f"{spec.model.kind!r}), got {model!r}; leave it out"
-        )
+        expected = f"none, as the run's SPEC.toml names its model (kind {spec.model.kind!r})"
+        raise unexpected("--model", expected, repr(model), "leave it out")
     return spec, base
 
 
@@ -104,28 +102,33 @@ def resume(
     model: str | None = None,
     **limits: Unpack[NewLimits],
 ) -> Audit:
-    """The audit in the run folder ``directory``, brought to where it stopped: ``run`` goes on.
+    """Resume the audit in a run folder: ``run`` continues it.
 
-    ``limits`` change when it ends: ``budget`` (calls), ``max_cost`` (money), ``half_width``,
-    ``discover`` (slices, looked for at once), ``questions``, ``seconds``, the fields of that name
-    in SPEC.toml. They are journaled, so that they stay. Intervals hold at every moment, whatever
-    ends the audit, so the guarantee is as it was (``certify.rules.Rules.aiming`` says why of
-    ``half_width``). With a ``half_width`` an audit that its gate ended goes on past the gate.
+    Runs the model that the journal's spec names. Intervals hold at every moment, whatever ends the
+    audit, so the guarantee does not change (``certify.rules.Rules.aiming`` says why of
+    ``half_width``). With a ``half_width`` an audit that its gate ended continues past the gate.
 
-    ``posthoc``: targets, as rules of a gate name them, that draws to come shall certify, too,
-    whatever made somebody choose them; see ``Audit.certify_also``.
+    Args:
+        directory: The run folder.
+        posthoc: Targets, as rules of a gate name them, that draws to come shall certify, too,
+            whatever made somebody choose them; see ``Audit.certify_also``.
+        give_up: Provider ids of batches to wait for no longer; each counts as billed at its worst
+            price.
+        model: Model of an audit that ``adaptive_vtt.audit`` began in Python: 'file.py:name' or
+            another name of a model; the journal keeps the other settings.
+        limits: New limits, which are journaled: ``budget`` (calls), ``max_cost`` (money),
+            ``half_width``, ``discover`` (slices, looked for at once), ``questions``, ``seconds``,
+            as in SPEC.toml.
 
-    ``give_up``: batches, by the provider's ids, that are waited for no more; each counts as billed
-    at its worst price.
+    Returns:
+        The audit, brought to where it stopped.
 
-    ``model``: of an audit that ``adaptive_vtt.audit`` began in Python, 'file.py:name' or what else
-    names its model; the journal keeps what else it was begun with.
-
-    Runs the model that the journal's spec names. Raises InputError for a limit below what was
-    spent already, JournalError where no audit of a SPEC.toml was begun in the folder.
+    Raises:
+        InputError: A limit lies below what was spent already.
+        JournalError: The folder has no audit of a SPEC.toml.
     """
     path = Path(directory) / JOURNAL
-    read_journal(path).close()  # says so where no audit was begun
+    read_journal(path).close()  # raises where no audit was begun
     with closed_on_error(SQLiteJournal(path, must_exist=True)) as journal:
         facts = read_facts(journal.facts())
         changes = {name: value for name, value in limits.items() if value is not None}
@@ -135,16 +138,14 @@ def resume(
             build = partial(_of_spec, facts, *_spec_of(facts, directory, model))
         for name in give_up:
             give_up_batch(journal, name)
-        audit = build(changes, journal=journal)
+        audit = build(changes, journal)
         if posthoc:
             audit.certify_also(asked_later(audit.space, posthoc))
         return audit
 
 
-def _of_spec(
-    facts: Facts, spec: Spec, base: Path, changes: Table, *, journal: Journal, **given: Any
-) -> Audit:
-    """The audit of a journal's spec, under other limits where there are ``changes``."""
+def _of_spec(facts: Facts, spec: Spec, base: Path, changes: Table, journal: Journal) -> Audit:
+    """Return the audit of a journal's spec, with ``changes`` of its limits."""
     notes = {}
     if changes:
         table = spec.model_dump()
@@ -153,61 +154,56 @@ def _of_spec(
         if "half_width" in changes and facts.ended is not None and facts.ended.by == "gate":
             table["stop"]["gate"] = None  # it is decided, and would end the audit at once
         spec = parse_spec(table, "resume")
-        check_limits(changes, journal, facts)
+        _check_limits(changes, journal, facts)
         # "parts" stays as it was: what was changed since is not run, and not taken for unchanged
         notes = {**notes_of(spec, facts.base), "parts": facts.parts}
     check = partial(check_before_code, facts, spec)
-    return build_audit(spec, base, check=check, journal=journal, notes=notes, **given)
+    return build_audit(spec, base, check=check, journal=journal, notes=notes)
 
 
 def _of_python(
-    facts: Facts, call: JsonObject, model: str, changes: Table, *, journal: Journal, **given: Any
+    facts: Facts, call: JsonObject, model: str, changes: Table, journal: Journal
 ) -> Audit:
-    """The audit that a call in Python began, with the model of this name."""
+    """Return the audit that a call in Python began, with the model of this name."""
     if other := [f"stop.{name}" for name in changes if _SECTIONS[name] == "stop"]:
-        raise InputError(
-            f"--set {other[0]}: expected budget, max_cost or half_width, as this run was begun in "
-            "Python, got a limit of a SPEC.toml; leave it out"
-        )
-    check_limits(changes, journal, facts)
+        expected = "budget, max_cost or half_width, as this run was begun in Python"
+        raise unexpected(f"--set {other[0]}", expected, "a limit of a SPEC.toml", "leave it out")
+    _check_limits(changes, journal, facts)
     named = model == facts.settings.model or not is_target(model)
-    source = model if named else load_object(model)
-    notes = {"call": {**call, **changes}}
-    return called_again(call, source, journal=journal, notes=notes, **changes, **given)
+    source, notes = model if named else load_object(model), {"call": {**call, **changes}}
+    return called_again(call, source, journal=journal, notes=notes, **changes)
 
 
-def in_python(facts: Facts, directory: Path | str) -> str:
-    """What to type to go on with an audit that no SPEC.toml began: its journal keeps its settings,
-    but not its model, nor data that were in memory."""
+def _in_python(facts: Facts, directory: Path | str) -> str:
+    """Return how to resume an audit that no SPEC.toml began: its journal keeps its settings, but
+    not its model, nor data that were in memory."""
+    name = repr(facts.settings.model)
     if facts.call is not None:
         command = resume_command(facts, directory)
-        name = facts.settings.model
-        return f"type '{command}', the name of model {name!r}, or the Python that began it"
+        return f"type '{command}', the name of model {name}, or the Python that began it"
     certificate, limits = facts.certificate, "budget=MORE"
     if certificate is not None and certificate.half_width is not None:
         limits = f"half_width={certificate.half_width:g}, {limits}"
-    call = f"adaptive_vtt.audit(DATA, MODEL, {limits}, out={str(directory)!r})"
-    other = (
-        f"adaptive_vtt.Audit(SPACE, MODEL, {limits}, journal={str(Path(directory) / JOURNAL)!r})"
-    )
+    journal = str(Path(directory) / JOURNAL)
     return (
-        f"go on from Python with the data, model {facts.settings.model!r} and other options that "
-        f"began it: {call}, or, where Audit began it, {other}"
+        f"go on from Python with the data, model {name} and other options that began it: "
+        f"adaptive_vtt.audit(DATA, MODEL, {limits}, out={str(directory)!r}), or, where Audit began "
+        f"it, adaptive_vtt.Audit(SPACE, MODEL, {limits}, journal={journal!r})"
     )
 
 
-def check_limits(limits: Mapping[str, Any], journal: Journal, facts: Facts) -> None:
-    """Raises InputError for a limit below what the audit in ``journal`` spent already, and for a
+def _check_limits(limits: Mapping[str, Any], journal: Journal, facts: Facts) -> None:
+    """Raise InputError for a limit below what the audit in ``journal`` spent already, and for a
     half-width where it has none to change."""
     draws, calls, sources = journal.draws(proposals=False), journal.calls(), journal.sources()
-    times = [d.elapsed for d in draws] + [c.elapsed for c in calls] + [s.elapsed for s in sources]
+    seconds = max((row.elapsed for row in [*draws, *calls, *sources]), default=0.0)
     cost = costs_of(calls, sources, journal.judging()).cost
     questions = sum(answer.loss is not None for call in calls for answer in call.answers)
     spent: dict[str, tuple[float, str]] = {
         "budget": (len(draws) + len(sources), "calls, which were made already"),
         "max_cost": (cost, "of money, which was spent already"),
         "questions": (questions, "questions, which were answered already"),
-        "seconds": (math.ceil(max(times, default=0.0)), "seconds, which it has taken already"),
+        "seconds": (math.ceil(seconds), "seconds, which it has taken already"),
     }
     for name, (least, what) in spent.items():
         if limits.get(name, least) < least:
@@ -215,24 +211,23 @@ def check_limits(limits: Mapping[str, Any], journal: Journal, facts: Facts) -> N
     begun = facts.certificate
     if limits.get("half_width") is not None and (begun is None or begun.half_width is None):
         got = "one that explores" if begun is None else "one that only decides at_most"
-        raise InputError(
-            f"half_width: expected an audit that was begun with one, got {got}; begin a new audit "
-            "with --half-width and another --out"
-        )
+        remedy = "begin a new audit with --half-width and another --out"
+        raise unexpected("half_width", "an audit that was begun with one", got, remedy)
 
 
 JUDGE_OTHERWISE = "judge it again from Python with adaptive_vtt.rejudge(DIR, space, out=...)"
-"""What to do about a journal that keeps no spec."""
+"""Remedy for a journal that keeps no spec."""
 
 
 def space_of(
     journal: Journal, where: str, otherwise: str, *, run_code: bool, compared: bool = False
 ) -> tuple[QuestionSpace, Spec, Path]:
-    """The space of a journal's audit, built anew, its spec, and the folder its paths start at.
+    """Build the space of a journal's audit again; return it, its spec, and the folder its paths
+    start at.
 
-    Code that the spec names is imported only with ``run_code``, and if it is as it was then: else
-    it is refused by InputError. Raises JournalError, which says what to do ``otherwise``, where the
-    journal keeps no spec. ``where``: for messages; ``compared``: see ``spec_of``.
+    Code that the spec names is imported only with ``run_code``, and only if it has not changed:
+    else InputError is raised. Raise JournalError, with the remedy ``otherwise``, where the journal
+    keeps no spec. ``where``: for messages; ``compared``: see ``spec_of``.
     """
     facts = read_facts(journal.facts())
     spec, base = spec_of(facts, where, otherwise, compared=compared)
@@ -252,15 +247,19 @@ def rejudge_folder(
     template: str | None = None,
     rule: str | None = None,
 ) -> Result:
-    """The answers in the run folder ``directory`` under another oracle, in the new folder ``out``.
+    """Judge the answers in a run folder by another oracle.
 
-    ``oracle``: its name, of a built-in one or of code, a file starting here; None: the audit's,
-    whose fields then stay but for those that are given. ``changes``: the table of a SPEC.toml that
-    holds those, under "oracle". Dataset, relations and oracle are built, and run where they are
-    code, those of the audit only if they are as they were; the model is not. Kept replies are read
-    anew: by the ``template`` of that name (None: the audit's), and by the ``rule``, code that
-    ``Rereading`` describes (None: by ours). Raises InputError for fields that are none, and
-    whatever ``rejudge`` raises.
+    Dataset, relations and oracle are built, and run where they are code, those of the audit only if
+    they have not changed; the model is not. Raise InputError for unknown fields, and whatever
+    ``rejudge`` raises.
+
+    Args:
+        directory: The run folder.
+        oracle: Name of a built-in oracle or of code, a file starting here; None: the audit's.
+        changes: Table of a SPEC.toml with options of the oracle, under "oracle".
+        out: The new folder.
+        template: Template by which kept replies are read again; None: the audit's.
+        rule: Code that reads them, see ``Rereading``; None: our own rules.
     """
     where = directory / JOURNAL
     with closing(read_journal(where)) as journal:
@@ -268,13 +267,14 @@ def rejudge_folder(
     spec, base = spec_of(facts, str(where), JUDGE_OTHERWISE)
     check_program(facts, spec, str(where), judge=False)
     if other := [name for name in changes if name != "oracle"]:
-        raise InputError(
-            f"--set: expected oracle.FIELD, as nothing else may change, got {other[0]!r}"
-        )
+        raise unexpected("--set", "oracle.FIELD, as nothing else may change", repr(other[0]))
     table = spec.model_dump(exclude_none=True)
     dataset = build_dataset(spec, base)
     mine = oracle_section(spec, dataset).model_dump(exclude_none=True)
-    kind = mine["kind"] if oracle is None else _from_here(oracle)
+    kind = mine["kind"] if oracle is None else oracle
+    file = file_of(kind) if oracle is not None and is_target(kind) else None
+    if file is not None:  # relative files of a spec start at its folder
+        kind = f"{file.resolve()}:{kind.rpartition(':')[2]}"
     before = mine if kind == mine["kind"] else {"kind": kind}
     section = merged({"oracle": before}, changes)["oracle"]
     if isinstance(section, dict) and section.get("judge") is False:  # the rule alone
@@ -289,9 +289,3 @@ def rejudge_folder(
         rule,
     )
     return rejudge(directory, space, out=out, notes=notes, reading=reading)
-
-
-def _from_here(oracle: str) -> str:
-    """A file's oracle by its whole path: relative ones of a spec start at its folder."""
-    file = file_of(oracle) if is_target(oracle) else None
-    return oracle if file is None else f"{file.resolve()}:{oracle.rpartition(':')[2]}"

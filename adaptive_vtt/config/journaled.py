@@ -1,8 +1,8 @@
-"""The spec that a journal keeps: what of it is code, and whether that is as it was.
+"""The spec that a journal keeps: which parts are code, and whether they have changed.
 
 A run folder is a program: its spec says what `avtt resume` imports or starts. So the spec must
-be the one the audit was begun with, and fit what stands beside it, before that happens; all of
-this is told without importing any of it. It finds damage and careless edits; who can write the
+be the one the audit was begun with, and fit the rest of the journal, before that happens; all of
+this is checked without importing any of it. It finds damage and careless edits; who can write the
 folder can write all of it.
 """
 
@@ -17,7 +17,7 @@ from ..audit.progress import guarded
 from ..datasets import REGISTRY as DATASETS
 from ..engine.calling import OnProgress
 from ..engine.settings import same_audit
-from ..errors import InputError, JournalError
+from ..errors import InputError, JournalError, unexpected
 from ..journal.facts import Facts
 from ..models import REGISTRY as MODELS
 from ..oracles import REGISTRY as ORACLES
@@ -33,63 +33,53 @@ from . import Spec, parse_spec
 from .models import OwnSection
 from .oracles import CaptionOracleSection, WordsSection
 
+ON_PROGRESS = "audit.on_progress"
+_COMPARED = ("strategy", "seed", "candidates", "form", "history")
 
-def code_parts(spec: Spec) -> dict[str, str]:
-    """The parts that a space, its strategy and its surrogate need and that are code: field -> name.
 
-    Models and proxies are not among them: what asks about a space can do without.
+def code_parts(spec: Spec) -> dict[str, tuple[Registry, str]]:
+    """Return the parts that a space, its strategy and its surrogate need and that are code: field
+    -> registry and name. Models and proxies are not among them: one can ask about a space without.
     """
-    return {field: name for field, (_, name) in _parts(spec).items()}
-
-
-def _parts(spec: Spec) -> dict[str, tuple[Registry, str]]:
-    """The same with the registry that a name stands in."""
-    named: list[tuple[str, Registry, str]] = [("dataset.kind", DATASETS, spec.dataset.kind)]
-    if spec.detector is not None:
-        named.append(("detector.kind", DETECTORS, spec.detector.kind))
-    named += [(f"space.relations: {name}", RELATIONS, name) for name in spec.space.relations]
-    named += [
-        (f"space.transforms: {each.transform}", RELATIONS, each.transform)
-        for each in spec.space.transforms or ()
-    ]
-    if spec.oracle is not None:
-        named.append(("oracle.kind", ORACLES, spec.oracle.kind))
-    if spec.audit.strategy is not None:
-        named.append(("audit.strategy", STRATEGIES, spec.audit.strategy))
-    if isinstance(spec.certify.surrogate, str):
-        named.append(("certify.surrogate", SURROGATES, spec.certify.surrogate))
-    found = {field: (registry, name) for field, registry, name in named if registry.is_code(name)}
-    if isinstance(spec.oracle, CaptionOracleSection):
-        options = spec.oracle.values()
+    oracle, space, surrogate = spec.oracle, spec.space, spec.certify.surrogate
+    transforms = [each.transform for each in space.transforms or ()]
+    named: dict[str, tuple[Registry, str | None]] = {
+        "dataset.kind": (DATASETS, spec.dataset.kind),
+        "detector.kind": (DETECTORS, getattr(spec.detector, "kind", None)),
+        **{f"space.relations: {name}": (RELATIONS, name) for name in space.relations},
+        **{f"space.transforms: {name}": (RELATIONS, name) for name in transforms},
+        "oracle.kind": (ORACLES, getattr(oracle, "kind", None)),
+        "audit.strategy": (STRATEGIES, spec.audit.strategy),
+        "certify.surrogate": (SURROGATES, surrogate if isinstance(surrogate, str) else None),
+    }
+    code = {f: (kind, name) for f, (kind, name) in named.items() if name and kind.is_code(name)}
+    if isinstance(oracle, CaptionOracleSection):
+        options = oracle.values()
         for field in ("tagger", "words", "inpainting"):
             name = options.get(field)
             if name is not None and language.is_code(name):
-                found[f"oracle.{field}"] = (ORACLES, name)
-    if isinstance(spec.oracle, WordsSection) and spec.oracle.judge is not None:
-        model = spec.oracle.judge.model
-        if isinstance(model, OwnSection):
-            found["oracle.judge.model"] = (MODELS, model.code)
-    return found
+                code[f"oracle.{field}"] = (ORACLES, name)
+    judge = oracle.judge if isinstance(oracle, WordsSection) else None
+    if judge is not None and isinstance(judge.model, OwnSection):
+        code["oracle.judge.model"] = (MODELS, judge.model.code)
+    return code
 
 
 def contents(spec: Spec, base: Path) -> dict[str, str | None]:
-    """What is known of each part that is code: a hash of its file, or its package and version.
-
-    None where there is neither. Relative files start at ``base``.
-    """
-    return {field: content_of(*part, base) for field, part in _parts(spec).items()}
+    """Return the content of each part that is code: a hash of its file, or its package and version;
+    None where there is neither. Relative files start at ``base``."""
+    return {field: content_of(*part, base) for field, part in code_parts(spec).items()}
 
 
 def refuse_code(spec: Spec, where: str, remedy: str) -> None:
-    """Raises InputError where the space or the strategy of a spec is code."""
-    for field, name in code_parts(spec).items():
-        told = field if name in field else f"{field} {name!r}"
-        raise InputError(f"{where}: {told} is code, which is not run here; {remedy}")
+    """Raise InputError where the space or the strategy of a spec is code."""
+    for field, (_, name) in code_parts(spec).items():
+        part = field if name in field else f"{field} {name!r}"
+        raise InputError(f"{where}: {part} is code, which is not run here; {remedy}")
 
 
 def content_of(registry: Registry, name: str, base: Path) -> str | None:
-    """What is known of one part that is code: a hash of its file, or its package and version; None
-    where there is neither. A relative file starts at ``base``."""
+    """Return the content of one part that is code, see ``contents``."""
     if is_target(name):
         return _content_of_target(name, base)
     package = registry.package_of(name)
@@ -105,15 +95,9 @@ def _content_of_target(name: str, base: Path) -> str | None:
     return ", ".join(f"{each} {version(each)}" for each in sorted(set(packages))) or None
 
 
-ON_PROGRESS = "audit.on_progress"
-_COMPARED = ("strategy", "seed", "candidates", "form", "history")
-
-
 def notes_of(spec: Spec, base: str) -> dict[str, Any]:
-    """What a journal keeps of a spec and the folder its paths start at, to be resumed by.
-
-    ``parts``: of each part of the space that is code, a hash of its file or its version.
-    """
+    """Return the notes by which a journal is resumed: a spec, the folder its paths start at, and
+    of each part of the space that is code a hash of its file or its version."""
     table = spec.model_dump(exclude_none=True)
     notes = {"spec": table, "base": base, "program": _digest(table, base)}
     parts = contents(spec, Path(base))
@@ -140,8 +124,7 @@ def progress_function(
             raise InputError(f"{ON_PROGRESS}: {name!r} was changed after the audit began")
         function = load_object(name, base, ON_PROGRESS)
         if isinstance(function, type) or not callable(function):
-            got = f"{function!r:.80}"
-            raise InputError(f"{ON_PROGRESS}: expected {name!r} to be a function, got {got}")
+            raise unexpected(ON_PROGRESS, f"{name!r} to be a function", f"{function!r:.80}")
     except InputError as error:
         if not resumed:
             raise
@@ -153,11 +136,16 @@ def progress_function(
 def spec_of(
     facts: Facts, where: str, otherwise: str, *, compared: bool = False
 ) -> tuple[Spec, Path]:
-    """The spec that a journal keeps, and the folder its paths start at; ``where``: for messages.
+    """Return the spec that a journal keeps, and the folder its paths start at.
 
-    ``compared``: whether that of a comparison, which is its first model's, will do. Nothing that it
-    names is imported. Raises InputError where it cannot be read, and JournalError where there is
-    none, which says what to do ``otherwise``.
+    Nothing that it names is imported. Raise InputError where it cannot be read, and JournalError
+    where there is none.
+
+    Args:
+        facts: The journal's facts.
+        where: The journal, for messages.
+        otherwise: What to do where it has no spec.
+        compared: Whether that of a comparison, which is its first model's, is accepted.
     """
     if facts.certificate is not None and facts.certificate.versus is not None and not compared:
         raise JournalError(
@@ -165,15 +153,15 @@ def spec_of(
             "goes on with it, and 'avtt report', 'verify', 'gate' and 'export --disagreements' "
             "read it"
         )
-    if facts.spec is None and compared:
-        raise JournalError(f"{where}: was not begun by 'avtt versus'; {otherwise}")
     if facts.spec is None:
-        raise JournalError(f"{where}: was not begun by 'avtt audit'; {otherwise}")
+        command = "versus" if compared else "audit"
+        raise JournalError(f"{where}: was not begun by 'avtt {command}'; {otherwise}")
     return parse_spec(facts.spec, where), Path(facts.base)
 
 
 def check_program(facts: Facts, spec: Spec, where: str, *, judge: bool = True) -> None:
-    """Raises JournalError where the journal's spec is not the one the audit was begun with.
+    """Raise JournalError where the journal's spec, or code of its space, is not what the audit was
+    begun with.
 
     ``facts``: the journal's; ``spec``: its spec, parsed. ``judge``: whether its oracle and what
     chooses questions will be run, too; else they may have changed.
@@ -183,20 +171,7 @@ def check_program(facts: Facts, spec: Spec, where: str, *, judge: bool = True) -
             f"{where}: its spec was altered after the audit began, and nothing of it was run; "
             "restore the journal, or begin a new audit with another --out"
         )
-    _check_parts(facts, spec, where, () if judge else ("oracle.", "audit.", "certify."))
-
-
-def check_before_code(facts: Facts, spec: Spec, space: QuestionSpace) -> None:
-    """Raises JournalError where space or settings are not those the audit was begun with."""
-    given = {name: getattr(spec.audit, name) for name in _COMPARED}
-    known = {n: v for n, v in given.items() if v is not None and n in facts.begun_with}
-    same_audit(facts, space, known)
-
-
-def _check_parts(facts: Facts, spec: Spec, where: str, apart: tuple[str, ...]) -> None:
-    """Raises JournalError where code of the space is not what the audit was begun with; fields
-    that begin as one of ``apart`` are not looked at."""
-    begun = facts.parts
+    apart, begun = () if judge else ("oracle.", "audit.", "certify."), facts.parts
     for field, content in contents(spec, Path(facts.base)).items():
         if not field.startswith(apart) and begun.get(field) != content:
             raise JournalError(
@@ -204,6 +179,13 @@ def _check_parts(facts: Facts, spec: Spec, where: str, apart: tuple[str, ...]) -
                 f"{begun.get(field) or 'nothing'}, got {content or 'nothing'}; restore it, or "
                 "begin a new audit with another --out"
             )
+
+
+def check_before_code(facts: Facts, spec: Spec, space: QuestionSpace) -> None:
+    """Raise JournalError where space or settings are not those the audit was begun with."""
+    given = {name: getattr(spec.audit, name) for name in _COMPARED}
+    known = {n: v for n, v in given.items() if v is not None and n in facts.begun_with}
+    same_audit(facts, space, known)
 
 
 def _digest(spec: Mapping[str, Any] | None, base: str) -> str:

@@ -7,14 +7,14 @@ from typing import Any, Literal
 from pydantic import Field, SerializeAsAny
 
 from ..datasets import Dataset
-from ..errors import InputError
+from ..errors import unexpected
 from ..models import REGISTRY, WORKED, ModelUnderTest, adapted_model
 from ..models.local.python import Output, as_model, load
 from ..models.versions import files_in
 from ..models.workers.model import Workers
 from ..utils.options import arguments, at_base, options_of, parameters_of
 from .secrets import filled
-from .section import Kinds, PlugIn, Section, told
+from .section import Kinds, PlugIn, Section, option
 
 
 class ModelSection(Kinds):
@@ -68,7 +68,7 @@ class ModelSection(Kinds):
         return {} if "keys" in self._taken else files_in(getattr(self, "options", None), base)
 
     def file(self) -> str | None:
-        """The file that holds the model, by which its version is told; None where none does."""
+        """Return the file that holds the model, and so its version; None where none does."""
         options = options_of(REGISTRY.get(self.kind))
         paths = [getattr(self, each.name) for each in options if each.option.reads is at_base]
         return next(filter(None, reversed(paths)), None)  # weights stand behind their folder
@@ -85,17 +85,15 @@ NOT_HERE = (
 class Worked(Section):
     """What kinds have whose models compute where they run."""
 
-    workers: int | str | None = told(Workers, "workers", set_here=False)
-    actors: int | None = told(Workers, "actors", set_here=False)
-    in_flight: int | None = told(Workers, "in_flight", set_here=False)
+    workers: int | str | None = option(Workers, "workers", set_here=False)
+    actors: int | None = option(Workers, "actors", set_here=False)
+    in_flight: int | None = option(Workers, "in_flight", set_here=False)
 
     def refuse_workers(self, where: str) -> None:
         """Raises InputError where a field speaks of workers."""
         if given := [name for name in WORKERS if getattr(self, name) is not None]:
-            raise InputError(
-                f"{where}.{given[0]}: expected a model that the audit holds itself, got "
-                f"{getattr(self, given[0])!r}; leave it out"
-            )
+            expected, got = "a model that the audit holds itself", repr(getattr(self, given[0]))
+            raise unexpected(f"{where}.{given[0]}", expected, got, "leave it out")
 
     def unworked(self) -> "Worked":
         """The section without workers, of the model that each of them holds."""
@@ -107,10 +105,8 @@ class Worked(Section):
         if not options:
             return None
         if self.workers is None:
-            raise InputError(
-                f"model.{min(options)}: expected it with model.workers, got it alone; set "
-                "workers = 2, or leave it out"
-            )
+            expected, remedy = "it with model.workers", "set workers = 2, or leave it out"
+            raise unexpected(f"model.{min(options)}", expected, "it alone", remedy)
         section: Any = self.unworked()
         return Workers(partial(section.build, base.resolve(), None, captions=False), **options)
 
@@ -118,7 +114,7 @@ class Worked(Section):
 class OwnSection(ModelSection, Worked):
     """A model that is code of somebody's own."""
 
-    output: Output | None = told(load, "output")
+    output: Output | None = option(load, "output")
     per_call: Literal["one", "all"] | None = Field(
         None, description="what --dry-run, which imports no model, takes a call to answer (all)"
     )
@@ -138,17 +134,15 @@ class OwnSection(ModelSection, Worked):
         if self.name is not None:
             model.name = self.name
         if self.per_call not in (None, model.answers):
-            raise InputError(
-                f"model.per_call: expected {model.answers!r}, as the model says, "
-                f"got {self.per_call!r}"
-            )
+            expected = f"{model.answers!r}, as the model says"
+            raise unexpected("model.per_call", expected, repr(self.per_call))
         return model
 
 
 class PythonSection(OwnSection):
     """A callable or torch module."""
 
-    target: str = told(load, "target")
+    target: str = option(load, "target")
 
     @property
     def code(self) -> str:
@@ -165,10 +159,10 @@ class PlugInSection(OwnSection, PlugIn):
 
     def build(self, base: Path, dataset: Dataset, *, captions: bool) -> ModelUnderTest:
         with filled({"options": self.options}) as (given, _):
-            options, found = given["options"], REGISTRY.get(self.kind, base)
-            if isinstance(found, type) or options:  # a function without options is the model
-                found = REGISTRY.called(found, self.kind, options, base)
-            return self.agreed(as_model(found, self.kind, self.output))
+            options, model = given["options"], REGISTRY.get(self.kind, base)
+            if isinstance(model, type) or options:  # a function without options is the model
+                model = REGISTRY.called(model, self.kind, options, base)
+            return self.agreed(as_model(model, self.kind, self.output))
 
 
 class LocalSection(ModelSection, Worked):

@@ -21,7 +21,7 @@ from ..utils.other_code import load_object
 from .datasets import read_sections
 from .models import ModelSpec, OwnSection, PythonSection, Worked
 from .secrets import refuse_secrets
-from .section import Kinds, PlugIn, Section, told
+from .section import Kinds, PlugIn, Section, option
 from .sentences import sentence
 
 
@@ -29,9 +29,9 @@ class JudgeSpec(Section):
     """A model that says what replies mean of which the oracle's rule is not sure."""
 
     model: ModelSpec
-    prompt: str | None = told(JudgeModel, "prompt")
-    regime: Regime | None = told(JudgeModel, "regime", set_here=False)
-    check: float = told(JudgeModel, "check")
+    prompt: str | None = option(JudgeModel, "prompt")
+    regime: Regime | None = option(JudgeModel, "regime", set_here=False)
+    check: float = option(JudgeModel, "check")
     price: float | None = Field(
         None, description="of a call, where the model is a python function (free)", ge=0
     )
@@ -62,7 +62,7 @@ class JudgeSpec(Section):
 
     @property
     def _name(self) -> str:
-        """What tells it from other judges, without building it."""
+        """A name that distinguishes it from other judges, without building it."""
         given = self.model.model_dump()
         known = (given.get(field) for field in ("name", "model", "target", "url", "kind"))
         return str(next(filter(None, known)))
@@ -140,9 +140,9 @@ class WordsSection(OracleSection):
 class CaptionOracleSection(OracleSection):
     """An oracle of captions: what reads them, and which names mean the same."""
 
-    words: str | None = told(language.same, "words", set_here=False)
-    tagger: str | None = told(language.reader, "tagger", set_here=False)
-    places: bool | None = told(language.reader, "places", set_here=False)
+    words: str | None = option(language.same, "words", set_here=False)
+    tagger: str | None = option(language.reader, "tagger", set_here=False)
+    places: bool | None = option(language.reader, "places", set_here=False)
 
     def build(self, base: Path, dataset: Dataset) -> OracleDefaults:
         values = self.values()

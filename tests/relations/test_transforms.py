@@ -211,7 +211,7 @@ def test_a_spec_names_them_and_they_count_as_code(parts: Path) -> None:
     dataset = from_table([IMAGE], pd.DataFrame({"bright": [1]}))
     identity, mine = build_relations(spec.space, lambda: dataset, parts)
     assert (identity.name, mine.name, mine.severities) == ("identity", "mine", (1, 2))
-    assert code_parts(spec)["space.transforms: parts.py:noisy"] == "parts.py:noisy"
+    assert code_parts(spec)["space.transforms: parts.py:noisy"][1] == "parts.py:noisy"
 
 
 # -- libraries ----------------------------------------------------------------------------
