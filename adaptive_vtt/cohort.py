@@ -1,4 +1,4 @@
-"""Cohorts: what three or more other models lost on the same questions.
+"""Cohorts: losses of three or more other models on the same questions.
 
 They are read from run folders, tables, Inspect's logs and lm-evaluation-harness's samples.
 """
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .errors import InputError, JournalError, listed, one_line
+from .errors import InputError, JournalError, listed, one_line, unexpected
 from .journal.files import JOURNAL, journal_at
 from .journal.prior import Prior, read_prior
 from .space import QuestionSpace
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 
 class Item(NamedTuple):
-    """What a loss is about. Without ``relation`` it is the source image, where the space has it,
-    else its only variant; without ``concept`` the only one."""
+    """A question that a loss is about. Without ``relation`` it is about the source image, where the
+    space has it, else its only variant; without ``concept`` about the only one."""
 
     sample: str
     relation: str | None = None
@@ -44,7 +44,7 @@ class Known(NamedTuple):
     losses: Floats
 
     def of(self, questions: Indices) -> Floats:
-        """(m,): the losses of other questions, NaN where none is known."""
+        """Return the losses (m,) of other questions, NaN where unknown."""
         if not len(self.questions):
             return np.full(len(questions), np.nan)
         place = np.searchsorted(self.questions, questions).clip(max=len(self.questions) - 1)
@@ -53,46 +53,47 @@ class Known(NamedTuple):
 
 @dataclass(frozen=True)
 class Member:
-    """One model: its ``name``, and the ``losses`` of items, or what a ``journal`` holds."""
+    """One model: its ``name``, and the ``losses`` of items, or an audit's ``journal``."""
 
     name: str
     losses: Mapping[Item, float] | None = None
     journal: Prior | None = None
 
     def on(self, space: QuestionSpace) -> Known:
-        """What is known of the questions of a space; items that are none of it are left out."""
+        """Return the losses on questions of a space; items outside it are left out."""
         if self.journal is not None:
             then = self.journal.space
             if then.fingerprint != space.fingerprint:
-                raise InputError(
-                    f"cohort: {self.journal.where!r}: expected an audit of this space "
-                    f"({space.dataset.name!r}, {space.size} questions), got one of "
-                    f"{then.dataset!r} with {then.size}; leave it out"
+                raise unexpected(
+                    f"cohort: {self.journal.where!r}",
+                    f"an audit of this space ({space.dataset.name!r}, {space.size} questions)",
+                    f"one of {then.dataset!r} with {then.size}",
+                    "leave it out",
                 )
             return Known(self.journal.questions, self.journal.losses)
-        return _known(self.name, self.losses or {}, space)
-
-
-def _known(name: str, losses: Mapping[Item, float], space: QuestionSpace) -> Known:
-    samples = {space.dataset.sample_id(k): k for k in range(len(space.dataset))}
-    variants = {(v.relation.name, v.severity): k for k, v in enumerate(space.variants)}
-    concepts = {concept: k for k, concept in enumerate(space.concepts)}
-    source = next((k for (r, _), k in variants.items() if r == IDENTITY), 0)
-    found: dict[int, float] = {}
-    for item, loss in losses.items():
-        if item.concept is None and len(concepts) > 1:
-            raise InputError(
-                f"cohort: {name!r}, sample {item.sample!r}: expected a concept, as the space has "
-                f"{len(concepts)}, got none; add a column 'concept'"
-            )
-        sample = samples.get(item.sample)
-        where = (item.relation, item.severity or 0)
-        variant = source if item.relation is None else variants.get(where)  # type: ignore[arg-type]  # not None
-        concept = 0 if item.concept is None else concepts.get(item.concept)
-        if sample is not None and variant is not None and concept is not None:
-            found[space.numbering.number(sample, variant, concept)] = loss
-    questions = np.array(sorted(found), np.int64)
-    return Known(questions, np.array([found[q] for q in questions.tolist()], float))
+        samples = {space.dataset.sample_id(k): k for k in range(len(space.dataset))}
+        variants = {(v.relation.name, v.severity): k for k, v in enumerate(space.variants)}
+        source = next((k for (r, _), k in variants.items() if r == IDENTITY), 0)
+        concepts: dict[str | None, int] = {name: k for k, name in enumerate(space.concepts)}
+        if len(concepts) == 1:
+            concepts[None] = 0
+        losses: dict[int, float] = {}
+        for item, loss in (self.losses or {}).items():
+            if item.concept is None and None not in concepts:
+                raise unexpected(
+                    f"cohort: {self.name!r}, sample {item.sample!r}",
+                    f"a concept, as the space has {len(concepts)}",
+                    "none",
+                    "add a column 'concept'",
+                )
+            variant: int | None = source
+            if item.relation is not None:
+                variant = variants.get((item.relation, item.severity or 0))
+            sample, concept = samples.get(item.sample), concepts.get(item.concept)
+            if sample is not None and variant is not None and concept is not None:
+                losses[space.numbering.number(sample, variant, concept)] = loss
+        questions = np.array(sorted(losses), np.int64)
+        return Known(questions, np.array([losses[q] for q in questions.tolist()], float))
 
 
 # -- the cohort ------------------------------------------------------------------------------------
@@ -103,35 +104,37 @@ GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0, "yes": 1.0, "true": 1.0, "no":
 """Inspect's grades as scores, as its ``value_to_float`` has them, which takes any other word for 0
 where one is refused here: correct, partly, incorrect, no answer."""
 METRICS = ("acc", "exact_match", "acc_norm", "f1", "score")
-"""Fields of lm-evaluation-harness's rows that are scores, the first there is."""
+"""Fields of lm-evaluation-harness's rows that are scores; the first one counts."""
 MIN_MODELS = 3
 """Models that make a cohort: of fewer no spread can be learned."""
 
 
 class Cohort:
-    """Three or more models and what they lost, NaN where that is unknown: for ``Audit(cohort=)``.
+    """Three or more models and their losses, for ``Audit(cohort=)``; ``+`` joins two.
 
-    ``from_runs``, ``from_table``, ``from_inspect`` and ``from_lm_eval`` make one of what there is;
-    ``+`` puts two together. Raises InputError for names that repeat.
+    Args:
+        members: The models; ``from_runs``, ``from_table``, ``from_inspect`` and ``from_lm_eval``
+            read them.
+
+    Raises:
+        InputError: A name repeats.
     """
 
     def __init__(self, members: Sequence[Member]) -> None:
         self.members = tuple(members)
         names = self.names
-        again = next((name for name in names if names.count(name) > 1), None)
-        if again is not None:
-            raise InputError(
-                f"cohort: expected every model once, got {again!r} twice; a model's own answers "
-                "would count for two"
-            )
+        if again := [name for name in names if names.count(name) > 1]:
+            got, why = f"{again[0]!r} twice", "a model's own answers would count for two"
+            raise unexpected("cohort", "every model once", got, why)
 
     @property
     def names(self) -> list[str]:
+        """The names of the models."""
         return [member.name for member in self.members]
 
     @property
     def keys(self) -> list[str | None]:
-        """Those of the members' audits, None for members without a journal."""
+        """Keys of the members' audits, None for members without a journal."""
         return [None if m.journal is None else m.journal.key for m in self.members]
 
     def __len__(self) -> int:
@@ -144,84 +147,99 @@ class Cohort:
         return f"Cohort({', '.join(self.names)})"
 
     def on(self, space: QuestionSpace) -> list[Known]:
-        """What is known of each member in a space.
+        """Return the losses of each member on questions of a space.
 
-        Raises InputError for fewer than three of which anything is known.
+        Raises:
+            InputError: Fewer than three models have any.
         """
-        found = [member.on(space) for member in self.members]
-        some = sum(len(known.questions) > 0 for known in found)
-        if some < MIN_MODELS:
-            raise InputError(
-                f"cohort: expected {MIN_MODELS} models or more with losses on questions of this "
-                f"space, got {some} ({len(self)} in all); samples, relations, severities and "
-                "concepts go by the names that the dataset and [space] give them"
+        known = [member.on(space) for member in self.members]
+        count = sum(len(each.questions) > 0 for each in known)
+        if count < MIN_MODELS:
+            raise unexpected(
+                "cohort",
+                f"{MIN_MODELS} models or more with losses on questions of this space",
+                f"{count} ({len(self)} in all)",
+                "samples, relations, severities and concepts have the names of the dataset and "
+                "[space]",
             )
-        return found
+        return known
 
     @classmethod
     def from_runs(cls, *folders: Path | str) -> "Cohort":
-        """Of run folders or journals of earlier audits; a pattern such as "runs/*" is all that it
-        matches. The name is the model's, and with it the folder's where models share one.
+        """Read run folders or journals of earlier audits.
 
-        Raises InputError where nothing matches, JournalError for a file that is no journal.
+        The name is the model's, and with it the folder's where models share one.
+
+        Args:
+            folders: Run folders, journals, or patterns such as "runs/*".
+
+        Raises:
+            InputError: A pattern matches no audit that has ended.
+            JournalError: A file is no journal.
         """
-        found: dict[Path, Member] = {}
+        members: dict[Path, Member] = {}
         for each in folders:
             if not glob.has_magic(str(each)) or Path(each).exists():
-                found[journal_at(each)] = _run(journal_at(each))
+                members[journal_at(each)] = _run(journal_at(each))
                 continue
-            journals = map(journal_at, sorted(glob.glob(str(each))))
-            matched = [path for path in journals if path.is_file()]
-            members = [(path, _run(path)) for path in matched if _ended(path)]
-            if not members:
-                raise InputError(
-                    f"cohort: expected run folders of audits that have ended at {str(each)!r}, got "
-                    f"{len(matched)} journals and none of those; a run folder holds {JOURNAL}"
+            journals = [*filter(Path.is_file, map(journal_at, sorted(glob.glob(str(each)))))]
+            matched = {path: _run(path) for path in journals if _ended(path)}
+            if not matched:
+                raise unexpected(
+                    "cohort",
+                    f"run folders of audits that have ended at {str(each)!r}",
+                    f"{len(journals)} journals and none of those",
+                    f"a run folder holds {JOURNAL}",
                 )
-            found |= members
-        return cls(list(found.values()))
+            members |= matched
+        return cls(list(members.values()))
 
     @classmethod
     def from_table(cls, table: "pd.DataFrame", *, scores: bool = False) -> "Cohort":
-        """Of a table item x model of losses in [0, 1], or of ``scores``, 1 where all is right.
+        """Read a table of losses.
 
-        Columns ``sample`` (else the index), ``relation``, ``severity`` and ``concept`` name the
-        item, every other column is a model. NaN: unknown.
+        Args:
+            table: Items x models, of losses in [0, 1], NaN where unknown. Columns ``sample`` (else
+                the index), ``relation``, ``severity`` and ``concept`` name the item, every other
+                column is a model.
+            scores: Whether they are scores, 1 where all is right.
+
+        Raises:
+            InputError: An item repeats, or a value is out of range.
         """
         rows = table.reset_index(names="sample") if "sample" not in table else table
-        models = [column for column in rows if column not in KEYS]
-        items = [_named(row) for row in rows.to_dict("records")]
-        _once(items)
+        items, seen = [_named(row) for row in rows.to_dict("records")], dict[Item, int]()
+        for number, item in enumerate(items):
+            if (first := seen.setdefault(item, number)) != number:
+                got = f"{tuple(item)} in row {first} and again in row {number}"
+                remedy = "name relation, severity and concept in columns"
+                raise unexpected("cohort", "every item once", got, remedy)
         members = []
-        for model in models:
-            found = {
-                item: _loss(value, scores, f"cohort: model {model!r}, row {number}")
-                for number, (item, value) in enumerate(zip(items, rows[model], strict=True))
-            }
-            known = {item: loss for item, loss in found.items() if loss is not None}
-            members.append(Member(str(model), known))
+        for model in (column for column in rows if column not in KEYS):
+            losses: dict[Item, float] = {}
+            for number, (item, value) in enumerate(zip(items, rows[model], strict=True)):
+                loss = _loss(value, scores, f"cohort: model {model!r}, row {number}")
+                losses |= {} if loss is None else {item: loss}
+            members.append(Member(str(model), losses))
         return cls(members)
 
     @classmethod
     def from_inspect(cls, *logs: Path | str, scorer: str | None = None) -> "Cohort":
-        """Of Inspect's logs (``.eval``), by inspect-ai's own reader: a model each, or folders, in
-        which all logs of a model count as one.
+        """Read logs of Inspect (``.eval``), by inspect-ai's own reader.
 
         The sample's id is the question's or the dataset's sample; samples of ``avtt``'s own tasks
-        say all in their metadata. ``scorer``: whose scores count, where there are several.
+        hold the whole item in their metadata.
+
+        Args:
+            logs: A log per model, or folders, in which all logs of a model count as one.
+            scorer: The scorer whose scores count, where there are several.
         """
         with needed("inspect", "cohort: logs of Inspect are read by inspect-ai"):
             from inspect_ai.log import read_eval_log
         members = []
         for given in logs:
-            folder = Path(given)
-            paths = sorted(folder.glob("*.eval")) if folder.is_dir() else [given]
-            if not paths:
-                raise InputError(
-                    f"cohort: {given}: expected logs of Inspect (.eval) in this folder, got none"
-                )
             losses: dict[str, dict[Item, float]] = {}  # by model
-            for path in paths:
+            for path in _files(Path(given), "*.eval", "logs of Inspect (.eval)"):
                 try:
                     log = read_eval_log(str(path))
                 except Exception as error:
@@ -229,8 +247,8 @@ class Cohort:
                         f"cohort: {path}: expected a log of Inspect (.eval, .json), which could "
                         f"not be read: {one_line(error)}"
                     ) from None
-                found = _scored(log.samples or (), scorer, f"cohort: {path}")
-                losses.setdefault(str(log.eval.model), {}).update(found)
+                scores = _scored(log.samples or (), scorer, f"cohort: {path}")
+                losses.setdefault(str(log.eval.model), {}).update(scores)
             members += [Member(model, of_model) for model, of_model in losses.items()]
         return cls(members)
 
@@ -238,22 +256,17 @@ class Cohort:
     def from_lm_eval(
         cls, *files: Path | str, metric: str | None = None, item: str = "doc_id"
     ) -> "Cohort":
-        """Of per-sample results of lm-evaluation-harness (``samples_*.jsonl``), a file or the
-        folder of a model each.
+        """Read per-sample results of lm-evaluation-harness (``samples_*.jsonl``).
 
-        ``metric``: which field is the score, where there are several. ``item``: the field of a row,
-        or of its ``doc``, that names the dataset's sample.
+        Args:
+            files: A file, or the folder, of each model.
+            metric: The field with the score, where there are several.
+            item: The field of a row, or of its ``doc``, that names the dataset's sample.
         """
-        members = []
+        members, what = [], "samples_*.jsonl, which lm_eval writes with --log_samples,"
         for given in map(Path, files):
-            paths = sorted(given.rglob("samples_*.jsonl")) if given.is_dir() else [given]
-            if not paths:
-                raise InputError(
-                    f"cohort: {given}: expected samples_*.jsonl in this folder, got none; "
-                    "lm_eval writes them with --log_samples"
-                )
             losses: dict[Item, float] = {}
-            for path in paths:
+            for path in _files(given, "**/samples_*.jsonl", what):
                 losses |= dict(_rows(path, metric, item))
             # the harness writes a model's files into a folder of its name
             name = given.name if given.is_dir() else given.parent.name or given.stem
@@ -261,7 +274,7 @@ class Cohort:
         return cls(members)
 
 
-# -- run folders -----------------------------------------------------------------------------------
+# -- run folders, tables, files --------------------------------------------------------------------
 
 
 def _run(path: Path) -> Member:
@@ -277,28 +290,22 @@ def _ended(path: Path) -> bool:
         return False
 
 
-# -- tables ----------------------------------------------------------------------------------------
+def _files(given: Path, pattern: str, what: str) -> list[Path]:
+    """Return a file itself, or the files of a folder. Raise InputError where it has none."""
+    paths = sorted(given.glob(pattern)) if given.is_dir() else [given]
+    if not paths:
+        raise unexpected(f"cohort: {given}", f"{what} in this folder", "none")
+    return paths
 
 
 def _named(row: Mapping[Any, Any]) -> Item:
     kinds = zip(KEYS, (str, str, int, str), strict=True)
-    found: dict[str, Any] = {key: kind(row[key]) for key, kind in kinds if row.get(key) is not None}
-    return Item(**found)
-
-
-def _once(items: Sequence[Item]) -> None:
-    seen: dict[Item, int] = {}
-    for number, item in enumerate(items):
-        if item in seen:
-            raise InputError(
-                f"cohort: expected every item once, got {tuple(item)} in row {seen[item]} and "
-                f"again in row {number}; name relation, severity and concept in columns"
-            )
-        seen[item] = number
+    fields: dict[str, Any] = {k: kind(row[k]) for k, kind in kinds if row.get(k) is not None}
+    return Item(**fields)
 
 
 def _loss(value: Any, scores: bool, where: str) -> float | None:
-    """The loss, None where none is known."""
+    """Return the loss, None where it is unknown."""
     try:
         number = math.nan if value is None else float(value)
     except (TypeError, ValueError):
@@ -307,7 +314,7 @@ def _loss(value: Any, scores: bool, where: str) -> float | None:
         return None
     if not 0 <= number <= 1:
         what = "a score" if scores else "a loss"
-        raise InputError(f"{where}: expected {what} between 0 and 1, got {value!r}")
+        raise unexpected(where, f"{what} between 0 and 1", repr(value))
     return 1 - number if scores else number
 
 
@@ -315,32 +322,31 @@ def _loss(value: Any, scores: bool, where: str) -> float | None:
 
 
 def _scored(samples: Iterable[Any], scorer: str | None, where: str) -> dict[Item, float]:
-    """The mean loss of every sample over its epochs."""
-    found: dict[Item, list[float]] = {}
+    """Return the mean loss of every sample over its epochs."""
+    losses: dict[Item, list[float]] = {}
     for sample in samples:
         ours = set(KEYS) <= set(sample.metadata or {})
         place = f"{where}, sample {sample.id!r}"
         loss = score_loss(sample.scores or {}, scorer, place, ours=ours)
         if loss is not None:
             item = _named(sample.metadata) if ours else Item(str(sample.id))
-            found.setdefault(item, []).append(loss)
-    return {item: sum(losses) / len(losses) for item, losses in found.items()}
+            losses.setdefault(item, []).append(loss)
+    return {item: sum(each) / len(each) for item, each in losses.items()}
 
 
 def score_loss(
     scores: Mapping[str, Any], scorer: str | None, where: str, *, ours: bool = False
 ) -> float | None:
-    """1 - the score that ``scorer``, or the only one, gave in [0, 1] or as a grade; None where
-    there is none. ``ours``: the sample is of this package's own tasks, whose scorer gives losses.
+    """Return 1 - the score that ``scorer``, or the only one, gave in [0, 1] or as a grade; None
+    where there is none. ``ours``: the sample is of this package's own tasks, whose scorer gives
+    losses.
 
-    Raises InputError for several scorers of which none was chosen, and for any other value.
+    Raises InputError for several scorers without a choice, and for any other value.
     """
     if not scores:
         return None
     if (scorer is None and len(scores) > 1) or (scorer is not None and scorer not in scores):
-        raise InputError(
-            f"{where}: expected scorer= to name one of {listed(list(scores))}, got {scorer!r}"
-        )
+        raise unexpected(where, f"scorer= to name one of {listed(list(scores))}", repr(scorer))
     name = scorer or next(iter(scores))
     value = scores[name].value
     if isinstance(value, str):
@@ -364,28 +370,16 @@ def _rows(path: Path, metric: str | None, item: str) -> Iterator[tuple[Item, flo
             row = None
         if not isinstance(row, dict):
             raise InputError(f"cohort: {where}: expected an object in JSON, got {line[:40]!r}")
-        loss = _loss(_metric(row, metric, where), True, f"cohort: {where}")
-        if loss is not None:
-            yield Item(_item(row, item, where)), loss
-
-
-def _metric(row: Mapping[str, Any], metric: str | None, where: str) -> Any:
-    name = metric or next((name for name in METRICS if name in row), None)
-    if name is None or name not in row:
-        raise InputError(
-            f"cohort: {where}: expected a score in the field {metric or ' or '.join(METRICS)!r}, "
-            f"got {listed(list(row))}; metric= names another"
-        )
-    return row[name]
-
-
-def _item(row: Mapping[str, Any], item: str, where: str) -> str:
-    doc = row.get("doc")
-    inside = doc if isinstance(doc, dict) else {}
-    found = row.get(item, inside.get(item))
-    if found is None:
-        raise InputError(
-            f"cohort: {where}: expected the sample's name in the field {item!r} of the row or its "
-            f"doc, got {listed([*row, *inside])}; item= names another"
-        )
-    return str(found)
+        name = metric or next((name for name in METRICS if name in row), None)
+        if name not in row:
+            field = repr(metric or " or ".join(METRICS))
+            got, remedy = listed(list(row)), "metric= names another"
+            raise unexpected(f"cohort: {where}", f"a score in the field {field}", got, remedy)
+        doc = row["doc"] if isinstance(row.get("doc"), dict) else {}
+        sample = row.get(item, doc.get(item))
+        if sample is None:
+            expected = f"the sample's name in the field {item!r} of the row or its doc"
+            got = listed([*row, *doc])
+            raise unexpected(f"cohort: {where}", expected, got, "item= names another")
+        if (loss := _loss(row[name], True, f"cohort: {where}")) is not None:
+            yield Item(str(sample)), loss

@@ -46,14 +46,13 @@ def unexpected(where: str, expected: str, got: object, remedy: str = "") -> Inpu
 
 
 FEW, MANY = 6, 12
-"""Names that are listed where something is unknown, at most: beside the nearest one, and where
-none is near."""
+"""Names that are listed where one is unknown, at most: with a nearest one, and without."""
 
 
 def unknown(
     kind: str, name: str, choices: Iterable[str], where: str = "", every: str = ""
 ) -> InputError:
-    """The error for a name that is not one of ``choices``: first the nearest one, then some.
+    """Return the error for a name that is not one of ``choices``: the nearest one, then some.
 
     ``every``: the command that shows all, for where they are too many to list.
     """
@@ -70,22 +69,22 @@ def unknown(
 def check_known(
     kind: str, name: str, choices: Collection[str], where: str = "", every: str = ""
 ) -> None:
-    """Raises ``unknown`` for a name that is not one of ``choices``."""
+    """Raise ``unknown`` for a name that is not one of ``choices``."""
     if name not in choices:
         raise unknown(kind, name, choices, where, every)
 
 
 def listed(names: Iterable[str], most: int = 6) -> str:
-    """Names in quotes, of many the first ones alone."""
+    """Return names in quotes, of many the first ones alone."""
     return some([repr(str(name)) for name in names], most)
 
 
 def some(parts: Sequence[str], most: int) -> str:
-    """Parts of a list in words, of many the first ones alone."""
+    """Return parts of a list in words, of many the first ones alone."""
     more = f" and {len(parts) - most} more" if len(parts) > most else ""
     return ", ".join(parts[:most]) + more
 
 
 def one_line(error: BaseException) -> str:
-    """An exception's message folded onto one line, for sentences that quote it."""
+    """Return an exception's message on one line, for sentences that quote it."""
     return " ".join(str(error).split()) or type(error).__name__

@@ -1,7 +1,7 @@
-"""The families of targets: what a mean loss is certified of, a class per family.
+"""The families of targets, each a class: groups of questions whose mean loss is certified.
 
 A family's fields say which of its targets is meant; they are journaled, and columns of results.
-``TargetId`` lists the families. A new one is a class here, beside its test and the schema of
+``TargetId`` lists the families. A new one is a class here, with its test and the schema of
 ``result.json``, which ``results/result_file.py`` writes.
 """
 
@@ -23,7 +23,7 @@ COLUMNS = ("kind", "concept", "side", "rate", "relation", "severity", "group", "
 
 
 def _rate() -> Any:
-    """What the oracle calls the mean loss, by which no target differs from another."""
+    """Return the field for the oracle's name of the mean loss, which distinguishes no targets."""
     return field(default=ERROR, compare=False)
 
 
@@ -35,7 +35,7 @@ class _Named:
 
 
 class Family(_Named):
-    """What every family has, as it is where a family says nothing else.
+    """Base of all families, with defaults.
 
     In texts a field's name in braces stands for its value, ``{where}`` for the side it is about,
     and ``{change}`` for relation and severity, as short as the report can name them.
@@ -61,58 +61,58 @@ class Family(_Named):
 
     @classmethod
     def listed(cls, space: Population, name: str) -> "Iterator[tuple[Any, Fields]]":
-        """Its targets that ``name`` (see ``asked``) stands for in a space, and their questions."""
+        """Yield its targets of a ``name`` (see ``asked``) in a space, and their questions."""
         raise TypeError(f"{cls.__name__} defines no listed")
 
     @property
     def name(self) -> str:
         """The target in words, for people: nothing reads meaning out of it again."""
-        return self._said(self.words)
+        return self._filled(self.words)
 
     @property
     def handle(self) -> str:
         """How rules of a gate name it."""
-        return self._said(self.rule)
+        return self._filled(self.rule)
 
     @property
     def about(self) -> str:
         """Which questions it is made of, as it follows "of the questions"."""
-        return self._said(self.made_of) or f"of {self.name!r}"
+        return self._filled(self.made_of) or f"of {self.name!r}"
 
     @property
     def heading(self) -> str:
         """See ``under``."""
-        return self._said(self.under)
+        return self._filled(self.under)
 
     def label(self, change: Callable[[str, int | None], str]) -> str:
-        """See ``short``. ``change``: names a relation at a severity, or (None) at all of them."""
-        told = self.columns()
-        named = change(told["relation"], told["severity"]) if told["relation"] else ""
-        return self._said(self.short, change=named) or self.name
+        """Return its ``short`` name. ``change``: names a relation at a severity (None: at all)."""
+        relation, severity = (self.columns()[name] for name in ("relation", "severity"))
+        named = change(relation, severity) if relation else ""
+        return self._filled(self.short, change=named) or self.name
 
     def is_named(self, about: str) -> bool:
-        """Whether the words of a rule name it, alone or among others, or are its name."""
+        """Return whether a rule of a gate that is about ``about`` includes it."""
         return about in self.names
 
     @property
     def names(self) -> set[str]:
-        """Whatever a rule may call it."""
-        return {self.name, *map(self._said, (self.rule, *self.rules)), *self.also}
+        """All its names in rules."""
+        return {self.name, *map(self._filled, (self.rule, *self.rules)), *self.also}
 
     def columns(self) -> dict[str, Any]:
-        """All of ``COLUMNS``, None where the family has no such field."""
+        """Return all of ``COLUMNS``, None where the family has no such field."""
         return {name: getattr(self, name, None) for name in COLUMNS}
 
     def as_dict(self) -> dict[str, Any]:
-        """The columns that are not None, for JSON."""
-        told = {**self.columns(), "also": [*self.also] or None}
-        return {name: value for name, value in told.items() if value is not None}
+        """Return the columns that are not None, for JSON."""
+        columns = {**self.columns(), "also": [*self.also] or None}
+        return {name: value for name, value in columns.items() if value is not None}
 
-    def _said(self, text: str, **more: str) -> str:
-        told = self.columns()
-        sided = told["side"] is not None and self.rate in SIDES
-        where = f" where it is {'present' if told['side'] else 'absent'}" if sided else ""
-        return text.format(**told, **more, where=where)
+    def _filled(self, text: str, **more: str) -> str:
+        columns = self.columns()
+        side = columns["side"] if self.rate in SIDES else None
+        where = "" if side is None else f" where it is {'present' if side else 'absent'}"
+        return text.format(**columns, **more, where=where)
 
 
 @dataclass(frozen=True)
@@ -283,7 +283,7 @@ class Filtered(Family):
 
 @dataclass(frozen=True)
 class OfSlice(Family):
-    """A slice that the audit found; ``filter`` says in words what it is."""
+    """A slice that the audit discovered; ``filter`` describes it in words."""
 
     filter: str
     rate: str = _rate()
@@ -305,7 +305,7 @@ ASKED = tuple(name for family in FAMILIES for name in family.asked)
 
 
 def family_of(name: str) -> type[TargetId] | None:
-    """The family that ``--targets`` asks for so, None where it is none's name."""
+    """Return the family of a name of ``--targets``; None for other names."""
     head, _, rest = name.partition(":")
     for family in FAMILIES:
         if name in family.asked or (rest and any(a.startswith(f"{head}:") for a in family.asked)):
@@ -314,14 +314,14 @@ def family_of(name: str) -> type[TargetId] | None:
 
 
 def shared(relations: Iterable[str]) -> str:
-    """The family that all relations are of, identity apart, with its slash; "" where several."""
+    """Return the family of all relations but identity, with its slash; "" where they differ."""
     families = {name[: name.rfind("/") + 1] for name in relations if name != IDENTITY}
     return families.pop() if len(families) == 1 else ""
 
 
 def in_short(target: TargetId, variants: Sequence[tuple[str, int]]) -> str:
-    """A target's ``short`` name: severities only where there is a choice, and without what all
-    relations of the ``variants`` (relation and severity) have in common."""
+    """Return a target's ``short`` name: severities only where there is a choice, and without the
+    prefix that all relations of the ``variants`` (relation and severity) share."""
     relations = [relation for relation, _ in variants]
 
     def change(relation: str, severity: int | None) -> str:
@@ -331,9 +331,9 @@ def in_short(target: TargetId, variants: Sequence[tuple[str, int]]) -> str:
     return target.label(change)
 
 
-def told_apart(target: TargetId, variants: Sequence[tuple[str, int]]) -> str:
-    """What tells a target from others, where there is little room: its rate only where that is
-    another than nearly all have."""
+def distinct_name(target: TargetId, variants: Sequence[tuple[str, int]]) -> str:
+    """Return a name that distinguishes a target where there is little room, with its rate only
+    where few targets have that rate."""
     if target.rate != ERROR and isinstance(target, OfConcept | OfRelationConcept):
         return target.name
     return in_short(target, variants).removesuffix(f" {target.rate}").removesuffix(":")

@@ -1,4 +1,4 @@
-"""A plain pool: n items of anything, of each of which somebody finds out what was lost on it."""
+"""A plain pool: n items of any kind, each with a loss that the user finds out."""
 
 import hashlib
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .datasets.base import HeldTruths
-from .errors import InputError, check_known, unknown
+from .errors import check_known, unexpected, unknown
 from .oracles import Told
 from .space import QuestionSpace
 from .types import Ask, Floats, Indices, Sample, Truths
@@ -23,18 +23,25 @@ Names = str | Sequence[str]
 
 
 class Pool(QuestionSpace):
-    """Items 0 ... n - 1, each with a loss in [0, 1] that is told: texts, tables, robots, anything.
+    """Items 0 ... n - 1, each with a loss in [0, 1] that the user tells: texts, tables, robots.
 
-    ``Audit(pool, half_width=...)`` says which to look at (``call.item``) and certifies the mean
-    loss of all n, and of groups. It is a space with one question about every item.
+    ``Audit(pool, half_width=...)`` chooses which to look at (``call.item``) and certifies the mean
+    loss of all n, and of groups. It is a space with one question about every item. Without features
+    nothing needs torch.
 
-    ``features``: n x d finite numbers, by which losses are foreseen: items that are near each other
-    are taken to fare alike. ``groups``: n rows, whose columns say what an item belongs to; targets
-    ``group:COLUMN`` are the mean losses of each of its values. ``ids``: n names that differ, by
-    which a cohort and results know the items; default: their numbers. ``texts``: n texts that say
-    what each item is, for failures and the report. ``name``: of them all.
-    Without features nothing needs torch. Raises InputError for another number of rows or ids, for
-    ids that repeat, and for numbers or groups that are missing.
+    Args:
+        n: Number of items.
+        features: Finite numbers (n x d), from which losses are predicted: items that are near each
+            other are taken to have similar losses.
+        groups: Table of n rows, whose columns are groups: targets ``group:COLUMN`` are the mean
+            losses of each value.
+        ids: Distinct names of the items, for a cohort and results. None: their numbers.
+        texts: Texts that describe the items, for failures and the report.
+        name: Name of the pool.
+
+    Raises:
+        InputError: The number of rows or ids is not n, ids repeat, or numbers or groups are
+            missing.
     """
 
     kinds = ("overall", "group:COLUMN")
@@ -81,7 +88,7 @@ class Pool(QuestionSpace):
 
 
 class Items(HeldTruths):
-    """The items of a pool as samples: no image, no truth but that nothing is to be lost."""
+    """The items of a pool as samples without image; the truth is that nothing is lost."""
 
     concepts = (CONCEPT,)
     has_images = False
@@ -96,14 +103,12 @@ class Items(HeldTruths):
         texts: Sequence[str] | None = None,
     ) -> None:
         if isinstance(n, bool) or not isinstance(n, int | np.integer) or not 0 < n <= MAX_ITEMS:
-            raise InputError(f"pool: expected n, a whole number from 1 to {MAX_ITEMS}, got {n!r}")
+            raise unexpected("pool", f"n, a whole number from 1 to {MAX_ITEMS}", repr(n))
         if ids is not None and not len(ids) == len({*ids}) == n:
-            raise InputError(
-                f"pool: ids: expected {n} names that differ, got {len(ids)}, {len({*ids})} of them "
-                "different"
-            )
+            got = f"{len(ids)}, {len({*ids})} of them different"
+            raise unexpected("pool: ids", f"{n} names that differ", got)
         if texts is not None and len(texts) != n:
-            raise InputError(f"pool: texts: expected {n}, one per item, got {len(texts)}")
+            raise unexpected("pool: texts", f"{n}, one per item", len(texts))
         super().__init__(np.zeros((int(n), 1), np.int8))
         self.name, self._texts, self._ids = name, texts, None if ids is None else [*map(str, ids)]
         self.features = None if features is None else _numbers(features, int(n))
@@ -113,24 +118,21 @@ class Items(HeldTruths):
             self._group(groups)
 
     def _group(self, groups: "pd.DataFrame") -> None:
-        """Items with the same groups share a row of the profile."""
+        """Let items with the same groups share a row of the profile."""
         import pandas as pd
 
         table = pd.DataFrame(groups).rename(columns=str).reset_index(drop=True)
         if len(table) != len(self) or not len(table.columns) or not table.columns.is_unique:
-            raise InputError(
-                f"pool: groups: expected a table of {len(self)} rows, one per item, and columns "
-                f"whose names differ, got {len(table)} rows and columns {list(table.columns)}"
-            )
-        if table.isna().to_numpy().any():
-            row, column = map(int, np.argwhere(table.isna().to_numpy())[0])
-            raise InputError(
-                f"pool: groups: expected a value in every row, got none in column "
-                f"{table.columns[column]!r}, row {row}; call it something, such as 'unknown'"
-            )
-        self._rows = (
-            table.groupby(list(table.columns), sort=False).ngroup().to_numpy().astype(np.int64)
-        )
+            expected = f"a table of {len(self)} rows, one per item, and columns whose names differ"
+            got = f"{len(table)} rows and columns {list(table.columns)}"
+            raise unexpected("pool: groups", expected, got)
+        if (missing := np.argwhere(table.isna().to_numpy())).size:
+            row, column = map(int, missing[0])
+            got = f"none in column {table.columns[column]!r}, row {row}"
+            remedy = "name it, such as 'unknown'"
+            raise unexpected("pool: groups", "a value in every row", got, remedy)
+        rows = table.groupby(list(table.columns), sort=False).ngroup()
+        self._rows = rows.to_numpy().astype(np.int64)
         _, first = np.unique(self._rows, return_index=True)
         self._values = {c: table[c].iloc[first].to_numpy(object) for c in table.columns}
 
@@ -162,8 +164,8 @@ class Items(HeldTruths):
     @cached_property
     def fingerprint(self) -> str:
         digest = hashlib.blake2b(repr((self.name, len(self))).encode(), digest_size=12)
-        told = [(c, values.tolist()) for c, values in self._values.items()]
-        digest.update(repr(told).encode() + self._rows.tobytes() if told else b"")
+        groups = [(c, values.tolist()) for c, values in self._values.items()]
+        digest.update(repr(groups).encode() + self._rows.tobytes() if groups else b"")
         digest.update(b"" if self._ids is None else repr(self._ids).encode())
         digest.update(b"" if self._texts is None else repr(("texts", [*self._texts])).encode())
         return digest.hexdigest()
@@ -173,8 +175,8 @@ def _numbers(features: npt.ArrayLike, n: int) -> Floats:
     table = np.asarray(features, np.float64)
     if table.ndim != 2 or len(table) != n:
         shape = " x ".join(map(str, table.shape))
-        raise InputError(f"pool: features: expected {n} rows of d numbers, got shape {shape}")
+        raise unexpected("pool: features", f"{n} rows of d numbers", f"shape {shape}")
     if not np.isfinite(table).all():
         row = int(np.argwhere(~np.isfinite(table))[0, 0])
-        raise InputError(f"pool: features: expected finite numbers, got others in row {row}")
+        raise unexpected("pool: features", "finite numbers", f"others in row {row}")
     return table

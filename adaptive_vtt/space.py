@@ -19,7 +19,7 @@ import numpy.typing as npt
 from . import datasets
 from .datasets.base import CompleteDataset, Dataset, adapted_dataset
 from .datasets.view import Subset
-from .errors import InputError, check_known, listed
+from .errors import InputError, check_known, listed, unexpected
 from .families import ASKED
 from .oracles import Correctness, Oracle, OracleDefaults, adapted
 from .oracles.captioned import Captioned
@@ -31,25 +31,34 @@ from .utils.options import Option
 from .utils.random_streams import generator
 
 WithoutRegion = Literal["refuse", "leave out"]
-"""What becomes of samples without a region, where relations point at one."""
+"""Treatment of samples without a region, where relations point at one."""
 MAX_NUMBER = 2**62
 """Question numbers are 64-bit; a larger space is refused."""
 
 
 class QuestionSpace:
-    """samples x relations x severities x concepts.
+    """All questions: samples x relations x severities x concepts.
 
-    ``dataset`` is a Dataset, or what ``datasets.as_dataset`` makes one of: a folder, a table.
-    ``relations`` are names or Relation objects (default: identity alone); ``severities``
-    restricts every graded relation to these levels; ``oracle`` turns answers into outcomes
-    (default: Correctness); ``seed`` decides how follow-ups are rendered, so that every audit
-    of a space, whatever its own seed, asks about the same images. ``without_region``: where a
-    relation points at a region (``needs_region``), samples in whose masks nothing is marked raise
-    InputError ("refuse"), or no relation is asked about them ("leave out"), so that all relations
-    have the same samples; ``left_out`` is how many. Raises InputError where nothing can be asked.
-    ``concepts`` are those that are judged, ``asked`` those a model is asked about; concept k is
-    judged by the answer to ``asked[asked_by[k]]``. ``needs_answers``: whether follow-ups
-    depend on what the audited model says of their sources.
+    Args:
+        dataset: A Dataset, or what ``datasets.as_dataset`` makes one of: a folder, a table.
+        relations: Names or Relation objects.
+        severities: Levels of every graded relation. None: all.
+        oracle: Turns answers into outcomes. None: Correctness.
+        seed: Decides how follow-ups are rendered, so that every audit of a space, whatever its own
+            seed, asks about the same images.
+        without_region: Where a relation points at a region (``needs_region``), samples whose masks
+            are empty raise InputError ("refuse"), or no relation is asked about them ("leave out"),
+            so that all relations have the same samples.
+
+    Attributes:
+        left_out: Number of samples left out.
+        concepts: Concepts that are judged.
+        asked: Concepts that a model is asked about; concept k is judged by the answer to
+            ``asked[asked_by[k]]``.
+        needs_answers: Whether follow-ups depend on the audited model's answers about their sources.
+
+    Raises:
+        InputError: Nothing can be asked.
     """
 
     kinds: tuple[str, ...] = ASKED
@@ -85,13 +94,16 @@ class QuestionSpace:
         self.dataset = adapted_dataset(self.oracle.view(pointed_at))
         self.concepts = self.dataset.concepts
         self.asked, self.asked_by = self.oracle.asked(self.dataset)
-        self._refuse_lost_masks(chosen)
+        for relation in chosen:
+            if relation.masks_lost and self.oracle.judges_masks:
+                raise InputError(
+                    f"relation {relation.name!r}: {type(self.oracle.original).__name__} compares "
+                    f"masks, which cannot be moved along with the image: {relation.masks_lost}"
+                )
         self.needs_answers = any(relation.needs_answer for relation in chosen)
         if self.needs_answers and not isinstance(self.dataset, Captioned):
-            raise InputError(
-                "space.captions: expected an oracle of captions beside 'own' (kind = 'captions' in "
-                f"[oracle]), got {type(self.oracle.original).__name__}"
-            )
+            expected = "an oracle of captions with 'own' (kind = 'captions' in [oracle])"
+            raise unexpected("space.captions", expected, type(self.oracle.original).__name__)
         wanted = None if severities is None else set(severities)
         self.variants = tuple(
             Variant(relation, severity)
@@ -101,10 +113,8 @@ class QuestionSpace:
         )
         offered = {s for relation in chosen for s in relation.severities}
         if not chosen or (wanted is not None and not (wanted and wanted <= offered)):
-            raise InputError(
-                f"severities: expected some of {sorted(offered)} (relations "
-                f"{[r.name for r in chosen]}), got {sorted(wanted or [])}"
-            )
+            expected = f"some of {sorted(offered)} (relations {[r.name for r in chosen]})"
+            raise unexpected("severities", expected, sorted(wanted or []))
         self.total = len(self.dataset) * len(self.variants) * len(self.concepts)
         if self.total > MAX_NUMBER:
             raise InputError(f"space: {self.total} questions, over the limit of {MAX_NUMBER}")
@@ -117,21 +127,22 @@ class QuestionSpace:
             )
 
     def judged_by(self, oracle: OracleDefaults) -> "QuestionSpace":
-        """The same questions, judged by an oracle that judges the same ones: one that stands for
-        this space's, as ``oracles.paired`` does. Raises InputError where follow-ups depend on what
-        one model says."""
+        """Return the same questions, judged by an oracle that wraps this space's, as
+        ``oracles.paired`` does. Raise InputError where follow-ups depend on one model's answers."""
         if self.needs_answers:
-            raise InputError(
-                "versus: expected follow-ups that are the same for both models, got those that "
-                "each one's own captions choose; leave captions = 'own' out of [space]"
+            raise unexpected(
+                "versus",
+                "follow-ups that are the same for both models",
+                "those that each one's own captions choose",
+                "leave captions = 'own' out of [space]",
             )
         other = copy(self)
         other.oracle = oracle
         return other
 
     def without_answers(self) -> "QuestionSpace":
-        """This space; where its follow-ups depend on what a model says, a copy for another one, of
-        which nothing was heard."""
+        """Return this space; where its follow-ups depend on a model's answers, a copy without any,
+        for another model."""
         if not isinstance(self.dataset, Captioned) or not self.needs_answers:
             return self
         other = copy(self)
@@ -139,18 +150,8 @@ class QuestionSpace:
         other.dataset.received = {}
         return other
 
-    def _refuse_lost_masks(self, relations: Iterable[RelationDefaults]) -> None:
-        """Raises InputError for relations after which nobody knows where masks lie, where masks
-        are judged."""
-        for relation in relations:
-            if relation.masks_lost and self.oracle.judges_masks:
-                raise InputError(
-                    f"relation {relation.name!r}: {type(self.oracle.original).__name__} compares "
-                    f"masks, which cannot be moved along with the image: {relation.masks_lost}"
-                )
-
     def _why_nothing(self) -> str:
-        """Why no question can be asked, and what to change."""
+        """Return why no question can be asked, and what to change."""
         by, changing = type(self.oracle.original).__name__, 'such as "brightness_down"'
         if self.oracle.needs_source and all(v.relation.name == IDENTITY for v in self.variants):
             return (
@@ -178,19 +179,19 @@ class QuestionSpace:
         return Numbering(len(self.variants), len(self.concepts))
 
     def number(self, sample: Indices, variant: Indices, concept: Indices) -> Indices:
-        """Question numbers of three broadcast index arrays."""
+        """Return the question numbers of three broadcast index arrays."""
         return self.numbering.number(sample, variant, concept)
 
     def parts(self, questions: npt.ArrayLike) -> tuple[Indices, Indices, Indices]:
-        """Sample, variant and concept of each question number."""
+        """Return sample, variant and concept of each question number."""
         return self.numbering.parts(np.asarray(questions, np.int64))
 
     def image_of(self, questions: npt.ArrayLike) -> Indices:
-        """The number of the follow-up image each question is about."""
+        """Return the number of the follow-up image each question is about."""
         return self.numbering.image_of(np.asarray(questions, np.int64))
 
     def question(self, number: int) -> Question:
-        """The question in words."""
+        """Return the question in words."""
         sample, variant, concept = self.numbering.parts(int(number))
         chosen = self.variants[variant]
         truth = int(self.dataset.truth(np.array([sample]), np.array([concept]))[0])
@@ -208,18 +209,13 @@ class QuestionSpace:
     @cached_property
     def applicable(self) -> Bools:
         """V x C: whether a variant's questions about a concept make sense."""
-        asked = [self.asked[k] for k in self.asked_by]
-        applies = self.oracle.applies
-        found = np.array(
-            [
-                [v.relation.applies(c) and applies(v.relation, c) for c in asked]
-                for v in self.variants
-            ],
-            dtype=bool,
-        )
-        if self.oracle.needs_source:  # the source image is what all others are compared with
-            found[[v.relation.name == IDENTITY for v in self.variants]] = False
-        return found
+        asked, applies = [self.asked[k] for k in self.asked_by], self.oracle.applies
+        relations = [variant.relation for variant in self.variants]
+        rows = [[r.applies(c) and applies(r, c) for c in asked] for r in relations]
+        applicable = np.array(rows, dtype=bool)
+        if self.oracle.needs_source:  # all others are compared with the source image
+            applicable[[relation.name == IDENTITY for relation in relations]] = False
+        return applicable
 
     @cached_property
     def cell_counts(self) -> Indices:
@@ -229,7 +225,7 @@ class QuestionSpace:
 
     @cached_property
     def size(self) -> int:
-        """How many questions can be asked."""
+        """Number of questions that can be asked."""
         return int(self.cell_counts.sum())
 
     def count(
@@ -240,7 +236,7 @@ class QuestionSpace:
         relation: str | None = None,
         severity: int | None = None,
     ) -> int:
-        """How many eligible questions agree with everything given; exact, nothing is listed."""
+        """Return the number of eligible questions that agree with everything given, exactly."""
         rows = [
             (relation is None or v.relation.name == relation)
             and (severity is None or v.severity == severity)
@@ -253,12 +249,9 @@ class QuestionSpace:
         return int(counts[np.ix_(columns, sides)].sum())
 
     def count_images(
-        self,
-        wanted: Bools,
-        copies: Indices,
-        variants: Bools | slice = slice(None),
+        self, wanted: Bools, copies: Indices, variants: Bools | slice = slice(None)
     ) -> int:
-        """How many follow-up images hold an applicable question among those wanted.
+        """Return the number of follow-up images with an applicable question among those wanted.
 
         ``wanted`` r x C marks truths of profile rows, ``copies`` (r,) says how many samples
         have each row, ``variants`` (V,) which variants count.
@@ -271,17 +264,17 @@ class QuestionSpace:
 
     @cached_property
     def images(self) -> int:
-        """How many follow-up images there are with anything to ask about."""
+        """Number of follow-up images with anything to ask about."""
         truths, copies = self.dataset.profile
         return self.count_images(truths != UNKNOWN, copies)
 
     def truth(self, questions: npt.ArrayLike) -> Truths:
-        """The source truth of each question: 0, 1 or UNKNOWN."""
+        """Return the source truth of each question: 0, 1 or UNKNOWN."""
         sample, _, concept = self.parts(questions)
         return self.dataset.truth(sample, concept)
 
     def eligible(self, questions: npt.ArrayLike) -> Bools:
-        """Whether each question can be asked."""
+        """Return whether each question can be asked."""
         sample, variant, concept = self.parts(questions)
         known = self.dataset.truth(sample, concept) != UNKNOWN
         return np.logical_and(known, self.applicable[variant, concept])
@@ -289,11 +282,11 @@ class QuestionSpace:
     # -- the eligible questions, by rank -----------------------------------------------
 
     def nth(self, ranks: npt.ArrayLike) -> Indices:
-        """The eligible questions of these ranks: a bijection from 0..size-1."""
+        """Return the eligible questions of these ranks: a bijection from 0..size-1."""
         wanted = np.asarray(ranks, np.int64)
         ends = np.cumsum(self.cell_counts.ravel())
         cells = np.searchsorted(ends, wanted, side="right")
-        found = np.empty(wanted.shape, np.int64)
+        questions = np.empty(wanted.shape, np.int64)
         for cell in np.unique(cells):
             concept, side = divmod(int(cell), 2)
             here = cells == cell
@@ -301,24 +294,24 @@ class QuestionSpace:
             place, rank = np.divmod(within, int(self.dataset.counts[concept, side]))
             variant = np.flatnonzero(self.applicable[:, concept])[place]
             sample = self.dataset.members(concept, side, rank)
-            found[here] = self.number(sample, variant, np.array(concept))
-        return found
+            questions[here] = self.number(sample, variant, np.array(concept))
+        return questions
 
     # -- follow-up images --------------------------------------------------------------
 
     def follow_up(self, image: int) -> FollowUp:
-        """The follow-up image of this number: a function of (seed, image) alone, and where
-        the space ``needs_answers`` of what was said of the source, without which it raises
+        """Return the follow-up image of this number: a function of (seed, image) alone, and where
+        the space ``needs_answers`` of the answer about the source, without which it raises
         InputError."""
         return self.pair(image)[1]
 
     def pair(self, image: int) -> tuple[Sample, FollowUp]:
-        """The source sample and the follow-up of this number."""
+        """Return the source sample and the follow-up of this number."""
         source = self.dataset.sample(self.numbering.image_parts(image)[0])
         return source, self.made_of(source, image)
 
     def made_of(self, source: Sample, image: int) -> FollowUp:
-        """The follow-up of this number, made of its ``source`` sample."""
+        """Return the follow-up of this number, made of its ``source`` sample."""
         chosen = self.variants[self.numbering.image_parts(image)[1]]
         rng = generator(self.seed, "follow-up", image)
         return chosen.relation.apply(source, chosen.severity, rng)
@@ -337,17 +330,15 @@ class QuestionSpace:
 
     @cached_property
     def shown(self) -> dict[str, str]:
-        """What pictures and truths are made of, before the oracle: by its name a short hash."""
+        """Short hashes of the sources of pictures and truths, before the oracle, by name."""
         made_of = {"truths, boxes or words of samples": self._given.fingerprint}
-        made_of |= {f"options of relation {n!r}": told for n, told in self._options.items()}
-        return {
-            what: hashlib.blake2b(told.encode(), digest_size=12).hexdigest()
-            for what, told in made_of.items()
-        }
+        made_of |= {f"options of relation {n!r}": text for n, text in self._options.items()}
+        hashes = {n: hashlib.blake2b(text.encode(), digest_size=12) for n, text in made_of.items()}
+        return {name: digest.hexdigest() for name, digest in hashes.items()}
 
     @property
     def _options(self) -> dict[str, str]:
-        """The options of each relation that says them."""
+        """The options of each relation with a fingerprint."""
         relations = {v.relation.name: v.relation for v in self.variants}
         return {n: r.fingerprint for n, r in relations.items() if r.fingerprint is not None}
 
@@ -362,8 +353,8 @@ class QuestionSpace:
 def _with_regions(
     dataset: CompleteDataset, relations: Sequence[RelationDefaults], without: WithoutRegion
 ) -> CompleteDataset:
-    """The samples that all relations can be applied to; raises InputError where some are lacking
-    and are not to be left out."""
+    """Return the samples that all relations can be applied to. Raise InputError where some are
+    lacking and may not be left out."""
     check_known("value", without, ("refuse", "leave out"), "without_region")
     pointing = [relation.name for relation in relations if relation.needs_region]
     if not pointing or not dataset.has_images:

@@ -1,7 +1,7 @@
-"""When an audit ends. Rules combine: ``a | b`` ends at the first, ``a & b`` at the last."""
+"""Rules that end an audit. They combine: ``a | b`` ends at the first, ``a & b`` at the last."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from numbers import Real
 from typing import Annotated, ClassVar, Literal, NamedTuple, Protocol
@@ -32,18 +32,26 @@ __all__ = [
 
 @dataclass(frozen=True)
 class State:
-    """Where an audit stands.
+    """The state of an audit.
 
-    ``calls`` drawn so far, ``questions`` judged so far, seconds ``elapsed``, and
-    ``uncertainty`` C x 2: u- and u+ of each concept as shares of their value before any
-    question, NaN on a side where nothing is left to ask. ``targets``: where every target stands,
-    none in audits that do not certify. ``next_calls``: the most calls that the next question may
-    take, 2 where its source image may have to be asked about, too. ``cost`` is what was spent,
-    ``reserved`` what calls on their way and the next question may cost at most, ``lost`` of it
-    calls that were sent and never came back, each at all of the ``attempts`` that one may take,
-    and ``waiting`` of it calls that were drawn and may still come back. ``hard``: how many answers
-    there were, where all were 0 or 1, else 0; ``lowest``: below which relative uncertainty no side
-    can fall by such answers. ``limit``: what bets decide targets against, None where none do.
+    Attributes:
+        calls: Calls drawn so far.
+        questions: Questions judged so far.
+        elapsed: Seconds so far.
+        uncertainty: u- and u+ of each concept (C x 2) as shares of their value before any
+            question, NaN on a side where nothing is left to ask.
+        targets: State of every target; none in audits that do not certify.
+        next_calls: Calls that the next question may take, at most: 2 where its source image may
+            have to be asked about, too.
+        cost: Money spent.
+        reserved: Cost of calls on their way and of the next question, at most.
+        lost: The part of ``reserved`` for calls that were sent and never came back, each at all of
+            its ``attempts``.
+        waiting: The part for calls that were drawn and may still come back.
+        attempts: Attempts that a call may take.
+        hard: Number of answers, where all were 0 or 1; else 0.
+        lowest: Relative uncertainty below which no side can fall by such answers.
+        limit: Rate that bets decide targets against; None: none.
     """
 
     calls: int
@@ -84,10 +92,10 @@ class End(NamedTuple):
 
 
 class StoppingRule(Protocol):
-    """Reads the state, says why to stop or nothing."""
+    """Rule that reads the state and decides whether to stop."""
 
     def reached(self, state: State) -> str | None:
-        """A reason to stop, as a sentence part, or None."""
+        """Return a reason to stop, as a sentence part, or None."""
 
 
 SURELY_HARD = 100
@@ -97,14 +105,14 @@ WIDEST = 0.5
 MAX_CONFIDENCE = 1 - 1e-9
 """Nearer to 1, what may go wrong (1 - confidence) has lost most of its digits."""
 MANY_ATTEMPTS = 3
-"""Of a lost call, from which on it is said that fewer would hold less money back."""
+"""Attempts of a lost call from which on the reason suggests fewer retries."""
 CENTS = 1e-9
 """Tolerance, in units of money, where sums of costs are compared: far below any price, and far
 above what floats lose by rounding."""
 
 
 class Combinable:
-    """What ``|`` and ``&`` join. ``by``: what the journal calls it where it ends an audit."""
+    """Base of rules that ``|`` and ``&`` join. ``by``: its name in a journal that it ended."""
 
     by: ClassVar[EndedBy] = ""
 
@@ -158,18 +166,18 @@ class MaxCost(Combinable):
             return None
         sums = (state.cost, self.limit, state.reserved, state.lost)
         spent, limit, reserved, lost = (money(value, self.currency) for value in sums)
-        beside = ["lost"] * bool(state.lost) + ["on their way"] * bool(state.waiting)
-        what = f"{reserved} may be charged for calls {', '.join(beside)} and the next"
-        if not beside:
-            following = "call" if state.next_calls == 1 else "question"
-            what = f"the next {following} may cost {reserved}"
-        told = f"{spent} of {limit} was spent, and {what}"
-        if not state.lost or state.attempts < MANY_ATTEMPTS:
-            return told
-        return (
-            f"{told}: {lost} for those lost, as each may have been sent {state.attempts} times; "
-            "fewer retries (--set model.retries=1 of a new audit) hold less back"
-        )
+        open_ = ["lost"] * bool(state.lost) + ["on their way"] * bool(state.waiting)
+        following = "call" if state.next_calls == 1 else "question"
+        what = f"the next {following} may cost {reserved}"
+        if open_:
+            what = f"{reserved} may be charged for calls {', '.join(open_)} and the next"
+        reason = f"{spent} of {limit} was spent, and {what}"
+        if state.lost and state.attempts >= MANY_ATTEMPTS:
+            reason += (
+                f": {lost} for those lost, as each may have been sent {state.attempts} times; "
+                "fewer retries (--set model.retries=1 of a new audit) hold less back"
+            )
+        return reason
 
     def __str__(self) -> str:
         return f"a cost of {money(self.limit, self.currency)}"
@@ -225,23 +233,42 @@ class UncertaintyBelow(Combinable):
         if level <= self.tau:
             return f"the {self.over} uncertainty is {level:.3f} of its prior, at most {self.tau:g}"
         if state.hard >= SURELY_HARD and state.lowest > self.tau:
-            return self._unreachable(state)
+            return (
+                f"the {self.over} uncertainty cannot fall to {self.tau:g} of its prior: all "
+                f"{state.hard} answers were 0 or 1, with which at least {state.lowest:.3f} is left;"
+                " certify instead (half_width), which such answers can, ask for more than that, or "
+                "have the model give probabilities"
+            )
         return None
-
-    def _unreachable(self, state: State) -> str:
-        return (
-            f"the {self.over} uncertainty cannot fall to {self.tau:g} of its prior: all "
-            f"{state.hard} answers were 0 or 1, with which at least {state.lowest:.3f} is left; "
-            "certify instead (half_width), which such answers can, ask for more than that, or have "
-            "the model give probabilities"
-        )
 
     def __str__(self) -> str:
         return f"{self.over} uncertainty at most {self.tau:g} of its prior"
 
 
+class _EveryTarget(Combinable):
+    """Stop once every target is done. One whose draws and interval disagree is not done; abandoned
+    ones do not count."""
+
+    def reached(self, state: State) -> str | None:
+        pairs = [(target, self._done(state, target)) for target in state.targets]
+        left = (t.invalidated or not done for t, done in pairs if not t.abandoned)
+        if not pairs or any(left):
+            return None
+        lost, (done, reason) = sum(t.abandoned for t, _ in pairs), self._words(state)
+        others = "other is" if lost == 1 else f"other {lost} are"
+        count = f"{len(pairs) - lost} of {len(pairs)} targets are {done}"
+        return f"{count}, and the {others} invalidated" if lost else reason
+
+    def _done(self, state: State, target: TargetStatus) -> bool:
+        raise NotImplementedError
+
+    def _words(self, state: State) -> tuple[str, str]:
+        """Return what targets are once they are done, and the reason to stop."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
-class Certified(Combinable):
+class Certified(_EveryTarget):
     """Stop once every target's interval is at most ``half_width`` to either side."""
 
     half_width: float
@@ -249,20 +276,19 @@ class Certified(Combinable):
     def __post_init__(self) -> None:
         check_half_width(self.half_width, "stop: half_width")
 
-    def reached(self, state: State) -> str | None:
-        if _is_open(state, [t.half_width <= self.half_width for t in state.targets]):
-            return None
-        certified = f"certified to +-{self.half_width:g}"
-        return _but_for_abandoned(state, certified) or (
-            f"all {len(state.targets)} targets are {certified}"
-        )
+    def _done(self, state: State, target: TargetStatus) -> bool:
+        return target.half_width <= self.half_width
+
+    def _words(self, state: State) -> tuple[str, str]:
+        done = f"certified to +-{self.half_width:g}"
+        return done, f"all {len(state.targets)} targets are {done}"
 
     def __str__(self) -> str:
         return f"every target within +-{self.half_width:g}"
 
 
 @dataclass(frozen=True)
-class Decided(Combinable):
+class Decided(_EveryTarget):
     """Stop once every target is decided to lie above ``at_most``, or at most at it.
 
     Audits with this limit decide by bets of their own (``certify.decisions``); against any other
@@ -271,14 +297,8 @@ class Decided(Combinable):
 
     at_most: float
 
-    def reached(self, state: State) -> str | None:
-        sides = [self._side(state, target) for target in state.targets]
-        if _is_open(state, [side != "open" for side in sides]):
-            return None
-        count = sides.count("above")
-        return _but_for_abandoned(state, f"decided against {self.at_most:g}") or (
-            f"every target is decided: {count} of {len(sides)} above {self.at_most:g}"
-        )
+    def _done(self, state: State, target: TargetStatus) -> bool:
+        return self._side(state, target) != "open"
 
     def _side(self, state: State, target: TargetStatus) -> str | None:
         if state.limit == self.at_most:
@@ -286,26 +306,29 @@ class Decided(Combinable):
         below = "below" if target.upper <= self.at_most else "open"
         return "above" if target.lower > self.at_most else below
 
+    def _words(self, state: State) -> tuple[str, str]:
+        sides = [self._side(state, target) for target in state.targets]
+        sides_above = f"{sides.count('above')} of {len(sides)} above {self.at_most:g}"
+        return f"decided against {self.at_most:g}", f"every target is decided: {sides_above}"
+
     def __str__(self) -> str:
         return f"every target on one side of {self.at_most:g}"
 
 
 @dataclass(frozen=True)
-class Compared(Combinable):
+class Compared(_EveryTarget):
     """Stop once every difference of two models is decided; see ``certify.decisions``."""
 
     margin: float
     at_least: float | None = None
 
-    def reached(self, state: State) -> str | None:
-        if _is_open(state, [t.decision not in (None, "open") for t in state.targets]):
-            return None
-        if reason := _but_for_abandoned(state, "decided"):
-            return reason
-        count = len(state.targets)
-        if self.at_least is not None:
-            return "the claim is decided" if count == 1 else f"all {count} claims are decided"
-        return "the difference is decided" if count == 1 else f"all {count} differences are decided"
+    def _done(self, state: State, target: TargetStatus) -> bool:
+        return target.decision not in (None, "open")
+
+    def _words(self, state: State) -> tuple[str, str]:
+        what, count = "difference" if self.at_least is None else "claim", len(state.targets)
+        which = f"the {what} is" if count == 1 else f"all {count} {what}s are"
+        return "decided", f"{which} decided"
 
     def __str__(self) -> str:
         if self.at_least is not None:
@@ -330,25 +353,8 @@ class WallClock(Combinable):
         return f"{self.seconds:g} seconds"
 
 
-def _is_open(state: State, done: Sequence[bool]) -> bool:
-    """Return whether nothing is certified, or a target is not ``done``, or its draws and interval
-    disagree, so that it may not be called certified yet; abandoned ones apart."""
-    both = zip(state.targets, done, strict=True)
-    left = (t.invalidated or not there for t, there in both if not t.abandoned)
-    return not state.targets or any(left)
-
-
-def _but_for_abandoned(state: State, done: str) -> str | None:
-    """How many targets are ``done``, and how many abandoned; None without any."""
-    count, lost = len(state.targets), sum(target.abandoned for target in state.targets)
-    if not lost:
-        return None
-    others = "other is" if lost == 1 else f"other {lost} are"
-    return f"{count - lost} of {count} targets are {done}, and the {others} invalidated"
-
-
 def all_invalidated(state: State) -> str | None:
-    """Why an audit ends whose answers contradict each other: no further question can mend that.
+    """Return why an audit ends whose answers contradict each other, which more of them cannot mend.
 
     All pseudo-outcomes of a target have one mean as long as the losses stay as they are, so an
     interval that empties says that they did not (or, with the probability that is allowed for
@@ -365,7 +371,7 @@ def all_invalidated(state: State) -> str | None:
 
 
 def check_rule(rule: object, where: str) -> None:
-    """Raises InputError for what is no StoppingRule."""
+    """Raise InputError for an object that is no StoppingRule."""
     if isinstance(rule, type) or not callable(getattr(rule, "reached", None)):
         raise InputError(
             f"{where}: expected a stopping rule, an object with a method reached, such as "
@@ -374,7 +380,7 @@ def check_rule(rule: object, where: str) -> None:
 
 
 def check_half_width(half_width: float, where: str = "half_width") -> None:
-    """Raises InputError for one that no interval has, or that all have before any question."""
+    """Raise InputError for one that no interval has, or that all have before any question."""
     got = repr(half_width)
     if isinstance(half_width, Real):
         if 0 < half_width < WIDEST:
@@ -389,18 +395,18 @@ def check_half_width(half_width: float, where: str = "half_width") -> None:
 
 
 def limits_of(calls: int | None, cost: float | None, currency: str = USD) -> list[StoppingRule]:
-    """The rules of a budget and of a cap on cost, those that are set."""
-    found: list[StoppingRule] = [] if calls is None else [MaxCalls(calls)]
-    return found if cost is None else [*found, MaxCost(cost, currency)]
+    """Return the rules of a budget and of a cap on cost, those that are set."""
+    rules: list[StoppingRule] = [] if calls is None else [MaxCalls(calls)]
+    return rules if cost is None else [*rules, MaxCost(cost, currency)]
 
 
 def first_end(rules: Iterable[StoppingRule], state: State) -> End | None:
-    """The end by the first rule that is met, those joined by "or" looked into; None: by none."""
+    """Return the end by the first rule that is met, one by one of those joined by "or"; None: by
+    none."""
     for rule in rules:
         if isinstance(rule, FirstOf):
-            found = first_end(rule.rules, state)
-            if found is not None:
-                return found
+            if (end := first_end(rule.rules, state)) is not None:
+                return end
         elif reason := rule.reached(state):
             return End(reason, rule.by if isinstance(rule, Combinable) else "")
     return None
@@ -413,8 +419,8 @@ class FirstOf(Combinable):
     rules: tuple[StoppingRule, ...]
 
     def reached(self, state: State) -> str | None:
-        found = first_end(self.rules, state)
-        return None if found is None else found.reason
+        end = first_end(self.rules, state)
+        return None if end is None else end.reason
 
     def __str__(self) -> str:
         return " or ".join(map(str, self.rules))
@@ -435,15 +441,15 @@ class AllOf(Combinable):
 
 
 def levels_of(rules: Iterable[StoppingRule]) -> list[tuple[Literal["mean", "max"], float]]:
-    """``over`` and ``tau`` of every UncertaintyBelow among the rules, those joined by "or" and
-    "and" included."""
-    found: list[tuple[Literal["mean", "max"], float]] = []
+    """Return ``over`` and ``tau`` of every UncertaintyBelow among the rules, those joined by "or"
+    and "and" included."""
+    levels: list[tuple[Literal["mean", "max"], float]] = []
     for rule in rules:
         if isinstance(rule, UncertaintyBelow):
-            found.append((rule.over, rule.tau))
+            levels.append((rule.over, rule.tau))
         elif isinstance(rule, FirstOf | AllOf):
-            found += levels_of(rule.rules)
-    return found
+            levels += levels_of(rule.rules)
+    return levels
 
 
 def _positive(what: str, value: float) -> None:

@@ -93,7 +93,7 @@ class Ask:
 
 @dataclass(frozen=True)
 class Box:
-    """A thing somebody or something found: its name, and where in pixels (right and bottom
+    """An annotated or detected thing: its name, and its place in pixels (right and bottom
     exclusive). ``score`` in [0, 1] is how sure a detector is; 1 for annotation."""
 
     label: str
@@ -115,11 +115,11 @@ class Box:
 
 def mask_of(boxes: Sequence[Box], height: int, width: int) -> Mask:
     """M_loc: the pixels of H x W whose centres lie in any of the boxes."""
-    found = np.zeros((height, width), dtype=bool)
+    mask = np.zeros((height, width), dtype=bool)
     for box in boxes:
         left, top, right, bottom = (max(0, int(np.ceil(edge - 0.5))) for edge in box.edges)
-        found[top:bottom, left:right] = True
-    return found
+        mask[top:bottom, left:right] = True
+    return mask
 
 
 def around(mask: Mask) -> tuple[int, int, int, int]:
@@ -150,8 +150,8 @@ class Sample:
     ``masks``: for concepts that have one, where the concept is to be seen (H x W).
     ``asks``: for concepts that are asked about in words, the words; ``answers``: what is
     right there, a letter where there are options, else any of several texts. ``boxes``:
-    things annotated or detected in the image. ``received``: what the audited model said of
-    it, where follow-ups are chosen by that.
+    things annotated or detected in the image. ``received``: the audited model's answer
+    about it, where follow-ups are chosen by that.
     """
 
     id: str
@@ -182,8 +182,8 @@ class Prompt:
     """What is sent to the model: one image and the concepts asked about.
 
     ``image`` is H x W x C uint8, or None where the dataset has none. ``asks``: one per
-    concept where the questions are in words, else empty. ``words``: what to say of the image
-    beside the questions, such as where to look; "" for nothing. Truths are not here, on purpose.
+    concept where the questions are in words, else empty. ``words``: further words about the
+    image, such as where to look; "" for nothing. Truths are not here, on purpose.
     """
 
     image: Image | None
@@ -216,19 +216,19 @@ class Unanswered:
 
 @dataclass(frozen=True)
 class PairedAnswer:
-    """What two models said of one concept: of model A, and of model B."""
+    """Answers of two models about one concept: of model A, and of model B."""
 
     a: "Value"
     b: "Value"
 
 
 Value = float | Mask | str | Unanswered | PairedAnswer
-"""What a model says of one concept; what both say, where two are compared."""
+"""A model's answer about one concept; both answers, where two are compared."""
 
 
 @dataclass(frozen=True, repr=False)
 class Answer:
-    """What the model said, and what the call cost.
+    """The model's answer, and the cost of the call.
 
     ``values``: for each concept of the prompt P(yes) in [0, 1], a mask (H x W of bool, as
     large as the image), words, or Unanswered for a concept the model left out.
@@ -242,15 +242,15 @@ class Answer:
     """The words that a chat model replied, before anything was read in them; "" of other models."""
 
     def __repr__(self) -> str:
-        said = (f"mask {_size(v)}" if isinstance(v, np.ndarray) else repr(v) for v in self.values)
-        return f"Answer(({', '.join(said)}), cost {self.cost:g})"
+        values = (f"mask {_size(v)}" if isinstance(v, np.ndarray) else repr(v) for v in self.values)
+        return f"Answer(({', '.join(values)}), cost {self.cost:g})"
 
 
 @dataclass(frozen=True, repr=False)
 class FollowUp:
     """The image a relation made: H x W x C uint8, and whatever the oracle needs to know of it.
 
-    ``words``: what the model is told beside its questions, a sentence or more; "" for nothing.
+    ``words``: further words for the model, a sentence or more; "" for nothing.
     """
 
     image: Image | None
@@ -337,7 +337,7 @@ class PairedLoss:
 class Version:
     """A version of a source image that an oracle has to hear of, too, before it can judge.
 
-    ``relation`` and ``severity`` are what the model under test is told it is.
+    ``relation`` and ``severity`` are those of the prompt.
     """
 
     relation: str
@@ -347,7 +347,7 @@ class Version:
 
 @dataclass(frozen=True)
 class Received:
-    """What was said of a source image, and of its versions by their place."""
+    """The answer about a source image, and those about its versions by their place."""
 
     answer: Value
     versions: Mapping[int, Value]
@@ -357,7 +357,7 @@ class Received:
 
 
 SourceAnswer = Value | Received | None
-"""What was said of a source image; a ``Received`` where versions of it were asked about, too."""
+"""The answer about a source image; a ``Received`` where versions of it were asked about, too."""
 
 
 @dataclass(frozen=True)
