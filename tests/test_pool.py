@@ -288,7 +288,7 @@ def test_a_pool_that_cannot_be_is_refused(arguments: dict[str, Any], message: st
         ({"targets": ["concepts"]}, "unknown target 'concepts'.*group:COLUMN"),
         ({"targets": ["group:site"]}, "unknown column of groups 'site'"),
         ({"proxies": {"cheap": np.ones(3)}}, r"proxy 'cheap': expected an array of shape \(5, 1"),
-        ({"model": lambda images: images}, "expected a pool alone, which is told by hand"),
+        ({"model": lambda images: images}, "expected a pool alone, got a model"),
     ],
 )
 def test_what_a_pool_has_not_is_said(options: dict[str, Any], message: str) -> None:

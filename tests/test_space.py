@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import chi2
@@ -71,6 +71,7 @@ def eligible_by_hand(space: QuestionSpace) -> list[tuple[int, int, int, int, int
 # -- numbering and counting ----------------------------------------------------------------
 
 
+@settings(max_examples=30)
 @given(space=spaces())
 def test_number_and_parts_undo_each_other(space: QuestionSpace) -> None:
     everything = np.arange(space.total)
@@ -81,6 +82,7 @@ def test_number_and_parts_undo_each_other(space: QuestionSpace) -> None:
     )
 
 
+@settings(max_examples=30)
 @given(space=spaces())
 def test_nth_reaches_every_eligible_question_once(space: QuestionSpace) -> None:
     expected = [row[0] for row in eligible_by_hand(space)]
@@ -89,6 +91,7 @@ def test_nth_reaches_every_eligible_question_once(space: QuestionSpace) -> None:
     assert np.flatnonzero(space.eligible(np.arange(space.total))).tolist() == expected
 
 
+@settings(max_examples=30)
 @given(space=spaces(), data=st.data())
 def test_nth_does_not_depend_on_what_else_is_asked_for(
     space: QuestionSpace, data: st.DataObject
@@ -98,6 +101,7 @@ def test_nth_does_not_depend_on_what_else_is_asked_for(
     assert np.array_equal(space.nth(np.array(ranks)), everything[ranks])
 
 
+@settings(max_examples=30)
 @given(space=spaces())
 def test_counts_agree_with_counting(space: QuestionSpace) -> None:
     rows = eligible_by_hand(space)
@@ -243,19 +247,19 @@ def test_huge_space_takes_little_memory() -> None:
     ("removed", "limit"), [(0, 12), (10, 12), (40, 12)], ids=["fresh", "few seen", "most seen"]
 )
 def test_candidates_are_a_uniform_subset_of_the_unseen(removed: int, limit: int) -> None:
-    # 72 questions. Over 3,000 draws each unseen one should be among the candidates equally
+    # 72 questions. Over 1,000 draws each unseen one should be among the candidates equally
     # often. The statistic is chi-squared with n - 1 degrees of freedom, shrunk by 1 - limit/n
     # for drawing without replacement. A uniform pool fails here for one seed in 1,000.
     space = QuestionSpace(tiny_dataset(12, 1), ["identity", "rotation"])
     pool = CandidatePool(space, seed=5, limit=limit)
     everything = space.nth(np.arange(space.size))
     pool.remove(everything[:removed])
-    draws = [pool.candidates(draw).question.numpy() for draw in range(3000)]
+    draws = [pool.candidates(draw).question.numpy() for draw in range(1000)]
     assert all(len(set(d.tolist())) == limit for d in draws)
     counts = np.bincount(np.concatenate(draws), minlength=space.total)
     assert counts[everything[:removed]].sum() == 0
     unseen = counts[everything[removed:]]
-    n, expected = len(unseen), 3000 * limit / len(unseen)
+    n, expected = len(unseen), 1000 * limit / len(unseen)
     spread = ((unseen - expected) ** 2).sum() / (expected * (1 - limit / n)) * (n - 1) / n
     assert spread < chi2.isf(1e-3, n - 1)
 
@@ -275,6 +279,7 @@ def check_candidates(candidates: Candidates, space: QuestionSpace, unseen: set[i
 
 
 @pytest.mark.slow
+@settings(max_examples=30)
 @given(space=spaces(), data=st.data())
 def test_listed_and_sampled_pools_agree_on_what_is_unseen(
     space: QuestionSpace, data: st.DataObject

@@ -36,7 +36,7 @@ def test_a_run_calls_every_function_with_its_progress() -> None:
     Audit(SPACE, ScriptedModel(), **{**OPTIONS, "budget": 3}).run([*hooks, False])
     assert calls == [[1, 2, 3], [1, 2, 3]]
     calls[0].clear()
-    Versus(SPACE, ScriptedModel(), ScriptedModel(seed=1), budget=4).run(hooks[0])
+    Versus(SPACE, ScriptedModel(), ScriptedModel(seed=1), budget=4, surrogate=False).run(hooks[0])
     avtt.audit(tiny_dataset(20, 2), ScriptedModel(), half_width=0.4, budget=2, on_progress=hooks[0])
     assert calls[0] == [2, 4, 1, 2]  # a pair is two calls
 
@@ -69,7 +69,7 @@ def test_the_last_progress_is_what_the_result_says(tmp_path: Path) -> None:
 
 def test_of_a_comparison_targets_are_differences() -> None:
     models = ScriptedModel(), ScriptedModel(seed=1)
-    with Versus(SPACE, *models, budget=20, seed=1) as versus:
+    with Versus(SPACE, *models, budget=20, seed=1, surrogate=False) as versus:
         verdict, last, (target,) = followed(versus)
     stated = verdict.targets.iloc[0]
     assert target.difference == pytest.approx((stated["delta"], stated["lower"], stated["upper"]))
@@ -108,6 +108,7 @@ def test_ctrl_c_in_a_function_interrupts_the_audit() -> None:
 # -- from SPEC.toml -------------------------------------------------------------------------
 
 LIMITS = ["--half-width", "0.3", "--seed", "1", "--set", "certify.self_taught=false"]
+LIMITS += ["--set", "certify.surrogate=false"]
 NOTE = """
 import pathlib
 LINES = pathlib.Path(__file__).with_name("lines.txt")
@@ -165,24 +166,19 @@ def test_one_that_raises_is_one_line_and_the_audit_ends_well(spec: Path, capsys:
     assert "note.py, line 2, in note; it is not called again" in told
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("note.py:nota", "audit.on_progress: note.py: unknown name 'nota'; did you mean 'note'"),
-        ("gone.py:note", "audit.on_progress: file "),
-        ("note", "expected 'package.module:name' or 'file.py:name', got 'note'"),
-        ("note.py:LINES", "audit.on_progress: expected 'note.py:LINES' to be a function, got"),
-        ("pathlib:Path", "audit.on_progress: expected 'pathlib:Path' to be a function, got"),
-    ],
-)
-def test_a_name_that_is_no_function_is_told_before_anything_is_asked(
-    spec: Path, capsys: Any, name: str, expected: str
+def test_a_name_that_is_no_function_is_refused_before_anything_is_asked(
+    spec: Path, capsys: Any
 ) -> None:
-    out = spec.parent / "run"
-    named = f"audit.on_progress={name}"
-    command = ["audit", str(spec), *LIMITS, "--budget", "3", "--out", str(out)]
-    assert run(*command, "--set", named) == 2
-    assert expected in capsys.readouterr().err
+    command = ["audit", str(spec), *LIMITS, "--budget", "3", "--out", str(spec.parent / "run")]
+    for name, expected in {
+        "note.py:nota": "audit.on_progress: note.py: unknown name 'nota'; did you mean 'note'",
+        "gone.py:note": "audit.on_progress: file ",
+        "note": "expected 'package.module:name' or 'file.py:name', got 'note'",
+        "note.py:LINES": "audit.on_progress: expected 'note.py:LINES' to be a function, got",
+        "pathlib:Path": "audit.on_progress: expected 'pathlib:Path' to be a function, got",
+    }.items():
+        assert run(*command, "--set", f"audit.on_progress={name}") == 2
+        assert expected in capsys.readouterr().err
     assert run(*command) == 0  # nothing was asked, so the same folder will do
     assert lines(spec) == [1, 2, 3]
 

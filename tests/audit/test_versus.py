@@ -46,6 +46,14 @@ class Skilled(ScriptedModel):
         return Answer(tuple(says), answer.cost)
 
 
+QUICK: dict[str, Any] = {"surrogate": False, "self_taught": False}
+
+
+def compare(*args: Any, **options: Any) -> Versus:
+    """A comparison that predicts nothing, unless options say so: the goldens have those that do."""
+    return Versus(*args, **{**QUICK, **options})
+
+
 def space(samples: int = 40) -> QuestionSpace:
     return QuestionSpace(tiny_dataset(samples, 3), ["identity", "gaussian_noise"])
 
@@ -76,7 +84,7 @@ def both(right_a: float = 0.6, right_b: float = 0.95) -> tuple[Skilled, Skilled]
 def test_a_comparison_ends_decided_and_its_intervals_hold_the_differences(tmp_path: Path):
     a, b = both()
     path = tmp_path / "journal.db"
-    with Versus(space(), a, b, targets=TARGETS, margin=0.02, seed=1, journal=path) as versus:
+    with compare(space(), a, b, targets=TARGETS, margin=0.02, seed=1, journal=path) as versus:
         verdict = versus.run()
     table = verdict.targets
     true = delta(space(), *both())
@@ -93,12 +101,12 @@ def test_a_comparison_ends_decided_and_its_intervals_hold_the_differences(tmp_pa
 
 def test_functions_are_compared_and_the_journal_s_folder_is_made(tmp_path: Path):
     path = tmp_path / "runs" / "one" / "journal.db"
-    options = {"budget": 8, "seed": 0, "surrogate": False}
+    options = {"budget": 8, "seed": 0}
     bright, dark = (
         (lambda images: np.ones((len(images), 3))),
         (lambda images: [[0] * 3] * len(images)),
     )
-    with Versus(space(), bright, dark, journal=path, **options) as versus:
+    with compare(space(), bright, dark, journal=path, **options) as versus:
         verdict = versus.run()
     assert verdict.calls_a == verdict.calls_b == 4
     assert verdict.targets["disagreement"].tolist() == [1]
@@ -116,7 +124,7 @@ def test_pictures_are_kept_of_calls_in_which_one_model_lost_more() -> None:
         return ["none", "a", "b"][int(sample[1:]) % 3]
 
     models = WrongIn("a", 1), WrongIn("b", 1)
-    with Versus(space(), *models, budget=40, seed=0, surrogate=False) as versus:
+    with compare(space(), *models, budget=40, seed=0) as versus:
         versus.run()
         journal = versus.audit.journal
         parts = {draw.call: part(draw.sample) for draw in journal.draws()}
@@ -134,9 +142,9 @@ def test_every_interval_of_differences_holds_at_every_moment(comparisons: int, l
     """The probability is in fact smaller, as the bound is not tight."""
     questions, a, b = space(20), Skilled("old", 0.7), Skilled("new", 0.75, seed=1)
     true, held = delta(questions, a, b)[0], 0
-    options: dict[str, Any] = {"surrogate": False, "confidence": 0.8, "candidates": 64}
+    options: dict[str, Any] = {"confidence": 0.8, "candidates": 64}
     for seed in range(comparisons):
-        versus = Versus(questions, a, b, budget=60, seed=seed, **options)
+        versus = compare(questions, a, b, budget=60, seed=seed, **options)
         fine = True
         while calls := versus.audit.ask(1):
             said = versus.audit.model.ask([c.prompt for c in calls])
@@ -161,11 +169,11 @@ def test_what_one_model_said_before_the_other_failed_is_not_asked_again(tmp_path
     broken = Broken("new", 0.95, seed=1)
     with (
         pytest.raises(ModelError, match="down"),
-        Versus(space(), a, broken, margin=0.02, seed=1, journal=path) as versus,
+        compare(space(), a, broken, margin=0.02, seed=1, journal=path) as versus,
     ):
         versus.run()
     assert len(a.asked) == 6  # the sixth is paid for, and its pair is not whole
-    with Versus(space(), a, b, margin=0.02, seed=1, journal=path) as versus:
+    with compare(space(), a, b, margin=0.02, seed=1, journal=path) as versus:
         verdict = versus.run()
     assert len(set(a.asked)) == len(a.asked) == verdict.calls_a
     assert verdict.result.cost == 2 * verdict.calls_a
@@ -174,13 +182,13 @@ def test_what_one_model_said_before_the_other_failed_is_not_asked_again(tmp_path
 @pytest.mark.slow
 def test_an_interrupted_comparison_draws_what_an_undisturbed_one_would(tmp_path: Path):
     whole, first, second = both()[0], both()[0], both()[0]
-    Versus(space(), whole, both()[1], margin=0.02, seed=5, budget=40).run()
+    compare(space(), whole, both()[1], margin=0.02, seed=5, budget=40, surrogate=True).run()
     path = tmp_path / "journal.db"
-    with Versus(space(), first, both()[1], margin=0.02, seed=5, budget=40, journal=path) as begun:
+    with compare(space(), first, both()[1], margin=0.02, seed=5, budget=40, journal=path) as begun:
         for _ in range(7):
             (call,) = begun.audit.ask(1)
             begun.audit.tell(call, begun.audit.model.ask([call.prompt])[0])
-    with Versus(space(), second, both()[1], margin=0.02, seed=5, budget=40, journal=path) as on:
+    with compare(space(), second, both()[1], margin=0.02, seed=5, budget=40, journal=path) as on:
         on.run()
     assert len(first.asked + second.asked) == 20
     assert len(set(first.asked + second.asked)) == 20
@@ -189,7 +197,7 @@ def test_an_interrupted_comparison_draws_what_an_undisturbed_one_would(tmp_path:
 
 def test_a_budget_counts_the_calls_of_both_models():
     a, b = both(0.7, 0.7)
-    verdict = Versus(space(), a, b, seed=0, budget=30).run()
+    verdict = compare(space(), a, b, seed=0, budget=30).run()
     assert verdict.calls_a + verdict.calls_b == 30
     assert verdict.targets["decision"].tolist() == ["open"]
 
@@ -202,7 +210,7 @@ def test_against_recorded_answers_only_b_is_asked():
     a, b = both()
     recorded = all_answers(space(), a)
     asked = len(a.asked)
-    verdict = Versus(
+    verdict = compare(
         space(), None, b, recorded_a=recorded, targets=TARGETS, margin=0.02, seed=1
     ).run()
     true = delta(space(), *both())
@@ -218,11 +226,11 @@ def test_against_recorded_answers_only_b_is_asked():
 def test_an_earlier_audit_of_a_is_taken_as_it_is_and_costs_nothing(tmp_path: Path):
     a, b = both()
     earlier = tmp_path / "earlier.db"
-    options: dict[str, Any] = {"half_width": 0.01, "budget": 80, "surrogate": False}
+    options: dict[str, Any] = {"half_width": 0.01, "budget": 80}
     with Audit(space(), a, seed=9, journal=earlier, **options) as audit:
         audit.run()
     before = set(a.asked)
-    verdict = Versus(space(), a, b, margin=0.02, seed=1, journal_a=earlier).run()
+    verdict = compare(space(), a, b, margin=0.02, seed=1, journal_a=earlier).run()
     asked_now = a.asked[len(before) :]
     assert before
     assert not before & set(asked_now)
@@ -239,23 +247,23 @@ def test_an_earlier_audit_of_another_version_is_refused_but_as_a_hint(tmp_path: 
         audit.run()
     a.version = "old 2"
     with pytest.raises(InputError, match="same model's version, got 'old 1' then and 'old 2' now"):
-        Versus(space(), a, b, margin=0.02, journal_a=earlier)
-    verdict = Versus(space(), a, b, margin=0.02, seed=1, journal_a=earlier, use="proxy").run()
+        compare(space(), a, b, margin=0.02, journal_a=earlier)
+    verdict = compare(space(), a, b, margin=0.02, seed=1, journal_a=earlier, use="proxy").run()
     assert verdict.calls_a == verdict.calls_b
 
 
 def test_an_earlier_audit_is_refused_while_it_is_written(tmp_path: Path):
     earlier = tmp_path / "earlier.db"
-    said = f"expected an audit that has ended, got one that process {os.getpid()} is writing: wait"
+    said = f"expected an audit that has ended, got one that process {os.getpid()} is writing; wait"
     with Audit(space(), both()[0], half_width=0.3, budget=4, seed=9, journal=earlier) as audit:
         audit.run()
         with pytest.raises(InputError, match=f"{said} until it has ended, or give a copy"):
-            Versus(space(), *both(), margin=0.02, journal_a=earlier)
+            compare(space(), *both(), margin=0.02, journal_a=earlier)
 
 
 def test_an_earlier_audit_that_went_on_is_named_where_a_comparison_is_gone_on_with(tmp_path: Path):
     earlier, journal = tmp_path / "earlier.db", tmp_path / "versus.db"
-    given: dict[str, Any] = {"margin": 0.02, "seed": 1, "surrogate": False, "journal_a": earlier}
+    given: dict[str, Any] = {"margin": 0.02, "seed": 1, "journal_a": earlier}
 
     def audited(budget: int) -> None:
         a = both()[0]
@@ -263,16 +271,16 @@ def test_an_earlier_audit_that_went_on_is_named_where_a_comparison_is_gone_on_wi
             audit.run()
 
     audited(4)
-    with Versus(space(), *both(), budget=6, journal=journal, **given) as versus:
+    with compare(space(), *both(), budget=6, journal=journal, **given) as versus:
         versus.run()
-    with Versus(space(), *both(), budget=8, journal=journal, **given) as versus:
+    with compare(space(), *both(), budget=8, journal=journal, **given) as versus:
         versus.run()
     audited(8)
     with pytest.raises(JournalError, match=r"earlier.db': this run went on since the comparison"):
-        Versus(space(), *both(), budget=8, journal=journal, **given)
+        compare(space(), *both(), budget=8, journal=journal, **given)
     given["use"] = "replay"
     with pytest.raises(JournalError, match="begun with no draws of an earlier audit"):
-        Versus(space(), *both(), budget=8, journal=journal, **given)
+        compare(space(), *both(), budget=8, journal=journal, **given)
 
 
 # -- answers that are missing ---------------------------------------------------------------
@@ -280,7 +288,7 @@ def test_an_earlier_audit_that_went_on_is_named_where_a_comparison_is_gone_on_wi
 
 def test_an_answer_that_one_model_does_not_give_is_told_by_its_name():
     a, b = Skilled("old", 0.7, refuse=0.3), Skilled("new", 0.9, seed=1)
-    versus = Versus(space(), a, b, seed=0, budget=60)
+    versus = compare(space(), a, b, seed=0, budget=60)
     versus.run()
     asked = outcomes(versus.audit.journal)
     missing = asked["unanswered"].dropna()
@@ -350,7 +358,7 @@ def test_a_pair_is_paid_for_once_where_a_run_is_tried_again(tmp_path: Path):
             return super().ask(prompts)
 
     shaky = Shaky("new", 0.95, seed=1)
-    with Versus(space(), a, shaky, budget=20, seed=1, journal=tmp_path / "journal.db") as versus:
+    with compare(space(), a, shaky, budget=20, seed=1, journal=tmp_path / "journal.db") as versus:
         for _ in range(2):
             with pytest.raises(ModelError, match="no route"):
                 versus.run()
@@ -386,10 +394,10 @@ def test_what_does_not_count_is_in_no_rate_and_in_no_disagreement():
     recorded = all_answers(questions, a)
     losses = all_losses(questions, a)[1]
     assert np.isnan(losses).sum() == questions.size // 3
-    verdict = Versus(questions, None, b, recorded_a=recorded, budget=12, seed=1).run()
+    verdict = compare(questions, None, b, recorded_a=recorded, budget=12, seed=1).run()
     row = verdict.targets.iloc[0]
     assert (row["lower"], row["upper"]) == pytest.approx((0, 0))  # all was asked: just as good
-    verdict = Versus(questions, a, b, budget=24, seed=1).run()
+    verdict = compare(questions, a, b, budget=24, seed=1).run()
     assert verdict.targets["disagreement"].tolist() == [0]
 
 
@@ -397,9 +405,9 @@ def test_recorded_answers_that_are_missing_cannot_count_both_ways():
     questions, (a, b) = space(), both()
     recorded = all_answers(questions, a)
     recorded.iloc[::2, 3:] = np.nan
-    with pytest.raises(InputError, match="got none to 360 of 720: record them"):
-        Versus(questions, None, b, recorded_a=recorded, budget=9, unanswered="both")
-    Versus(questions, None, b, recorded_a=recorded, budget=9)
+    with pytest.raises(InputError, match="got none to 360 of 720; record them"):
+        compare(questions, None, b, recorded_a=recorded, budget=9, unanswered="both")
+    compare(questions, None, b, recorded_a=recorded, budget=9)
 
 
 def test_recorded_answers_have_a_row_for_every_picture(tmp_path: Path):
@@ -409,15 +417,15 @@ def test_recorded_answers_have_a_row_for_every_picture(tmp_path: Path):
     with pytest.raises(
         InputError, match="each of 240 pictures, got none for 40, such as sample 's"
     ):
-        Versus(questions, None, b, recorded_a=recorded.iloc[40:], budget=9)
+        compare(questions, None, b, recorded_a=recorded.iloc[40:], budget=9)
     path = tmp_path / "answers.csv"
     recorded.assign(file="x.png").to_csv(path, index=False)  # as avtt pictures writes it
     assert "file" not in answers_table(path)
-    Versus(questions, None, b, recorded_a=answers_table(path), budget=9).close()
+    compare(questions, None, b, recorded_a=answers_table(path), budget=9).close()
     recorded.assign(file=0.5).to_csv(path, index=False)
     assert "file" in answers_table(path)  # a concept of that name
     with pytest.raises(InputError, match="expected a whole number as severity"):
-        Versus(questions, None, b, recorded_a=recorded.assign(severity="strong"), budget=9)
+        compare(questions, None, b, recorded_a=recorded.assign(severity="strong"), budget=9)
 
 
 # -- what is refused, and what verify finds --------------------------------------------------
@@ -436,14 +444,14 @@ def test_recorded_answers_have_a_row_for_every_picture(tmp_path: Path):
 )
 def test_what_does_not_fit_is_refused(options: dict[str, Any], sentence: str):
     with pytest.raises(InputError, match=sentence):
-        Versus(space(), *both(), **options)
+        compare(space(), *both(), **options)
     with pytest.raises(InputError, match="model a or its recorded answers"):
-        Versus(space(), None, both()[1], margin=0.1)
+        compare(space(), None, both()[1], margin=0.1)
 
 
 def test_verify_notices_a_decision_that_the_rows_do_not_bear(tmp_path: Path):
     path = tmp_path / "journal.db"
-    with Versus(space(), *both(0.7, 0.72), budget=40, seed=1, journal=path) as versus:
+    with compare(space(), *both(0.7, 0.72), budget=40, seed=1, journal=path) as versus:
         versus.run()
         rows = [status.row() for status in versus.audit.statuses()]
         rows[0]["decision"] = "better"
@@ -479,7 +487,7 @@ def test_targets_are_checked_before_anything_is_taught_or_asked(monkeypatch: pyt
     for targets, weights in (["relation:fog"], None), (["overall"], {"fog": 2.0}):
         wrong = {"targets": targets, "weights": weights}
         with pytest.raises(InputError, match="fog"):
-            Versus(space(), None, b, recorded_a=answers, **wrong, **taught)
+            compare(space(), None, b, recorded_a=answers, **wrong, **taught)
         with pytest.raises(InputError, match="fog"):
             Audit(space(), b, half_width=0.1, **wrong, **taught)
     assert not b.asked
@@ -490,5 +498,5 @@ def never(*_: Any, **__: Any) -> None:
 
 
 def test_asking_everything_takes_a_budget_and_no_strategy():
-    with pytest.raises(InputError, match=r"expected a strategy that draws, got 'everything'; wher"):
-        Versus(space(), *both(), strategy="everything", budget=8)
+    with pytest.raises(InputError, match=r"expected a strategy that draws, got 'everything'; give"):
+        compare(space(), *both(), strategy="everything", budget=8)

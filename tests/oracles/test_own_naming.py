@@ -197,7 +197,7 @@ def test_what_needs_follow_ups_beforehand_is_refused_in_a_sentence(done: Audit) 
         InputError, match=r"proxy 'other': expected a table of answers, got a model"
     ):
         audit(half_width=0.2, proxies={"other": lambda images: [Answer((0.5,)) for _ in images]})
-    with pytest.raises(InputError, match=r"space\.captions: expected an oracle of captions beside"):
+    with pytest.raises(InputError, match=r"space\.captions: expected an oracle of captions with"):
         QuestionSpace(IMAGES, reic.relations(naming=OwnNaming()), oracle=Consistency())
     with pytest.raises(
         InputError, match=r"rejudge: memory: expected follow-ups that were chosen b"
