@@ -17,7 +17,7 @@ class AvttError(Exception):
 
 
 class InputError(AvttError, ValueError):
-    """What the user gave cannot be used: a file, a label, an option."""
+    """Unusable input of the user: a file, a label, an option."""
 
 
 class ModelError(AvttError):

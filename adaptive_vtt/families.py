@@ -42,9 +42,9 @@ class Family(_Named):
     """
 
     asked: ClassVar[tuple[str, ...]] = ()
-    """What ``--targets`` calls its targets; a word in capitals stands for a name."""
+    """Names of its targets in ``--targets``; a word in capitals stands for a name."""
     disjoint: ClassVar[bool] = False
-    """Whether a question belongs to one of its targets at most."""
+    """True if a question belongs to one of its targets at most."""
     words: ClassVar[str]
     """The target in words, for people."""
     rule: ClassVar[str] = "{kind}"
@@ -270,7 +270,7 @@ class OfGroup(Family):
 
 @dataclass(frozen=True)
 class Filtered(Family):
-    """What a filter of the user's selects; ``filter`` is its name."""
+    """The questions that a filter of the user selects; ``filter`` is its name."""
 
     filter: str
     rate: str = _rate()

@@ -23,7 +23,7 @@ Names = str | Sequence[str]
 
 
 class Pool(QuestionSpace):
-    """Items 0 ... n - 1, each with a loss in [0, 1] that the user tells: texts, tables, robots.
+    """Items 0 ... n - 1, each with a loss in [0, 1] given by the user: texts, tables, robots.
 
     ``Audit(pool, half_width=...)`` chooses which to look at (``call.item``) and certifies the mean
     loss of all n, and of groups. It is a space with one question about every item. Without features

@@ -1,4 +1,4 @@
-"""What targets are cut out of."""
+"""Populations, of which targets are parts."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -27,35 +27,35 @@ class Members(Protocol):
         """Rows of truths r x C, UNKNOWN where nobody knows, and how many samples have each (r,)."""
 
     def profile_row(self, samples: Indices) -> Indices:
-        """The row of each sample (n,)."""
+        """Return the row of each sample (n,)."""
 
     def truth(self, samples: Indices, concepts: Indices) -> Truths:
-        """0, 1 or UNKNOWN for each pair; the two arrays broadcast."""
+        """Return 0, 1 or UNKNOWN for each pair; the two arrays broadcast."""
 
     def members(self, concept: int, side: int, ranks: Indices) -> Indices:
-        """The samples of these ranks among those whose truth of ``concept`` is ``side``."""
+        """Return the samples of these ranks among those whose truth of ``concept`` is ``side``."""
 
     def answers(self, index: int) -> Mapping[str, tuple[str, ...]]:
-        """The right answers in words of the sample at ``index``, by concept."""
+        """Return the right answers in words of the sample at ``index``, by concept."""
 
     def metadata_values(self, column: str) -> npt.NDArray[np.object_]:
-        """A group's name by profile row (r,); raises InputError for a column that is not there."""
+        """Return a group's name by profile row (r,). Raise InputError for an unknown column."""
 
 
 class Judged(Protocol):
-    """What the losses are of; see ``OracleDefaults``."""
+    """Oracle, as far as targets know it; see ``OracleDefaults``."""
 
     @property
     def rates(self) -> Mapping[str, int]:
-        """What the mean losses of a concept are called, and which truth each is about."""
+        """Names of the mean losses of a concept, and the truth that each is about."""
 
     @property
     def error(self) -> str:
-        """What the mean loss is called of all concepts together."""
+        """Name of the mean loss of all concepts together."""
 
     @property
     def concepts_are(self) -> ConceptsAre:
-        """What concepts are taken to be."""
+        """Kind of the concepts."""
 
 
 class Named(Protocol):
@@ -63,19 +63,19 @@ class Named(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Its name."""
 
 
 class Variant(Protocol):
-    """A way in which every sample is asked about."""
+    """One severity of one relation."""
 
     @property
     def relation(self) -> Named:
-        """What was done to the sample."""
+        """The change of the sample."""
 
     @property
     def severity(self) -> int:
-        """How strongly."""
+        """Its strength."""
 
 
 class Population(Protocol):
@@ -97,7 +97,7 @@ class Population(Protocol):
 
     @property
     def oracle(self) -> Judged:
-        """What judges them."""
+        """Its oracle."""
 
     @property
     def variants(self) -> Sequence[Variant]:
@@ -113,17 +113,18 @@ class Population(Protocol):
 
     @property
     def images(self) -> int:
-        """How many (sample, variant) pairs have a question."""
+        """Number of (sample, variant) pairs with a question."""
 
     def parts(self, questions: npt.ArrayLike) -> tuple[Indices, Indices, Indices]:
-        """Sample, variant and concept of each question (n,)."""
+        """Return sample, variant and concept of each question (n,)."""
 
     def number(self, sample: Indices, variant: Indices, concept: Indices) -> Indices:
-        """Question numbers of three broadcast index arrays."""
+        """Return the question numbers of three broadcast index arrays."""
 
     def count_images(
         self, wanted: Bools, copies: Indices, variants: Bools | slice = slice(None)
     ) -> int:
-        """How many (sample, variant) pairs have a question among those wanted: ``wanted`` r x C
-        marks truths of profile rows, ``copies`` (r,) says how many samples have each row,
-        ``variants`` (V,) which variants count."""
+        """Return the number of (sample, variant) pairs with a question among those wanted.
+
+        ``wanted`` r x C marks truths of profile rows, ``copies`` (r,) is the number of samples with
+        each row, ``variants`` (V,) marks the variants that count."""

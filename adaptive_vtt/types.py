@@ -19,14 +19,14 @@ Indices = npt.NDArray[np.int64]
 JsonObject = dict[str, Any]
 """A JSON object, as it is journaled, written to a file, sent or received, or shown on a page."""
 CallMode = Literal["one", "all"]
-"""What one call of a model answers: one question, or all concepts of an image."""
+"""Content of one call of a model: one question, or all concepts of an image."""
 Guarantee = Literal["all", "each"]
-"""What holds with the confidence asked for: all intervals at once, or each by itself."""
+"""The statement with the given confidence: all intervals hold at once, or each by itself."""
 EndedBy = Literal["", "gate"]
 """By what an audit ended, where what may be done next depends on it: its own gate; "": by anything
 else."""
 ConceptsAre = Literal["classes", "labels", "choices", "other"]
-"""What an oracle takes concepts to be; see ``OracleDefaults``."""
+"""Kind of an oracle's concepts; see ``OracleDefaults``."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def around(mask: Mask) -> tuple[int, int, int, int]:
 
 
 def common(one: Box, other: Box) -> float:
-    """What is in both boxes, in square pixels."""
+    """Return the area of the intersection, in square pixels."""
     across = min(one.right, other.right) - max(one.left, other.left)
     down = min(one.bottom, other.bottom) - max(one.top, other.top)
     return max(0.0, across) * max(0.0, down)
@@ -179,7 +179,7 @@ class Sample:
 
 @dataclass(frozen=True, repr=False)
 class Prompt:
-    """What is sent to the model: one image and the concepts asked about.
+    """Input of the model: one image and the concepts asked about.
 
     ``image`` is H x W x C uint8, or None where the dataset has none. ``asks``: one per
     concept where the questions are in words, else empty. ``words``: further words about the
@@ -272,11 +272,11 @@ def _required(image: Image | None, expected: str) -> Image:
 
 
 SIDES = MappingProxyType({"miss rate": 1, "false-alarm rate": 0})
-"""What the mean losses of a concept's two sides are called, and which truth each is about."""
+"""Names of the mean losses of a concept's two sides, and the truth that each is about."""
 
 
 ERROR = "error"
-"""What the mean loss of any other target is called."""
+"""Name of the mean loss of any other target."""
 
 
 @dataclass(frozen=True)
@@ -312,7 +312,7 @@ class Outcome:
     from the coordinate). ``score``: what is journaled as the answer where
     that is a mask or words. ``unanswered``: why words are no answer. ``excluded`` says why
     a question should not count; that is only known once it was asked. Rates are
-    over the questions that count. ``details``: whatever else the report should tell of
+    over the questions that count. ``details``: further facts for the report about
     the answer, as JSON has it.
     """
 
@@ -327,7 +327,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class PairedLoss:
-    """What one of several models lost, and by how much its answer was right; None: not known."""
+    """Loss of one of several models, and by how much its answer was right; None: unknown."""
 
     loss: float
     margin: float | None
@@ -420,5 +420,5 @@ class Candidates:
 
     @property
     def cell(self) -> "Tensor":
-        """Return (n,) concept * 2 + truth: the side of a concept that a question belongs to."""
+        """concept * 2 + truth: which side of which concept a question belongs to."""
         return self.truth.add(self.concept, alpha=2)

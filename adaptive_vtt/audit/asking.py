@@ -307,7 +307,7 @@ class Audit:
 
     @property
     def belief(self) -> Belief:
-        """What the audit has learnt so far: to look at, not to change."""
+        """The surrogates so far: to look at, not to change."""
         return self._loop.belief
 
     @property
@@ -322,7 +322,7 @@ class Audit:
 
     @property
     def exact(self) -> bool:
-        """Whether every question is asked, in order, so that rates are exact."""
+        """True if every question is asked, in order, so that rates are exact."""
         return self._loop.selector.exact
 
     @property

@@ -43,7 +43,7 @@ DRAWN: dict[str, Any] = {
 """Options, of audits and of SPEC.toml, that only make sense where questions are drawn, and their
 values where none are."""
 WHOLE: dict[str, Any] = {**GOALS, **DRAWN, "features": "default", "strategy": EVERYTHING}
-"""What changes of the options of an audit where it asks everything."""
+"""Changes of the options of an audit where it asks everything."""
 INSISTING = (*DRAWN, "strategy", "replay", "compare", "stop", "goal", "seconds")
 
 

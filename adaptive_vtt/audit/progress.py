@@ -42,11 +42,11 @@ class Running(Protocol):
 
     @property
     def target_ids(self) -> list[TargetId]:
-        """What is certified."""
+        """The certified targets."""
 
     @property
     def exact(self) -> bool:
-        """Whether every question is asked."""
+        """True if every question is asked."""
 
 
 # -- how far it is -----------------------------------------------------------------------------

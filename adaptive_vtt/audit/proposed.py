@@ -1,4 +1,4 @@
-"""What to ask about a dataset, and what to certify, where the user names neither.
+"""Proposal of questions about a dataset, and of targets, where the user names neither.
 
 | what is known of the images | oracle | targets |
 |---|---|---|

@@ -228,7 +228,7 @@ class _Rejudged:
         return rows
 
     def judge_calls(self) -> list[CallRow]:
-        """Return the calls with their answers judged anew. Raise InputError where that takes what
+        """Return the calls with their answers judged again. Raise InputError where that takes what
         the journal does not hold."""
         judge, rows, oracle = self.judge, [], self.space.oracle
         verdicts: dict[tuple[int | None, str], Value] = {}  # by question (None: any) and hash

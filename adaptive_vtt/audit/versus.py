@@ -99,7 +99,7 @@ class Verdict:
 
     @property
     def decided(self) -> bool:
-        """Whether every target is decided."""
+        """True if every target is decided."""
         return bool((self.targets["decision"] != "open").all())
 
     @property
@@ -171,10 +171,10 @@ class Versus:
         recorded_a: Answers of model A to every question, as ``models.Recorded`` takes them; only B
             is asked and paid for.
         journal_a: Journal of an earlier audit of ``a`` on this space.
-        use: What that audit is used for. "condition": its answers are taken, free, and only what is
-            missing is asked. "replay": the questions drawn there are asked first, in their order,
-            of B alone (see ``engine.selector``); valid only where B was made, and ``targets``
-            chosen, without looking at that audit. Both require the same model A, oracle and space.
+        use: Its use. "condition": its answers are taken, free, and only missing ones are asked.
+            "replay": the questions drawn there are asked first, in their order, of B alone (see
+            ``engine.selector``). This is valid only where B was made, and ``targets`` chosen,
+            without looking at that audit. Both require the same model A, oracle and space.
             "proxy": hints alone, for an earlier version of A.
         journal: As ``Audit`` takes it.
         notes: As ``Audit`` takes them.

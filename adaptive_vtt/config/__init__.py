@@ -50,18 +50,18 @@ class Spec(Section):
 
 
 DEMO = Spec.model_validate(read_toml(Path(__file__).with_name("demo.toml"), "the demo"))
-"""What --demo audits: the bundled classifier on bundled images."""
+"""The spec of --demo: the bundled classifier on bundled images."""
 
 
 def description(place: str) -> str:
-    """What the field SECTION.FIELD is, and its default, in a sentence."""
+    """Return the description of the field SECTION.FIELD, and its default, as a sentence."""
     section, name = place.split(".")
     (kind,) = kinds_of(Spec.model_fields[section].annotation)
     return described(kind, name)
 
 
 def read_spec(path: Path) -> Spec:
-    """The spec at ``path``; raises InputError naming file and field."""
+    """Return the spec at ``path``. Raise InputError naming file and field."""
     mind = "; texts stand in quotes, those with \\ in single ones: 'C:\\images'"
     if path.suffix != ".toml":
         mind = "; expected a SPEC.toml, as 'avtt init DIR' writes"
@@ -70,7 +70,7 @@ def read_spec(path: Path) -> Spec:
 
 
 def _instead(path: Path) -> str:
-    """What may have been meant by a file that cannot be read."""
+    """Return a hint for a file that cannot be read."""
     if (path / "SPEC.toml").is_file():
         return f"; did you mean '{path / 'SPEC.toml'}'?"
     named = shlex.quote(str(path))
@@ -82,8 +82,8 @@ def _instead(path: Path) -> str:
 
 
 def parse_spec(table: Table, where: str, called: Mapping[str, str] | None = None) -> Spec:
-    """A spec from a table as TOML or JSON gives it; raises InputError naming the field, also for a
-    key that is written out in it, as its text is journaled.
+    """Return a spec from a table as TOML or JSON gives it. Raise InputError naming the field, also
+    for a key that is written out in it, as its text is journaled.
 
     ``called``: SECTION.FIELD -> what messages call it, of fields that an option gave.
     """

@@ -122,5 +122,5 @@ class CertifySpec(_Certify):  # type: ignore[misc]
 
     @property
     def certifies(self) -> bool:
-        """Whether anything is certified."""
+        """True if anything is certified."""
         return self.half_width is not None or self.at_most is not None

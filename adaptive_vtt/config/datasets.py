@@ -55,7 +55,7 @@ class RegionsSpec(Section):
 
 
 class DetectorSection(Kinds):
-    """What finds things in images; without it, annotated boxes if there are any."""
+    """Detector of things in images; without it, annotated boxes if there are any."""
 
     registry = DETECTORS
     default = "onnx"

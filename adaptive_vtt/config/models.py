@@ -39,12 +39,12 @@ class ModelSection(Kinds):
 
     @property
     def costs_money(self) -> bool:
-        """Whether every call of such a model may cost money, whatever prices are given."""
+        """True if every call of such a model may cost money, whatever prices are given."""
         return "prices" in self._taken
 
     @property
     def free(self) -> bool:
-        """Whether everything may be asked as a matter of course: it is known, or made up."""
+        """True if everything may be asked without a question: answers are known, or made up."""
         return self.kind in ("recorded", "simulated")
 
     @property
@@ -53,7 +53,7 @@ class ModelSection(Kinds):
         return set() if REGISTRY.is_code(self.kind) else parameters_of(REGISTRY.get(self.kind))
 
     def build(self, base: Path, dataset: Dataset, *, captions: bool) -> ModelUnderTest:
-        """The model; relative paths start at ``base``. ``captions``: whether answers are."""
+        """Return the model; relative paths start at ``base``. ``captions``: whether answers are."""
         taken, made = self._taken, REGISTRY.get(self.kind)
         with filled(self.values() if "keys" in taken else {}) as (values, keys):
             options = arguments(made, {**self.values(), **values}, base)
@@ -79,28 +79,28 @@ NOT_HERE = (
     "; workers hold models that compute here (python, onnx, torch, your own)"
     "; an endpoint answers in_flight calls at a time by itself"
 )
-"""What to say where a kind has no workers."""
+"""Hint where a kind has no workers."""
 
 
 class Worked(Section):
-    """What kinds have whose models compute where they run."""
+    """Fields of kinds whose models compute where they run."""
 
     workers: int | str | None = option(Workers, "workers", set_here=False)
     actors: int | None = option(Workers, "actors", set_here=False)
     in_flight: int | None = option(Workers, "in_flight", set_here=False)
 
     def refuse_workers(self, where: str) -> None:
-        """Raises InputError where a field speaks of workers."""
+        """Raise InputError where a field of workers is set."""
         if given := [name for name in WORKERS if getattr(self, name) is not None]:
             expected, got = "a model that the audit holds itself", repr(getattr(self, given[0]))
             raise unexpected(f"{where}.{given[0]}", expected, got, "leave it out")
 
     def unworked(self) -> "Worked":
-        """The section without workers, of the model that each of them holds."""
+        """Return the section without workers, of the model that each of them holds."""
         return self.model_copy(update=dict.fromkeys(WORKERS))
 
     def worked(self, base: Path) -> ModelUnderTest | None:
-        """The model held by the workers that are asked for; None where none are."""
+        """Return the model held by the workers of the section; None where there are none."""
         options = self.model_dump(include={*WORKERS}, exclude_none=True)
         if not options:
             return None
@@ -121,14 +121,14 @@ class OwnSection(ModelSection, Worked):
 
     @property
     def code(self) -> str:
-        """What is imported: 'file.py:name', 'package.module:name', or a package's name for it."""
+        """Name of the code: 'file.py:name', 'package.module:name', or a package's name for it."""
         return str(self.kind)
 
     def file(self) -> str | None:
         return self.code.rpartition(":")[0]
 
     def agreed(self, model: ModelUnderTest) -> ModelUnderTest:
-        """The model under the section's name; raises InputError where it answers otherwise than
+        """Return the model under the section's name. Raise InputError where it does not answer as
         the section says."""
         model = adapted_model(model)
         if self.name is not None:

@@ -26,7 +26,7 @@ from .sentences import sentence
 
 
 class JudgeSpec(Section):
-    """A model that says what replies mean of which the oracle's rule is not sure."""
+    """A model that reads the replies that the oracle's rule is not sure of."""
 
     model: ModelSpec
     prompt: str | None = option(JudgeModel, "prompt")
@@ -106,7 +106,7 @@ def _model(spec: JudgeSpec, base: Path, dataset: Dataset) -> ModelUnderTest:
 
 
 class OracleSection(Kinds):
-    """What makes an answer wrong."""
+    """The rule that makes an answer wrong."""
 
     registry = REGISTRY
     default = "correctness"
