@@ -246,7 +246,7 @@ WHOLE: dict[str, Any] = {"dataset": {"labels": "l.csv"}, "model": {"target": "mo
         ),
         ("certify", {"targets": "overall"}, r"got 'overall'; write \[\"overall\"\]"),
         ("audit", {"budget": "200"}, r"audit\.budget: .*got '200'; write it without quotes"),
-        ("audit", {"half_width": 0.1}, r"unknown field 'half_width'.*; it stands in \[certify\]"),
+        ("audit", {"half_width": 0.1}, r"unknown field 'half_width'.*; it belongs to \[certify\]"),
         (
             "space",
             {"relations": []},
