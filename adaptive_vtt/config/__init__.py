@@ -4,8 +4,6 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from ..journal.files import JOURNAL
 from ..stopping import check_half_width
 from ..utils.files import Table, near_file, read_toml
@@ -15,7 +13,7 @@ from .models import ModelSpec
 from .oracles import OracleSpec, check_judge
 from .secrets import refuse_secrets
 from .section import Section, described, kinds_of
-from .sentences import sentence
+from .sentences import validated
 
 __all__ = [
     "DEMO",
@@ -93,10 +91,7 @@ def parse_spec(table: Table, where: str, called: Mapping[str, str] | None = None
     oracle = table.get("oracle")
     if isinstance(oracle, dict):
         check_judge(oracle, where)
-    try:
-        spec = Spec.model_validate(table)
-    except ValidationError as error:
-        raise sentence(error, where, Spec, table, called) from None
+    spec = validated(Spec, table, where, called)
     if spec.certify.half_width is not None:
         place = (called or {}).get("certify.half_width", f"{where}: certify.half_width")
         check_half_width(spec.certify.half_width, place)

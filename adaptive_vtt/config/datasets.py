@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Literal, cast
 
-from pydantic import Field, SerializeAsAny, ValidationError
+from pydantic import Field, SerializeAsAny
 
 from ..datasets import REGISTRY, Dataset
 from ..datasets.regions import grid_regions, object_regions
@@ -11,7 +11,7 @@ from ..errors import unexpected
 from ..oracles.captions import DETECTORS, Detector
 from ..utils.files import Table, read_toml
 from .section import Kinds, Section, option
-from .sentences import sentence
+from .sentences import validated
 
 
 class DatasetSection(Kinds):
@@ -77,11 +77,7 @@ def read_dataset(path: Path) -> Dataset:
 
     Raises InputError naming file and field.
     """
-    table = read_sections(path, "dataset")
-    try:
-        spec = _Alone.model_validate(table)
-    except ValidationError as error:
-        raise sentence(error, str(path), _Alone, table) from None
+    spec = validated(_Alone, read_sections(path, "dataset"), str(path))
     return spec.dataset.build(path.parent)
 
 

@@ -4,7 +4,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from pydantic import Field, SerializeAsAny, ValidationError
+from pydantic import Field, SerializeAsAny
 
 from ..datasets import Dataset
 from ..errors import InputError
@@ -22,7 +22,7 @@ from .datasets import read_sections
 from .models import ModelSpec, OwnSection, PythonSection, Worked
 from .secrets import refuse_secrets
 from .section import Kinds, PlugIn, Section, option
-from .sentences import sentence
+from .sentences import validated
 
 
 class JudgeSpec(Section):
@@ -37,8 +37,8 @@ class JudgeSpec(Section):
     )
 
     def made(self, base: Path, dataset: Dataset, regime: Regime) -> JudgeModel:
-        """The judge, whose model is built when it is first asked. Raises InputError for a prompt
-        that lacks something, a kind of model that has no words, and workers."""
+        """Return the judge, whose model is built when it is first asked. Raise InputError for a
+        prompt that lacks something, a kind of model without words, and workers."""
         self.check_words("oracle.judge.model")
         return JudgeModel(
             partial(_model, self, base, dataset),
@@ -50,7 +50,7 @@ class JudgeSpec(Section):
         )
 
     def check_words(self, where: str) -> None:
-        """Raises InputError for a kind of model that has no words, and workers."""
+        """Raise InputError for a kind of model without words, and workers."""
         made = None if isinstance(self.model, OwnSection) else MODELS.get(self.model.kind)
         if made is not None and not getattr(made, "may_judge", False):
             raise InputError(
@@ -69,30 +69,23 @@ class JudgeSpec(Section):
 
 
 def read_model_of_words(path: Path, dataset: Dataset) -> ModelDefaults:
-    """The [model] of a TOML file, whose other sections are not looked at, to be sent texts as they
-    are. Raises InputError naming file and field."""
-    table = read_sections(path, "model")
-    refuse_secrets(table.get("model", {}), str(path))
-    try:
-        spec = JudgeSpec.model_validate(table)
-    except ValidationError as error:
-        raise sentence(error, str(path), JudgeSpec, table) from None
+    """Return the [model] of a TOML file, whose other sections are ignored, to be sent texts as they
+    are. Raise InputError naming file and field."""
+    spec = _judge(read_sections(path, "model"), str(path))
     spec.check_words(f"{path}: model")
     return adapted_model(_model(spec, path.parent, dataset))
 
 
 def check_judge(table: Table, where: str) -> None:
-    """Raises InputError, naming the field, for a judge in the [oracle] ``table`` that is none."""
-    judge = table.get("judge")
-    if not isinstance(judge, dict):
-        return
-    where = f"{where}: oracle.judge"
-    if isinstance(judge.get("model"), dict):
-        refuse_secrets(judge["model"], where)
-    try:
-        JudgeSpec.model_validate(judge)
-    except ValidationError as error:
-        raise sentence(error, where, JudgeSpec, judge) from None
+    """Raise InputError, naming the field, for a wrong judge in the [oracle] ``table``."""
+    if isinstance(judge := table.get("judge"), dict):
+        _judge(judge, f"{where}: oracle.judge")
+
+
+def _judge(table: Table, where: str) -> JudgeSpec:
+    if isinstance(table.get("model"), dict):
+        refuse_secrets(table["model"], where)
+    return validated(JudgeSpec, table, where)
 
 
 def _model(spec: JudgeSpec, base: Path, dataset: Dataset) -> ModelUnderTest:

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
@@ -12,6 +12,7 @@ from ..errors import InputError, unexpected, unknown
 from .models import NOT_HERE
 from .section import Kinds, Section, classes_in, kind_name, kinds_of
 
+Whole = TypeVar("Whole", bound=Section)
 PERCENT = 100
 _PLAINLY = {"a valid boolean": "true or false", "valid list": "list", "valid tuple": "list"}
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
@@ -22,23 +23,35 @@ _MAY_HOLD_KEYS = ("url", "key", "headers", "options", "request")
 """Fields of [model] whose values no message repeats."""
 
 
-def sentence(
+def validated(
+    spec: type[Whole], table: Mapping[str, Any], where: str, called: Mapping[str, str] | None = None
+) -> Whole:
+    """Return a table as a section.
+
+    Args:
+        spec: The class of the section.
+        table: Its fields.
+        where: The file, for messages.
+        called: Field -> option that set it.
+
+    Raises:
+        InputError: A field is wrong.
+    """
+    try:
+        return spec.model_validate(table)
+    except ValidationError as error:
+        raise _sentence(error, where, spec, table, called) from None
+
+
+def _sentence(
     error: ValidationError,
     where: str,
     spec: type[Section],
     table: Mapping[str, Any],
-    called: Mapping[str, str] | None = None,
+    called: Mapping[str, str] | None,
 ) -> InputError:
     """Return the first error, with the field and, for names, the nearest one; what is missing comes
-    last.
-
-    Args:
-        error: The errors.
-        where: The file, for messages.
-        spec: The class that was validated.
-        table: Its input.
-        called: Field -> option that set it.
-    """
+    last."""
     first = min(error.errors(), key=lambda each: each["type"] == "missing")
     path, got = [str(part) for part in first["loc"]], first["input"]
     kind, field = _kind(path[0], spec, table), ".".join(p for p in path if not _is_side(p))

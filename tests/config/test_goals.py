@@ -95,16 +95,8 @@ def test_in_a_spec_uncertainties_are_goals_and_the_rest_limits(tmp_path: Path) -
 def test_explore_runs_the_papers_loop_on_a_spec_that_certifies(tmp_path: Path) -> None:
     write_start(tmp_path / "start")
     spec, out = str(tmp_path / "start" / "SPEC.toml"), tmp_path / "out"
-    options = [
-        "--explore",
-        "--set",
-        "stop.uncertainty=0.6",
-        "--seed",
-        "0",
-        "--set",
-        "audit.device=cpu",
-    ]
-    assert run("audit", spec, *options, "--out", str(out)) == 0
+    options = ("--seed", "0", "--set", "stop.uncertainty=0.6", "--set", "audit.device=cpu")
+    assert run("audit", spec, "--explore", *options, "--out", str(out)) == 0
     result = json.loads((out / "result.json").read_text())
     assert result["stop_reason"].startswith("the mean uncertainty is 0.")
     assert not any(row["certified"] for row in result["targets"])
@@ -128,21 +120,12 @@ def test_a_strategy_that_needs_targets_leaves_nothing_behind(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_start(tmp_path)
-    options = ["--explore", "--strategy", "certify", "--out", str(tmp_path / "out")]
-    assert run("audit", str(tmp_path / "SPEC.toml"), *options) == 2
+    spec, out = str(tmp_path / "SPEC.toml"), ("--out", str(tmp_path / "out"))
+    assert run("audit", spec, "--explore", "--strategy", "certify", *out) == 2
     assert "needs targets to certify: give half_width or at_most" in capsys.readouterr().err
+    assert run("audit", spec, "--explore", "--require-certified", *out) == 2
+    assert "which certifies nothing, or --require-certified, got both" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
-
-
-def test_a_dry_run_that_explores_speaks_of_no_certificate(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write_start(tmp_path)
-    options = ["--explore", "--dry-run", "--budget", "5"]
-    assert run("audit", str(tmp_path / "SPEC.toml"), *options) == 0
-    out = capsys.readouterr().out
-    assert "explores, and certifies nothing: the budget of 5 calls ends it" in out
-    assert "until certified" not in out
 
 
 @pytest.mark.parametrize(
@@ -199,14 +182,6 @@ def test_options_of_the_specs_strategy_are_not_those_of_another(
     told = capsys.readouterr().err
     assert said in told
     assert bool(told) == bool(said)
-
-
-def test_explore_can_require_no_certificate(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    options = ["--explore", "--require-certified", "--out", str(tmp_path / "out")]
-    assert run("audit", "--demo", *options) == 2
-    assert "which certifies nothing, or --require-certified, got both" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("half_width", [0.5, 0.6])

@@ -13,7 +13,6 @@ from adaptive_vtt.cli.list import KINDS
 from adaptive_vtt.config import parse_spec
 from adaptive_vtt.config.building import build_space
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.utils.registry import Registry
 from tests.helpers.command_line import run
 
 HERE = Path(__file__).parents[1]
@@ -194,12 +193,6 @@ def test_built_in_names_stay_what_they_are() -> None:
     from adaptive_vtt.relations import Identity, resolve
 
     assert isinstance(resolve(["identity"])[0], Identity)
-
-
-def test_unknown_names_get_the_nearest() -> None:
-    registry = Registry("thing", "things", (), {"rotation": "builtins:int"})
-    with pytest.raises(InputError, match=r"unknown thing 'rotatoin'.*did you mean 'rotation'"):
-        registry.get("rotatoin")
 
 
 EXAMPLES = re.findall(
