@@ -8,7 +8,7 @@ log-probabilities or from a stated probability, unless a function reads the repl
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..errors import InputError
+from ..errors import unexpected
 from ..models.network.attempts import NO_REPLY
 from ..models.network.prompt_templates import TEMPLATES, Template
 from ..models.network.shapes import words_in
@@ -47,33 +47,27 @@ class Rereading:
     def values(self, reply: str, prompt: Prompt, before: tuple[Value, ...]) -> tuple[Value, ...]:
         """Return the answers in a reply, or for each concept the one read ``before``. Raise
         InputError where the rule returns something else."""
-        if not reply.strip() or MORE in reply or any(map(_is_no_reply, before)):
+        reasons = [value.reason for value in before if isinstance(value, Unanswered)]
+        refused = any(r.startswith(REFUSED) or NO_REPLY.fullmatch(r) for r in reasons)
+        if not reply.strip() or MORE in reply or refused:
             return before
         if self.rule is None:
+            read = (str, Unanswered, float) if self.numbers else (str, Unanswered)
             now = words_in(reply, prompt, self.template)
-            return tuple(n if self._is_read(b) else b for b, n in zip(before, now, strict=True))
-        parts = self.template.split(reply, len(prompt.concepts))
-        pairs = zip(parts, prompt.concepts, strict=True)
-        return tuple(p if isinstance(p, Unanswered) else self._ruled(p, c) for p, c in pairs)
-
-    def _is_read(self, before: Value) -> bool:
-        return isinstance(before, str | Unanswered) or (self.numbers and isinstance(before, float))
-
-    def _ruled(self, part: str, concept: str) -> Value:
-        answer = None if self.rule is None else self.rule(part, concept)
-        if answer is None:
-            return Unanswered(NO_ANSWER)
-        if isinstance(answer, str):
-            return answer
-        if isinstance(answer, bool | int | float) and 0 <= answer <= 1:
-            return float(answer)
-        raise InputError(
-            "reading: expected True, False, a number from 0 to 1, words or None of the function "
-            f"that reads replies, got {answer!r} for {part[:80]!r}"
-        )
-
-
-def _is_no_reply(value: Value) -> bool:
-    if not isinstance(value, Unanswered):
-        return False
-    return value.reason.startswith(REFUSED) or bool(NO_REPLY.fullmatch(value.reason))
+            return tuple(n if isinstance(b, read) else b for b, n in zip(before, now, strict=True))
+        parts, values = self.template.split(reply, len(prompt.concepts)), list[Value]()
+        for part, concept in zip(parts, prompt.concepts, strict=True):
+            answer = part if isinstance(part, Unanswered) else self.rule(part, concept)
+            if answer is None:
+                answer = Unanswered(NO_ANSWER)
+            elif isinstance(answer, bool | int | float) and 0 <= answer <= 1:
+                answer = float(answer)
+            elif not isinstance(answer, str | Unanswered):
+                raise unexpected(
+                    "reading",
+                    "True, False, a number from 0 to 1, words or None of the function that reads "
+                    "replies",
+                    f"{answer!r} for {str(part)[:80]!r}",
+                )
+            values.append(answer)
+        return tuple(values)
