@@ -17,9 +17,10 @@ from tests.helpers.audits import finished
 # -- budget and coverage -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("answers", ["one", "all"])
-@pytest.mark.parametrize("batch", [1, 4])
-@pytest.mark.parametrize("budget", [1, 10, 1000])
+@pytest.mark.parametrize(
+    ("answers", "batch", "budget"),
+    [("one", 1, 1), ("all", 4, 10), ("one", 4, 1000), ("all", 1, 1000)],
+)
 def test_budget_is_kept_and_nothing_is_asked_twice(
     space: QuestionSpace, answers: Any, batch: int, budget: int
 ) -> None:

@@ -25,23 +25,24 @@ def test_same_seed_same_journal_other_seed_other_draws(
     space: QuestionSpace, candidates: int, tmp_path: Path
 ) -> None:
     def journal(seed: int, where: Path | None = None) -> Content:
-        options: Any = {"budget": 20, "batch": 2, "candidates": candidates, "journal": where}
+        options: Any = {"budget": 12, "batch": 2, "candidates": candidates, "journal": where}
         return content(finished(space, seed=seed, **options).journal)
 
-    assert journal(1) == journal(1, tmp_path / "journal.db")
-    assert [d["question"] for d in journal(1)[0]] != [d["question"] for d in journal(2)[0]]
+    first = journal(1)
+    assert first == journal(1, tmp_path / "journal.db")
+    assert [d["question"] for d in first[0]] != [d["question"] for d in journal(2)[0]]
 
 
 def test_batch_size_does_not_change_what_random_asks(space: QuestionSpace) -> None:
     asked = [
-        [row.question for row in finished(space, strategy="random", batch=b).journal.draws()]
-        for b in (1, 5, 100)
+        finished(space, strategy="random", batch=batch, budget=20).journal.draws()
+        for batch in (1, 5, 100)
     ]
-    assert asked[0] == asked[1] == asked[2]
+    assert len({tuple(row.question for row in draws) for draws in asked}) == 1
 
 
 def test_every_proposal_sums_to_one_and_holds_the_draw(space: QuestionSpace) -> None:
-    journal = finished(space, exploration=0.1, candidates=30).journal
+    journal = finished(space, exploration=0.1, candidates=30, budget=15).journal
     for row in journal.draws():
         proposal = Proposal.unpack(row.proposal)
         assert proposal.probabilities.sum() == pytest.approx(1, abs=1e-12)

@@ -97,17 +97,17 @@ class Flaky(ScriptedModel):
 def test_after_a_model_raised_the_audit_ends_as_if_it_had_not(
     space: QuestionSpace, options: dict[str, Any], fails_at: int, anew: bool
 ) -> None:
-    undisturbed = finished(space, budget=20, **options)
+    undisturbed = finished(space, budget=12, **options)
     journal, model = MemoryJournal(), Flaky(fails_at)
-    audit = Audit(space, model, budget=20, journal=journal, **options)
+    audit = Audit(space, model, budget=12, journal=journal, **options)
     with pytest.raises(ModelError, match=r"'scripted' raised TimeoutError: no route"):
         audit.run()
     if anew:
-        audit = Audit(space, model, budget=20, journal=journal, **options)
+        audit = Audit(space, model, budget=12, journal=journal, **options)
     audit.run()
     assert content(journal) == content(undisturbed.journal)
     assert same_targets(audit, undisturbed)
-    assert len(model.asked) == len(set(model.asked)) == 20
+    assert len(model.asked) == len(set(model.asked)) == 12
 
 
 class Counting(ScriptedModel):
