@@ -116,6 +116,7 @@ class Items(HeldTruths):
         self._values: dict[str, npt.NDArray[np.object_]] = {}  # by row of the profile
         if groups is not None:
             self._group(groups)
+        self.metadata_columns = tuple(self._values)
 
     def _group(self, groups: "pd.DataFrame") -> None:
         """Let items with the same groups share a row of the profile."""
@@ -135,10 +136,6 @@ class Items(HeldTruths):
         self._rows = rows.to_numpy().astype(np.int64)
         _, first = np.unique(self._rows, return_index=True)
         self._values = {c: table[c].iloc[first].to_numpy(object) for c in table.columns}
-
-    @property
-    def metadata_columns(self) -> tuple[str, ...]:
-        return tuple(self._values)
 
     @property
     def profile(self) -> tuple[Truths, Indices]:

@@ -34,7 +34,7 @@ class DrawnDataset(TableDataset, Generic[Scene, Drawing]):
     ) -> None:
         self._scenes, self._made_from = scenes, made_from
         self._drawn: OrderedDict[int, Drawing] = OrderedDict()
-        super().__init__(None, truths, ids, concepts, metadata=metadata, name=name)
+        super().__init__(None, truths, ids, tuple(concepts), metadata=metadata, name=name)
 
     @property
     def has_images(self) -> bool:
@@ -62,5 +62,5 @@ class DrawnDataset(TableDataset, Generic[Scene, Drawing]):
                 self._drawn.popitem(last=False)
         return self._drawn[index]
 
-    def _image(self, index: int) -> Image | None:
+    def _image(self, index: int, where: str) -> Image | None:
         return None  # ``sample`` draws it together with its masks

@@ -7,7 +7,7 @@ from contextlib import suppress
 import numpy as np
 
 from ..datasets.base import Dataset, adapted_dataset
-from ..datasets.table import by_number
+from ..datasets.scanning import by_number
 from ..datasets.view import as_loaded
 from ..errors import InputError, some
 from ..journal import Journal

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..datasets.base import adapted_dataset
-from ..datasets.table import by_number
+from ..datasets.scanning import by_number
 from ..datasets.view import as_loaded
 from ..errors import some
 from ..oracles import REGISTRY

@@ -15,8 +15,7 @@ from ..config.oracles import read_model_of_words
 from ..datasets import Dataset
 from ..datasets.recognition import recognised
 from ..datasets.vqa.paraphrasing import Paraphrases, paraphrased
-from ..datasets.vqa.question_building import Chosen, choose
-from ..datasets.vqa.question_making import MAKERS
+from ..datasets.vqa.question_making import MAKERS, Chosen, choose
 from ..datasets.vqa.question_table import OPTIONS, Line, write_questions
 from ..datasets.vqa.taxonomy import SCENES, named
 from ..engine.judging import prompt_of

@@ -26,32 +26,12 @@ if TYPE_CHECKING:
 __getattr__, __dir__ = lazily(__name__)
 
 __all__ = [
-    "REGISTRY",
-    "UNKNOWN",
-    "Dataset",
-    "Sample",
-    "TableDataset",
-    "as_dataset",
-    "fashion",
-    "from_class_folders",
-    "from_coco",
-    "from_endobench",
-    "from_hugging_face",
-    "from_idrid",
-    "from_images",
-    "from_isic",
-    "from_masks",
-    "from_medmnist",
-    "from_medvqa",
-    "from_table",
-    "from_voc",
-    "from_yolo",
-    "grid_regions",
-    "medmnist_sets",
-    "object_regions",
-    "read_table",
+    "REGISTRY", "UNKNOWN", "Dataset", "Sample", "TableDataset", "as_dataset", "fashion",
+    "from_class_folders", "from_coco", "from_endobench", "from_hugging_face", "from_idrid",
+    "from_images", "from_isic", "from_masks", "from_medmnist", "from_medvqa", "from_table",
+    "from_voc", "from_yolo", "grid_regions", "medmnist_sets", "object_regions", "read_table",
     "recognised",
-]
+]  # fmt: skip
 
 _FORMATS = f"{__name__}.formats"
 

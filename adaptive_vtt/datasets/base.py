@@ -1,4 +1,4 @@
-"""What the engine needs to know of a dataset: samples, concepts, exact counts; and its defaults."""
+"""The protocol of datasets, samples with truths and exact counts, and the defaults of members."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -16,26 +16,26 @@ from ..utils.other_code import Completed
 class Dataset(Protocol):
     """n samples x C binary concepts. Counts are exact and cost nothing per question.
 
-    Inherit from ``DatasetDefaults`` for what else there is to say.
+    ``DatasetDefaults`` has the optional members.
     """
 
     name: str
     concepts: tuple[str, ...]
 
     def __len__(self) -> int:
-        """n, the number of samples."""
+        """Return n, the number of samples."""
 
     @property
     def has_images(self) -> bool:
-        """False where only truths are known (audits of recorded answers)."""
+        """Return False where only truths are known (audits of recorded answers)."""
 
     @property
     def counts(self) -> Indices:
-        """C x 2: how many samples lack, and how many have, each concept (unknowns left out)."""
+        """Return C x 2: how many samples lack, and how many have, each concept."""
 
     @property
     def fingerprint(self) -> str:
-        """A short hash of everything the questions depend on."""
+        """Return a short hash of everything the questions depend on."""
 
     def sample(self, index: int) -> Sample:
         """Return the sample at ``index`` (0..n-1), its image decoded now."""
@@ -44,7 +44,7 @@ class Dataset(Protocol):
         """Return the id alone, without decoding anything."""
 
     def truth(self, samples: Indices, concepts: Indices) -> Truths:
-        """0, 1 or UNKNOWN for each pair; the two arrays broadcast."""
+        """Return 0, 1 or UNKNOWN for each pair; the two arrays broadcast."""
 
     def members(self, concept: int, side: int, ranks: Indices) -> Indices:
         """Return the samples of rank ``ranks`` among those whose truth of ``concept`` is
@@ -52,7 +52,7 @@ class Dataset(Protocol):
 
     @property
     def profile(self) -> tuple[Truths, Indices]:
-        """Rows of truths r x C, and how many samples have each row (r,)."""
+        """Return rows of truths r x C, and how many samples have each row (r,)."""
 
     def profile_row(self, samples: Indices) -> Indices:
         """Return which row of ``profile`` each sample (n,) has."""
@@ -70,29 +70,20 @@ class Dataset(Protocol):
 
 
 class DatasetDefaults:
-    """What most datasets have alike, and what it means."""
+    """Defaults of the optional members of a dataset."""
 
     name: str
     concepts: tuple[str, ...]
     features: Floats | None = None
     """What makes samples alike, one row per sample (n x d); None: their images and truths."""
     remarks: Mapping[str, str] = MappingProxyType({})
-    """What became of a part of what was read, such as a column of a table, for people: by name."""
-
-    @property
-    def metadata_columns(self) -> tuple[str, ...]:
-        """The columns that ``metadata_values`` knows."""
-        return ()
-
-    @property
-    def guessing(self) -> Floats | None:
-        """n x C: the error rate of who guesses, where questions have options; None: no options."""
-        return None
-
-    @property
-    def most_boxes(self) -> int | None:
-        """The most boxes that any sample has; None: not known."""
-        return None
+    """Notes for people on how parts of the source were read, by the part, such as a column."""
+    metadata_columns: tuple[str, ...] = ()
+    """The columns that ``metadata_values`` knows."""
+    guessing: Floats | None = None
+    """n x C: the error rate of a guess, where questions have options; None: no options."""
+    most_boxes: int | None = None
+    """The most boxes that any sample has; None: not known."""
 
     @property
     def asked(self) -> tuple[tuple[str, ...], Sequence[int]]:
@@ -100,12 +91,11 @@ class DatasetDefaults:
         return self.concepts, range(len(self.concepts))
 
     def pixels(self, samples: Indices) -> Floats:
-        """Return the pixels of each source image (n,); NaN where only decoding it would tell."""
+        """Return the pixels of each source image (n,); NaN where only decoding can count them."""
         return np.full(len(samples), np.nan)
 
     def characters(self, samples: Indices, concepts: Indices) -> Floats:
-        """Return the length (n,) of the words of each pair's question, its options included; 0
-        where there are none."""
+        """Return the characters (n,) of each pair's question with its options; 0 for none."""
         return np.zeros(len(samples))
 
     def asks(self, index: int) -> Mapping[str, Ask]:
@@ -142,37 +132,37 @@ def adapted_dataset(dataset: Dataset) -> CompleteDataset:
 
 
 class HeldTruths(DatasetDefaults):
-    """What follows from ``truths``, n samples x C concepts of one byte each, and nothing else."""
+    """Base of datasets that hold ``truths`` in memory: n samples x C concepts of one byte each."""
 
     def __init__(self, truths: Truths) -> None:
-        self._truths = truths
+        self.truths = truths
         self._members: dict[tuple[int, int], Indices] = {}
 
     def __len__(self) -> int:
-        return len(self._truths)
+        return len(self.truths)
 
     @cached_property
     def counts(self) -> Indices:
-        return np.stack([(self._truths == side).sum(axis=0) for side in (0, 1)], axis=1)
+        return np.stack([(self.truths == side).sum(axis=0) for side in (0, 1)], axis=1)
 
     def truth(self, samples: Indices, concepts: Indices) -> Truths:
-        return self._truths[samples, concepts]
+        return self.truths[samples, concepts]
 
     def members(self, concept: int, side: int, ranks: Indices) -> Indices:
         key = (concept, side)
         if key not in self._members:
-            self._members[key] = np.flatnonzero(self._truths[:, concept] == side)
+            self._members[key] = np.flatnonzero(self.truths[:, concept] == side)
         return self._members[key][ranks]
 
     @property
     def profile(self) -> tuple[Truths, Indices]:
-        return self._truths, np.ones(len(self), np.int64)
+        return self.truths, np.ones(len(self), np.int64)
 
     def profile_row(self, samples: Indices) -> Indices:
         return samples
 
     def reference(self, most: int, rng: np.random.Generator) -> tuple[Indices, Truths]:
         if len(self) <= most:
-            return np.arange(len(self)), self._truths
+            return np.arange(len(self)), self.truths
         chosen = np.sort(rng.choice(len(self), most, replace=False))
-        return chosen, self._truths[chosen]
+        return chosen, self.truths[chosen]

@@ -1,4 +1,4 @@
-"""Annotated image files, as the readers of COCO, VOC, YOLO and masks describe them."""
+"""Annotated image files, as the readers of COCO, VOC, YOLO and masks make them."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +21,7 @@ from 1."""
 
 @dataclass
 class Picture:
-    """An annotated image file and what is known of it.
+    """An annotated image file.
 
     Attributes:
         id: the sample's id.
@@ -30,9 +30,9 @@ class Picture:
         truth: 1 for the classes that it shows, 0 for those it lacks, UNKNOWN for those nobody
             should ask about.
         others: the truth of all other classes, 0 unless an annotation of some class was left out.
-        boxes: of the things in it.
+        boxes: around things in it.
         masks: by class; a file, an array H x W, or a function that makes one.
-        ignored: the same, of the pixels that nobody is to judge.
+        ignored: the same, of the pixels that no score counts.
         metadata: cells by column.
     """
 
@@ -47,13 +47,8 @@ class Picture:
     ignored: Any = None
     metadata: dict[str, Any] = field(default_factory=dict)
 
-    @property
-    def files(self) -> list[Path]:
-        """The image and those masks that are files."""
-        return [self.file, *(mask for mask in self.masks.values() if isinstance(mask, Path))]
-
     def show(self, label: str, truth: int = 1) -> None:
-        """Note that the picture shows a class, or perhaps (UNKNOWN) shows it."""
+        """Note that the picture shows a class, or may show it (UNKNOWN)."""
         if truth != UNKNOWN or label not in self.truth:
             self.truth[label] = truth
 
@@ -61,41 +56,44 @@ class Picture:
         self,
         reading: Reading,
         where: str,
-        label: Callable[[], str],
+        label: str | None,
         edges: Callable[[], Sequence[float]],
         *,
         truth: int = 1,
         boxed: bool = True,
     ) -> Box | None:
-        """Add what an annotation says, and return its box; None where it was left out.
+        """Add an annotation, and return its box; None where it was left out.
 
         Args:
-            reading: leaves out what ``label`` or ``edges`` raise an InputError for, or raises it.
+            reading: leaves out what ``edges`` raises an InputError for, or raises it.
             where: the place of the annotation, for messages.
-            label: returns its class.
+            label: its class; None where that was left out.
             edges: returns left, top, right and bottom of its box in pixels.
             truth: of the class in this picture.
             boxed: whether the picture keeps the box.
         """
-        name = reading.attempt(label)
-        if not name:  # something is there, and nobody knows of which class
+        if label is None:  # the picture shows a thing of an unknown class
             self.others = UNKNOWN
             return None
-        box = reading.attempt(lambda: within(Box(name, *edges()), self.height, self.width, where))
-        self.show(name, truth if box else UNKNOWN)
+        box = reading.attempt(lambda: within(Box(label, *edges()), self.height, self.width, where))
+        self.show(label, truth if box else UNKNOWN)
         self.boxes += [box] if box and boxed else []
         return box
 
 
 def readable(pictures: Sequence[Picture | None], reading: Reading) -> list[Picture]:
     """Return the pictures whose files can be decoded; all, where none is to be skipped."""
-    made = [picture for picture in pictures if picture is not None]
-    bad = reading.unreadable([file for picture in made for file in picture.files])
-    return [picture for picture in made if bad.isdisjoint(picture.files)]
+    files = {
+        id(picture): [picture.file, *(m for m in picture.masks.values() if isinstance(m, Path))]
+        for picture in pictures
+        if picture is not None
+    }
+    bad = reading.unreadable([file for own in files.values() for file in own])
+    return [p for p in pictures if p is not None and bad.isdisjoint(files[id(p)])]
 
 
 def shown(pictures: Sequence[Picture]) -> set[str]:
-    """Return the classes that any picture shows, or perhaps shows."""
+    """Return the classes that any picture shows or may show."""
     return {label for picture in pictures for label in picture.truth}
 
 
@@ -111,7 +109,7 @@ def from_pictures(
     """Return the dataset of n pictures, asked about C ``concepts``.
 
     Raises:
-        InputError: naming ``where``, if there is no picture or concept, or an id repeats.
+        InputError: naming ``where``, without pictures or concepts, and for an id that repeats.
     """
     if not pictures or not concepts:
         raise InputError(f"{where}: expected images with annotated objects, found none")
@@ -127,7 +125,7 @@ def from_pictures(
         [picture.file for picture in pictures],
         np.array(truths, np.int8),
         ids,
-        concepts,
+        tuple(concepts),
         metadata=metadata if len(metadata.columns) else None,
         masks=masks,
         ignored=ignored if any(part is not None for part in ignored) else None,
@@ -144,7 +142,7 @@ def within(box: Box, height: int, width: int, where: str) -> Box:
     """Return ``box`` clipped to an image of this size.
 
     Raises:
-        InputError: where it juts out by more than ROUNDING, or has no area.
+        InputError: for a box that reaches out by more than ROUNDING, or has no area.
     """
     left, top, right, bottom = box.edges
     if not all(map(math.isfinite, box.edges)):

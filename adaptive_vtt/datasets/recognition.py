@@ -1,8 +1,8 @@
-"""What a path holds: a published format, class folders, images and masks, a table of labels, or
-images alone.
+"""Recognise what a path holds: a published format, class folders, images and masks, a table of
+labels, or images alone.
 
-What is found is a kind of dataset and its options, as the [dataset] section of a SPEC.toml has
-them, so that Python and ``avtt init`` understand the same folders.
+The result is a kind of dataset and its options, as the [dataset] section of a SPEC.toml has them,
+so that Python and ``avtt init`` understand the same folders.
 """
 
 import json
@@ -19,33 +19,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..errors import InputError, listed, some, unexpected, unknown
+from ..errors import InputError, check_known, listed, some, unexpected
 from ..utils.files import contents, regular
 from ..utils.tables import MAX_HEADER
 from .base import Dataset
+from .formats import folders, table_file
 from .formats.coco import PARTS, from_coco
 from .formats.endobench import NEEDED, from_endobench
-from .formats.folders import (
-    NOTHING,
-    class_places,
-    from_class_folders,
-    from_images,
-    from_masks,
-    mask_layouts,
-)
 from .formats.hugging_face import from_hugging_face
 from .formats.image_rows import parquet_file
 from .formats.medmnist import from_medmnist
-from .formats.table_file import (
-    EMPTY,
-    TABLES,
-    ImageNames,
-    near_image,
-    odd_cells,
-    odd_label,
-    read_rows,
-    read_table,
-)
+from .formats.table_file import TABLES, ImageNames, odd_label
 from .formats.voc import from_voc
 from .formats.yolo import from_yolo, yolo_folders
 from .scanning import NAMES, Folder, folders_below, holds_images, image_files, images_and_masks
@@ -53,50 +37,43 @@ from .table import Labels, as_labels, from_table, image_ids, label_cells
 
 VOC = ("Annotations", "JPEGImages")
 """The folders of a set in the layout of PASCAL VOC."""
-SHOWN = "object"
-"""What masks show, as far as a folder tells."""
 NAMED = ("labels", "metadata")
 """The table that is meant where there are others, as in what `avtt export` writes."""
 MOST = 0.5
-"""Share of its first cells that a column of image files names at least, where some are missing."""
+"""Least share of its first cells that a column of image files names, where some are missing."""
 MANY = 20
-"""Images from which on a class of each one's own is no class."""
+"""Images from which on classes of one image each are no classes."""
 ORDER = ("test", "val", "dev", "train")
 """Which split is audited, where only one is."""
 HEAD, FILES = 4096, 2000
-"""Bytes of a file that are looked at for the mark of another tool, and files."""
+"""Bytes of a file that are searched for the mark of another tool, and files."""
 
 READERS: Mapping[str, Callable[..., Dataset]] = {
-    "table": read_table,
-    "masks": from_masks,
-    "classes": from_class_folders,
-    "images": from_images,
-    "voc": from_voc,
-    "medmnist": from_medmnist,
-    "coco": from_coco,
-    "yolo": from_yolo,
-    "endobench": from_endobench,
-    "hugging-face": from_hugging_face,
-}
+    "table": table_file.read_table, "masks": folders.from_masks, "images": folders.from_images,
+    "classes": folders.from_class_folders, "voc": from_voc, "coco": from_coco, "yolo": from_yolo,
+    "medmnist": from_medmnist, "endobench": from_endobench, "hugging-face": from_hugging_face,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Layout:
-    """A kind of dataset (a name of ``datasets.REGISTRY``), where it is, and its other options."""
+    """A kind of dataset (a name of ``datasets.REGISTRY``), where it is, and its other options.
+
+    ``apart``: what was left alone in the folder, and how to choose it; "" for nothing.
+    """
 
     kind: str
     path: Path
     options: Mapping[str, Any]
     apart: str = ""
-    """What of the folder was left alone, and how to choose it; "" for nothing."""
 
     def load(self) -> Dataset:
-        """Return the dataset. Raise InputError for whatever in it cannot be used."""
+        """Return the dataset. Raise InputError for parts of it that cannot be used."""
         return READERS[self.kind](self.path, **self.options)
 
     def about(self, concepts: list[str] | None) -> Dataset:
-        """Return the dataset, with these columns of its table as concepts, or this name for what
-        its masks or images show. Raise InputError where the data have other concepts, too."""
+        """Return the dataset with these columns of its table, or this name of what its masks or
+        images show, as concepts. Raise InputError where the data have other concepts, too."""
         options = {**self.options}
         if concepts and self.kind == "table" and "class_column" not in options:
             known = [*options.get("concepts", ()), *options.get("metadata", ())]
@@ -111,7 +88,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Contents:
-    """A folder as the formats look at it; each part is looked for once."""
+    """A folder as the formats see it; each part is searched for once."""
 
     root: Path
 
@@ -132,8 +109,10 @@ class Contents:
 
     @cached_property
     def tables(self) -> tuple[list[Path], str]:
-        """The tables of labels in the folder, or in its splits, and what is said of others: one
-        called "labels" or "metadata" is meant, or that of the split to be audited."""
+        """The tables of labels in the folder, or in its splits, and a remark on tables left alone.
+
+        A table called "labels" or "metadata" is meant, or that of the split to be audited.
+        """
         files = [file for file in sorted(self.root.iterdir()) if file.suffix.lower() in TABLES]
         if not files:
             below = sorted(self.root.glob("*/metadata.*"))
@@ -143,20 +122,19 @@ class Contents:
             chosen = sorted(files, key=lambda file: split_rank(file, self.root))[:1]
         if len(files) < 2 or len(chosen) != 1:
             return files, ""
-        others = _left_alone([file for file in files if file not in chosen])
-        return chosen, f"{chosen[0].relative_to(self.root)} is read; {others}"
+        return chosen, _read_alone(chosen[0], self.root, [f for f in files if f not in chosen])
 
 
-# -- formats: each says whether a folder is in it --------------------------------------------------
+# -- formats: each returns the layout of a folder in it, None for others ---------------------------
 
 
 def _published(held: Contents) -> Layout | None:
-    """Recognise masks beside images, VOC and YOLO, by what lies in their folders."""
+    """Recognise images with masks, VOC and YOLO, by what lies in their folders."""
     root = held.root
     if all((root / name).is_dir() for name in VOC):  # it has masks of some of its images, too
         return Layout("voc", root, {})
-    if mask_layouts(root):
-        return Layout("masks", root, {"concept": SHOWN})
+    if folders.mask_layouts(root):
+        return Layout("masks", root, {"concept": "object"})
     return Layout("yolo", root, {}) if yolo_folders(root) else None
 
 
@@ -169,15 +147,14 @@ def _coco(held: Contents) -> Layout | None:
         layout = _instances(file, [file.parent, *held.pictures, root], last=not files)
         if layout is not None:
             others = [other for other in files if _instances(other, [root], last=False)]
-            apart = f"{file.relative_to(root)} is read; {_left_alone(others)}" if others else ""
-            return replace(layout, apart=apart)
+            return replace(layout, apart=_read_alone(file, root, others) if others else "")
     return None
 
 
 def _instances(path: Path, folders: list[Path], last: bool = True) -> Layout | None:
     """Return the layout of COCO's JSON, None for another file.
 
-    ``folders``: where the images may be. ``last``: whether to raise InputError where they are not.
+    ``folders``: where the images may be. ``last``: whether to raise InputError if they are not.
     """
     try:
         data = contents(path)
@@ -188,8 +165,8 @@ def _instances(path: Path, folders: list[Path], last: bool = True) -> Layout | N
     images = next((folder for folder in folders if (folder / first).is_file()), None)
     if images is None and last:
         raise InputError(
-            f"{path}: expected the folder with its images, such as {first!r}, beside it, found "
-            'none; name both in [dataset]: kind = "coco", labels = ..., images = ...'
+            f"{path}: expected a folder with its images, such as {first!r}, found none near it; "
+            'name both in [dataset]: kind = "coco", labels = ..., images = ...'
         )
     return None if images is None else Layout("coco", path, {"images": images})
 
@@ -211,7 +188,7 @@ def _classes(held: Contents) -> Layout | None:
     if held.loose or len(held.folders) < 2:
         return None
     files = [file for f in held.folders for file in image_files(f, allow_outside=True)]
-    places = class_places(files, held.root)
+    places = folders.class_places(files, held.root)
     named = [file for file in files if file.parent in places]
     names = [file.relative_to(held.root).parts[places[file.parent]] for file in named]
     if len({*names}) < 2 or len({*names}) == len(names) >= MANY:
@@ -232,19 +209,18 @@ def _images(held: Contents) -> Layout | None:
     return Layout("images", held.pictures[-1], {}) if alone and not held.tables[0] else None
 
 
-FORMATS: tuple[Callable[[Contents], Layout | None], ...] = (
-    _published,
-    _coco,
-    _without_pictures,
-    _classes,
-    _labels,
-    _images,
-)
-"""What recognises a folder; the first that does is taken."""
+FORMATS = (_published, _coco, _without_pictures, _classes, _labels, _images)
+"""Functions that recognise a folder; the first that does counts."""
 
 
 def recognised(path: Path | str) -> Layout:
     """Return what the file or folder holds, by the first of FORMATS that recognises it.
+
+    Args:
+        path: a file or folder.
+
+    Returns:
+        The kind of dataset, its path and its options.
 
     Raises:
         InputError: where none does.
@@ -255,11 +231,9 @@ def recognised(path: Path | str) -> Layout:
         if layout is None and root.is_file() and root.suffix.lower() in TABLES:
             layout = _table(root, Contents(root.parent).folders)
         if layout is None:
-            raise InputError(
-                f"{root}: expected a folder, a table of labels ({', '.join(TABLES)}), a MedMNIST "
-                "archive (.npz) or COCO's boxes (.json), got "
-                f"{'another file' if root.is_file() else 'nothing: it does not exist'}"
-            )
+            expected = f"a folder, a table of labels ({', '.join(TABLES)}), a MedMNIST archive "
+            got = "another file" if root.is_file() else "nothing: it does not exist"
+            raise unexpected(str(root), f"{expected}(.npz) or COCO's boxes (.json)", got)
         return layout
     held = Contents(root)
     layout = next(filter(None, (recognise(held) for recognise in FORMATS)), None)
@@ -268,7 +242,7 @@ def recognised(path: Path | str) -> Layout:
         return replace(layout, apart="; ".join(filter(None, [layout.apart, foreign])))
     expected = (
         "one folder of images per class, folders images/ and masks/, a table of labels (CSV or "
-        "Parquet) beside images, or images; found none of these"
+        "Parquet) with images, or images; found none of these"
     )
     tables, _ = held.tables
     if len(tables) > 1:
@@ -276,15 +250,15 @@ def recognised(path: Path | str) -> Layout:
     elif held.folders:
         names = listed((str(folder.relative_to(root)) for folder in held.folders), 3)
         expected = (
-            "one folder of images per class, or a table of labels beside them, found "
-            f"{len(held.folders)} folders of images, {names}, whose names are no classes; name one "
-            "of them to read images without labels"
+            f"one folder of images per class, or a table of labels, found {len(held.folders)} "
+            f"folders of images, {names}, whose names are no classes; name one of them to read "
+            "images without labels"
         )
     raise InputError("; ".join(filter(None, [f"{root}: expected {expected}", foreign])))
 
 
 def _known_file(path: Path) -> Layout | None:
-    """Return what the file is, None where it is in none of the published formats."""
+    """Return the layout of a file in a published format, None for other files."""
     if path.suffix == ".npz":
         return Layout("medmnist", path, {})
     if path.suffix == ".json":
@@ -300,15 +274,15 @@ def _known_file(path: Path) -> Layout | None:
             with open(path, encoding="utf-8-sig", opener=regular) as file:
                 columns = file.readline(MAX_HEADER).split("\t")
     except (InputError, OSError, UnicodeDecodeError):
-        return None  # whoever reads the table says why
+        return None  # the reader of the table raises this error again
     names = {name.strip().strip('"') for name in columns}
     return Layout("endobench", path, {}) if {*NEEDED} <= names else None
 
 
 def not_read(held: Contents, layout: Layout | None) -> str:
-    """Return which label files of other tools, and which masks, the layout leaves alone, with their
-    number and the remedy; "" for none."""
-    root, read = held.root, "none" if layout is None else layout.kind
+    """Return the number and remedy of label files of other tools, and of masks, that the layout
+    leaves alone; "" for none."""
+    root, kind = held.root, "none" if layout is None else layout.kind
     counts, endings = Counter[str](), (".json", ".xml", ".dcm", ".dicom", "")
     files = (path for path in root.rglob("*") if path.suffix.lower() in endings and path.is_file())
     for path in islice(files, FILES):
@@ -316,33 +290,38 @@ def not_read(held: Contents, layout: Layout | None) -> str:
             head = file.read(HEAD)
         if path.suffix.lower() in (".dcm", ".dicom"):
             head = bytes(128) + b"DICM"
-        kinds = NAMES["foreign"].items()
-        counts.update([kind for start, kind in kinds if re.match(start.encode(), head, re.DOTALL)])
-    if read == "voc":
-        counts = Counter({kind: n for kind, n in counts.items() if "PASCAL VOC" not in kind})
-    kinds_met = [f"{number:,} files hold {kind}" for kind, number in counts.items()]
-    folders = held.pictures if read != "masks" else ()
-    if masks := sum(len(images_and_masks(folder)[1]) for folder in folders):
+        marks = NAMES["foreign"].items()
+        counts.update([text for start, text in marks if re.match(start.encode(), head, re.DOTALL)])
+    rows = [
+        f"{number:,} files hold {text}"
+        for text, number in counts.items()
+        if not (kind == "voc" and "PASCAL VOC" in text)
+    ]
+    pictures = held.pictures if kind != "masks" else ()
+    if masks := sum(len(images_and_masks(folder)[1]) for folder in pictures):
         remedy = "move them into a folder masks/, the images into images/"
-        kinds_met.append(f"{masks:,} masks beside their images; {remedy}")
-    return f"not read: {'; '.join(kinds_met)}" if kinds_met else ""
+        rows.append(f"{masks:,} masks in the folders of their images; {remedy}")
+    return f"not read: {'; '.join(rows)}" if rows else ""
 
 
 def split_rank(path: Path, root: Path) -> int:
-    """Return the place in ORDER of the split that a path names below the root; its length for
+    """Return the place in ORDER of the split that a path below the root names; its length for
     none."""
     words = _words(path.relative_to(root).as_posix())
     return next((k for k, n in enumerate(ORDER) if any(w.startswith(n) for w in words)), len(ORDER))
 
 
+def _read_alone(file: Path, root: Path, others: list[Path]) -> str:
+    return f"{file.relative_to(root)} is read; {_left_alone(others)}"
+
+
 def _left_alone(tables: list[Path]) -> str:
-    """Return what is said of tables beside what was taken; "" for none."""
+    """Return a remark on tables that are not read; "" for none."""
     if not tables:
         return ""
-    names = listed(table.name for table in tables)
     one, them = ("it", "was") if len(tables) == 1 else ("one of them", "were")
-    instead = f"to go by {one}, give {tables[0]} in place of the folder"
-    return f"{names} there {them} left alone; {instead}"
+    instead = f"to read {one}, give {tables[0]} in place of the folder"
+    return f"{listed(table.name for table in tables)} {them} left alone; {instead}"
 
 
 # -- data at hand ----------------------------------------------------------------------------------
@@ -351,14 +330,17 @@ def _left_alone(tables: list[Path]) -> str:
 def as_dataset(
     data: Any, labels: Labels | None = None, concepts: list[str] | None = None
 ) -> Dataset:
-    """Return a dataset of whatever is at hand.
+    """Return a dataset of data in any form.
 
     Args:
         data: a Dataset; a path that ``recognised`` knows; a table of labels with a column of image
             files (DataFrame); or images: arrays, paths, PIL images, or one array n x H x W (x C).
-        labels: of images, as ``as_labels`` takes them; without any nothing is known of the images.
+        labels: of images, as ``as_labels`` takes them; without any, truths are unknown.
         concepts: which columns of a table to ask about, or, without labels, what a model answers
             about images (default: "image").
+
+    Returns:
+        The dataset.
 
     Raises:
         InputError: for anything else, and for concepts that are not those of the data.
@@ -378,7 +360,7 @@ def as_dataset(
         raise unexpected("data", expected, type(data).__name__)
     if labels is None:
         ids = image_ids(images) or [str(number) for number in range(len(images))]
-        labels = pd.DataFrame(np.nan, ids, concepts or [NOTHING])
+        labels = pd.DataFrame(np.nan, ids, concepts or [folders.NOTHING])
     elif isinstance(labels, pd.DataFrame) and concepts:
         labels = labels[_known(concepts, labels)]
     return _only(from_table(images, labels, name="images"), concepts)
@@ -392,10 +374,9 @@ def _only(dataset: Dataset, concepts: list[str] | None) -> Dataset:
 
 
 def _known(concepts: list[str], table: pd.DataFrame) -> list[str]:
-    """``concepts``; raises InputError for one that is no column of the table."""
+    """Return ``concepts``. Raise InputError for one that is no column of the table."""
     for name in concepts:
-        if name not in table:
-            raise unknown("concept", name, [*map(str, table)], "concepts")
+        check_known("concept", name, [*map(str, table)], "concepts")
     return concepts
 
 
@@ -403,10 +384,10 @@ def _known(concepts: list[str], table: pd.DataFrame) -> list[str]:
 
 
 def _table(path: Path, below: list[Path]) -> Layout:
-    """Return how to read a table of labels. ``below``: the folders of images beside it."""
-    table = read_rows(path)
+    """Return how to read a table of labels. ``below``: folders of images that it may be about."""
+    table = table_file.read_rows(path)
     places = [[folder] for folder in dict.fromkeys([path.parent, path.parent.parent, *below])]
-    # where most files are there, the column is meant, and reading it says more
+    # the column that names most files is meant, and reading it shows what is missing
     shares = {
         (column, tuple(folders)): ImageNames(folders).share(table[column])
         for folders in [*places, *[below] * (len(below) > 1)]
@@ -416,13 +397,12 @@ def _table(path: Path, below: list[Path]) -> Layout:
     best = max(shares, key=lambda pair: shares[pair], default=None)
     file, options = None, dict[str, Any]()
     if best is not None and shares[best] >= MOST:
-        file, folders = best[0], [*best[1]]
-        options["images"] = folders[0] if len(folders) == 1 else folders
-    rest = _roles(table.drop(columns=[file] if file else []), str(path))
+        file, options["images"] = best[0], best[1][0] if len(best[1]) == 1 else [*best[1]]
+    roles = _roles(table.drop(columns=[file] if file else []), str(path))
     if file is not None and table[file].is_unique:
-        rest["metadata"] += [rest["id_column"]] if rest["id_column"] else []
-        rest["id_column"] = file
-    elif rest["id_column"]:
+        roles["metadata"] += [roles["id_column"]] if roles["id_column"] else []
+        roles["id_column"] = file
+    elif roles["id_column"]:
         options["file_column"] = file
     else:
         column = file or table.nunique().idxmax()
@@ -434,17 +414,17 @@ def _table(path: Path, below: list[Path]) -> Layout:
             f"among {', '.join(map(str, table))}; {value!r} stands more than once in "
             f"{str(column)!r}: rows {rows}"
         )
-    odd = {name: text for name in rest["metadata"] if (text := odd_label(table[name]))}
+    odd = {name: text for name in roles["metadata"] if (text := odd_label(table[name]))}
     cautions = [
         f"column {name!r} was taken for metadata: {text}; {MEND}" for name, text in odd.items()
     ]
     cautions += [
         f"column {name!r}, called as classes are, was taken for metadata, as other columns hold 0 "
         f'and 1: class_column = "{name}" in [dataset] asks about it'
-        for name in rest["metadata"]
+        for name in roles["metadata"]
         if str(name).lower() in NAMES["class_columns"] and name not in odd
     ]
-    kept = {k: v for k, v in {**options, **rest}.items() if v}
+    kept = {k: v for k, v in {**options, **roles}.items() if v}
     return Layout("table", path, kept, "; ".join(cautions))
 
 
@@ -453,7 +433,8 @@ MEND = "mend that cell and move the column from `metadata` to `concepts` in SPEC
 
 def _of_rows(table: pd.DataFrame, concepts: list[str] | None) -> Dataset:
     """Return a table in memory, one column of which names image files."""
-    texts = table.rename(columns=str).astype(object)
+    table = table.rename(columns=str)
+    texts = table.astype(object)
     files = [c for c in texts if ImageNames(Path()).share(texts[c].astype(str)) == 1]
     if not files:
         raise InputError(
@@ -461,61 +442,55 @@ def _of_rows(table: pd.DataFrame, concepts: list[str] | None) -> Dataset:
             f"{', '.join(map(str, texts))}; give the images as data and the table as labels="
         )
     here = Folder(Path(), allow_outside=True)
-    paths = [near_image(here, name) for name in texts[files[0]].astype(str)]
+    paths = [table_file.near_image(here, name) for name in texts[files[0]].astype(str)]
     roles = _roles(texts.drop(columns=files[0]).fillna("").astype(str), "data")
-    chosen = roles["class_column"] or roles["concepts"]
+    id_column, chosen = roles["id_column"], roles["class_column"] or roles["concepts"]
     if concepts and not roles["class_column"]:
         chosen = _known(concepts, texts)
-    others = [*roles["concepts"], *roles["metadata"], *filter(None, [roles["id_column"]])]
+    others = [*roles["concepts"], *roles["metadata"], *filter(None, [id_column])]
     others = [name for name in others if name not in chosen]
-    ids = texts[roles["id_column"]].tolist() if roles["id_column"] else image_ids(paths)
+    ids = texts[id_column].tolist() if id_column else image_ids(paths)
     dataset = from_table(
         [path for path in paths if path is not None],
-        as_labels(table.rename(columns=str)[chosen]).set_axis([*map(str, ids or [])], axis=0),
+        as_labels(table[chosen]).set_axis([*map(str, ids or [])], axis=0),
         metadata=texts[others] if others else None,
-        name="table",
     )
     return _only(dataset, concepts)
 
 
 def _roles(table: pd.DataFrame, where: str) -> dict[str, Any]:
-    """Return what the columns of a table are, those of image files apart, by the options of
-    ``read_table``; cells are texts.
+    """Return the roles of a table's columns, without image files, as options of ``read_table``.
 
-    Columns of 0, 1 and empty cells, or of yes and no, are concepts. Where none is of 0 and 1, a
-    column called "class" or the like names the class; where there is neither, the only column whose
-    values all repeat does.
+    Cells are texts. Columns of 0, 1 and empty cells, or of yes and no, are concepts. Where none is
+    of 0 and 1, a column called "class" or the like names the class. Without either, the only column
+    whose values all repeat does.
     """
-    known = table.mask(table.isin(EMPTY))
+    known = table.mask(table.isin(table_file.EMPTY))
     read = {c: label_cells(table[c]) for c in table}
     concepts = [c for c in table if read[c].truths.notna().any() and not read[c].odd.any()]
     numbers = any(pd.to_numeric(known[c], errors="coerce").notna().any() for c in concepts)
-    if not numbers and any(str(c).lower() in NAMES["class_columns"] for c in known):
+    named = [c for c in known if str(c).lower() in NAMES["class_columns"]]
+    if not numbers and named:
         concepts = []
     unique = [c for c in known if c not in concepts and known[c].is_unique]
+    classes = None
+    if not concepts:
+        left = known.drop(columns=unique)
+        repeating = [c for c in left if 2 <= left[c].nunique() <= len(left) / 2]
+        repeating = [c for c in repeating if not {*_words(c)} & {*NAMES["group_columns"]}]
+        named = [c for c in named if c in left] or (repeating if len(repeating) == 1 else [])
+        if not named:
+            expected = "a column of 0 and 1, or yes and no, per concept, or one that names the "
+            raise InputError(
+                f"{where}: expected {expected}class, found neither among "
+                f"{', '.join(map(str, table))}{table_file.odd_cells(table)}; write labels so, or "
+                "call the column 'class', or name it: class_column = ... in [dataset]"
+            )
+        classes = str(named[0])
     id_column = next((c for c in unique if str(c).lower() == "id"), next(iter(unique), None))
-    classes = None if concepts else _class_column(known.drop(columns=unique))
-    if not concepts and classes is None:
-        raise InputError(
-            f"{where}: expected a column of 0 and 1, or yes and no, per concept, or one that names "
-            f"the class, found neither among {', '.join(map(str, table))}{odd_cells(table)}; write "
-            "labels so, or call the column 'class', or name it: class_column = ... in [dataset]"
-        )
     others = [c for c in table if c not in (id_column, classes, *concepts)]
-    return {
-        "id_column": id_column,
-        "concepts": concepts,
-        "class_column": classes,
-        "metadata": others,
-    }
-
-
-def _class_column(table: pd.DataFrame) -> str | None:
-    """Return the column called as classes are, else the only one whose values all repeat."""
-    named = [c for c in table if str(c).lower() in NAMES["class_columns"]]
-    repeating = [c for c in table if 2 <= table[c].nunique() <= len(table) / 2]
-    repeating = [c for c in repeating if not {*_words(c)} & {*NAMES["group_columns"]}]
-    return str(named[0]) if named else str(repeating[0]) if len(repeating) == 1 else None
+    names = ("id_column", "concepts", "class_column", "metadata")
+    return dict(zip(names, (id_column, concepts, classes, others), strict=True))
 
 
 def _words(name: object) -> list[str]:

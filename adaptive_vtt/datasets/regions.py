@@ -1,4 +1,4 @@
-"""Rectangles within images as samples of their own.
+"""Rectangles within images as separate samples.
 
 Source: Concept-centric VTT (Fountoukidou & Sznitman, MICCAI 2019), section 2, where a sample is
 "an image or an arbitrary region within an image".
@@ -8,7 +8,7 @@ whole image lacks is absent from its regions. A concept that the image shows wit
 may be in any of them: that is unknown, and never asked.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Annotated
@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError, check_known, unexpected
-from ..types import UNKNOWN, Box, Floats, Indices, Mask, Sample, Truths, mask_of
+from ..types import UNKNOWN, Floats, Indices, Mask, Sample, Truths, mask_of
 from ..utils.options import Option, check_options
 from .base import Dataset, adapted_dataset
 from .scanning import each
@@ -27,29 +27,29 @@ from .view import Taken
 
 IMAGE, PLACE = "image", "region"
 """Metadata of a region: the id of its image, and its place on the grid or what it is cut around."""
-
-Rectangle = tuple[int, int, int, int]
-"""Left, top, right and bottom in pixels of the image; the last two exclusive."""
-
-
-_Places = list[tuple[Rectangle, str]]
-"""Rectangles of one image, and the place of each."""
-
-
+_Places = list[tuple[tuple[int, int, int, int], str]]
+"""Rectangles of one image (left, top, right, bottom in pixels; the last two exclusive), and the
+place of each."""
 Least = Annotated[
-    float,
-    Option("what covers less of a region than this share is unknown there (0)", ge=0, le=1),
+    float, Option("what covers less of a region than this share is unknown there (0)", ge=0, le=1)
 ]
 
 
 def grid_regions(
     dataset: Dataset, rows: int, columns: int | None = None, *, least: Least = 0.0
 ) -> "Regions":
-    """Return ``dataset`` with each image cut into ``rows`` x ``columns`` (default: rows) parts.
+    """Return ``dataset`` with each image cut into ``rows`` x ``columns`` parts.
 
-    Heights differ by a pixel at most, widths too. ``least``: a concept that covers less than this
-    share (0..1) of a region, but some of it, is unknown there. All images and masks are decoded
-    once.
+    All images and masks are decoded once.
+
+    Args:
+        dataset: images with masks, boxes or labels.
+        rows: parts from top to bottom; their heights differ by a pixel at most.
+        columns: parts from left to right (default: ``rows``).
+        least: a concept that covers some of a region, but less than this share (0..1), is unknown.
+
+    Returns:
+        The regions, row by row.
 
     Raises:
         InputError: for images smaller than the grid, samples without images, questions in words,
@@ -58,7 +58,21 @@ def grid_regions(
     across = rows if columns is None else columns
     if min(rows, across) < 1:
         raise InputError(f"regions: expected a grid of 1 x 1 or more, got {rows} x {across}")
-    return _cut(dataset, partial(_on_grid, rows=rows, columns=across), least)
+
+    def places(sample: Sample) -> _Places:
+        height, width = sample.require_image().shape[:2]
+        if height < rows or width < across:
+            expected = f"an image of {rows} x {across} pixels or more (height x width)"
+            raise unexpected(f"regions: sample {sample.id!r}", expected, f"{height} x {width}")
+        y = [row * height // rows for row in range(rows + 1)]
+        x = [column * width // across for column in range(across + 1)]
+        return [
+            ((x[c], y[r], x[c + 1], y[r + 1]), f"row {r + 1} column {c + 1}")
+            for r in range(rows)
+            for c in range(across)
+        ]
+
+    return _cut(dataset, places, least)
 
 
 def object_regions(
@@ -74,16 +88,51 @@ def object_regions(
 ) -> "Regions":
     """Return ``dataset`` with a region around every annotated box, and every piece of a mask.
 
-    Where an image is smaller than ``least_side``, so are its regions. Images without objects have
-    no region. ``least``, errors and decoding: as in ``grid_regions``.
+    Images without objects have no region. ``least``, errors and decoding: as in ``grid_regions``.
+
+    Args:
+        dataset: images with boxes or masks.
+        margin: share of an object's size that is added on each side.
+        least_side: least side of a region in pixels, where the image is not smaller.
+        least: as in ``grid_regions``.
+
+    Returns:
+        The regions, image by image.
     """
     check_options(object_regions, {"margin": margin, "least_side": least_side}, "regions")
-    return _cut(dataset, partial(_around, margin=margin, least_side=least_side), least)
+
+    def widened(first: float, last: float, limit: int) -> tuple[int, int]:
+        """Return the span with its margin, no shorter than ``least_side``, within 0..limit."""
+        middle, length = (first + last) / 2, max((last - first) * (1 + 2 * margin), least_side)
+        length = min(int(np.ceil(length)), limit)
+        start = min(max(0, int(np.floor(middle - length / 2))), limit - length)
+        return start, start + length
+
+    def places(sample: Sample) -> _Places:
+        height, width = sample.require_image().shape[:2]
+        objects = [(box.label, box.edges) for box in sample.boxes]
+        boxed = {box.label for box in sample.boxes}
+        for concept in sample.masks:
+            if concept not in boxed:
+                bits = sample.masks[concept].astype(np.uint8)
+                pieces = cv2.connectedComponentsWithStats(bits, connectivity=8)[2][1:].tolist()
+                objects += [(concept, (x, y, x + wide, y + high)) for x, y, wide, high, _ in pieces]
+        regions = []
+        for name, (left, top, right, bottom) in objects:
+            (x1, x2), (y1, y2) = widened(left, right, width), widened(top, bottom, height)
+            regions.append(((x1, y1, x2, y2), name))
+        return regions
+
+    return _cut(dataset, places, least)
 
 
 class Regions(Taken):
-    """Regions of the images of ``dataset``; ``sources`` (n,) says of which sample each one is, and
-    ``rectangles`` n x 4 where: left, top, right, bottom in pixels, the last two exclusive."""
+    """Regions of the images of ``dataset``.
+
+    Attributes:
+        sources: (n,), the sample that each region is cut from.
+        rectangles: n x 4, left, top, right and bottom in pixels, the last two exclusive.
+    """
 
     def __init__(
         self,
@@ -95,16 +144,12 @@ class Regions(Taken):
     ) -> None:
         super().__init__(dataset, sources, truths)
         self.name = f"{dataset.name}, regions"
-        self.rectangles = rectangles
-        self._places = np.array(places, dtype=object)
+        self.metadata_columns = (*self.metadata_columns, IMAGE, PLACE)
+        self.rectangles, self._places = rectangles, np.array(places, dtype=object)
         self._last: tuple[int, Sample] | None = None
 
-    @property
-    def metadata_columns(self) -> tuple[str, ...]:
-        return (*super().metadata_columns, IMAGE, PLACE)
-
     def _hashed(self) -> tuple[npt.NDArray[np.generic], ...]:
-        return self.sources, self.rectangles, self._truths
+        return self.sources, self.rectangles, self.truths
 
     def pixels(self, samples: Indices) -> Floats:
         left, top, right, bottom = self.rectangles[samples].T
@@ -112,30 +157,32 @@ class Regions(Taken):
 
     def sample(self, index: int) -> Sample:
         left, top, right, bottom = self.rectangles[index].tolist()
-        part = slice(top, bottom), slice(left, right)
-        source = self._source(int(self.sources[index]))
-        names = zip(self.concepts, self._truths[index].tolist(), strict=True)
+        part, place = (slice(top, bottom), slice(left, right)), int(self.sources[index])
+        if self._last is None or self._last[0] != place:  # regions often come in order
+            self._last = place, self.dataset.sample(place)
+        source = self._last[1]
+        names = zip(self.concepts, self.truths[index].tolist(), strict=True)
         truth = {concept: side for concept, side in names if side != UNKNOWN}
-        ignored: Mask | None = getattr(source.masks, "ignored", None)
-        # masks are decoded when they are asked for
         masks = {
-            concept: partial(_cropped, source.masks, concept, part)
-            for concept in source.masks
-            if truth.get(concept) == 1
+            c: partial(_cropped, source.masks, c, part)  # decoded when they are asked for
+            for c in source.masks
+            if truth.get(c) == 1
         }
+        ignored = None if source.ignored is None else source.ignored[part]
+        boxes = []
+        for box in source.boxes:
+            x1, y1 = max(box.left, left) - left, max(box.top, top) - top
+            x2, y2 = min(box.right, right) - left, min(box.bottom, bottom) - top
+            if x2 > x1 and y2 > y1:
+                boxes.append(replace(box, left=x1, top=y1, right=x2, bottom=y2))
         return replace(
             source,
             id=self.sample_id(index),
             image=np.ascontiguousarray(source.require_image()[part]),
             truth=truth,
             metadata={**source.metadata, IMAGE: source.id, PLACE: self._places[index]},
-            masks=LazyMasks(
-                masks,
-                None,
-                f"sample {source.id!r}",
-                None if ignored is None else ignored[part],
-            ),
-            boxes=tuple(_clipped(source.boxes, left, top, right, bottom)),
+            masks=LazyMasks(masks, None, f"sample {source.id!r}", ignored),
+            boxes=tuple(boxes),
         )
 
     def sample_id(self, index: int) -> str:
@@ -151,34 +198,24 @@ class Regions(Taken):
         check_known("metadata column", column, self.metadata_columns, f"{self.name!r}")
         return super().metadata_values(column)
 
-    def _source(self, index: int) -> Sample:
-        """Return the whole image; the last one is kept, as regions often come in their order."""
-        if self._last is None or self._last[0] != index:
-            self._last = index, self.dataset.sample(index)
-        return self._last[1]
-
 
 def _cropped(masks: Mapping[str, Mask], concept: str, part: tuple[slice, slice]) -> Mask:
     return np.ascontiguousarray(masks[concept][part])
 
 
-def _cut(dataset: Dataset, place: Callable[[Sample], _Places], least: float) -> Regions:
+def _cut(dataset: Dataset, places: Callable[[Sample], _Places], least: float) -> Regions:
     check_options(grid_regions, {"least": least}, "regions")
     if not dataset.has_images:
         raise InputError(f"regions: dataset {dataset.name!r} has no images")
     taken = {IMAGE, PLACE}.intersection(adapted_dataset(dataset).metadata_columns)
     if taken:
-        raise InputError(
-            f"regions: {IMAGE!r} and {PLACE!r} are columns of where a region is from: expected a "
-            f"dataset without metadata of these names, {dataset.name!r} has {min(taken)!r}"
-        )
-    cuts = each(partial(_regions, dataset, place, least), range(len(dataset)))
+        expected = f"a dataset without metadata called {IMAGE!r} or {PLACE!r}"
+        raise unexpected("regions", expected, f"{min(taken)!r} in {dataset.name!r}")
+    cuts = each(partial(_regions, dataset, places, least), range(len(dataset)))
     truths = np.concatenate([truths for _, truths in cuts])
     if not (truths == 1).any():
-        raise InputError(
-            "regions: expected masks or boxes that show a concept in some region, dataset "
-            f"{dataset.name!r} has none"
-        )
+        expected = "masks or boxes that show a concept in some region"
+        raise unexpected("regions", expected, f"none in dataset {dataset.name!r}")
     regions = [region for regions, _ in cuts for region in regions]
     return Regions(
         dataset,
@@ -190,77 +227,28 @@ def _cut(dataset: Dataset, place: Callable[[Sample], _Places], least: float) -> 
 
 
 def _regions(
-    dataset: Dataset, place: Callable[[Sample], _Places], least: float, index: int
+    dataset: Dataset, places: Callable[[Sample], _Places], least: float, index: int
 ) -> tuple[_Places, Truths]:
     """Return the regions of one image, and their truths r x C."""
     sample = dataset.sample(index)
     if sample.asks:
         got = f"questions in words (sample {sample.id!r}), which are about the whole image"
         raise unexpected("regions", "concepts", got)
-    regions = [*dict(place(sample)).items()]  # a rectangle once, though two things may share it
+    regions = [*dict(places(sample)).items()]  # a rectangle once, though two things may share it
     truths = np.full((len(regions), len(dataset.concepts)), UNKNOWN, np.int8)
     for column, concept in enumerate(dataset.concepts):
         if sample.truth.get(concept) == 0:
             truths[:, column] = 0
-        elif sample.truth.get(concept) == 1 and (mask := _where(sample, concept)) is not None:
+        elif sample.truth.get(concept) == 1 and (mask := _mask(sample, concept)) is not None:
             for row, ((left, top, right, bottom), _) in enumerate(regions):
                 share = float(mask[top:bottom, left:right].mean())
                 truths[row, column] = 0 if share == 0 else 1 if share >= least else UNKNOWN
     return regions, truths
 
 
-def _where(sample: Sample, concept: str) -> Mask | None:
-    """Return where a concept is (H x W), by its mask and its boxes; None where nobody says."""
+def _mask(sample: Sample, concept: str) -> Mask | None:
+    """Return where a concept is (H x W), by its mask and its boxes; None where it has neither."""
     boxes = [box for box in sample.boxes if box.label == concept]
     inside = mask_of(boxes, *sample.require_image().shape[:2]) if boxes else None
     mask = sample.masks.get(concept, inside)
     return mask if mask is None or inside is None else mask | inside
-
-
-def _on_grid(sample: Sample, rows: int, columns: int) -> _Places:
-    height, width = sample.require_image().shape[:2]
-    if height < rows or width < columns:
-        expected = f"an image of {rows} x {columns} pixels or more (height x width)"
-        raise unexpected(f"regions: sample {sample.id!r}", expected, f"{height} x {width}")
-    y = [row * height // rows for row in range(rows + 1)]
-    x = [column * width // columns for column in range(columns + 1)]
-    return [
-        ((x[c], y[r], x[c + 1], y[r + 1]), f"row {r + 1} column {c + 1}")
-        for r in range(rows)
-        for c in range(columns)
-    ]
-
-
-def _around(sample: Sample, margin: float, least_side: int) -> _Places:
-    """Return the surroundings of all boxes, and of the pieces of masks of things without boxes."""
-    height, width = sample.require_image().shape[:2]
-    objects = [(box.label, box.edges) for box in sample.boxes]
-    boxed = {box.label for box in sample.boxes}
-    for concept in sample.masks:
-        if concept not in boxed:
-            bits = sample.masks[concept].astype(np.uint8)
-            pieces = cv2.connectedComponentsWithStats(bits, connectivity=8)[2][1:].tolist()
-            objects += [(concept, (x, y, x + wide, y + high)) for x, y, wide, high, _ in pieces]
-    places = []
-    for name, (left, top, right, bottom) in objects:
-        x1, x2 = _widened(left, right, width, margin, least_side)
-        y1, y2 = _widened(top, bottom, height, margin, least_side)
-        places.append(((x1, y1, x2, y2), name))
-    return places
-
-
-def _widened(first: float, last: float, limit: int, margin: float, least: int) -> tuple[int, int]:
-    """Return the span with its margin, no shorter than ``least``, within 0..limit."""
-    middle, length = (first + last) / 2, max((last - first) * (1 + 2 * margin), least)
-    length = min(int(np.ceil(length)), limit)
-    start = min(max(0, int(np.floor(middle - length / 2))), limit - length)
-    return start, start + length
-
-
-def _clipped(boxes: tuple[Box, ...], left: int, top: int, right: int, bottom: int) -> Iterator[Box]:
-    """Yield the parts of the boxes within the rectangle, as seen from its corner."""
-    for box in boxes:
-        x1, y1 = max(box.left, left) - left, max(box.top, top) - top
-        x2, y2 = min(box.right, right) - left, min(box.bottom, bottom) - top
-        if x2 > x1 and y2 > y1:
-            yield replace(box, left=x1, top=y1, right=x2, bottom=y2)

@@ -1,15 +1,15 @@
-"""Finding image files in folders, and looking at many of them before anything is asked."""
+"""Find image files in folders, and check many of them before an audit begins."""
 
 import os
 import re
 import tomllib
 import unicodedata
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -18,8 +18,9 @@ from ..utils.files import REMEDY, holds, inside, instead
 from ..utils.image_files import begins_as_image, read_image
 from ..utils.options import Option, at_base
 
-_DATA = Path(__file__).parent / "formats" / "data" / "names.toml"
-NAMES = tomllib.loads(_DATA.read_text(encoding="utf-8"))
+NAMES = tomllib.loads(
+    (Path(__file__).parent / "formats" / "data" / "names.toml").read_text("utf-8")
+)
 """Words that data folders and tables are written in."""
 ENDINGS = tuple(NAMES["endings"])
 """File name endings of images, in the order in which a name without one is tried."""
@@ -48,21 +49,22 @@ R = TypeVar("R")
 
 
 def image_files(folder: Path, *, allow_outside: bool = False) -> list[Path]:
-    """Return the image files right in ``folder``; see ``Folder.images``."""
+    """Return the image files directly in ``folder``; see ``Folder.images``."""
     return Folder(folder, allow_outside).images()
 
 
 def holds_images(folder: Path) -> bool:
-    """Return whether image files lie right in a folder, which may be missing."""
+    """Return whether image files lie directly in a folder, which may be missing."""
     return folder.is_dir() and bool(image_files(folder, allow_outside=True))
 
 
 class Folder:
     """A folder that files are taken from, by names of the user's or as they lie there.
 
-    ``allow_outside``: they may lie out of it, by "..", from the root, or by links.
-    ``top``: the folder of the data, where that is above it: links, but no names, may lead to all
-    of it. Its folders are listed once, when they are needed.
+    Args:
+        path: the folder.
+        allow_outside: whether names and links may lead out of it.
+        top: the folder of the data, where that is above it. Links may lead to all of it, names not.
     """
 
     def __init__(self, path: Path, allow_outside: bool, top: Path | None = None) -> None:
@@ -73,20 +75,33 @@ class Folder:
         self._listings: dict[str, _Listing] = {}
 
     def file(self, name: str, where: str) -> Path:
-        """Return the path of the file called ``name``, whether there is one or not.
+        """Return the path of the file called ``name``, whether it exists or not.
 
-        ``where``: what names it, e.g. "labels.csv, row 3", for the InputError that is raised
-        where it is outside; it is looked for again when the file is opened.
+        Opening the path checks again that it is inside.
+
+        Args:
+            name: relative to the folder.
+            where: what names the file, such as "labels.csv, row 3".
+
+        Raises:
+            InputError: for a file outside.
         """
+        path = self.path / name
         if self._allow_outside:
-            return self.path / name
-        if self._is_outside(name):
+            return path
+        parent, last = os.path.split(name)
+        outside = "\0" in name  # no path at all
+        if not outside and (last in _NO_NAMES or os.path.islink(path)):
+            outside = not holds(self._real, os.path.realpath(path))
+        elif not outside:  # as nearly all: spares following every part of the path
+            outside = not self._listing(parent).inside
+        if outside:
             expected = f"a file inside {str(self.path)!r}"
             raise unexpected(where, expected, f"{name!r}, which is outside", REMEDY)
-        return inside(self.path / name, self._real)
+        return inside(path, self._real)
 
     def find(self, names: Iterable[str], where: str) -> Path | None:
-        """Return the first of these files that is there; InputError where one is outside."""
+        """Return the first of these files that exists. Raise InputError where one is outside."""
         for name in names:
             parent, last = os.path.split(name)
             if "\0" not in name and last not in _NO_NAMES:
@@ -99,8 +114,10 @@ class Folder:
         return None
 
     def near(self, name: str, where: str) -> Path | None:
-        """Return the only image called so but for slashes, letter case, Unicode form, its ending,
-        or zeros in front of a number; None for none, and for several."""
+        """Return the only image whose name is like this one; None for none, and for several.
+
+        Slashes, letter case, Unicode form, the ending and leading zeros of a number may differ.
+        """
         *parents, last = [part for part in name.replace("\\", "/").split("/") if part != "."]
         parent = ""
         for part in parents:
@@ -109,18 +126,14 @@ class Folder:
                 return None
             parent = os.path.join(parent, names[0])
         listing = self._listing(parent)
-        known = [
-            real
-            for ending in ("", *ENDINGS)
-            for real in listing.names.get(_folded(last + ending), [])
-        ]
-        number = _NUMBERED.fullmatch(_folded(last))
-        if not known and number:
+        endings = ("", *ENDINGS)
+        known = [real for end in endings for real in listing.names.get(_folded(last + end), [])]
+        if not known and (number := _NUMBERED.fullmatch(_folded(last))):
             known = listing.numbers.get((number[1], number[2] or ""), [])
         return self.file(os.path.join(parent, known[0]), where) if len(known) == 1 else None
 
     def images(self, below: str = "") -> list[Path]:
-        """Return the image files right in it, or in a folder of it, 2 before 10.
+        """Return the image files directly in it, or in a folder of it, 2 before 10.
 
         Raises:
             InputError: where there is no such folder, and where one of them is outside.
@@ -131,16 +144,6 @@ class Folder:
         shown = sorted(images_and_masks(folder)[0], key=natural)
         return [self.file(os.path.join(below, path.name), str(folder)) for path in shown]
 
-    def _is_outside(self, name: str) -> bool:
-        if "\0" in name:
-            return True  # no path at all
-        parent, last = os.path.split(name)
-        if last not in _NO_NAMES:
-            listing = self._listing(parent)
-            if not listing.inside or _folded(last) not in listing.links:
-                return not listing.inside  # nearly all: spares following every part of the path
-        return not holds(self._real, os.path.realpath(self.path / name))
-
     def _listing(self, parent: str) -> "_Listing":
         if parent not in self._listings:
             folder = os.path.join(self.path, parent)
@@ -148,40 +151,35 @@ class Folder:
             safe = self._allow_outside or (named and holds(self._real, os.path.realpath(folder)))
             listing = self._listings[parent] = _Listing(safe)
             with suppress(OSError):
-                for entry in os.scandir(folder) if safe else ():
-                    name = _folded(entry.name)
-                    listing.names.setdefault(name, []).append(entry.name)
-                    if entry.is_symlink():
-                        listing.links.add(name)
+                for name in os.listdir(folder) if safe else ():
+                    listing.names.setdefault(_folded(name), []).append(name)
         return self._listings[parent]
 
 
 @dataclass
 class _Listing:
-    """What a folder holds; ``inside``: whether it is where it may be, else it is not looked at.
+    """The names in a folder, by their folded form, as some file systems ignore case.
 
-    Names count as the same whatever their case, which some file systems do not tell apart.
+    ``inside``: whether the folder is where it may be. Otherwise it is not listed.
     """
 
     inside: bool
     names: dict[str, list[str]] = field(default_factory=dict)
-    links: set[str] = field(default_factory=set)
 
     @cached_property
     def numbers(self) -> dict[tuple[str, str], list[str]]:
-        """Images called by a number, by the number without zeros in front, with and without their
-        ending."""
-        images: dict[tuple[str, str], list[str]] = {}
+        """Return the images whose name is a number, by the number and by number and ending."""
+        images = defaultdict[tuple[str, str], list[str]](list)
         for name, real in self.names.items():
             number = _NUMBERED.fullmatch(name)
             if number and number[2] in ENDINGS:
                 for ending in ("", number[2]):
-                    images.setdefault((number[1], ending), []).extend(real)
+                    images[number[1], ending] += real
         return images
 
 
 def images_and_masks(folder: Path) -> tuple[set[Path], set[Path]]:
-    """Return the images right in a folder, and their masks beside them: "a_mask.png" of "a.png"."""
+    """Return the images directly in a folder, and their masks: "a_mask.png" of "a.png"."""
     named = (path for path in folder.iterdir() if path.suffix.lower() in ENDINGS)
     # "._a.jpg" is a leaving of macOS
     files = {path for path in named if path.is_file() and not path.name.startswith(".")}
@@ -191,14 +189,12 @@ def images_and_masks(folder: Path) -> tuple[set[Path], set[Path]]:
 
 
 def image_stem(stem: str) -> str:
-    """Return the name of the image that a mask called "a_mask" or "a_mask_1" belongs to; other
-    names as they are."""
+    """Return "a" for a mask called "a_mask" or "a_mask_1"; other names unchanged."""
     return _MASK.sub("", stem)
 
 
 def is_aside(folder: str) -> bool:
-    """Return whether a system or a tool left a folder of that name; its images are none of the
-    user's."""
+    """Return whether folders of that name come from a system or a tool, and not from the user."""
     return folder[0] in ".@" or folder.lower() in NAMES["aside"]
 
 
@@ -218,13 +214,12 @@ def _folded(name: str) -> str:
 def split_remark(splits: Sequence[str]) -> dict[str, str]:
     """Return a remark on the splits of all samples, {} where there are none."""
     counts = Counter(filter(None, splits))
-    if not counts:
-        return {}
     used = ", ".join(f"{name} ({count:,} images)" for name, count in counts.items())
-    advice = '; split = "..." in [dataset] takes one' if len(counts) > 1 else ""
-    learnt = any(name.lower().startswith("train") for name in counts)
-    known = "; a model does better on images that it was trained on" if learnt else ""
-    return {"splits": f"{used}{advice}{known}"}
+    if len(counts) > 1:
+        used += '; split = "..." in [dataset] takes one'
+    if any(name.lower().startswith("train") for name in counts):
+        used += "; a model does better on images that it was trained on"
+    return {"splits": used} if counts else {}
 
 
 def is_split(name: str | None) -> bool:
@@ -233,13 +228,17 @@ def is_split(name: str | None) -> bool:
 
 
 def unread_remark(folders: Iterable[Path], used: Iterable[Path]) -> dict[str, str]:
-    """Return a remark with the number of files per ending that lie in the folders and were not
-    used, {} where all were. Hidden ones, and those of audits, are left aside."""
+    """Return a remark on the unused files of the folders, per ending; {} where all were used.
+
+    Hidden files, code, pages and folders of audits do not count.
+    """
     known, counts = {os.path.abspath(path) for path in used}, Counter[str]()
     for top in dict.fromkeys(folders):
         for folder, below, names in os.walk(top):
-            below[:] = [] if "journal.db" in names else [n for n in below if not is_aside(n)]
-            for name in () if "journal.db" in names else names:
+            if "journal.db" in names:
+                below[:] = names[:] = []
+            below[:] = [name for name in below if not is_aside(name)]
+            for name in names:
                 ending = os.path.splitext(name)[1].lower()
                 other = os.path.abspath(os.path.join(folder, name)) not in known
                 if other and name[0] != "." and ending not in _ASIDE:
@@ -249,16 +248,24 @@ def unread_remark(folders: Iterable[Path], used: Iterable[Path]) -> dict[str, st
 
 
 _ASIDE = {".py", ".pyc", ".md", ".toml", ".html"}
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+
+
+def by_number(name: str) -> tuple[Any, ...]:
+    """Return a key that sorts names as text, but the numbers in them as numbers: 2 before 10."""
+    if _NUMBER.fullmatch(name):
+        return (0, float(name), name)
+    parts = re.split(r"(\d+)", name)
+    return (1, [(int(p), p) if i % 2 else (p,) for i, p in enumerate(parts)], name)
 
 
 def natural(path: Path) -> tuple[Any, ...]:
-    """Sorts paths by name with the numbers in them as numbers."""
-    parts = re.split(r"(\d+)", path.as_posix())
-    return tuple((int(p), p) if i % 2 else p for i, p in enumerate(parts))
+    """Return ``by_number`` of a path."""
+    return by_number(path.as_posix())
 
 
 def each(look: Callable[[T], R], items: Iterable[T]) -> list[R]:
-    """``look`` of every item, in order; decoding leaves Python free, so threads help."""
+    """Return ``look`` of every item, in order; decoding releases the GIL, so threads help."""
     with ThreadPoolExecutor() as pool:
         return list(pool.map(look, items))
 
@@ -267,28 +274,33 @@ SKIP = "broken = 'skip' in [dataset] leaves such things out, and says so"
 
 
 class Reading:
-    """Refuse what cannot be read, or leave it out and note it (``broken``: "refuse" or "skip").
+    """Refuse what cannot be read, or leave it out and note it.
 
-    ``skipped`` names what was left out: entries of files, then files. Raises InputError, which
-    names ``where``, for another value of ``broken``.
+    Args:
+        broken: "refuse" or "skip".
+        where: names the data in the error for another value.
+
+    Raises:
+        InputError: for another value of ``broken``.
     """
 
     def __init__(self, broken: str, where: str) -> None:
         check_known("value of broken", broken, ("refuse", "skip"), where)
-        self._skip = broken == "skip"
+        self.skips = broken == "skip"
         self._entries: list[str] = []
         self._files: set[Path] = set()
 
     @property
     def skipped(self) -> list[str]:
+        """The names of what was left out: entries of files, then files."""
         return [*self._entries, *sorted(map(str, self._files))]
 
-    def attempt(self, make: Callable[[], T]) -> T | None:
+    def attempt(self, make: Callable[..., T], *arguments: Any, **named: Any) -> T | None:
         """Return what ``make`` returns, None where it raises InputError and entries are skipped."""
         try:
-            return make()
+            return make(*arguments, **named)
         except InputError as error:
-            if not self._skip:
+            if not self.skips:
                 remedy = "" if SKIP in str(error) else f"; {SKIP}"
                 raise InputError(f"{error}{remedy}") from None
             self._entries.append(str(error))
@@ -297,23 +309,22 @@ class Reading:
     def unreadable(self, files: Iterable[Path]) -> set[Path]:
         """Return the files to leave out: those that cannot be decoded, where they are skipped.
 
-        Else raise InputError for the first that does not begin as an image does; the rest of each
-        is decoded when it is asked about.
+        Raises:
+            InputError: for the first file that does not begin as an image does, where files are not
+                skipped; the rest of a file is decoded when it is asked about.
         """
-        if not self._skip:
-            for file in files:
-                if not begins_as_image(file):
-                    self.attempt(partial(read_image, file, ""))
-            return set()
-        files = [*files]
-        bad = {file for file, broken in zip(files, each(_is_broken, files), strict=True) if broken}
-        self._files |= bad
-        return bad
+        if self.skips:
+            self._files |= set(filter(None, each(_broken, files)))
+            return self._files
+        for file in files:
+            if not begins_as_image(file):
+                self.attempt(read_image, file, "")
+        return set()
 
 
-def _is_broken(path: Path) -> bool:
+def _broken(path: Path) -> Path | None:
     try:
         read_image(path, "")
     except InputError:
-        return True
-    return False
+        return path
+    return None

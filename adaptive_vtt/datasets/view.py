@@ -1,4 +1,4 @@
-"""The same samples under other concepts, with their truths read in another way; or some of them."""
+"""The same samples under other concepts, with other readings of their truths; or some of them."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -8,17 +8,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InputError
 from ..types import UNKNOWN, Ask, Floats, Indices, Sample, Truths
 from .base import CompleteDataset, Dataset, DatasetDefaults, HeldTruths, adapted_dataset
-
-READABLE = [
-    [False, False, False],
-    [False, True, False],
-    [False, False, True],
-    [True, True, True],
-]
-"""Which of unknown, 0 and 1 may count as a side."""
 
 
 def as_loaded(dataset: Dataset) -> Dataset:
@@ -27,11 +18,13 @@ def as_loaded(dataset: Dataset) -> Dataset:
 
 
 class Derived(DatasetDefaults):
-    """Base: samples that are made of those of ``dataset``, number k of its sample ``_at(k)``."""
+    """Base of samples that are made of those of ``dataset``: number k of its sample ``_at(k)``."""
 
     def __init__(self, dataset: Dataset) -> None:
         self.dataset: CompleteDataset = adapted_dataset(dataset)
-        self.name = dataset.name
+        self.name, self.has_images = dataset.name, dataset.has_images
+        self.metadata_columns = self.dataset.metadata_columns
+        self.most_boxes = self.dataset.most_boxes
 
     def _at(self, samples: Indices) -> Indices:
         """Return the samples of the dataset that these samples (n,) are made of."""
@@ -39,14 +32,6 @@ class Derived(DatasetDefaults):
 
     def _place(self, index: int) -> int:
         return int(self._at(np.array([index]))[0])
-
-    @property
-    def has_images(self) -> bool:
-        return self.dataset.has_images
-
-    @property
-    def metadata_columns(self) -> tuple[str, ...]:
-        return self.dataset.metadata_columns
 
     def pixels(self, samples: Indices) -> Floats:
         return self.dataset.pixels(self._at(samples))
@@ -64,9 +49,12 @@ class Derived(DatasetDefaults):
 class View(Derived):
     """``dataset`` as an oracle sees it.
 
-    Concept k of the view is concept ``base[k]`` of the dataset under the name
-    ``concepts[k]``. ``reading`` is what a truth that is unknown, 0 or 1 counts as; either
-    one of the three counts as a side, or all of them do.
+    Args:
+        dataset: n samples.
+        concepts: names of the view's concepts.
+        base: the concept of the dataset that each of them is.
+        reading: the truths that unknown, 0 and 1 count as. Each side has one of the three, all or
+            none, and unknown alone is no side.
     """
 
     def __init__(
@@ -79,10 +67,9 @@ class View(Derived):
         super().__init__(dataset)
         self.concepts = tuple(concepts)
         self.base = np.asarray(base, np.int64)
-        for side in (0, 1):
-            if [side == r for r in reading] not in READABLE:
-                raise InputError(f"view: expected one truth, or all, to count as {side}")
         self._reading = np.array([reading[1], reading[2], reading[0]], np.int8)  # by truth, -1 last
+        guessing = self.dataset.guessing
+        self.guessing = None if guessing is None else guessing[:, self.base]
 
     def __len__(self) -> int:
         return len(self.dataset)
@@ -94,12 +81,6 @@ class View(Derived):
     @features.setter
     def features(self, features: Floats | None) -> None:
         self.dataset.features = features
-
-    @property
-    def guessing(self) -> Floats | None:
-        """That of the dataset, by the view's concepts; None where there is none."""
-        guessing = self.dataset.guessing
-        return None if guessing is None else guessing[:, self.base]
 
     @property
     def asked(self) -> tuple[tuple[str, ...], Sequence[int]]:
@@ -121,10 +102,9 @@ class View(Derived):
         return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
     def sample(self, index: int) -> Sample:
-        sample = self.dataset.sample(index)
         truth = self.truth(np.array([index]), np.arange(len(self.concepts)))
         known = {c: int(t) for c, t in zip(self.concepts, truth, strict=True) if t != UNKNOWN}
-        return replace(sample, truth=known)  # masks keep the dataset's names
+        return replace(self.dataset.sample(index), truth=known)  # masks keep the dataset's names
 
     def truth(self, samples: Indices, concepts: Indices) -> Truths:
         return self._reading[self.dataset.truth(samples, self.base[concepts])]
@@ -152,8 +132,10 @@ class View(Derived):
 
 
 class Taken(Derived, HeldTruths):
-    """Base: m samples that come of those of ``dataset``, number k of its sample ``sources[k]``,
-    with ``truths`` m x C of their own."""
+    """Base of m samples that are made of those of ``dataset``: number k of ``sources[k]``.
+
+    ``truths`` (m x C) are their own.
+    """
 
     def __init__(self, dataset: Dataset, sources: Indices, truths: Truths) -> None:
         Derived.__init__(self, dataset)
@@ -162,10 +144,6 @@ class Taken(Derived, HeldTruths):
 
     def _at(self, samples: Indices) -> Indices:
         return self.sources[samples]
-
-    @property
-    def most_boxes(self) -> int | None:
-        return self.dataset.most_boxes
 
     @property
     def asked(self) -> tuple[tuple[str, ...], Sequence[int]]:
@@ -179,7 +157,7 @@ class Taken(Derived, HeldTruths):
         return digest.hexdigest()
 
     def _hashed(self) -> tuple[npt.NDArray[np.generic], ...]:
-        """Return what the fingerprint covers besides the dataset."""
+        """Return what the fingerprint covers in addition to the dataset."""
         return (self.sources,)
 
     def metadata_values(self, column: str) -> npt.NDArray[np.object_]:
@@ -191,15 +169,12 @@ class Subset(Taken):
 
     def __init__(self, dataset: Dataset, kept: Indices) -> None:
         kept = np.asarray(kept, np.int64)
-        every = np.arange(len(dataset.concepts))
-        super().__init__(dataset, kept, dataset.truth(kept[:, None], every))
-        features = self.dataset.features
+        super().__init__(
+            dataset, kept, dataset.truth(kept[:, None], np.arange(len(dataset.concepts)))
+        )
+        features, guessing = self.dataset.features, self.dataset.guessing
         self.features = None if features is None else features[kept]
-
-    @property
-    def guessing(self) -> Floats | None:
-        guessing = self.dataset.guessing
-        return None if guessing is None else guessing[self.sources]
+        self.guessing = None if guessing is None else guessing[kept]
 
     def characters(self, samples: Indices, concepts: Indices) -> Floats:
         return self.dataset.characters(self.sources[samples], concepts)

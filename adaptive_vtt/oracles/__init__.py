@@ -35,24 +35,7 @@ REGISTRY = Registry(
 """Every kind of oracle that a SPEC.toml may name."""
 
 __all__ = [
-    "REGISTRY",
-    "Case",
-    "Consistency",
-    "ContainsTruth",
-    "Correctness",
-    "MaskConsistency",
-    "MaskDrop",
-    "MultipleChoice",
-    "Oracle",
-    "OracleDefaults",
-    "Ordinal",
-    "Outcome",
-    "Premise",
-    "Received",
-    "ReducedCaptions",
-    "Told",
-    "TopClass",
-    "Version",
-    "adapted",
-    "overlap",
-]
+    "REGISTRY", "Case", "Consistency", "ContainsTruth", "Correctness", "MaskConsistency",
+    "MaskDrop", "MultipleChoice", "Oracle", "OracleDefaults", "Ordinal", "Outcome", "Premise",
+    "Received", "ReducedCaptions", "Told", "TopClass", "Version", "adapted", "overlap",
+]  # fmt: skip

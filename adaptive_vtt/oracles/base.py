@@ -6,56 +6,42 @@ from typing import Annotated, Any, Protocol
 
 import numpy as np
 
+from .. import types
 from ..datasets.base import CompleteDataset, Dataset
 from ..relations.base import RelationDefaults
-from ..types import (
-    ERROR,
-    SIDES,
-    Case,
-    ConceptsAre,
-    FollowUp,
-    Indices,
-    Outcome,
-    PairedLoss,
-    Question,
-    Received,
-    Sample,
-    SourceAnswer,
-    Value,
-    Version,
-)
+from ..types import Case, FollowUp, Indices, Outcome, PairedLoss, Question, Received, Sample, Value
 from ..utils.options import Option
+from ..utils.other_code import Completed
 from .judge_models import JudgeModel, Query
 
 UnansweredLoss = Annotated[float, Option("loss of a question without answer", ge=0, le=1)]
 MISCLASSIFICATION, LABEL_ERROR = "misclassification rate", "label error"
-"""What it is called where each image has one class, and where it has any labels."""
+"""Names of the error where each image has one class, and where it has any labels."""
 
 
-def error_of(concepts_are: ConceptsAre, rates: Mapping[str, int]) -> str:
-    """Return what the mean loss over all concepts is called; ``rates``: those of a single one."""
-    only = next(iter(rates)) if len(rates) == 1 else ERROR
+def error_of(concepts_are: types.ConceptsAre, rates: Mapping[str, int]) -> str:
+    """Return the name of the mean loss over all concepts; ``rates``: those of a single one."""
+    only = next(iter(rates)) if len(rates) == 1 else types.ERROR
     return {"classes": MISCLASSIFICATION, "labels": LABEL_ERROR}.get(concepts_are, only)
 
 
 @dataclass(frozen=True)
 class Premise:
-    """What follows for an answer: a question about a follow-up, how that was made of the source
-    sample, and what was said of the source, where the oracle needs it."""
+    """A question about a follow-up, the relation that made it of the source sample, and the answer
+    about the source, where the oracle needs it."""
 
     relation: RelationDefaults
     follow_up: FollowUp
     sample: Sample
     question: Question
-    source_answer: SourceAnswer
+    source_answer: types.SourceAnswer
 
 
 class Oracle(Protocol):
     """Judges an answer against what was expected, or against the source image's answer.
 
-    ``needs_source``: whether the model has to be asked about the source image, too; then
-    the source image itself (relation identity) is no question. Inherit from
-    ``OracleDefaults`` for what else there is to say.
+    ``needs_source``: whether the model has to be asked about the source image, too; then the source
+    image itself (relation identity) is no question. ``OracleDefaults`` has the optional members.
     """
 
     needs_source: bool
@@ -71,49 +57,48 @@ class Oracle(Protocol):
 
 
 class OracleDefaults:
-    """What most oracles do alike.
+    """Defaults of the optional members of an oracle.
 
-    ``concepts_are`` says which further figures follow from their rates: "classes", of which every
-    image has exactly one, and the likeliest is the answer; "labels", each there or not by itself,
-    and an answer that is wrong about one is the opposite one; "choices", questions that have one
-    right option each; or "other".
+    ``concepts_are`` decides which further figures follow from the rates. "classes": each image has
+    exactly one, and the likeliest is the answer. "labels": each is present or not by itself, and
+    the answer to a wrong one is the opposite. "choices": each question has one right option.
     """
 
     needs_source = False
-    concepts_are: ConceptsAre = "other"
-    rates = SIDES
+    concepts_are: types.ConceptsAre = "other"
+    rates = types.SIDES
     unanswered_loss = 1.0
     whole_call: bool = False
     """Whether all concepts have to be answered in one call."""
     judges_masks: bool = False
     """Whether answers are masks that are compared with others."""
     judges_scores: bool = False
-    """Whether a mask's score by the same metric will do in place of the mask."""
+    """Whether an answer may be a mask's score by the same metric."""
     tells_losses: bool = False
-    """Whether a question's loss is told, and no answer of which to believe anything."""
+    """Whether answers are losses, so that there is no answer to predict."""
     judge_by: JudgeModel | None = None
     """The judge model that is asked where the rule is not sure, if there is one."""
     models: int = 1
-    """How many models a call asks: each answer is theirs together, and costs so many calls."""
+    """Models that a call asks; an answer holds the answers of all and costs as many calls."""
 
     @property
     def error(self) -> str:
-        """What the mean loss is called of all concepts together."""
+        """The name of the mean loss over all concepts."""
         return error_of(self.concepts_are, self.rates)
 
     @property
     def regime(self) -> str | None:
-        """How replies in words are read, where that is named; journaled."""
+        """The named rule that reads replies in words; journaled."""
         return None
 
     @property
     def original(self) -> Oracle:
-        """The oracle as it was given: this one, unless it stands in for another."""
+        """The user's oracle: this one, unless it is adapted."""
         return self
 
     @property
     def code(self) -> tuple[Oracle, ...]:
-        """Whose code decides losses: this one's, and that of oracles which it leaves it to."""
+        """The oracles whose code decides losses."""
         return (self.original,)
 
     def judge(
@@ -134,25 +119,24 @@ class OracleDefaults:
         return True
 
     def most_versions(self, dataset: CompleteDataset) -> int:
-        """Of so many versions of a source image of a viewed dataset the oracle may have to
-        hear, beside itself."""
+        """Return the most versions of a source image that the oracle may ask about, besides the
+        image itself."""
         return 0
 
-    def versions(self, sample: Sample, received: Received | None) -> Mapping[int, Version]:
-        """Return the versions of a source image to ask about, by place (below ``most_versions``),
-        given what was said of itself, and of those asked about so far; all there may be for None.
+    def versions(self, sample: Sample, received: Received | None) -> Mapping[int, types.Version]:
+        """Return the versions of a source image to ask about, by place (below ``most_versions``).
 
-        An oracle that may have to hear of versions is given a ``Received`` as ``source_answer``.
+        ``received`` has the answers so far; None: return all versions that may be asked about. An
+        oracle with versions gets a ``Received`` as ``source_answer``.
         """
         return {}
 
     def models_asked(self, questions: Indices) -> Indices:
-        """(n,), in 1..models: how many models each question has to be asked."""
+        """Return how many models each question is sent to: (n,), in 1..models."""
         return np.full(len(questions), self.models)
 
     def paired_losses(self, details: Mapping[str, Any] | None) -> Sequence[PairedLoss]:
-        """Return what each of several models lost, from the details of an outcome; () of one
-        model."""
+        """Return the losses of each of several models, from an outcome's details; () of one."""
         return ()
 
     def expect(self, given: Premise) -> Any:
@@ -168,8 +152,7 @@ class OracleDefaults:
         return value if isinstance(value, float) else None
 
     def query(self, case: Case) -> Query | None:
-        """Return what ``judge_by`` may be asked about an answer; None where nothing is to be
-        asked."""
+        """Return the question to ``judge_by`` about an answer; None for none."""
         return None
 
     def settled(self, case: Case, reply: Value) -> Outcome:
@@ -181,23 +164,14 @@ class OracleDefaults:
         return [self.judge(c.question, c.answer, c.expected, c.source_answer) for c in cases]
 
 
-class Adapted(OracleDefaults):
-    """An oracle that has only ``needs_source`` and ``judge``."""
-
-    def __init__(self, oracle: Oracle) -> None:
-        self.oracle = oracle
-        self.needs_source = oracle.needs_source
+class Adapted(Completed, OracleDefaults):
+    """An oracle that does not inherit from ``OracleDefaults``."""
 
     @property
     def original(self) -> Oracle:
-        return self.oracle
-
-    def judge(
-        self, question: Question, answer: Any, expected: Any, source_answer: Any = None
-    ) -> Outcome:
-        return self.oracle.judge(question, answer, expected, source_answer)
+        return self.plain
 
 
 def adapted(oracle: Oracle) -> OracleDefaults:
-    """Return the oracle with everything ``OracleDefaults`` promises."""
+    """Return the oracle with all members of ``OracleDefaults``."""
     return oracle if isinstance(oracle, OracleDefaults) else Adapted(oracle)

@@ -6,36 +6,30 @@ not checked, and keep rule 3 from being applied; the paper does not say.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any
 
 from ..types import Box
 from .captions import Same
 from .captions.localising import Located
 
-ERROR_TYPES = MappingProxyType(
-    {
-        "1.1": "misclassification in the source",
-        "1.2": "misclassification in the follow-up",
-        "2.1": "omission in the source",
-        "2.2": "omission in the follow-up",
-        "3": "fabrication",
-    }
-)
-"""REIC's error types. What stands in a finding is a guess at them, to be confirmed by people."""
-
-RULES: Mapping[int, str] = MappingProxyType(
-    {
-        1: "what is still in view must be named",
-        2: "what is out of view must not be named",
-        3: "where everything is still in view, nothing new must be named",
-    }
-)
-STATUS = MappingProxyType({1: "retained", 0: "ambiguous", -1: "disappeared"})
+ERROR_TYPES: Mapping[str, str] = {
+    "1.1": "misclassification in the source",
+    "1.2": "misclassification in the follow-up",
+    "2.1": "omission in the source",
+    "2.2": "omission in the follow-up",
+    "3": "fabrication",
+}
+"""REIC's error types. A finding's is a guess, to be confirmed by people."""
+RULES: Mapping[int, str] = {
+    1: "what is still in view must be named",
+    2: "what is out of view must not be named",
+    3: "where everything is still in view, nothing new must be named",
+}
+STATUS: Mapping[int, str] = {1: "retained", 0: "ambiguous", -1: "disappeared"}
 
 
 def rule_text(finding: Mapping[str, Any]) -> str:
-    """Return the rule that a journaled finding breaks: REIC's, unless it brings its own text."""
+    """Return the text of the rule that a journaled finding breaks: its text, or REIC's."""
     return finding.get("rule_text") or RULES[finding["rule"]]
 
 
@@ -43,9 +37,9 @@ def rule_text(finding: Mapping[str, Any]) -> str:
 class Finding:
     """An object of either caption, and the rule it breaks, if any.
 
-    ``visible``: the share of it that the follow-up shows, None where that is not known.
-    ``status``: retained, ambiguous, disappeared, unlocated, or new: named in the follow-up
-    alone. ``is_named``: whether the follow-up's caption names it. ``error``: see ERROR_TYPES.
+    ``visible``: the share of it that the follow-up shows, None where unknown. ``status``: retained,
+    ambiguous, disappeared, unlocated, or new, which means named in the follow-up alone.
+    ``is_named``: whether the follow-up's caption names it. ``error``: see ERROR_TYPES.
     """
 
     name: str
@@ -85,52 +79,41 @@ def check(
         findings.append(finding)
     whole = bool(located) and all(one.status == "retained" for one in located)
     lost = [finding for finding in findings if finding.rule == 1]
-    spare = _spare(located, named, detected, same)
+    taken = {box for one in located for box in one.boxes}
+    every = [*(one.name for one in located), *named]
+    labelled = [box for box in detected if box.label]
+    spare = [b for b in labelled if b not in taken and not any(same(n, b.label) for n in every)]
     for name in new:
-        boxes = tuple(b for b in detected if b.label and same(name, b.label))
+        boxes = tuple(b for b in labelled if same(name, b.label))
         finding = Finding(name, "new", is_named=True, boxes=boxes)
         if whole:
-            seen = boxes or spare is None or any(same(name, n) for n in received)
-            error = _added(finding, lost, bool(seen), bool(spare))
-            finding = replace(finding, rule=3, error=error)
+            known = bool(boxes) or not labelled or any(same(name, n) for n in received)
+            finding = replace(finding, rule=3, error=_added(finding, lost, known, bool(spare)))
         findings.append(finding)
     return tuple(findings)
 
 
-def _spare(
-    located: Sequence[Located], named: Sequence[str], detected: Sequence[Box], same: Same
-) -> tuple[Box, ...] | None:
-    """Return boxes of the source that neither caption names; None where no box has a label, so that
-    none could."""
-    labelled = [box for box in detected if box.label]
-    if not labelled:
-        return None
-    taken = {box for one in located for box in one.boxes}
-    names = [*(one.name for one in located), *named]
-    return tuple(b for b in labelled if b not in taken and not any(same(n, b.label) for n in names))
+def _added(new: Finding, lost: Sequence[Finding], known: bool, spare: bool) -> str:
+    """Return the likely error where a thing is named in the follow-up alone.
 
-
-def _added(new: Finding, lost: Sequence[Finding], seen: bool, spare: bool) -> str:
-    """Why a thing is named in the follow-up alone.
-
-    It may be another name for one that is not named any more, a wrong one in the source or, if
-    the detector found no such thing, in the follow-up. Else the source left it out, if the
-    detector or another caption of the source knows of it (``seen``); the follow-up calls a thing
-    so that the source left out, if there is one without a name (``spare``); or it is made up.
+    It may be another name for one that is no longer named: a wrong name in the source or, if the
+    detector has no such thing, in the follow-up. Else the source left it out, if the detector or
+    another caption of the source has it (``known``). Else it may be a wrong name for a thing that
+    neither caption names, if there is one (``spare``); or it is made up.
     """
     if any(f.error == "1.1" and set(f.boxes) & set(new.boxes) for f in lost):
         return "1.1"
     if lost and not new.boxes:
         return "1.2"
-    return "2.1" if seen else "1.2" if spare else "3"
+    return "2.1" if known else "1.2" if spare else "3"
 
 
 def _missing(one: Located, new: Sequence[str], detected: Sequence[Box], same: Same) -> str:
-    """Why an object in view is not named: the detector's names are the only witness.
+    """Return the likely error where an object in view is not named, by the detector's names.
 
-    If the follow-up names the thing by the detector's word for it, the source was wrong; if
-    the detector agrees with the source and the follow-up names a thing that nobody saw, the
-    follow-up was; else it left the object out.
+    If the follow-up names the thing by the detector's word, the source was wrong. If the detector
+    agrees with the source and the follow-up names a thing without a box, the follow-up was. Else it
+    left the object out.
     """
     labels = [box.label for box in one.boxes if box.label]
     agrees = any(same(one.name, label) for label in labels)
@@ -141,5 +124,5 @@ def _missing(one: Located, new: Sequence[str], detected: Sequence[Box], same: Sa
 
 
 def comparable(findings: Sequence[Finding]) -> bool:
-    """Return whether any rule could be broken: not where all objects are ambiguous or unlocated."""
+    """Return whether a rule could be broken: not if all objects are ambiguous or unlocated."""
     return any(f.status in ("retained", "disappeared") for f in findings)

@@ -1,6 +1,6 @@
-"""What oracles of captions have in common: one open question per image, asked of sources, too.
+"""Captions: one open question per image, asked about sources, too.
 
-``Captioned`` is a dataset as a captioner sees it.
+``Captioned`` is a dataset as a captioner sees it; ``CaptionOracle`` the base of its oracles.
 """
 
 import hashlib
@@ -25,20 +25,15 @@ QuestionOption = Annotated[str, Option("what to ask about every image", min_leng
 
 
 class Captioned(View):
-    """``dataset`` with the single concept "caption", asked about in words, of every sample.
+    """``dataset`` with the only concept "caption", asked about in words, of every sample.
 
-    ``received``: by sample, what the model said of images, where follow-ups are chosen by that.
+    ``received``: by sample, the model's answers by which follow-ups are chosen.
     """
 
     def __init__(self, dataset: Dataset, question: str = QUESTION) -> None:
         super().__init__(dataset, (CAPTION,), (0,), (1, 1, 1))
         self.question = question
         self.received: dict[int, Received] = {}
-
-    @property
-    def most_boxes(self) -> int | None:
-        """The most that any sample has, where the dataset knows."""
-        return self.dataset.most_boxes
 
     def asks(self, index: int) -> Mapping[str, Ask]:
         return {CAPTION: Ask(self.question)}
@@ -50,25 +45,17 @@ class Captioned(View):
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash that covers the words of the question too, so an audit with other words is another
-        audit."""
+        """Return a hash that covers the words of the question, too: other words, another audit."""
         content = repr((super().fingerprint, self.question))
         return hashlib.blake2b(content.encode(), digest_size=12).hexdigest()
 
 
 NOTHING: Mapping[str, Any] = {
-    "source": "",
-    "caption": "",
-    "reduction": "",
-    "size": [1, 1],
-    "shown_size": [1, 1],
-    "boxes": [],
-    "objects": [],
-    "unnamed": [],
-    "comparable": False,
-    "versions": 0,
+    **dict.fromkeys(("source", "caption", "reduction"), ""),
+    **{"size": [1, 1], "shown_size": [1, 1], "boxes": [], "objects": [], "unnamed": []},
+    **{"comparable": False, "versions": 0},
 }
-"""The details of a follow-up that has no caption to describe: every field is there, and empty."""
+"""The details of a follow-up without a caption: every field, empty."""
 NOT_CAPTIONED = Outcome(0.0, excluded="the source image was not captioned", details=NOTHING)
 _FIRST_PERSON = re.compile(r"\s*(i\b|i['’]m|sorry|as an\b|unfortunately|(my )?apologies)", re.I)
 
@@ -83,8 +70,7 @@ class CaptionOracle(OracleDefaults):
     rates = VIOLATIONS
 
     def __init__(self, question: str = QUESTION, unanswered_loss: float = 1.0) -> None:
-        self.question = question
-        self.unanswered_loss = unanswered_loss
+        self.question, self.unanswered_loss = question, unanswered_loss
 
     def view(self, dataset: Dataset) -> Dataset:
         """Raise InputError for a dataset without images."""
@@ -96,9 +82,10 @@ class CaptionOracle(OracleDefaults):
         return (CAPTION,), range(1)
 
     def unread(self, answer: Any, sample: str) -> Outcome | None:
-        """Return the outcome where there is no caption to read; None where there is.
+        """Return the outcome of an answer without a caption; None for a caption.
 
-        Raises ModelError for an answer that is no text.
+        Raises:
+            ModelError: for an answer that is no text.
         """
         if isinstance(answer, Unanswered):
             return Outcome(self.unanswered_loss)

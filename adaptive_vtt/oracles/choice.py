@@ -19,8 +19,7 @@ from .choice_extraction import Extraction, extract
 from .judge_models import EXACT, OPTION_MATCHING, JudgeModel, Query, Regime
 
 ERRORS = MappingProxyType({"error rate": 1})
-"""Name of the only rate -> its side of the truth. Every question is about a concept of its own,
-whose truth is always 1, so there is no second side."""
+"""Name of the only rate -> its side of the truth, which is always 1."""
 
 ASKED = "asked"
 """In an outcome's details: the question in words, its options, and what is right."""
@@ -28,8 +27,8 @@ ASKED = "asked"
 
 @dataclass(frozen=True)
 class Expected:
-    """What a reply is read against: a right letter or the accepted answers, why the question should
-    not count, or "", and what was asked."""
+    """What a reply is read against: a right letter or the accepted answers, a reason why the
+    question does not count, or "", and the question."""
 
     right: tuple[str, ...]
     spoilt: str = ""
@@ -37,17 +36,16 @@ class Expected:
 
 
 class InWords(OracleDefaults):
-    """Base of oracles that read replies in words by a rule; ``judge``, a ``JudgeModel``, is asked
-    where that is not sure. Answers that are numbers are taken to be scores: right from .5 on."""
+    """Base of oracles that read replies in words by a rule, and ask a ``judge`` where that is not
+    sure. Answers that are numbers are scores: right from .5 on."""
 
     rates = ERRORS
 
     judged_by: ClassVar[Regime] = "option-matching"
-    """The regime of a judge that is given none of its own."""
+    """The default regime of a judge."""
 
     def __init__(self, judge: JudgeModel | None, unanswered_loss: float) -> None:
-        self.judge_by = judge
-        self.unanswered_loss = unanswered_loss
+        self.judge_by, self.unanswered_loss = judge, unanswered_loss
 
     @property
     def regime(self) -> str | None:
@@ -55,7 +53,7 @@ class InWords(OracleDefaults):
         return None if self.judge_by is None else self.judge_by.regime
 
     def read(self, reply: str, expected: Expected) -> Outcome:
-        """Return what the rule makes of a reply."""
+        """Return the outcome of a reply by the rule."""
         raise TypeError(f"{type(self).__name__} defines no read")
 
     def is_sure(self, reply: str, expected: Expected) -> bool | None:
@@ -63,7 +61,7 @@ class InWords(OracleDefaults):
         raise TypeError(f"{type(self).__name__} defines no is_sure")
 
     def truth(self, expected: Expected) -> str:
-        """Return the right answer as a judge is told it."""
+        """Return the right answer as it is sent to a judge."""
         return " or ".join(expected.right)
 
     def judge(
@@ -98,7 +96,7 @@ class InWords(OracleDefaults):
             right = None if letter is None else letter in case.expected.right
         if right is not None:
             return replace(scored(right), details=rule.details)
-        # where the judge cannot tell, or failed, there is no answer
+        # the judge gave no verdict, or failed
         why = f" (judge: {reply.reason})" if isinstance(reply, Unanswered) else ""
         return Outcome(self.unanswered_loss, unanswered=NO_ANSWER + why, details=rule.details)
 
@@ -135,8 +133,8 @@ class MultipleChoice(InWords):
         sample, concept = given.sample, given.question.concept
         ask, answers = sample.asks.get(concept), sample.answers.get(concept, ())
         if ask is None or not ask.options or len(answers) != 1:
-            expected = f"options and one right letter for {concept!r}"
             got = f"{(len(ask.options) if ask else 0)} options and the answers {list(answers)}"
+            expected = f"options and one right letter for {concept!r}"
             raise unexpected(f"sample {sample.id!r}", expected, got)
         moved = coordinates(ask) and moves(given.relation, given.follow_up, sample)
         spoilt = f"{given.relation.name} moves what the coordinates name" if moved else ""
@@ -162,7 +160,7 @@ class MultipleChoice(InWords):
 
 
 def in_words(ask: Ask | None, right: Sequence[str]) -> JsonObject | None:
-    """Return the details of an outcome that tell people what was asked, and what is ``right``."""
+    """Return the details of an outcome that show people the question and what is ``right``."""
     if ask is None:
         return None
     return {ASKED: {"question": ask.text, "options": [*ask.options], "right": [*right]}}

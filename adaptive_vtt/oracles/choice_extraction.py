@@ -1,12 +1,11 @@
-"""Which option a reply chooses.
+"""Read the option that a reply chooses.
 
-``extract`` reads a reply in two ways. The faithful one does what the public scoring code of
-EndoBench (a fork of VLMEvalKit) does, edge cases included: the one option letter that stands
-alone, else the one option whose text occurs. The usual one looks for a stated answer first,
-does not take the article "A" or the pronoun "I" for a letter, passes over options that are denied
-(``without_denied``), matches whole words, and knows more refusals. Neither ever guesses: what names
-no option is no answer, nor is a letter beside another option's text, where the public code takes a
-random letter after its judge has failed.
+``extract`` has two rules. The faithful one follows the public scoring code of EndoBench (a fork of
+VLMEvalKit), edge cases included: the only option letter that stands alone, else the only option
+whose text occurs. The usual one looks for a stated answer first, does not take the article "A" or
+the pronoun "I" for a letter, ignores options that are denied (``without_denied``), matches whole
+words, and knows more refusals. Neither guesses: a reply that names no option is no answer, nor is a
+letter next to another option's text. The public code takes a random letter there.
 """
 
 import re
@@ -26,7 +25,7 @@ PUBLIC_REFUSALS = re.compile(
 """The four refusals that the public rule knows."""
 
 _SPACED = str.maketrans(dict.fromkeys(".()[],:;!*#{}", " "))
-"""What the public rule takes for white space."""
+"""White space of the public rule."""
 
 _FAILED = "Failed to obtain answer via API"
 
@@ -34,20 +33,18 @@ _VERBS = "is|was|as|because|since|seems|fits|matches|best|or|and|but|would|looks
 """After these an "A" is the letter: "A is right", and not "A polyp"."""
 
 _OPEN, _SHUT = r"[\s\"'“‘`(\[{<*_$:]{0,9}", r"(?![A-Za-z0-9])"
-"""What may stand around a letter; bounded, as replies may be rambling."""
+"""Marks around a letter; bounded, as replies may be long."""
 
 _STATED = (
-    r"(?i:final\s+answer){said}{letter}",
-    r"(?i:(?:correct|right|best)\s+(?:answer|option|choice)){said}{letter}",
-    r"(?i:answer|choice){said}{letter}",
+    r"(?i:final\s+answer){is_}{letter}",
+    r"(?i:(?:correct|right|best)\s+(?:answer|option|choice)){is_}{letter}",
+    r"(?i:answer|choice){is_}{letter}",
     r"(?i:option|choose|select|pick|go(?:ing)?\s+with|opt\s+for){open}(?i:option)?{open}{letter}",
     r"(?:答案|回答|答え|选择?|選)(?:是|为|は)?{open}{letter}",  # written without spaces
 )
-"""How answers are stated, the plainest first; the last one of a kind counts."""
+"""Patterns of stated answers, the plainest first; the last match of a pattern counts."""
 
-_SAID = (
-    rf"{_OPEN}(?i:is|was|would be|should be|=|:|-)?{_OPEN}(?i:the\s+)?(?i:option|letter)?{_OPEN}"
-)
+_IS = rf"{_OPEN}(?i:is|was|would be|should be|=|:|-)?{_OPEN}(?i:the\s+)?(?i:option|letter)?{_OPEN}"
 
 
 @dataclass(frozen=True)
@@ -121,10 +118,10 @@ def _lone_letters(reply: str, options: Sequence[str]) -> set[str]:
 def _stated(reply: str, options: Sequence[str]) -> str | None:
     """Return the letter of the last stated answer, or on a line of its own at the end."""
     letters = "".join(letter for letter, _ in _lettered(options))
-    # a small letter has to be all that is said: "answer: b", but not "answer: a polyp"
+    # a small letter has to stand alone: "answer: b", but not "answer: a polyp"
     one = rf"(?:([{letters}]){_SHUT}|([{letters.lower()}])(?=[\s\"'”’)\]}}>*.]*(?:\n|<|$)))"
     for pattern in _STATED:
-        full = pattern.format(letter=one, open=_OPEN, said=_SAID)
+        full = pattern.format(letter=one, open=_OPEN, is_=_IS)
         matches = [m for m in re.finditer(full, reply) if not _hedged(reply[m.end() :], letters)]
         if matches:
             return _letter(matches[-1])
@@ -145,8 +142,7 @@ def _hedged(rest: str, letters: str) -> bool:
 
 
 def _contradicted(reply: str, letter: str, options: Sequence[str]) -> bool:
-    """Return whether the text of another option, and not the letter's own, stands beside the
-    letter."""
+    """Return whether the text of another option, and not the letter's, follows the letter."""
     before = rf"(?<!\w){letter}[\s.:)\](\"'*_-]{{1,6}}"
     named = {c: rf"{before}(?i:{re.escape(text.strip())})(?!\w)" for c, text in _lettered(options)}
     letters = {c for c, pattern in named.items() if re.search(pattern, reply)}
@@ -166,7 +162,7 @@ def _first_word(reply: str, options: Sequence[str]) -> list[str]:
 
 
 def _whole_words(reply: str, options: Sequence[str]) -> list[str]:
-    """Options whose text occurs as whole words, and not only within a longer option's."""
+    """Return options whose text occurs as whole words, and not only in a longer option's."""
     rest, letters = reply.lower(), []
     for letter, text in sorted(_lettered(options), key=lambda pair: -len(pair[1])):
         words = rf"(?<!\w){re.escape(text.lower().strip())}(?!\w)"
@@ -178,14 +174,14 @@ def _whole_words(reply: str, options: Sequence[str]) -> list[str]:
 
 # -- which options a reply denies ------------------------------------------------------------------
 # Such as "not an ulcer", "A is incorrect", "B rather than C". What is denied is struck out before a
-# reply is read for the option it chooses. Where that leaves nothing the reply names no option: what
-# is left over is never taken for what was meant. Rules of English, by clauses: a denial reaches
-# over a few words and no punctuation. They err towards striking out, which makes "no answer" of a
-# reply, and never another option.
+# reply is read for the option it chooses. Where that leaves nothing the reply names no option: an
+# option that is left over is never taken for the answer. Rules of English, by clauses: a denial
+# reaches over a few words and no punctuation. In doubt they strike out, which makes "no answer" of
+# a reply, and never another option.
 
 
 STRUCK = "\0"
-"""What stands in the place of a denied option."""
+"""Replaces a denied option."""
 
 _MENTION = "\ue000"  # a private character in place of each option that is named
 _QUOTES = r"[\s\"'“”‘’`()\[\]*_]{0,6}"
@@ -233,17 +229,14 @@ _TAKEN_BACK = re.compile(
 
 
 def without_denied(reply: str, options: Sequence[str]) -> str:
-    """Return the reply with every option that it denies, doubts in a question or only supposes, by
-    letter or by text, struck out."""
-    mentions: list[str] = []
+    """Return the reply without the options that it denies, doubts in a question or only supposes.
 
-    def mark(match: re.Match[str]) -> str:
-        mentions.append(match.group())
-        return _MENTION
-
-    marked = _mentions(options).sub(mark, _SURE.sub("", reply.replace(_MENTION, "")))
+    Options are named by letter or by text; ``STRUCK`` replaces them.
+    """
+    pattern, plain = _mentions(options), _SURE.sub("", reply.replace(_MENTION, ""))
+    mentions = [match.group() for match in pattern.finditer(plain)]
+    marked, words = pattern.sub(_MENTION, plain), iter(mentions)
     struck = {place for start, end in _spans(marked) for place in range(start, end)}
-    words = iter(mentions)
     kept = []
     for place, char in enumerate(marked):
         mention = next(words) if char == _MENTION else char
@@ -252,7 +245,7 @@ def without_denied(reply: str, options: Sequence[str]) -> str:
 
 
 def _mentions(options: Sequence[str]) -> re.Pattern[str]:
-    """Finds options by their texts, longer ones first, and by capital letters that stand alone."""
+    """Return a pattern of options by text, longer ones first, and by lone capital letters."""
     texts = sorted({o.strip() for o in options if o.strip()}, key=len, reverse=True)
     letters = ascii_uppercase[: len(options)]
     named = [rf"(?i:(?<!\w){re.escape(text)}(?!\w))" for text in texts]

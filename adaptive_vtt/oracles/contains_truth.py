@@ -2,20 +2,14 @@
 
 Source: MedTest (thesis LYU2308, CUHK 2024), section 4.1.2: an answer is right if it
 encompasses the truth; after the relation "text" there is text, after "instrument" there is
-an instrument, one more than before, and where the instrument is can no longer be said.
+an instrument, one more than before, whose position is no longer unique.
 """
 
 import re
 from dataclasses import replace
 from typing import Annotated, Literal
 
-from ..datasets.vqa.medvqa_questions import (
-    INSTRUMENT_COUNT,
-    INSTRUMENT_PLACE,
-    INSTRUMENTS,
-    POSITIONS,
-    TEXT,
-)
+from ..datasets.vqa import medvqa_questions as medvqa
 from ..errors import InputError, check_known, unexpected
 from ..models.reply_frames import answer_in, conclusion
 from ..models.yes_no import declines
@@ -40,17 +34,19 @@ _NONE = ("no", "none", "not relevant", "0", "")
 class ContainsTruth(InWords):
     """Loss 0 where the reply contains an accepted answer; 1 - the mean loss is the accuracy.
 
-    Case, known typos, number words, quotes and hyphens do not matter. An answer that is a
-    list ("Red, Pink" or "Pink/Red") is contained where all its parts are. ``strict``
-    (default) looks for whole words, so that "10" does not contain "1" nor "Not relevant"
-    "No", after the last "Final answer:" if there is one, and passes over what is denied ("not a
-    polyp"); without it any substring will do, as the plain rule has it. ``judge``: a
-    ``JudgeModel`` of the regime "yes-no", asked about replies that do not contain the truth,
-    unless both are Yes, No or a number. ``accept``: what counts for "instruments present" after an
-    instrument was put in (MedTest asked for "Yes", while its examples answer with names). Answers
-    that are numbers are taken to be scores.
+    Case, known typos, number words, quotes and hyphens do not matter. An answer that is a list
+    ("Red, Pink" or "Pink/Red") is contained where all its parts are. Answers that are numbers are
+    scores. Questions with other names than MEDVQA-GI's are judged by what their samples accept.
 
-    Questions by other names than MEDVQA-GI's are judged by what their samples accept alone.
+    Args:
+        strict: look for whole words, so that "10" does not contain "1" nor "Not relevant" "No",
+            after the last "Final answer:", and ignore what is denied ("not a polyp"); else any
+            substring counts, as in the plain rule.
+        accept: what counts for "instruments present" after an instrument was put in (MedTest asked
+            for "Yes", while its examples answer with names).
+        unanswered_loss: loss of a question without answer.
+        judge: a ``JudgeModel`` of the regime "yes-no", asked about replies that do not contain the
+            truth, unless both are Yes, No or a number.
     """
 
     judged_by = "yes-no"
@@ -67,19 +63,18 @@ class ContainsTruth(InWords):
             expected = "a judge of the regime 'yes-no', as there are no options to match"
             raise unexpected("contains truth", expected, repr(judge.regime))
         super().__init__(judge, unanswered_loss)
-        self.strict = strict
-        self.accept = accept
+        self.strict, self.accept = strict, accept
 
     def applies(self, relation: RelationDefaults, concept: str) -> bool:
         """Return False where another instrument makes the position of the first ambiguous."""
-        return not (relation.adds == "instrument" and concept == INSTRUMENT_PLACE)
+        return not (relation.adds == "instrument" and concept == medvqa.INSTRUMENT_PLACE)
 
     def expect(self, given: Premise) -> Expected:
         sample, concept = given.sample, given.question.concept
         truths, ask = sample.answers.get(concept, ()), sample.asks.get(concept)
         if not truths:
             raise InputError(f"sample {sample.id!r}: expected an accepted answer for {concept!r}")
-        if concept in POSITIONS and moves(given.relation, given.follow_up, sample):
+        if concept in medvqa.POSITIONS and moves(given.relation, given.follow_up, sample):
             return Expected(truths, f"{given.relation.name} moves what is asked for")
         return replace(changed(truths, concept, given.follow_up, self.accept), ask=ask)
 
@@ -100,39 +95,39 @@ class ContainsTruth(InWords):
 
     def _contains(self, answer: str, accepted: tuple[str, ...]) -> bool:
         """Return whether an accepted answer stands in the reply, by the oracle's rule."""
-        text = answer
         if self.strict:
-            text = without_denied(conclusion(answer), [p for t in accepted for p in _parts(t)])
-        return any(contains(text, truth, strict=self.strict) for truth in accepted)
+            answer = without_denied(conclusion(answer), [p for t in accepted for p in _parts(t)])
+        return any(contains(answer, truth, strict=self.strict) for truth in accepted)
 
 
 def changed(
     truths: tuple[str, ...], concept: str, follow_up: FollowUp, accept: Accept = "either"
 ) -> Expected:
-    """Return the accepted answers after what a relation put into the picture."""
+    """Return the accepted answers after a relation put something into the picture."""
     added, right, spoilt = follow_up.details.get("adds", ""), truths, ""
-    if added == "text" and concept == TEXT:
+    if added == "text" and concept == medvqa.TEXT:
         right = ("Yes",)
-    elif added == "instrument" and concept == INSTRUMENTS:
+    elif added == "instrument" and concept == medvqa.INSTRUMENTS:
         name = str(follow_up.details.get("object", added))
         names = (name, *(t for t in truths if normalised(t) not in (*_NONE, "yes")))
         right = {"yes": ("Yes",), "name": names, "either": ("Yes", *names)}[accept]
-    elif added == "instrument" and concept == INSTRUMENT_COUNT:
+    elif added == "instrument" and concept == medvqa.INSTRUMENT_COUNT:
         counts = [normalised(truth) for truth in truths]
         if all(count.isdigit() for count in counts):
             right = tuple(str(int(count) + 1) for count in counts)
         else:
             spoilt = "one more than an unknown number of instruments"
-    elif added == "instrument" and concept == INSTRUMENT_PLACE:
-        spoilt = "an instrument was put in, so where it is cannot be said"
+    elif added == "instrument" and concept == medvqa.INSTRUMENT_PLACE:
+        spoilt = "an instrument was put in, so its position is not unique"
     return Expected(right, spoilt)
 
 
 def contains(reply: str, truth: str, *, strict: bool = True) -> bool:
     """Return whether the reply contains every part of a truth, both normalised."""
-    text = normalised(reply)
-    parts = [normalised(part) for part in _parts(truth)]
-    return all(_within(part, text, strict) for part in parts if part)
+    text, parts = normalised(reply), filter(None, map(normalised, _parts(truth)))
+    if not strict:
+        return all(part in text for part in parts)
+    return all(re.search(rf"(?<![\w<>-]){re.escape(part)}(?![\w-])", text) for part in parts)
 
 
 def _parts(truth: str) -> list[str]:
@@ -140,13 +135,13 @@ def _parts(truth: str) -> list[str]:
 
 
 def _is_plain(text: str) -> bool:
-    """Return whether a text is Yes, No or a number, of which no other words are needed."""
+    """Return whether a text is Yes, No or a number."""
     word = normalised(text)
     return word in ("yes", "no") or word.isdigit()
 
 
 def normalised(text: str) -> str:
-    """Lower case, one space between words, typos mended, small numbers as digits.
+    """Return a text in lower case, with single spaces, without typos, small numbers as digits.
 
     A hyphen is kept in positions alone, so that "Center" is not within "Center-left".
     """
@@ -156,9 +151,3 @@ def normalised(text: str) -> str:
         joined = joined.replace(wrong, right)
     joined = re.sub(r"\b(upper|lower|center) (left|center|right)\b", r"\1-\2", joined)
     return re.sub(r"([<>]) (?=\d)|(?<=\d) (?=mm\b)", r"\1", joined)
-
-
-def _within(part: str, text: str, strict: bool) -> bool:
-    if not strict:
-        return part in text
-    return bool(re.search(rf"(?<![\w<>-]){re.escape(part)}(?![\w-])", text))

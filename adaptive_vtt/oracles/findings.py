@@ -1,4 +1,4 @@
-"""What a journal's captions and its judge model came to: counts and agreement."""
+"""Counts of a journal's captions and of its judge model."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,15 +18,13 @@ Count = Annotated[int, Field(ge=0)]
 
 @dataclass(frozen=True)
 class Findings:
-    """What was found in captions."""
+    """Counts of the objects in captions."""
 
     judged: Annotated[Count, Field(description="follow-ups")]
     comparable: Annotated[Count, Field(description="follow-ups that show something comparable")]
     checked: Annotated[Count, Field(description="objects in them that could be checked")]
-    ambiguous: Annotated[
-        Count, Field(description="objects partly in view: anything may be said of them")
-    ]
-    unlocated: Annotated[Count, Field(description="objects that were not found in the image")]
+    ambiguous: Annotated[Count, Field(description="objects partly in view, which may be named")]
+    unlocated: Annotated[Count, Field(description="objects that were not located in the image")]
     violations: Count
     distinct: Annotated[Count, Field(description="things (of an image) that violations are about")]
 
@@ -64,7 +62,7 @@ def caption_findings(calls: Sequence[CallRow], draws: Sequence[DrawRow]) -> Find
 
 
 def thing(one: Mapping[str, Any]) -> str:
-    """Return what an object of the details is: the detector's label, or else its name."""
+    """Return an object's kind: the detector's label, else its name."""
     return str(one.get("label") or one["name"])
 
 
@@ -73,23 +71,21 @@ def thing(one: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class JudgeFindings:
-    """What a judge model was asked about replies, and what came of it."""
+    """Counts of a judge model's questions and verdicts."""
 
     asked: Annotated[Count, Field(description="replies that it was asked about")]
-    checked: Annotated[Count, Field(description="of those the rule was sure, and decided")]
-    settled: Annotated[Count, Field(description="it said what they mean")]
-    failed: Annotated[Count, Field(description="no answer came from it: they count as unanswered")]
-    compared: Annotated[Count, Field(description="rule and judge both had a verdict")]
-    agree: Annotated[Count, Field(description="of those the verdict was the same")]
-    cost: Annotated[
-        float, Field(ge=0, description="of all it was asked; within the cost of the audit")
-    ]
+    checked: Annotated[Count, Field(description="of these, replies that the rule decided")]
+    settled: Annotated[Count, Field(description="replies that it read")]
+    failed: Annotated[Count, Field(description="calls that failed: they count as unanswered")]
+    compared: Annotated[Count, Field(description="replies with a verdict of rule and judge")]
+    agree: Annotated[Count, Field(description="of these, replies with the same verdict")]
+    cost: Annotated[float, Field(ge=0, description="its cost; part of the audit's")]
 
     def __str__(self) -> str:
         return self.in_words()
 
     def in_words(self, currency: str = USD) -> str:
-        """Return all of it as a sentence, with the cost in this currency."""
+        """Return a sentence, with the cost in this currency."""
         replies = "1 reply" if self.asked == 1 else f"{self.asked:,} replies"
         parts = [
             f"the judge was asked about {replies}",
@@ -104,7 +100,7 @@ class JudgeFindings:
 
 
 def judge_findings(rows: Iterable[JudgingRow], calls: Sequence[CallRow]) -> JudgeFindings | None:
-    """Return what a journal's rows and answers say of a judge, None where none was asked."""
+    """Return the counts of a journal's judge, None where none was asked."""
     replies = [row for row in rows if not row.received]
     if not replies:
         return None

@@ -1,11 +1,11 @@
-"""Models that say what a reply meant where reading it by rule finds no option.
+"""Models that read replies in which the rule sees no option.
 
 EndoBench has been scored in three regimes: by exact match alone, with a judge that matches a
 reply to an option (the public code), and with a judge that says whether a reply agrees with
 the truth (the paper). Results of different regimes cannot be compared, so each has a name.
 
-An audit asks the judge for its oracle: ``engine.judging`` journals what it is asked and says, and
-its money stands under the audit's cap.
+``engine.judging`` asks the judge, journals its questions and replies, and keeps its money under the
+audit's cap.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from importlib.resources import files
 from string import ascii_uppercase
 from typing import Annotated, Literal
 
-from ..errors import InputError, unknown
+from ..errors import unexpected, unknown
 from ..models.base import ModelDefaults, ModelUnderTest, adapted_model
 from ..models.checking import name_of
 from ..types import Ask, JsonObject, Value
@@ -30,14 +30,13 @@ Regime = Literal["option-matching", "yes-no"]
 _REGIMES: dict[str, str] = {"option-matching": OPTION_MATCHING, "yes-no": YES_NO}
 
 JUDGED = "judged"
-"""In an outcome's details: what a judge said, and what rule and judge make of the answer."""
+"""The key of a judge's reply and both verdicts in an outcome's details."""
 MAX_BYTES = 2000
-"""Of a reply longer than this, in UTF-8, a judge is shown the first quarter and the end, where
-conclusions stand: no more tokens than bytes, so that the bound on a judge's price holds."""
+"""Most bytes (UTF-8) of a reply that a judge is sent, a quarter of them from its beginning and the
+rest from its end. Tokens are at most as many, so that the bound on a judge's price holds."""
 
 _TEXTS = {OPTION_MATCHING: "judge_options.txt", YES_NO: "judge_yes_no.txt"}
-"""What judges are asked, where nothing else is given; {question}, {options} (a line each, with
-its letter), {truth}, {reply} and {mark}, around the reply, are filled in."""
+"""Default prompts, with {question}, {options} (a line each), {truth}, {reply} and {mark}."""
 _NEEDED = {OPTION_MATCHING: ("options", "reply", "mark"), YES_NO: ("truth", "reply", "mark")}
 _PLACE = re.compile(r"\{(\w+)\}")
 _ALONE = re.compile(r"[\s\"'*.(\[]*([A-Za-z]+)[\s\"'*.)\]]*")
@@ -45,21 +44,28 @@ _ALONE = re.compile(r"[\s\"'*.(\[]*([A-Za-z]+)[\s\"'*.)\]]*")
 
 @dataclass(frozen=True)
 class Query:
-    """What a judge may be asked about an answer; ``sure``: the rule is, and keeps the last word."""
+    """A question to a judge about an answer; ``sure``: the rule is sure, and decides."""
 
     text: str
     sure: bool
 
 
 class JudgeModel:
-    """A model of words that says what replies mean of which an oracle's rule is not sure.
+    """A model that reads replies in words where an oracle's rule is not sure.
 
-    ``model``: whatever an audit may ask, or a function that makes it, called when it is first
-    asked (then ``name`` says what it is). ``prompt``: by default that of its regime. ``code``:
-    whether making it runs code of the user's, which a dry run leaves alone.
+    A judge's reply counts where it is one letter (Yes or No), with quotes or stops around it.
 
-    Replies of a judge count in one form alone: a letter (Yes or No), and nothing else but quotes
-    and stops. Raises InputError for options that are none.
+    Args:
+        model: any model that an audit may ask, or a function that makes it, called at the first
+            question (then ``name`` names it).
+        regime: "option-matching" or "yes-no".
+        prompt: the text it is sent; default: that of its regime.
+        check: share of the replies that the rule is sure of, about which it is asked, too.
+        name: of the model.
+        code: whether making it runs the user's code, which a dry run leaves alone.
+
+    Raises:
+        InputError: for options out of range and prompts without their places.
     """
 
     def __init__(
@@ -67,11 +73,7 @@ class JudgeModel:
         model: ModelUnderTest | Callable[[], ModelUnderTest],
         *,
         regime: Annotated[
-            Regime,
-            Option(
-                "it names the option that a reply chooses (default of multiple-choice), or says "
-                "whether the reply agrees with the truth (default of contains-truth)"
-            ),
+            Regime, Option("whether it names an option, or compares the reply with the truth")
         ] = "option-matching",
         prompt: Annotated[
             str | None,
@@ -82,12 +84,7 @@ class JudgeModel:
         ] = None,
         check: Annotated[
             float,
-            Option(
-                "share of the replies of which the rule is sure that it is asked about, too, to "
-                "report how often they agree; the rule decides those",
-                ge=0,
-                le=1,
-            ),
+            Option("share of the replies that the rule decides, sent to compare", ge=0, le=1),
         ] = 0.0,
         name: str | None = None,
         code: bool = False,
@@ -107,13 +104,12 @@ class JudgeModel:
         return adapted_model(given if isinstance(given, ModelUnderTest) else given())
 
     def describe(self) -> JsonObject:
-        """For the journal: another judge makes another audit."""
+        """Return the journal's facts: another judge makes another audit."""
         digest = hashlib.blake2b(self.prompt.encode(), digest_size=8).hexdigest()
         return {"name": self.name, "regime": self.regime, "prompt": digest, "check": self.check}
 
     def text(self, ask: Ask, truth: str, reply: str) -> str:
-        """Return what is sent about a reply: never longer than the prompt, the question and
-        MAX_BYTES."""
+        """Return the text about a reply, at most as long as prompt, question and MAX_BYTES."""
         reply = _cut(reply)
         digest = hashlib.blake2b(reply.encode("utf-8", "replace"), digest_size=6).hexdigest()
         values = {
@@ -126,13 +122,13 @@ class JudgeModel:
         return _PLACE.sub(lambda place: values.get(place[1], place[0]), self.prompt)
 
     def letter(self, reply: Value, options: tuple[str, ...]) -> str | None:
-        """Return the option that an option-matching judge names; None for anything else."""
+        """Return the option that an option-matching judge names; None for other replies."""
         word = _alone(reply)
         known = len(word) == 1 and word.upper() in ascii_uppercase[: len(options)]
         return word.upper() if known else None
 
     def agrees(self, reply: Value) -> bool | None:
-        """Return what a yes-no judge says; None for anything else."""
+        """Return the verdict of a yes-no judge; None for other replies."""
         return {"yes": True, "no": False}.get(_alone(reply).lower())
 
     def _check_prompt(self) -> None:
@@ -140,17 +136,15 @@ class JudgeModel:
         missing = [name for name in _NEEDED[self.regime] if name not in places]
         if missing or self.prompt.count("{mark}") < 2:
             what = missing[0] if missing else "mark"
-            raise InputError(
-                f"judge.prompt: expected {{{what}}} in it{' twice' * (what == 'mark')}, which a "
-                f"{self.regime} is sent, got none"
-            )
+            expected = f"{{{what}}} in it{' twice' * (what == 'mark')}, for a {self.regime}"
+            raise unexpected("judge.prompt", expected, "none")
         filled = {"question", "options", *_NEEDED[self.regime]}
         if strange := sorted(places - filled):
             raise unknown("place", strange[0], filled, "judge.prompt")
 
 
 def _alone(reply: Value) -> str:
-    """Return the only word of a reply; "" where it says anything else."""
+    """Return the only word of a reply; "" for longer ones."""
     word = _ALONE.fullmatch(reply) if isinstance(reply, str) and len(reply) < MAX_BYTES else None
     return word[1] if word else ""
 

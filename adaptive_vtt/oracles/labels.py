@@ -1,6 +1,6 @@
-"""Oracles for answers that are numbers: by the truth, by the source image's answer, or as told.
+"""Oracles for answers that are numbers: by the truth, by the source's answer, or as losses.
 
-``margin`` says by how much such an answer was right.
+``margin`` returns by how much such an answer was right.
 """
 
 import math
@@ -24,8 +24,7 @@ class _YesFrom(OracleDefaults):
         threshold: Annotated[float, Option("Yes from this on", gt=0, le=1)] = 0.5,
         unanswered_loss: UnansweredLoss = 1.0,
     ) -> None:
-        self.threshold = threshold
-        self.unanswered_loss = unanswered_loss
+        self.threshold, self.unanswered_loss = threshold, unanswered_loss
 
 
 class Correctness(_YesFrom):
@@ -58,15 +57,17 @@ class _Likeliest(OracleDefaults):
         self.unanswered_loss = unanswered_loss
 
     def judge_call(self, cases: Sequence[Case], values: Sequence[Value]) -> list[Outcome]:
-        top = likeliest(values)
-        return [self._judge(case, top, len(values)) for case in cases]
+        top, outcomes = likeliest(values), []
+        for case in cases:
+            outcome = Outcome(self.unanswered_loss)
+            if top is not None and isinstance(case.answer, float):
+                loss = self.loss(case, top, len(values))
+                outcome = Outcome(loss, (case.answer + case.expected) / 2)
+            outcomes.append(outcome)
+        return outcomes
 
-    def _judge(self, case: Case, top: int | None, classes: int) -> Outcome:
-        if top is None or not isinstance(case.answer, float):
-            return Outcome(self.unanswered_loss)
-        return Outcome(self._loss(case, top, classes), (case.answer + case.expected) / 2)
-
-    def _loss(self, case: Case, top: int, classes: int) -> float:
+    def loss(self, case: Case, top: int, classes: int) -> float:
+        """Return the loss of a concept, given the place of the likeliest of all."""
         raise TypeError(f"{type(self).__name__} defines no loss")
 
 
@@ -79,7 +80,7 @@ class TopClass(_Likeliest):
 
     concepts_are = "classes"
 
-    def _loss(self, case: Case, top: int, classes: int) -> float:
+    def loss(self, case: Case, top: int, classes: int) -> float:
         return float((case.place == top) != bool(case.expected))
 
 
@@ -95,12 +96,12 @@ class Ordinal(_Likeliest):
         every = range(len(dataset.concepts))
         return View(dataset, dataset.concepts, every, (UNKNOWN, UNKNOWN, 1))
 
-    def _loss(self, case: Case, top: int, classes: int) -> float:
+    def loss(self, case: Case, top: int, classes: int) -> float:
         return abs(case.place - top) / max(1, classes - 1)
 
 
 def likeliest(values: Sequence[Value]) -> int | None:
-    """Return the place of the largest of the answers there are; None where there is none."""
+    """Return the place of the largest answer; None where there is none."""
     numbers = [v if isinstance(v, float) else -1.0 for v in values]
     return numbers.index(max(numbers)) if max(numbers) >= 0 else None
 
@@ -124,9 +125,9 @@ class Agreement(OracleDefaults):
 class Consistency(_YesFrom, Agreement):
     """Loss 1 where Yes became No or No became Yes without the relation saying so.
 
-    Every sample counts, labelled or not; "truth" 1 stands for "as expected of the source's
-    answer", and the coordinate is that of the probability of it. A follow-up whose source
-    was not answered is excluded.
+    Every sample counts, labelled or not. Truth 1 means "as expected after the source's answer", and
+    the coordinate is that of its probability. A follow-up whose source was not answered is
+    excluded.
     """
 
     def expect(self, given: Premise) -> int | None:
@@ -147,12 +148,14 @@ class Consistency(_YesFrom, Agreement):
         return Outcome(float(not agrees), (likely + 1) / 2)
 
 
-# -- no verdict: what is told of a question is what was lost on it ---------------------------------
+# -- answers that are losses -----------------------------------------------------------------------
 
 
 class Told(OracleDefaults):
-    """The answer, in [0, 1], is the loss; an unanswered question counts as ``unanswered_loss``. The
-    words of an item, where it has any, stand among the details of its outcome."""
+    """The answer, in [0, 1], is the loss; an unanswered question counts as ``unanswered_loss``.
+
+    An outcome's details hold the words of its item.
+    """
 
     tells_losses = True
     rates = MappingProxyType({"mean loss": 0})
@@ -176,20 +179,18 @@ class Told(OracleDefaults):
 
 
 MARGIN = "margin"
-"""Where a margin stands among an answer's details, if its oracle gave one."""
-
+"""The key of a margin in an answer's details, if its oracle gave one."""
 SUREST = 8.0
 """Largest size of a margin that is a logit: a probability of .9997."""
-
 MIN = 1 / (1 + math.exp(SUREST))
 """The probability whose logit is -SUREST."""
 
 
 def margin(truth: int, coordinate: float | None, details: Mapping[str, Any] | None) -> float | None:
-    """By how much an answer was right: what its oracle found, else the logit of the probability
-    it gave to the truth, from -SUREST to SUREST; None where nothing was answered.
+    """Return by how much an answer was right; None where nothing was answered.
 
-    Follows from what is journaled alone, so that an audit that goes on learns the same.
+    It is the oracle's margin, else the logit of the answer's probability of the truth, from -SUREST
+    to SUREST. It follows from the journal alone, so that a resumed audit learns the same.
     """
     if details is not None and MARGIN in details:
         return float(details[MARGIN])

@@ -23,16 +23,16 @@ ROUNDING = 1e-9
 rounding of floats must not make it so."""
 METRICS = ("dice", "iou")
 SCORE, SOURCE = "score", "source score"
-"""Of an answer whose drop does not count, and of its source image, among its details."""
+"""Keys of the scores of an answer whose drop does not count, and of its source image."""
 DROP = " drop > "
-"""Between a concept and a threshold in the names of what is asked."""
+"""Separates concept and threshold in the names of what is asked."""
 Metric = Literal["dice", "iou"]
 MetricOption = Annotated[Metric, Option("overlap of masks")]
 
 
 @dataclass(frozen=True)
 class TrueMask:
-    """Where a concept is, H x W, and the pixels that no score counts; None: all are counted."""
+    """Where a concept is, H x W, and the pixels that no score counts; None: all count."""
 
     inside: Mask
     ignored: Mask | None = None
@@ -45,12 +45,9 @@ class TrueMask:
 
     def moved(self, given: Premise) -> "TrueMask":
         """Return the mask as the relation moves the image."""
-        inside, ignored = (
-            None if part is None else given.relation.expect_mask(part, given.follow_up)
-            for part in (self.inside, self.ignored)
-        )
-        assert inside is not None
-        return TrueMask(inside, ignored)
+        move, ignored = given.relation.expect_mask, self.ignored
+        moved = None if ignored is None else move(ignored, given.follow_up)
+        return TrueMask(move(self.inside, given.follow_up), moved)
 
     def score(self, answer: Mask, metric: "Metric") -> float:
         """Return the overlap of an answer with the mask, over the pixels that count."""
@@ -61,7 +58,16 @@ class TrueMask:
 
 
 def overlap(one: Mask, other: Mask, metric: Metric = "dice") -> float:
-    """Dice, 2 |A and B| / (|A| + |B|), or IoU, |A and B| / |A or B|; 1 where both are empty."""
+    """Return Dice, 2 |A and B| / (|A| + |B|), or IoU, |A and B| / |A or B|; 1 for two empty masks.
+
+    Args:
+        one: H x W.
+        other: H x W.
+        metric: "dice" or "iou".
+
+    Returns:
+        The overlap, 0..1.
+    """
     both, each = np.count_nonzero(one & other), np.count_nonzero(one) + np.count_nonzero(other)
     if each == 0:
         return 1.0
@@ -72,9 +78,9 @@ class MaskDrop(OracleDefaults):
     """Loss 1 where the score fell by more than a share t of the source image's.
 
     (score(source) - score(follow-up)) / score(source) > t, scores being ``metric`` against
-    the true mask. Every concept with a mask is asked about once per threshold, in one call.
-    A source that scores 0 excludes its follow-ups. The mean loss is MedTest's error finding
-    rate (EFR). An answer that is a number is taken to be a score.
+    the true mask. Each concept with a mask is asked about once per threshold, in one call. A source
+    that scores 0 excludes its follow-ups. The mean loss is MedTest's error finding rate (EFR). An
+    answer that is a number is a score.
     """
 
     needs_source = True
@@ -86,16 +92,14 @@ class MaskDrop(OracleDefaults):
         self,
         metric: MetricOption = "dice",
         thresholds: Annotated[
-            Sequence[float],
-            Option("relative drops of the score above these are failures", min_length=1),
+            Sequence[float], Option("relative drops of the score that are failures", min_length=1)
         ] = (0.25, 0.5),
         unanswered_loss: UnansweredLoss = 1.0,
     ) -> None:
         check_known("metric", metric, METRICS, "mask drop")
         if not thresholds or not all(0 < t < 1 for t in thresholds):
             raise unexpected("mask drop", "thresholds between 0 and 1", list(thresholds))
-        self.metric: Metric = metric
-        self.thresholds = tuple(thresholds)
+        self.metric, self.thresholds = metric, tuple(thresholds)
         self.unanswered_loss = unanswered_loss
 
     def view(self, dataset: Dataset) -> Dataset:
@@ -118,7 +122,7 @@ class MaskDrop(OracleDefaults):
     ) -> Outcome:
         mask, before = expected
         after = self._score(answer, mask, question.sample_id)
-        if not before:  # there is nothing to drop from, but a census tells mean scores
+        if not before:  # nothing can drop, but a census shows mean scores
             why = "was not answered" if before is None else "scores 0"
             details = {n: v for n, v in ((SCORE, after), (SOURCE, before)) if v is not None}
             return Outcome(0.0, excluded=f"the source image {why}", details=details or None)
@@ -158,21 +162,16 @@ class MaskConsistency(Agreement):
     ) -> None:
         check_known("metric", metric, METRICS, "mask consistency")
         check_options(MaskConsistency, {"threshold": threshold}, "mask consistency")
-        self.metric: Metric = metric
-        self.threshold = threshold
-        self.unanswered_loss = unanswered_loss
+        self.metric, self.threshold, self.unanswered_loss = metric, threshold, unanswered_loss
 
     def expect(self, given: Premise) -> TrueMask | None:
         mask = given.source_answer
-        if not isinstance(mask, np.ndarray):
-            return None
-        return TrueMask(mask, given.sample.ignored).moved(given)
+        masked = isinstance(mask, np.ndarray)
+        return TrueMask(mask, given.sample.ignored).moved(given) if masked else None
 
     def record(self, value: Value, sample: Sample, concept: str) -> float | None:
-        raise InputError(
-            "mask consistency: answers cannot be recorded, as masks are compared with each other; "
-            "compare strategies on a mask-drop audit"
-        )
+        reason = "as masks are compared with each other; compare strategies on a mask-drop audit"
+        raise InputError(f"mask consistency: answers cannot be recorded, {reason}")
 
     def judge(
         self, question: Question, answer: Any, expected: TrueMask | None, source_answer: Any = None

@@ -11,21 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from .. import types
 from ..datasets.base import CompleteDataset, Dataset
 from ..errors import unexpected
 from ..journal.answer_json import to_json
 from ..relations.base import RelationDefaults
-from ..types import (
-    Case,
-    Indices,
-    JsonObject,
-    Outcome,
-    PairedAnswer,
-    PairedLoss,
-    Sample,
-    Unanswered,
-    Value,
-)
+from ..types import Case, Indices, JsonObject, Outcome, PairedAnswer, PairedLoss, Sample, Value
 from .base import Oracle, OracleDefaults, Premise
 from .choice import ASKED
 from .labels import MARGIN, margin
@@ -35,27 +26,25 @@ MODELS = ("a", "b")
 EARLIER = "journal_a"
 """The option that says what the known answers of model A rest on."""
 SAME = (
-    "needs_source",
-    "concepts_are",
-    "rates",
-    "unanswered_loss",
-    "whole_call",
-    "judges_masks",
-    "judges_scores",
-    "tells_losses",
+    *("needs_source", "concepts_are", "rates", "unanswered_loss", "whole_call"),
+    *("judges_masks", "judges_scores", "tells_losses"),
 )
-"""What a pair is and can as its oracle is and can."""
+"""Members that a pair has from its oracle."""
 NEUTRAL = 0.5
-"""The loss of a model of which nothing is told."""
+"""The loss of a model without one."""
 
 
 class Paired(OracleDefaults):
-    """Judges what two models said (``PairedAnswer``) by ``oracle``, each for itself.
+    """Judges the answers of two models (``PairedAnswer``) by ``oracle``, each for itself.
 
-    What each lost and said stands in the outcome's details, under "a" and "b". A question counts
-    where it counts for both. ``known`` (n,), ascending: the questions whose answers by model A are
-    known beforehand; ``earlier``: what that rests on, in words that tell it from anything else.
-    Raises InputError for an oracle that asks about versions of source images.
+    Loss and answer of each are in the outcome's details, under "a" and "b". A question counts
+    where it counts for both. Raises InputError for an oracle that asks about versions of source
+    images.
+
+    Args:
+        oracle: judges each model.
+        known: (n,), ascending: the questions whose answers by model A are known beforehand.
+        earlier: a text that identifies the source of these answers.
     """
 
     models = 2
@@ -98,8 +87,7 @@ class Paired(OracleDefaults):
         return 0
 
     def expect(self, given: Premise) -> Any:
-        """Return what both should say; where that follows from what each said of the source, a
-        pair."""
+        """Return what is expected of both; a pair where it follows from each source answer."""
         pair = given.source_answer
         if not isinstance(pair, PairedAnswer):
             return self.oracle.expect(given)
@@ -107,12 +95,11 @@ class Paired(OracleDefaults):
         return Expected(self.oracle.expect(one), self.oracle.expect(other))
 
     def record(self, value: Value, sample: Sample, concept: str) -> float | None:
-        expected = "models that are asked about source images"
-        got = "recorded answers"
-        raise unexpected("versus", expected, got, "give an oracle that needs no source")
+        remedy = "give an oracle that needs no source"
+        raise unexpected("versus", "models that can be asked", "recorded answers", remedy)
 
     def models_asked(self, questions: Indices) -> Indices:
-        """(n,): how many of the two models each question has to be asked."""
+        """Return how many of the two models each question is sent to (n,)."""
         return self.models - np.isin(questions, self.known).astype(np.int64)
 
     def paired_losses(self, details: Mapping[str, Any] | None) -> Sequence[PairedLoss]:
@@ -123,17 +110,16 @@ class Paired(OracleDefaults):
         sides = []
         for model in MODELS:
             mine = [
-                replace(
-                    case,
-                    answer=_part(case.answer, model),
-                    expected=_part(case.expected, model),
-                    source_answer=_part(case.source_answer, model),
-                )
+                replace(case, **{n: _part(getattr(case, n), model) for n in PARTED})
                 for case in cases
             ]
-            answers = [_part(value, model) for value in values]
-            sides.append([*zip(mine, self.oracle.judge_call(mine, answers), strict=True)])
+            outcomes = self.oracle.judge_call(mine, [_part(value, model) for value in values])
+            sides.append([*zip(mine, outcomes, strict=True)])
         return [_outcome(a, b) for a, b in zip(*sides, strict=True)]
+
+
+PARTED = ("answer", "expected", "source_answer")
+"""Fields of a case that differ between the models."""
 
 
 @dataclass(frozen=True)
@@ -145,12 +131,12 @@ class Expected:
 
 
 def _part(value: Any, model: str) -> Any:
-    """Return one model's part of what both said, or are expected to say; else what both share."""
+    """Return one model's part of a pair; other values unchanged."""
     return getattr(value, model) if isinstance(value, PairedAnswer | Expected) else value
 
 
 def difference(lost_a: float, lost_b: float) -> float:
-    """y in [0, 1]."""
+    """Return y, the loss of a pair, in [0, 1]."""
     return (1 + lost_a - lost_b) / 2
 
 
@@ -164,14 +150,14 @@ def _outcome(a: tuple[Case, Outcome], b: tuple[Case, Outcome]) -> Outcome:
     loss = difference(a[1].loss, b[1].loss)
     for name, (case, outcome) in (("A", a), ("B", b)):
         answer = case.answer
-        reason = answer.reason if isinstance(answer, Unanswered) else outcome.unanswered
+        reason = answer.reason if isinstance(answer, types.Unanswered) else outcome.unanswered
         if reason is not None:
             return Outcome(loss, unanswered=f"model {name}: {reason}", details=details)
     return Outcome(loss, score=loss, details=details)
 
 
 def _details(case: Case, outcome: Outcome) -> JsonObject:
-    """Return what one model said and lost, as JSON has it; of a mask its score."""
+    """Return the answer (of a mask its score) and loss of one model, as JSON has them."""
     answer = outcome.score if isinstance(case.answer, np.ndarray) else to_json(case.answer)
     truth = case.expected if isinstance(case.expected, int) else 1
     own = {MARGIN: float(outcome.margin)} if outcome.margin is not None else outcome.details

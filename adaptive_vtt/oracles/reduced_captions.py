@@ -1,4 +1,4 @@
-"""Captions: what a follow-up's caption may name, judged by the source's. No label is needed.
+"""Captions: a follow-up's caption is judged by the source's, without any label.
 
 Source: REIC (Metamorphic Testing of Image Captioning Systems via Image-Level Reduction, TSE
 2024), section IV: objects of the source's caption are located, the share of each that the
@@ -18,33 +18,14 @@ from ..errors import InputError
 from ..relations.base import RelationDefaults
 from ..relations.reduction import Crop, Rotate, Stretch, visible_shares
 from ..relations.reic import T_DOWN, T_UP, statuses
-from ..types import (
-    Box,
-    Filler,
-    JsonObject,
-    Outcome,
-    Question,
-    Received,
-    Sample,
-    Version,
-    mask_of,
-)
+from ..types import Box, Filler, JsonObject, Outcome, Question, Received, Sample, Version, mask_of
 from ..utils.options import Option, check_options
 from ..utils.other_code import fingerprint_of
 from .base import Premise, UnansweredLoss
 from .caption_rules import STATUS, Finding, check, comparable
 from .captioned import NOT_CAPTIONED, QUESTION, CaptionOracle, QuestionOption, caption_of
-from .captions import Reader, Same, callable_of
-from .captions.localising import (
-    HIDDEN,
-    VERSIONS,
-    Located,
-    by_detection,
-    completed,
-    inpainted,
-    occluded,
-    rounded,
-)
+from .captions import Reader, Same, callable_of, localising
+from .captions.localising import HIDDEN, VERSIONS, Located, rounded
 from .choice import scored
 
 MAX_BOXES = 6
@@ -54,11 +35,11 @@ captions."""
 
 @dataclass(frozen=True)
 class Expected:
-    """What a follow-up's caption is read against.
+    """The source that a follow-up's caption is read against.
 
-    ``located`` objects of the source's ``caption``; ``captions``: how many versions of the source
-    were captioned, too; ``unnamed``: boxes by label of what was detected and the caption does not
-    name; ``received``: what the captions of those versions name.
+    ``located`` objects of its ``caption``; ``captions``: the number of its versions with captions;
+    ``unnamed``: boxes by label of detected things that the caption does not name; ``received``: the
+    names in the captions of its versions.
     """
 
     caption: str
@@ -79,15 +60,24 @@ def _filler(target: str, base: Path) -> Filler:
 class ReducedCaptions(CaptionOracle):
     """Loss 1 where a follow-up's caption breaks one of REIC's three rules.
 
-    ``reader`` finds the objects that a caption names, ``same`` decides whether two names mean
-    the same (default: ``oracles.captions.language``). An object is located by the boxes of its name
-    (``detection``), else by hiding boxes and asking again (``occlusion``: up to ``most_boxes``
-    boxes, the surest first, in 3 versions each; ``fill`` makes the third; boxes that match a
-    name are left out unless ``hide_named``, as in the paper, which takes more calls). What is
-    located by neither is not checked. ``down`` and ``up``: shares in view up to and from which
-    an object has disappeared or is retained. A follow-up that shows nothing that could be
-    checked has loss 0: it reveals no violation. Where the source was not captioned its
-    follow-ups do not count. Raises InputError for thresholds out of order.
+    Objects that cannot be located are not checked. A follow-up that shows nothing to check has
+    loss 0: it reveals no violation. Where the source was not captioned its follow-ups do not count.
+
+    Args:
+        reader: reads the objects that a caption names (default: ``oracles.captions.language``).
+        same: decides whether two names mean the same.
+        detection: locate an object by the boxes of its name.
+        occlusion: locate other objects by hiding boxes and asking again.
+        most_boxes: hide at most so many boxes of an image, the surest first, in 3 versions each.
+        hide_named: hide boxes that match a name, too, as in the paper, which takes more calls.
+        fill: paints over a box, for the third version.
+        down: up to this share in view an object has disappeared.
+        up: from this share in view an object is retained.
+        question: the question about every image.
+        unanswered_loss: loss of a question without answer.
+
+    Raises:
+        InputError: for thresholds out of order.
     """
 
     def __init__(
@@ -97,18 +87,10 @@ class ReducedCaptions(CaptionOracle):
         *,
         detection: Annotated[bool, Option("find objects by the names of boxes")] = True,
         occlusion: Annotated[
-            bool,
-            Option(
-                "find objects no box is named after by hiding boxes and asking again, 3 calls per "
-                "box"
-            ),
+            bool, Option("find other objects by hiding boxes and asking again, 3 calls per box")
         ] = True,
-        most_boxes: Annotated[
-            int, Option("hide at most so many boxes of an image", ge=0)
-        ] = MAX_BOXES,
-        hide_named: Annotated[
-            bool, Option("hide boxes that match a name, too, as REIC does")
-        ] = False,
+        most_boxes: Annotated[int, Option("most boxes of an image to hide", ge=0)] = MAX_BOXES,
+        hide_named: Annotated[bool, Option("hide boxes that match a name, too")] = False,
         fill: Annotated[
             Filler,
             Option(
@@ -118,13 +100,9 @@ class ReducedCaptions(CaptionOracle):
                 reads=_filler,
                 type=str,
             ),
-        ] = inpainted,
-        down: Annotated[
-            float, Option("up to this share in view an object is gone", ge=0, le=1)
-        ] = T_DOWN,
-        up: Annotated[
-            float, Option("from this share in view on it is still there", gt=0, le=1)
-        ] = T_UP,
+        ] = localising.inpainted,
+        down: Annotated[float, Option("an object is gone up to this share", ge=0, le=1)] = T_DOWN,
+        up: Annotated[float, Option("an object is there from this share", gt=0, le=1)] = T_UP,
         question: QuestionOption = QUESTION,
         unanswered_loss: UnansweredLoss = 1.0,
     ) -> None:
@@ -137,10 +115,9 @@ class ReducedCaptions(CaptionOracle):
         self.reader = reader or language.reader()
         self.same = same or language.same()
         self.words = f"{fingerprint_of(self.reader)}; {fingerprint_of(self.same)}"
-        self.filling = fingerprint_of(fill)
+        self.filling, self.fill = fingerprint_of(fill), fill
         self.detection, self.occlusion = detection, occlusion
         self.most_boxes, self.hide_named = most_boxes, hide_named
-        self.fill = fill
         self.down, self.up = down, up
 
     def most_versions(self, dataset: CompleteDataset) -> int:
@@ -149,17 +126,17 @@ class ReducedCaptions(CaptionOracle):
         return len(VERSIONS) * boxes if self.occlusion else 0
 
     def applies(self, relation: RelationDefaults, concept: str) -> bool:
-        """After reductions alone: of other changes nothing is said of what stays in view."""
+        """Return True for reductions, as others do not say what stays in view."""
         return relation.reduces
 
     # -- the source --------------------------------------------------------------------
 
     def versions(self, sample: Sample, received: Received | None) -> Mapping[int, Version]:
-        """Return boxes hidden in three ways, where a name of the caption matches no box.
+        """Return versions with a box hidden in three ways, where a name matches no box.
 
-        A box holds an object only if none of the three captions names the object. So as soon as
-        every object in question was named once, the box's other versions are not asked about:
-        the result is that of asking about all three, with fewer calls.
+        A box holds an object only if none of the three captions names the object. So once every
+        object in question was named, the box's other versions are not asked about. The result is
+        that of asking about all three, with fewer calls.
         """
         if not self.occlusion or sample.image is None:
             return {}
@@ -174,7 +151,7 @@ class ReducedCaptions(CaptionOracle):
                 place = number * len(VERSIONS) + v
                 if received is not None and not lost:
                     break
-                hiding = partial(occluded, sample.image, box, version, fill=self.fill)
+                hiding = partial(localising.occluded, sample.image, box, version, fill=self.fill)
                 versions[place] = Version(f"{HIDDEN}{version}", number + 1, hiding)
                 if received is not None:
                     answer = received.versions.get(place)
@@ -185,17 +162,16 @@ class ReducedCaptions(CaptionOracle):
         return versions
 
     def _detected(self, sample: Sample, received: Received) -> list[Located]:
-        """Return what the caption names, by the boxes of its name; [] where there is none."""
+        """Return the objects of the caption in the boxes of their names; [] without a caption."""
         caption = caption_of(received.answer, sample.id)
         names = () if caption is None else self.reader.objects(caption)
-        return by_detection(names, sample.boxes if self.detection else (), self.same)
+        return localising.by_detection(names, sample.boxes if self.detection else (), self.same)
 
     # -- the follow-up -----------------------------------------------------------------
 
     def expect(self, given: Premise) -> Expected | None:
         """Return what a follow-up's caption is read against; None for an uncaptioned source."""
-        sample = given.sample
-        answer: Any = given.source_answer
+        sample, answer = given.sample, given.source_answer
         received = answer if isinstance(answer, Received) else Received(answer, {})
         caption = caption_of(received.answer, sample.id)
         if caption is None or sample.image is None:
@@ -208,7 +184,7 @@ class ReducedCaptions(CaptionOracle):
             if isinstance(answer, str)
         }
         boxes = sample.boxes[: self.most_boxes]
-        located = completed(self._detected(sample, received), boxes, hidden, self.same)
+        located = localising.completed(self._detected(sample, received), boxes, hidden, self.same)
         for place, one in enumerate(located):
             mask = mask_of(one.boxes, height, width)
             if mask.any():
@@ -252,7 +228,7 @@ class ReducedCaptions(CaptionOracle):
 
 
 def describe(expected: Expected, findings: Sequence[Finding], caption: str) -> JsonObject:
-    """Return what the report tells of a judged follow-up, as JSON has it; pixels to one decimal."""
+    """Return the report's facts of a judged follow-up, as JSON has them."""
     height, width = expected.size
     kept = expected.reduction.image(np.zeros((height, width, 1), np.uint8)).shape[:2]
     return {
@@ -286,7 +262,7 @@ def describe(expected: Expected, findings: Sequence[Finding], caption: str) -> J
 
 
 def _shown(boxes: Sequence[Box], expected: Expected) -> list[list[float]]:
-    """Return where in the follow-up what is left of the boxes is."""
+    """Return the boxes of what is left of the boxes in the follow-up."""
     if not boxes:
         return []
     there = expected.reduction.boxes([rounded(b) for b in boxes], *expected.size)

@@ -47,7 +47,7 @@ def space() -> QuestionSpace:
     truths = np.full((len(owner), len(TASKS)), UNKNOWN, np.int8)
     truths[np.arange(len(owner)), owner] = 1
     ids = [f"q{i}" for i in range(len(owner))]
-    dataset = TableDataset(None, truths, ids, [task.name for task in TASKS], name="EndoBench")
+    dataset = TableDataset(None, truths, ids, tuple(task.name for task in TASKS), name="EndoBench")
     return QuestionSpace(dataset, oracle=MultipleChoice())
 
 

@@ -57,7 +57,7 @@ class Phantom(DrawnDataset[Scene, "Drawing"]):
         """Where each polyp of ``scene(index).polyps`` is seen: size x size each, never empty."""
         return self.drawing(index).polyps
 
-    def boxes(self, index: int) -> tuple[tuple[int, int, int, int], ...]:
+    def polyp_boxes(self, index: int) -> tuple[tuple[int, int, int, int], ...]:
         """Around each polyp: (x1, y1, x2, y2) in pixels, the last two exclusive."""
         return self.drawing(index).boxes
 

@@ -46,11 +46,7 @@ class Scenes(DrawnDataset[Scene, "Drawing"]):
             ),
             name="everyday scenes (drawn)",
         )
-
-    @property
-    def most_boxes(self) -> int:
-        """No scene has more."""
-        return self.objects[1]
+        self.most_boxes = objects[1]
 
     def sample(self, index: int) -> Sample:
         bare, drawing = super().sample(index), self.drawing(index)

@@ -15,7 +15,7 @@ from adaptive_vtt.config.building import build_space
 from adaptive_vtt.config.datasets import read_dataset
 from adaptive_vtt.datasets import from_masks, medmnist_sets
 from adaptive_vtt.datasets.formats.endobench import from_endobench
-from adaptive_vtt.datasets.vqa.question_building import choose
+from adaptive_vtt.datasets.vqa.question_making import choose
 from adaptive_vtt.datasets.vqa.question_table import write_questions
 from adaptive_vtt.demo import server as demo
 from adaptive_vtt.errors import AvttError

@@ -14,9 +14,7 @@ import pytest
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.datasets.formats.endobench import from_endobench
 from adaptive_vtt.datasets.table import TableDataset
-from adaptive_vtt.datasets.vqa.marked import places, reaches
-from adaptive_vtt.datasets.vqa.question_building import Built, choose
-from adaptive_vtt.datasets.vqa.question_making import MANY, ORDERED
+from adaptive_vtt.datasets.vqa.question_making import MANY, ORDERED, Built, choose, places, reaches
 from adaptive_vtt.datasets.vqa.question_table import write_questions
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.relations.visual_prompts import COLOURS

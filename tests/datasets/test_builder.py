@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 
 from adaptive_vtt.datasets.formats.endobench import from_endobench
-from adaptive_vtt.datasets.vqa.marked import shared
-from adaptive_vtt.datasets.vqa.question_building import Built, choose
-from adaptive_vtt.datasets.vqa.question_making import MAKERS, MANY, OVERLAP
+from adaptive_vtt.datasets.vqa.question_making import MAKERS, MANY, OVERLAP, Built, choose, shared
 from adaptive_vtt.datasets.vqa.question_table import OPTIONS, write_questions
 from adaptive_vtt.datasets.vqa.taxonomy import GRANULARITIES
 from adaptive_vtt.experiments.medtest import phantoms

@@ -111,7 +111,7 @@ def test_an_image_over_the_limit_is_one_sentence(
 ) -> None:
     monkeypatch.setattr("adaptive_vtt.datasets.formats.image_rows.MAX_PIXELS", 2000)
     path = write(tmp_path / "e.tsv", [row(0), row(1, image=picture(1, 50))])
-    sentence = "row 2: the image is 50 x 50 pixels, over the limit of 2000 pixels;"
+    sentence = "row 2: expected an image of at most 2000 pixels, got one of 50 x 50 pixels"
     with pytest.raises(InputError, match=sentence):
         from_endobench(path)
 

@@ -48,7 +48,7 @@ def test_masks_in_the_folder_of_their_images_are_named_with_the_way_to_read_them
         mask(tmp_path / f"{k}_mask.png")
     layout = recognised(tmp_path)
     assert layout.kind == "images"
-    assert "3 masks beside their images; move them into a folder masks/" in layout.apart
+    assert "3 masks in the folders of their images; move them into a folder masks/" in layout.apart
 
 
 @pytest.mark.parametrize("folder", ["gt", "segmentations", "ground_truth"])
@@ -228,7 +228,7 @@ def test_of_several_tables_that_of_the_test_split_is_read_and_it_is_said(tmp_pat
         (tmp_path / f"{split}.csv").write_text(f"file,x\n{rows}")
     layout = recognised(tmp_path)
     assert layout.path.name == "test.csv"
-    assert "test.csv is read; 'train.csv' there was left alone" in layout.apart
+    assert "test.csv is read; 'train.csv' was left alone" in layout.apart
 
 
 @pytest.mark.parametrize(("boxes", "concepts"), [(1, ("cat", "dog")), (24, ("class 0",))])

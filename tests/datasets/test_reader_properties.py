@@ -104,7 +104,7 @@ SHARES = st.floats(0.1, 0.9)
 def test_boxes_of_yolo_lie_where_their_lines_say(boxes: list[tuple[int, float, float]]) -> None:
     dataset = yolo("".join(f"{label} {x} {y} 0.1 0.2\n" for label, x, y in boxes))
     assert {*dataset.concepts} == {f"class {label}" for label, *_ in boxes}
-    for (label, x, y), box in zip(boxes, dataset._boxes[0], strict=True):
+    for (label, x, y), box in zip(boxes, dataset.boxes[0], strict=True):
         assert box.label == f"class {label}"
         assert (box.left + box.right) / 2 == pytest.approx(100 * x, abs=0.01)
         assert (box.top + box.bottom) / 2 == pytest.approx(50 * y, abs=0.01)
@@ -119,7 +119,7 @@ def test_a_line_of_yolo_is_read_or_refused_by_its_number(line: str) -> None:
         with pytest.raises(InputError, match=r"0\.txt, line 2: expected"):
             yolo(text)
     else:
-        assert len(lenient._boxes[0]) == 1 + bool(line.strip())
+        assert len(lenient.boxes[0]) == 1 + bool(line.strip())
         assert truths(lenient) == truths(yolo(text))
 
 

@@ -152,7 +152,7 @@ def test_another_cut_is_another_audit() -> None:
         ),
         (
             lambda: grid_regions(grid_regions(lesions(), 2), 2),
-            r"expected a dataset without metadata of these names, 'eyes, regions' has 'image'",
+            r"expected a dataset without metadata called 'image' or 'region', got 'image'",
         ),
     ],
 )

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from adaptive_vtt.datasets import from_table
-from adaptive_vtt.datasets.vqa.question_building import choose
+from adaptive_vtt.datasets.vqa.question_making import choose
 from adaptive_vtt.datasets.vqa.taxonomy import _ROLE_WORDS, ROLES, role_of
 
 

@@ -169,7 +169,7 @@ def test_names_that_are_nearly_those_of_files_are_found(
     root = table(tmp_path, "id,x\n" + "".join(f"{n},{k}\n" for k, n in enumerate(names)), *files)
     dataset: Any = as_dataset(root)
     for k, file in enumerate(files):
-        assert Path(dataset._images[k]).relative_to(root).as_posix() == file
+        assert Path(dataset.images[k]).relative_to(root).as_posix() == file
     assert dataset.remarks["id"].startswith("names the images")
 
 
@@ -186,7 +186,7 @@ def test_names_of_another_machine_are_found_by_what_follows_its_folders(
     rows = "".join(f"{above}{name},{k}\n" for k, name in enumerate(["a.png", "b/c.png"]))
     root = table(tmp_path, f"id,x\n{rows}", f"{folder}/a.png", f"{folder}/b/c.png")
     for dataset in (as_dataset(root), read_table(root / "labels.csv", root / folder)):
-        files = [Path(file).relative_to(root / folder).as_posix() for file in dataset._images]  # type: ignore[attr-defined]
+        files = [Path(file).relative_to(root / folder).as_posix() for file in dataset.images]  # type: ignore[attr-defined]
         assert files == ["a.png", "b/c.png"]
     assert "without" in dataset.remarks["id"]
 

@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 
-from adaptive_vtt.datasets.vqa.marked import distractors
+from adaptive_vtt.datasets.vqa.question_making import distractors
 
 
 def test_the_size_of_a_box_does_not_tell_that_it_is_right() -> None:

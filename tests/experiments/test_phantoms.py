@@ -24,7 +24,7 @@ def picture(data: Phantom, index: int) -> Image:
 def test_boxes_and_positions_agree_with_the_masks(seed: int) -> None:
     data = phantoms.frames(1, size=96, seed=seed, polyps="always")
     for polyp, mask, box in zip(
-        data.scene(0).polyps, data.polyp_masks(0), data.boxes(0), strict=True
+        data.scene(0).polyps, data.polyp_masks(0), data.polyp_boxes(0), strict=True
     ):
         x1, y1, x2, y2 = box
         inside = np.zeros_like(mask)

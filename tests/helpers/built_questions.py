@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from adaptive_vtt.datasets import Dataset
-from adaptive_vtt.datasets.vqa.question_building import Built, choose
-from adaptive_vtt.datasets.vqa.question_making import MAKERS
+from adaptive_vtt.datasets.vqa.question_making import MAKERS, Built, choose
 
 
 def build(dataset: Dataset, kinds: Sequence[str] = tuple(MAKERS), **options: Any) -> list[Built]:

@@ -6,7 +6,7 @@ Format: https://cocodataset.org/#format-data. The JSON has ``images`` (id, file_
 height), ``categories`` (id, name) and ``annotations`` (id, image_id, category_id, iscrowd, bbox
 [x, y, width, height] in pixels, segmentation). A segmentation is polygons, or run lengths, which go
 down the columns, outside first, as numbers or as text: five bits per character from "0" on, lowest
-first, bit 32 saying that more follow, and from the fourth on the difference to the last but one
+first; bit 32 says that more follow. From the fourth on they are differences to the last but one
 (comments of ``maskApi.h``).
 """
 
@@ -31,9 +31,8 @@ from ..table import TableDataset
 _FINE = 4
 """Factor by which polygons are drawn larger than the image, to be sampled at pixel centres: a drawn
 outline is one pixel wide, which at the image's own size would make masks too large."""
-
-
 PARTS = ("images", "categories", "annotations")
+KEY = (int, str)
 Key = int | str
 """An id."""
 
@@ -62,22 +61,27 @@ def from_coco(
     folder = Folder(Path(images), allow_outside)
     content = _content(path, outlines)
     names = _names(content["categories"], path)
-    pictures = _pictures(content["images"], path, folder, reading)
+    pictures: dict[Key, Picture | None] = {}
+    for place, entry in enumerate(content["images"]):
+        key = _field(entry, "id", KEY, f"{path}, images[{place}]")
+        if key in pictures:
+            raise InputError(f"{path}, image {key}: its id stands twice")
+        pictures[key] = reading.attempt(_picture, entry, folder, f"{path}, image {key}")
     files = [picture.file for picture in pictures.values() if picture]
     kept = readable([*pictures.values()], reading)
     kept_ids = {picture.id for picture in kept}
     drawn = defaultdict[tuple[str, str], list[Any]](list)
     for place, entry in enumerate(content["annotations"]):
-        place_name = f"{path}, annotations[{place}]"
-        about = reading.attempt(partial(_about, entry, pictures, path, place_name))
-        picture = about and pictures[about[0]]
-        if not about or not picture or picture.id not in kept_ids:
+        where = f"{path}, annotations[{place}]"
+        image = reading.attempt(_image, entry, pictures, path, where)
+        picture = None if image is None else pictures[image]
+        if not picture or picture.id not in kept_ids:
             continue
-        where = about[1]
+        where = f"{path}, annotation {entry['id']}"
         box = picture.annotate(
             reading,
             f"{where}, bbox",
-            partial(_label, entry, names, where),
+            reading.attempt(_label, entry, names, where),
             partial(_edges, entry, where),
             boxed=crowds or not entry.get("iscrowd", 0),
         )
@@ -117,7 +121,7 @@ def _content(path: Path, outlines: bool) -> dict[str, list[Any]]:
 def _names(categories: Sequence[Any], path: Path) -> dict[Key, str]:
     names: dict[Key, str] = {}
     for place, entry in enumerate(categories):
-        key = _field(entry, "id", (int, str), f"{path}, categories[{place}]")
+        key = _field(entry, "id", KEY, f"{path}, categories[{place}]")
         name = _field(entry, "name", (str,), f"{path}, category {key}")
         if key in names or name in names.values():
             raise InputError(f"{path}, category {key}: its id or name {name!r} stands twice")
@@ -125,42 +129,27 @@ def _names(categories: Sequence[Any], path: Path) -> dict[Key, str]:
     return names
 
 
-def _pictures(
-    images: Sequence[Any], path: Path, folder: Folder, reading: Reading
-) -> dict[Key, Picture | None]:
-    """Return the pictures by image id; None for one that was skipped."""
-
-    def picture(entry: JsonObject, where: str) -> Picture:
-        file = folder.file(_field(entry, "file_name", (str,), where), where)
-        height, width = (_field(entry, side, (int,), where) for side in ("height", "width"))
-        if min(height, width) < 1:
-            raise unexpected(where, "height and width of 1 or more", f"{height}, {width}")
-        if not os.path.isfile(file):
-            raise InputError(f"{where}: its file_name {str(file)!r} does not exist")
-        return Picture(str(entry["id"]), file, height, width)
-
-    pictures: dict[Key, Picture | None] = {}
-    for place, entry in enumerate(images):
-        key = _field(entry, "id", (int, str), f"{path}, images[{place}]")
-        if key in pictures:
-            raise InputError(f"{path}, image {key}: its id stands twice")
-        pictures[key] = reading.attempt(partial(picture, entry, f"{path}, image {key}"))
-    return pictures
+def _picture(entry: JsonObject, folder: Folder, where: str) -> Picture:
+    file = folder.file(_field(entry, "file_name", (str,), where), where)
+    height, width = (_field(entry, side, (int,), where) for side in ("height", "width"))
+    if min(height, width) < 1:
+        raise unexpected(where, "height and width of 1 or more", f"{height}, {width}")
+    if not os.path.isfile(file):
+        raise InputError(f"{where}: its file_name {str(file)!r} does not exist")
+    return Picture(str(entry["id"]), file, height, width)
 
 
-def _about(
-    entry: Any, pictures: Mapping[Key, Picture | None], path: Path, place: str
-) -> tuple[Key, str]:
-    """Return the image of an annotation, and what to call it in messages."""
-    where = f"{path}, annotation {_field(entry, 'id', (int, str), place)}"
-    image: Key = _field(entry, "image_id", (int, str), where)
+def _image(entry: Any, pictures: Mapping[Key, Any], path: Path, where: str) -> Key:
+    """Return the image of an annotation."""
+    where = f"{path}, annotation {_field(entry, 'id', KEY, where)}"
+    image: Key = _field(entry, "image_id", KEY, where)
     if image not in pictures:
         raise InputError(f"{where}: its image_id {image!r} is that of no image")
-    return image, where
+    return image
 
 
 def _label(entry: JsonObject, names: Mapping[Key, str], where: str) -> str:
-    kind = _field(entry, "category_id", (int, str), where)
+    kind = _field(entry, "category_id", KEY, where)
     if kind not in names:
         raise InputError(f"{where}: its category_id {kind!r} is that of no category")
     return names[kind]

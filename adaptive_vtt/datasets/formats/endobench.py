@@ -9,7 +9,6 @@ are decoded when asked for. Cells are text; an empty one alone is missing, so th
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from string import ascii_uppercase
 from typing import Annotated, Any
@@ -30,7 +29,7 @@ GROUPS = ("category", "task", "subtask", "scene", "dataset", "prompt", "granular
 """The metadata: ``options`` is how many there are, ``prompt`` how a question points at a region,
 ``granularity`` what is drawn into its image (both: ``taxonomy``)."""
 SHOWN = ("category", "task", "subtask", "scene", "prompt")
-"""Those that the question GP is told by value."""
+"""Those whose values are features of the question GP."""
 
 
 @dataclass(frozen=True)
@@ -43,44 +42,49 @@ class _Question:
     image: Stored
 
 
+@dataclass(frozen=True)
 class _Decoded:
     """Images decoded one by one, H x W x C each."""
 
-    def __init__(self, rows: Sequence[_Question]) -> None:
-        self._rows = rows
+    questions: Sequence[_Question]
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self.questions)
 
     def __getitem__(self, index: int, /) -> Image:
-        return self._rows[index].image.decoded(f"sample {self._rows[index].index!r}")
+        question = self.questions[index]
+        return question.image.decoded(f"sample {question.index!r}")
 
     def pixels(self, index: int) -> float:
-        return self._rows[index].image.pixels
+        return self.questions[index].image.pixels
 
 
 def from_endobench(
     path: Annotated[
-        Path | str | Sequence[Path | str],
-        Option("the TSV or Parquet", reads=at_base, type=str),
+        Path | str | Sequence[Path | str], Option("the TSV or Parquet", reads=at_base, type=str)
     ],
     *,
-    tasks: Annotated[
-        Sequence[str] | None, Option("tasks to ask, by name or abbreviation (default: all)")
-    ] = None,
+    tasks: Annotated[Sequence[str] | None, Option("tasks by name or short (default: all)")] = None,
     broken: BrokenOption = "refuse",
 ) -> WordedDataset:
     """Read EndoBench.tsv, Parquet shards, or a file of that format.
 
-    Samples are rows, concepts are tasks; each sample has the one question of its own task, a letter
-    being the answer. ``features`` are what the question's category, task, subtask, scene, prompt
-    and number of options say, for the question GP. Rows are numbered from 1, the header not
-    counted. Broken are a row with too few or too many columns, an index that stands twice, a letter
-    that is no option's, fewer than two options, bad base64, and no image or one over the size
-    limit.
+    Samples are rows, concepts are tasks; each sample has the one question of its task, whose answer
+    is a letter. ``features``, for the question GP, are the values of the question's category, task,
+    subtask, scene and prompt, and its number of options.
+
+    Args:
+        path: the file, or several.
+        tasks: the tasks to ask, by name or abbreviation.
+        broken: "skip" leaves out rows with too few or too many columns, an index that stands twice,
+            a letter that is no option's, fewer than two options, bad base64, and no image or one
+            over the size limit. Rows are numbered from 1, without the header.
+
+    Returns:
+        The dataset.
 
     Raises:
-        InputError: for files that cannot be read and for tasks that are not there.
+        InputError: for files that cannot be read and for tasks without questions.
     """
     paths = [Path(p) for p in ([path] if isinstance(path, str | Path) else path)]
     wanted = None if tasks is None else [_task(task) for task in tasks]
@@ -89,12 +93,12 @@ def from_endobench(
     for file in paths:
         rows = parquet_rows if file.suffix == ".parquet" else tsv_rows
         for row in rows(file, NEEDED, reading):
-            question = reading.attempt(partial(_question, row, seen))
+            question = reading.attempt(_question, row, seen)
             if question is not None:
                 seen.add(question.index)
                 questions += [question] * (wanted is None or question.task in wanted)
-    there = dict.fromkeys(question.task for question in questions)
-    missing = [task for task in wanted or () if task not in there]
+    tasks_met = dict.fromkeys(question.task for question in questions)
+    missing = [task for task in wanted or () if task not in tasks_met]
     if missing:
         raise InputError(f"{paths[0]}: no question of the task {missing[0]!r}")
     if not questions:
@@ -102,16 +106,15 @@ def from_endobench(
     metadata = pd.DataFrame([question.metadata for question in questions], columns=list(GROUPS))
     # a column per value of each of SHOWN, and the error of guessing
     shown = pd.get_dummies(metadata[list(SHOWN)], dtype=float).to_numpy()
-    # the twelve tasks in their order, then others
-    concepts = [task for task in task_names() if task in there]
-    concepts += [task for task in there if task not in task_names()]
+    order = {task: place for place, task in enumerate(task_names())}  # others come last
+    concepts = sorted(tasks_met, key=lambda task: order.get(task, len(order)))
     truths = np.full((len(questions), len(concepts)), UNKNOWN, np.int8)
     truths[np.arange(len(questions)), [concepts.index(q.task) for q in questions]] = 1
     return WordedDataset(
         _Decoded(questions),
         truths,
         [question.index for question in questions],
-        concepts,
+        tuple(concepts),
         asks=[{question.task: question.ask} for question in questions],
         answers=[{question.task: (question.answer,)} for question in questions],
         features=np.column_stack([shown, 1 - 1 / metadata["options"].to_numpy(float)]),
@@ -131,14 +134,14 @@ def _question(row: Row, seen: set[str]) -> _Question:
     cells = {column: text.strip() for column, text in row.cells.items()}
     for column in NEEDED:
         if not cells[column]:
-            raise InputError(f"{row.where}: expected something in column {column!r}, got nothing")
+            raise unexpected(row.where, f"something in column {column!r}", "nothing")
     if cells["index"] in seen:
         raise InputError(f"{row.where}: the index {cells['index']!r} stands twice")
     options = [cells[c] for c in ascii_uppercase if c in cells]
     count = next((k for k, text in enumerate(options) if not text), len(options))
     if count < 2 or any(options[count:]):
-        given = [c for c, text in zip(ascii_uppercase, options, strict=False) if text]
-        raise InputError(f"{row.where}: expected the options A, B and so on, got {given}")
+        letters = [c for c, text in zip(ascii_uppercase, options, strict=False) if text]
+        raise unexpected(row.where, "the options A, B and so on", letters)
     answer = cells["answer"].upper()
     if len(answer) != 1 or answer not in ascii_uppercase[:count]:
         expected = f"an answer from A to {ascii_uppercase[count - 1]}"

@@ -21,7 +21,7 @@ GARMENTS: tuple[str, ...] = tuple(_NAMES["garments"])
 
 
 class Concept(NamedTuple):
-    """A yes/no question: garments answered yes, garments not known; no for all the others."""
+    """A yes/no question: garments with the answer yes, and unknown ones; no for all others."""
 
     name: str
     yes: tuple[str, ...]
@@ -39,7 +39,7 @@ CONCEPT_NAMES: tuple[str, ...] = tuple(concept.name for concept in CONCEPTS)
 
 
 def concept_answers(garment: NDArray[np.integer]) -> NDArray[np.float32]:
-    """Answers for class numbers `garment` (n,) in 0..9: (n, 14), each 0, 1 or NaN (unknown)."""
+    """Return answers (n, 14), 0, 1 or NaN (unknown), for class numbers `garment` (n,) in 0..9."""
     answers = np.zeros((len(GARMENTS), len(CONCEPTS)), np.float32)
     for column, concept in enumerate(CONCEPTS):
         answers[[GARMENTS.index(name) for name in concept.yes], column] = 1

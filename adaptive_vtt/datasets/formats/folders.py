@@ -1,11 +1,11 @@
-"""Folders of images: one per class, beside masks, or alone.
+"""Folders of images: one per class, with masks, or alone.
 
 One folder per class:
     kvasir-dataset-v2/{class}/*.jpg                                 (Pogorelov et al., MMSys 2017)
     labeled-images/{tract}/{group}/{class}/*.jpg  (HyperKvasir: Borgli et al., Sci. Data 7, 2020)
     {train,val,test}/{class}/*.jpg                              (curated capsule endoscopy images)
 
-Beside masks, as polyp segmentation sets come:
+With masks, as polyp segmentation sets come:
     Kvasir-SEG              images/*.jpg        masks/*.jpg         (Jha et al., MMM 2020)
     CVC-ClinicDB            Original/*.tif      Ground Truth/*.tif  (Bernal et al., CMIG 43, 2015)
     CVC-300, CVC-ColonDB    images/*.png        masks/*.png         (as bundled with PraNet)
@@ -25,73 +25,73 @@ import pandas as pd
 
 from ...errors import InputError, check_known, listed, some, unexpected, unknown
 from ...types import Mask
+from ...utils import mask_values
 from ...utils.files import instead
 from ...utils.image_files import read_size
-from ...utils.mask_values import (
-    MaskReading,
-    listed_values,
-    met_values,
-    read_values,
-    unreadable_values,
-)
+from ...utils.mask_values import MaskReading
 from ...utils.options import Option
+from .. import scanning
 from ..pictures import Picture, from_pictures
 from ..scanning import (
-    IMAGES,
-    MASKS,
     NAMES,
     BrokenOption,
-    ClassesOption,
     Folder,
     FolderOption,
     OutsideOption,
     Reading,
     SplitOption,
-    each,
-    folders_below,
-    holds_images,
-    image_files,
-    image_stem,
-    is_split,
-    split_remark,
-    unread_remark,
 )
 from ..table import TableDataset, from_table, one_per_class, same_size
 
 HYPER_KVASIR = "labeled-images"
 PICTURES, BESIDE = {*NAMES["pictures"]}, {*NAMES["beside"]}
-"""Names of folders of images, in small letters, and of those beside them, whose files are none."""
+"""Names of folders of images, in small letters, and of folders next to them that hold no images."""
 _STUDY = re.compile(r"(study|series|session|visit|exam|scan|patient|subject|case|p)[ _-]*\d+")
 
 
 def from_class_folders(
     path: FolderOption,
     *,
-    classes: ClassesOption = "all",
+    classes: scanning.ClassesOption = "all",
     split: SplitOption = None,
     broken: BrokenOption = "refuse",
     allow_outside: OutsideOption = False,
 ) -> TableDataset:
     """Read all images under ``path``; the folder that holds an image is its class.
 
-    One concept per class, in the order of their names, numbers as numbers. With ``classes`` "all"
-    every image is known to lack all classes but its own; with "own" only its own class is asked
-    about, so that "overall" is the share of images whose class is missed. Splits, folders called
-    images, what lies beside those (masks, labels), and numbered studies are no classes.
+    One concept per class, in the order of their names, numbers as numbers. Splits, folders called
+    images, folders next to those (masks, labels), and numbered studies are no classes.
 
     Sample ids are paths from ``path``. Metadata: ``class``, and the folders above it: ``tract``
     and ``group`` for HyperKvasir (whose ``path`` may also be the folder above labeled-images),
     ``split`` for train, val, test, else ``level 1``, ``level 2`` ...
 
+    Args:
+        path: the folder.
+        classes: "all": an image is known to lack all classes but its own. "own": only its own class
+            is asked about, so that "overall" is the share of images whose class is missed.
+        split: the split to read.
+        broken: "skip" leaves out files that cannot be decoded.
+        allow_outside: whether links may lead out of the folder.
+
+    Returns:
+        The dataset.
+
     Raises:
-        InputError: where no image is found, or all would be of one class.
+        InputError: where no image exists, or all would be of one class.
     """
     check_known("value of classes", classes, ("all", "own"), "class folders")
     root, reading = Path(path), Reading(broken, str(path))
     top = root / HYPER_KVASIR if (root / HYPER_KVASIR).is_dir() else root
-    images = _images_below(top, Folder(top, allow_outside))
+    data, below = Folder(top, allow_outside), scanning.folders_below(top)
+    loose = data.images()
+    images = [file for folder in below for file in data.images(str(folder.relative_to(top)))]
+    if loose and images:
+        expected = "every image in the folder of its class"
+        raise unexpected(repr(str(loose[0])), expected, "one outside of the folders")
+    images = images or loose
     if split is not None:
-        known = {part for file in images for part in _parts(file, top) if is_split(part)}
+        known = {part for file in images for part in _parts(file, top) if scanning.is_split(part)}
         check_known("split", split, sorted(known), str(root))
         images = [file for file in images if split in _parts(file, top)]
     places = class_places(images, top)
@@ -104,8 +104,8 @@ def from_class_folders(
     if len({*named}) < 2:
         raise InputError(
             f"{root}: expected a folder of images for each of two or more classes, found "
-            f"{listed({*named}) or 'none'} for all images; name their classes in a table of labels "
-            'beside them, or read them without labels: kind = "images" in [dataset]'
+            f"{listed({*named}) or 'none'} for all images; name their classes in a table of labels,"
+            ' or read them without labels: kind = "images" in [dataset]'
         )
     labels = one_per_class(pd.Series(named, [file.relative_to(top).as_posix() for file in kept]))
     metadata = _metadata(kept, top, places).assign(**{"class": named})
@@ -116,16 +116,16 @@ def from_class_folders(
         skipped=reading.skipped,
         name=root.resolve().name,
     )
-    dataset.remarks = split_remark([*metadata.get("split", [])]) | unread_remark([top], files)
-    empty = [folder.name for folder in folders_below(top) if not any(folder.iterdir())]
+    splits = scanning.split_remark([*metadata.get("split", [])])
+    dataset.remarks = splits | scanning.unread_remark([top], files)
+    empty = [folder.name for folder in below if not any(folder.iterdir())]
     if empty:
         dataset.remarks["no images"] = f"folders {some(empty, 4)}: no classes, and no outputs"
     return dataset
 
 
 def class_places(files: Sequence[Path], top: Path) -> dict[Path, int]:
-    """Return, by folder of images, which of the folders on its way from ``top`` is the class, for
-    folders that have one."""
+    """Return the depth below ``top`` of the class, by folder of images that has a class."""
     parts = {file.parent: _parts(file, top) for file in files}
     siblings = defaultdict[tuple[str, ...], set[str]](set)
     for names in parts.values():
@@ -137,7 +137,8 @@ def class_places(files: Sequence[Path], top: Path) -> dict[Path, int]:
         plain = [
             depth
             for depth, (name, others) in enumerate(levels)
-            if not (is_split(name) or name in PICTURES or all(map(_STUDY.fullmatch, others)))
+            if not (scanning.is_split(name) or name in PICTURES)
+            and not all(map(_STUDY.fullmatch, others))
         ]
         if plain and not any(name in BESIDE and PICTURES & others for name, others in levels):
             places[folder] = plain[-1]
@@ -146,17 +147,6 @@ def class_places(files: Sequence[Path], top: Path) -> dict[Path, int]:
 
 def _parts(file: Path, top: Path) -> tuple[str, ...]:
     return file.relative_to(top).parent.parts
-
-
-def _images_below(top: Path, data: Folder) -> list[Path]:
-    loose = data.images()
-    below = [file for f in folders_below(top) for file in data.images(str(f.relative_to(top)))]
-    if loose and below:
-        raise InputError(
-            f"{str(loose[0])!r}: expected every image in the folder of its class, found one "
-            f"beside the folders"
-        )
-    return below or loose
 
 
 def _metadata(files: list[Path], top: Path, places: Mapping[Path, int]) -> pd.DataFrame:
@@ -168,22 +158,23 @@ def _metadata(files: list[Path], top: Path, places: Mapping[Path, int]) -> pd.Da
     first = {*table[0]} if columns else set()
     if first and first <= {"upper-gi-tract", "lower-gi-tract"}:
         columns[:2] = ["tract", "group"][: len(columns)]
-    elif first and all(map(is_split, first)):
+    elif first and all(map(scanning.is_split, first)):
         columns[0] = "split"
     table = table.set_axis(columns, axis=1)
-    splits = pd.Series([next(filter(is_split, names), None) for names in parts], dtype=object)
-    return table.assign(split=splits) if splits.any() and "split" not in table else table
+    splits = [next(filter(scanning.is_split, names), None) for names in parts]
+    if not any(splits) or "split" in table:
+        return table
+    return table.assign(split=pd.Series(splits, dtype=object))
 
 
-# -- images beside masks ---------------------------------------------------------------------------
+# -- images with masks -----------------------------------------------------------------------------
 
 LAYOUTS = NAMES["masks"]
-
 Empty = Literal["refuse", "skip", "absent"]
 """An empty mask: an error, left out, or an image without the concept."""
 Values = list[int | str]
 MOST = 0.9
-"""Share of masks from which on covering more than half of the image is remarked upon."""
+"""Share of masks that cover more than half of the image, from which on a remark says so."""
 
 
 class Place(NamedTuple):
@@ -206,7 +197,7 @@ def mask_layouts(root: Path, split: str | None = None) -> list[Place]:
             path = folder.relative_to(root).as_posix()
             name = path.replace(images, "", 1).strip("/")
             place = Place(name, folder, root / path.replace(images, masks, 1))
-            if (not name or is_split(name)) and all(map(holds_images, place[1:])):
+            if (not name or scanning.is_split(name)) and all(map(scanning.holds_images, place[1:])):
                 layouts.append(place)
         if layouts:
             break
@@ -219,31 +210,43 @@ def from_masks(
     path: FolderOption,
     concept: Annotated[str, Option("what the masks show", min_length=1)] = "polyp",
     *,
-    images: Annotated[Path | str | None, Option(IMAGES)] = None,
-    masks: Annotated[Path | str | None, Option(MASKS)] = None,
+    images: Annotated[Path | str | None, Option(scanning.IMAGES)] = None,
+    masks: Annotated[Path | str | None, Option(scanning.MASKS)] = None,
     split: SplitOption = None,
     inside: Annotated[
         Values | None, Option('values or colours ("#ff0000") inside; "nonzero": all but 0')
     ] = None,
-    ignore: Annotated[
-        Values | None, Option("values or colours of pixels that no score counts")
-    ] = None,
+    ignore: Annotated[Values | None, Option("values or colours that no score counts")] = None,
     classes: Annotated[
         dict[str, int | str | Values] | None,
         Option("instead of concept and inside: the values or colours of several concepts"),
     ] = None,
-    empty: Annotated[
-        Empty, Option("an empty mask is an error, left out, or means absent")
-    ] = "refuse",
+    empty: Annotated[Empty, Option("an empty mask: an error, left out, or absent")] = "refuse",
     broken: BrokenOption = "refuse",
     allow_outside: OutsideOption = False,
 ) -> TableDataset:
     """Read images with masks of one concept, or of several ``classes``.
 
     Without ``images`` and ``masks``, the layouts of Kvasir-SEG, CVC-ClinicDB and PraNet's bundle
-    are tried, as they stand or in each split. An image and its mask have the same name, but for
-    the ending. A mask of two values far apart is inside where it is lighter; of any other, the
-    options say what its values mean. All masks are decoded once.
+    are tried, in the folder or in each split. An image and its mask have the same name, but for
+    the ending. A mask of two values far apart is inside where it is lighter. For other masks the
+    options give the meaning of their values. All masks are decoded once.
+
+    Args:
+        path: the folder.
+        concept: what the masks show.
+        images: the folder of images.
+        masks: the folder of masks.
+        split: the split to read.
+        inside: values or colours inside.
+        ignore: values or colours that no score counts.
+        classes: values or colours by concept, instead of ``concept`` and ``inside``.
+        empty: whether an empty mask is an error, left out, or an image without the concept.
+        broken: "skip" leaves out files that cannot be decoded.
+        allow_outside: whether links may lead out of the folder.
+
+    Returns:
+        The dataset.
 
     Raises:
         InputError: for a mask whose size is not its image's, for images or masks alone, for
@@ -256,17 +259,17 @@ def from_masks(
     pairs = _pairs_of(root, images, masks, split, allow_outside)
     bad = reading.unreadable([file for pair in pairs for file in pair[1:]])
     pairs = [pair for pair in pairs if bad.isdisjoint(pair[1:])]
-    named = {name: listed_values(value) for name, value in (classes or {}).items()}
+    named = {name: mask_values.listed_values(value) for name, value in (classes or {}).items()}
     meanings = {
         name: MaskReading(values, tuple(ignore or ()))
         for name, values in (named or {concept: tuple(inside or ())}).items()
     }
-    looks = each(lambda pair: _look(pair, meanings), pairs)
+    looks = scanning.each(lambda pair: _look(pair, meanings), pairs)
     hollow = [str(look.pair.mask) for look in looks if not any(look.shown)]
-    whole = len(hollow) == len(pairs) > 0
-    if hollow and (empty == "refuse" or whole) and not classes:
+    if hollow and (empty == "refuse" or len(hollow) == len(pairs)) and not classes:
         remedy = 'empty="skip" or "absent" takes them'
-        remedy = "what they show has to be lighter, not less transparent" if whole else remedy
+        if len(hollow) == len(pairs):
+            remedy = "what they show has to be lighter, not less transparent"
         remedy = f"{len(hollow)} of {len(pairs)} are, {remedy}"
         raise unexpected(repr(hollow[0]), "a mask with something inside", "an empty one", remedy)
     files = [file for pair in pairs for file in pair[1:]]
@@ -275,17 +278,16 @@ def from_masks(
     if not looks:
         raise InputError(f"{root}: expected images with masks, found none that can be used")
     splits = [look.pair.split for look in looks]
-    several = len({*splits}) > 1
     pictures = []
     for look in looks:
         name, image, mask = look.pair
-        picture = Picture(f"{name}/{image.stem}" if several else image.stem, image)
+        key = f"{name}/{image.stem}" if len({*splits}) > 1 else image.stem
+        picture = Picture(key, image, metadata={"split": name} if any(splits) else {})
         picture.truth = dict(zip(meanings, map(int, look.shown), strict=True))
         for label, meaning in meanings.items():
             if picture.truth[label]:
                 picture.masks[label] = partial(_read, mask, meaning.mask)
         picture.ignored = partial(_read, mask, meaning.ignored) if ignore else None
-        picture.metadata = {"split": name} if any(splits) else {}
         pictures.append(picture)
     return from_pictures(
         pictures,
@@ -294,8 +296,8 @@ def from_masks(
         name=root.resolve().name,
         skipped=sorted([*reading.skipped, *hollow]) if left_out else reading.skipped,
         remarks=_remarks(looks, None if named or inside else root)
-        | split_remark(splits)
-        | unread_remark({file.parent for file in files}, [*files, *bad]),
+        | scanning.split_remark(splits)
+        | scanning.unread_remark({file.parent for file in files}, [*files, *bad]),
     )
 
 
@@ -317,9 +319,7 @@ def _pairs_of(
     layouts = mask_layouts(root, split)
     if not layouts:
         known = ", ".join(f"{i!r} and {m!r}" for i, m in LAYOUTS)
-        raise InputError(
-            f"{root}: expected folders of images and masks, one of {known}; found none"
-        )
+        raise InputError(f"{root}: expected folders of images and masks, found none of {known}")
     return [
         pair
         for name, *folders in layouts
@@ -329,8 +329,9 @@ def _pairs_of(
 
 def _pairs(split: str, image_folder: Folder, mask_folder: Folder) -> list[Place]:
     images, masks = _by_stem(image_folder), _by_stem(mask_folder)
-    renamed = {stem if stem in images else image_stem(stem): masks[stem] for stem in masks}
-    masks = renamed if len(renamed) == len(masks) else masks
+    stems = {stem if stem in images else scanning.image_stem(stem): stem for stem in masks}
+    if len(stems) == len(masks):
+        masks = {stem: masks[own] for stem, own in stems.items()}
     for files, others, folder, kind in (
         (images, masks, mask_folder, "mask"),
         (masks, images, image_folder, "image"),
@@ -354,8 +355,8 @@ def _by_stem(folder: Folder) -> dict[str, Path]:
 
 
 class _Look(NamedTuple):
-    """Which concepts a pair's mask shows, the share of the image inside any, its values, and those
-    that are outside."""
+    """A decoded pair: which concepts its mask shows, the share of the image inside any of them, its
+    values, and those outside."""
 
     pair: Place
     shown: list[bool]
@@ -366,27 +367,29 @@ class _Look(NamedTuple):
 
 def _look(pair: Place, readings: Mapping[str, MaskReading]) -> _Look:
     where = repr(str(pair.mask))
-    values = read_values(pair.mask, where)
+    values = mask_values.read_values(pair.mask, where)
     same_size(values.shape[:2], read_size(pair.image, where), where)
     masks = [reading.mask(values, where) for reading in readings.values()]
     inside, ignored = np.any(masks, axis=0), next(iter(readings.values())).ignored(values)
-    met, outside = (met_values(values[part][None]) for part in (~ignored, ~ignored & ~inside))
+    parts = (~ignored, ~ignored & ~inside)
+    met, outside = (mask_values.met_values(values[part][None]) for part in parts)
     return _Look(pair, [bool(m.any()) for m in masks], float(inside.mean()), met, outside)
 
 
 def _remarks(looks: Sequence[_Look], root: Path | None) -> dict[str, str]:
-    """Return what masks are likely not to mean. ``root``: of masks whose values nobody named; raise
-    InputError where each has two values, and not the same ones."""
+    """Return remarks on masks that are likely misread.
+
+    ``root``: of masks whose values nobody named. Raise InputError where these have two values each
+    that differ from mask to mask.
+    """
     black, remarks = {"0", "#000000"}, {}
     met = set[str]().union(*(look.met for look in looks if len(look.met) < 3))
     if root and len(met - black) > 1 and not all(v.isdigit() and int(v) > 127 for v in met - black):
-        raise unreadable_values(met, f"{root}, all masks together")
+        raise mask_values.unreadable_values(met, f"{root}, all masks together")
     large = sum(look.share > 0.5 for look in looks)
     if large >= MOST * len(looks):
-        remarks["masks"] = (
-            f"{large:,} of {len(looks):,} cover more than half of their image: are they black on "
-            "white? Then inside = [0] in [dataset]"
-        )
+        remarks["masks"] = f"{large:,} of {len(looks):,} cover more than half of their image: are "
+        remarks["masks"] += "they black on white? Then inside = [0] in [dataset]"
     unnamed = Counter(value for look in looks for value in look.outside - black)
     if unnamed and not root:
         values = some([f"{value} (in {n:,})" for value, n in unnamed.most_common()], 6)
@@ -396,7 +399,7 @@ def _remarks(looks: Sequence[_Look], root: Path | None) -> dict[str, str]:
 
 def _read(path: Path, reading: Callable[..., Mask]) -> Mask:
     where = repr(str(path))
-    return reading(read_values(path, where), where)
+    return reading(mask_values.read_values(path, where), where)
 
 
 # -- images alone ----------------------------------------------------------------------------------
@@ -409,30 +412,34 @@ def from_images(
     path: FolderOption,
     *,
     concepts: Annotated[
-        Sequence[str] | None,
-        Option("what the model answers about, a column each (default: image)"),
+        Sequence[str] | None, Option("what the model answers about, a column each (default: image)")
     ] = None,
     broken: BrokenOption = "refuse",
     allow_outside: OutsideOption = False,
 ) -> TableDataset:
-    """Read the images right in ``path``, named by their files.
+    """Read the images directly in ``path``, named by their files.
 
-    It can be asked about where an oracle needs no truth: in captions, or for consistency.
+    Oracles that need no truth can ask about them: in captions, or for consistency.
+
+    Args:
+        path: the folder.
+        concepts: what the model answers about.
+        broken: "skip" leaves out files that cannot be decoded.
+        allow_outside: whether links may lead out of the folder.
+
+    Returns:
+        The dataset, whose truths are unknown.
 
     Raises:
-        InputError: for a folder that is none, or holds no image.
+        InputError: for a path that is no folder, or holds no image.
     """
     folder, reading = Path(path), Reading(broken, str(path))
-    files = image_files(folder, allow_outside=allow_outside)
+    files = scanning.image_files(folder, allow_outside=allow_outside)
     bad = reading.unreadable(files)
     kept = [file for file in files if file not in bad]
     if not kept:
         raise InputError(f"{folder}: expected a folder of images, found none in it")
-    dataset = from_table(
-        kept,
-        pd.DataFrame(np.nan, [file.name for file in kept], [*(concepts or [NOTHING])]),
-        skipped=reading.skipped,
-        name=folder.resolve().name,
-    )
-    dataset.remarks = unread_remark([folder], files)
+    labels = pd.DataFrame(np.nan, [file.name for file in kept], [*(concepts or [NOTHING])])
+    dataset = from_table(kept, labels, skipped=reading.skipped, name=folder.resolve().name)
+    dataset.remarks = scanning.unread_remark([folder], files)
     return dataset

@@ -1,4 +1,4 @@
-"""Datasets of the package ``datasets``, as they lie in memory or in the folder of save_to_disk."""
+"""Datasets of the package ``datasets``, in memory or in the folder of save_to_disk."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +13,8 @@ from ...utils.image_codec import declared_size
 from ...utils.image_files import image_of, read_image
 from ...utils.importing import needed
 from ...utils.options import Option, at_base
-from ..table import TableDataset, by_number, class_name, from_table
+from ..scanning import by_number
+from ..table import TableDataset, class_name, from_table
 
 
 def from_hugging_face(
@@ -21,12 +22,8 @@ def from_hugging_face(
         Any, Option("the folder of Dataset.save_to_disk", reads=at_base, name="path", type=str)
     ],
     *,
-    image_column: Annotated[
-        str | None, Option("column of images (default: the only one that holds some)")
-    ] = None,
-    class_column: Annotated[
-        str | None, Option("column of classes (default: the only one of ClassLabel)")
-    ] = None,
+    image_column: Annotated[str | None, Option("column of images (default: the only one)")] = None,
+    class_column: Annotated[str | None, Option("column of classes (default: the only one)")] = None,
     concepts: Annotated[Sequence[str] | None, Option("instead: columns of 0 and 1")] = None,
     id_column: Annotated[str | None, Option("column of sample ids (default: row numbers)")] = None,
     metadata: Annotated[Sequence[str] | None, Option("columns that describe samples")] = None,
@@ -47,7 +44,11 @@ def from_hugging_face(
     with needed("hugging-face", "Hugging Face's datasets need the package datasets"):
         import datasets
     folder = Path(data) if isinstance(data, str | Path) else None
-    rows = _loaded(folder) if folder is not None else data
+    try:
+        rows = data if folder is None else datasets.load_from_disk(str(folder))
+    except Exception as error:  # pyarrow and datasets raise errors of many kinds
+        expected, why = "expected a folder that Dataset.save_to_disk wrote", one_line(error)[:160]
+        raise InputError(f"{folder}: {expected}: {why}") from None
     if not isinstance(rows, datasets.Dataset):
         splits = f" of the splits {', '.join(rows)}" if isinstance(rows, dict) else ""
         advice = "; name one, such as path = 'FOLDER/test', or splits['test']" if splits else ""
@@ -101,45 +102,26 @@ class Images:
         return np.nan if size is None else float(size[0] * size[1])
 
 
-def _loaded(folder: Path) -> Any:
-    import datasets
-
-    try:
-        return datasets.load_from_disk(str(folder))
-    except Exception as error:  # pyarrow and datasets raise errors of many kinds
-        raise InputError(
-            f"{folder}: expected a folder that Dataset.save_to_disk wrote: {one_line(error)[:160]}"
-        ) from None
-
-
 def _only(option: str, rows: Any, feature: type) -> str:
-    """Return the one column of that feature."""
+    """Return the only column of that feature."""
     names = [name for name, each in rows.features.items() if isinstance(each, feature)]
     if len(names) != 1:
-        raise InputError(
-            f"dataset.{option}: expected its name, as {len(names) or 'no'} columns are of "
-            f"{feature.__name__}; columns are {', '.join(rows.column_names)}"
-        )
+        count, columns = len(names) or "no", ", ".join(rows.column_names)
+        got = f"none, as {count} columns are of {feature.__name__}; columns are {columns}"
+        raise unexpected(f"dataset.{option}", "its name", got)
     return names[0]
 
 
 def class_table(cells: Sequence[Any], names: Sequence[str] | None) -> pd.DataFrame:
     """Return n x C of 0, 1 and NaN (class unknown) from a class, or a list of classes, per row.
 
-    ``names`` are what the classes of a ClassLabel are called, whose cells are their numbers; None
-    where cells are the classes themselves.
+    ``names``: those of a ClassLabel, whose cells are numbers; None where cells are the classes.
+    A row is unknown where it is empty or -1.
     """
-    held = [_classes(cell, names) for cell in cells]
-    shown = {name for classes in held for name in classes or ()}
-    known = sorted(shown, key=by_number) if names is None else names
-    return pd.DataFrame(
-        {name: [np.nan if h is None else float(name in h) for h in held] for name in known}
-    )
-
-
-def _classes(cell: Any, names: Sequence[str] | None) -> set[str] | None:
-    """Return the classes of one row, None where they are unknown: empty, or -1."""
-    several = cell if isinstance(cell, list) else [cell]
-    if cell is None or several == [-1]:
-        return None
-    return {class_name(cell) if names is None else names[cell] for cell in several}
+    lists = [cell if isinstance(cell, list) else [cell] for cell in cells]
+    name_of = class_name if names is None else names.__getitem__
+    rows = [None if row in ([None], [-1]) else {name_of(cell) for cell in row} for row in lists]
+    met = {name for row in rows for name in row or ()}
+    known = sorted(met, key=by_number) if names is None else names
+    table = {name: [np.nan if r is None else float(name in r) for r in rows] for name in known}
+    return pd.DataFrame(table)

@@ -1,6 +1,6 @@
 """Images in the rows of tables, decoded one by one while they stay in the file.
 
-What is kept of an image is where it is: the place of its line in a TSV, file and row in Parquet.
+Only the place of an image is kept: its line in a TSV, its file and row in Parquet.
 """
 
 import binascii
@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from ...errors import InputError, check_known, one_line
+from ...errors import InputError, check_known, one_line, unexpected
 from ...types import Image
 from ...utils.files import as_file, opened, why_unread
 from ...utils.image_codec import declared_size
@@ -26,13 +26,13 @@ BATCH = 16
 """Rows of a Parquet file that are in memory at a time."""
 IMAGE = "image"
 LONGEST = 2**30
-"""Most characters of a cell of a TSV, which may be an image: csv's own limit is 131,072."""
+"""Most characters of a cell of a TSV, which may be an image: csv's limit is 131,072."""
 
 
 @dataclass(frozen=True)
 class Stored:
-    """An image within a file: what errors call it, how many pixels it has, and what reads the bytes
-    of the image file that it is (a PNG, JPEG ...)."""
+    """An image within a file: its name in errors, its pixels, and a function that reads its bytes
+    (a PNG, JPEG ...)."""
 
     name: str
     pixels: float
@@ -43,15 +43,14 @@ class Stored:
         try:
             data = self.data()
         except OSError as error:
-            raise InputError(
-                f"{where}: cannot read image {self.name!r}: {error.strerror or error}"
-            ) from None
+            why = error.strerror or error
+            raise InputError(f"{where}: cannot read image {self.name!r}: {why}") from None
         return image_of(data, self.name, where)
 
 
 @dataclass(frozen=True)
 class Row:
-    """A row: its text cells by column, its image, and what to call it in errors."""
+    """A row: its text cells by column, its image, and its name in errors."""
 
     cells: dict[str, str]
     image: Stored
@@ -76,8 +75,7 @@ def tsv_rows(path: Path, needed: Sequence[str], reading: Reading) -> Iterator[Ro
             for number, line in enumerate(_lines(file, len(header) - 1), start=1):
                 if line.strip():
                     where = f"{path}, row {number}"
-                    row = reading.attempt(partial(_text_row, path, where, offset, line, header))
-                    if row is not None:
+                    if row := reading.attempt(_text_row, path, where, offset, line, header):
                         yield row
                 offset += len(line)
     except (OSError, UnicodeDecodeError) as error:
@@ -85,7 +83,7 @@ def tsv_rows(path: Path, needed: Sequence[str], reading: Reading) -> Iterator[Ro
 
 
 def _lines(file: BinaryIO, tabs: int) -> Iterator[bytes]:
-    """Yield lines; one in which a quote stays open goes on in the next, if it has too few tabs."""
+    """Yield lines, joined with the next while a quote is open and tabs are missing."""
     held = b""
     for line in file:
         held += line
@@ -97,7 +95,7 @@ def _lines(file: BinaryIO, tabs: int) -> Iterator[bytes]:
 
 
 def _cells(line: bytes, where: str) -> list[str]:
-    # of the whole process, which may be one that was sent the dataset and read nothing before
+    # the limit is one of the process, which may be a worker that has read nothing before
     csv.field_size_limit(max(LONGEST, csv.field_size_limit()))
     try:
         rows = [*csv.reader([line.decode().rstrip("\r\n")], delimiter="\t")]
@@ -109,7 +107,7 @@ def _cells(line: bytes, where: str) -> list[str]:
 def _text_row(path: Path, where: str, offset: int, line: bytes, header: list[str]) -> Row:
     cells = _cells(line, where)
     if len(cells) != len(header):
-        raise InputError(f"{where}: expected {len(header)} columns, got {len(cells)}")
+        raise unexpected(where, f"{len(header)} columns", len(cells))
     named = dict(zip(header, cells, strict=True))
     pixels = _pixels(_decoded(named.pop(IMAGE), where), where)
     data = partial(_text_image, path, where, offset, len(line), header.index(IMAGE))
@@ -143,7 +141,7 @@ def parquet_rows(path: Path, needed: Sequence[str], reading: Reading) -> Iterato
     """Yield the rows of a Parquet file; the image is bytes, base64, or has its bytes as a field.
 
     Raises:
-        InputError: for a file that cannot be read, columns that are missing, and where pyarrow is.
+        InputError: for a file that cannot be read, missing columns, and where pyarrow is missing.
     """
     file = parquet_file(path)
     check_columns(len(file.schema_arrow.names), path)
@@ -159,8 +157,7 @@ def parquet_rows(path: Path, needed: Sequence[str], reading: Reading) -> Iterato
         batches = file.iter_batches(BATCH, row_groups=[group])
         for place, cells in enumerate(row for batch in batches for row in batch.to_pylist()):
             number += 1
-            row = reading.attempt(partial(made, cells, group, place, f"{path}, row {number}"))
-            if row is not None:
+            if row := reading.attempt(made, cells, group, place, f"{path}, row {number}"):
                 yield row
 
 
@@ -187,7 +184,7 @@ def _bytes(value: Any, where: str) -> bytes:
     if isinstance(value, str):
         return _decoded(value, where)
     if not isinstance(value, bytes):
-        raise InputError(f"{where}: expected an image, got {type(value).__name__}")
+        raise unexpected(where, "an image", type(value).__name__)
     return value
 
 
@@ -203,10 +200,8 @@ def _pixels(data: bytes, where: str) -> float:
     is not too large to decode."""
     size = declared_size(data)
     if size is None or 0 in size:
-        raise InputError(f"{where}: expected an image (JPEG, PNG ...), got {len(data)} other bytes")
+        raise unexpected(where, "an image (JPEG, PNG ...)", f"{len(data)} other bytes")
     if size[0] * size[1] > MAX_PIXELS:
-        raise InputError(
-            f"{where}: the image is {size[0]} x {size[1]} pixels, over the limit of "
-            f"{MAX_PIXELS} pixels"
-        )
+        got = f"one of {size[0]} x {size[1]} pixels, over the limit"
+        raise unexpected(where, f"an image of at most {MAX_PIXELS} pixels", got)
     return float(size[0] * size[1])

@@ -1,12 +1,12 @@
-"""Two sets of images in which each thing to be seen has a mask of its own.
+"""Two sets of images with one mask per attribute or lesion.
 
-ISIC 2018, task 2: five dermoscopic attributes (Codella et al., 2019). A mask that is zero all over
-means that the attribute is absent.
+ISIC 2018, task 2: five dermoscopic attributes (Codella et al., 2019). A mask of zeros
+alone means that the attribute is absent.
     ISIC2018_Task1-2_*_Input/ISIC_0000000.jpg
     ISIC2018_Task2_*_GroundTruth*/ISIC_0000000_attribute_{attribute}.png
 
-IDRiD segmentation: lesions of diabetic retinopathy (Porwal et al., 2018). A mask that is not there
-means that the lesion is absent.
+IDRiD segmentation: lesions of diabetic retinopathy (Porwal et al., 2018). A missing
+mask means that the lesion is absent.
     A. Segmentation/1. Original Images/{a. Training Set,b. Testing Set}/IDRiD_01.jpg
     A. Segmentation/2. All Segmentation Groundtruths/{set}/{1. Microaneurysms,...}/IDRiD_01_MA.tif
 """
@@ -19,17 +19,9 @@ from ...errors import InputError, check_known
 from ...utils.files import instead
 from ...utils.mask_values import read_mask
 from ...utils.options import Option
+from .. import scanning
 from ..pictures import Picture, from_pictures, readable
-from ..scanning import (
-    IMAGES,
-    MASKS,
-    BrokenOption,
-    Folder,
-    FolderOption,
-    OutsideOption,
-    Reading,
-    each,
-)
+from ..scanning import BrokenOption, Folder, FolderOption, OutsideOption, Reading
 from ..table import TableDataset
 
 ATTRIBUTES = ("pigment_network", "negative_network", "streaks", "milia_like_cyst", "globules")
@@ -38,16 +30,25 @@ ATTRIBUTES = ("pigment_network", "negative_network", "streaks", "milia_like_cyst
 def from_isic(
     path: FolderOption,
     *,
-    images: Annotated[Path | str | None, Option(IMAGES)] = None,
-    masks: Annotated[Path | str | None, Option(MASKS)] = None,
+    images: Annotated[Path | str | None, Option(scanning.IMAGES)] = None,
+    masks: Annotated[Path | str | None, Option(scanning.MASKS)] = None,
     broken: BrokenOption = "refuse",
     allow_outside: OutsideOption = False,
 ) -> TableDataset:
     """Read the five attributes as concepts ("pigment network", ...), with masks where present.
 
-    Left out, ``images`` and ``masks`` are found by their names in the challenge. All masks are
-    decoded once, to see which are empty: some 40 ms each at 6 million pixels, divided by the number
-    of cores. Sizes are compared when a mask is used.
+    All masks are decoded once, to see which are empty: some 40 ms each at 6 million pixels, divided
+    by the number of cores. Sizes are compared when a mask is used.
+
+    Args:
+        path: the folder.
+        images: the folder of images (default: by its name in the challenge).
+        masks: the folder of masks (default: by its name in the challenge).
+        broken: "skip" leaves out files that cannot be decoded.
+        allow_outside: whether links may lead out of the folders.
+
+    Returns:
+        The dataset.
 
     Raises:
         InputError: for folders that are missing or not unique, and for masks that are missing.
@@ -67,9 +68,8 @@ def from_isic(
         pictures.append(picture)
     pictures = readable(pictures, reading)
     pairs = [(picture, name) for picture in pictures for name in names.values()]
-    seen = each(
-        lambda pair: read_mask(mask := pair[0].masks[pair[1]], repr(str(mask))).any(), pairs
-    )
+    masks_of = [picture.masks[name] for picture, name in pairs]
+    seen = scanning.each(lambda mask: read_mask(mask, repr(str(mask))).any(), masks_of)
     for (picture, name), present in zip(pairs, seen, strict=True):
         picture.show(name, int(present))
         if not present:
@@ -122,8 +122,11 @@ def from_idrid(
     Args:
         path: "A. Segmentation" or the folder above it.
         split: "train" (54 images), "test" (27), or None for both; it is also the metadata.
-        broken: what to do about files that cannot be decoded.
+        broken: "skip" leaves out files that cannot be decoded.
         allow_outside: whether links may lead out of the folder.
+
+    Returns:
+        The dataset.
 
     Raises:
         InputError: for folders that are missing, and for a set without any mask. Sizes of masks are

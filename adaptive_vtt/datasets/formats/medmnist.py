@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ...errors import InputError, check_known, one_line, unexpected
+from ...errors import InputError, check_known, unexpected
 from ...types import UNKNOWN, Indices
 from ...utils.files import as_file, instead, why_unread
 from ...utils.image_files import MAX_PIXELS
@@ -36,30 +36,33 @@ _UNREADABLE = (OSError, ValueError, RuntimeError, EOFError, zipfile.BadZipFile, 
 class NpzArray:
     """The array ``key`` of the file ``path``, indexed along its first axis.
 
-    ``most_bytes``: to how much a compressed array may unpack; stored ones are mapped, and take no
-    memory. Raises InputError, before anything is unpacked, where the file is no .npz, has no
-    such array, or declares one that is larger, has another size than the archive says, or
-    holds objects.
+    Stored arrays are mapped and take no memory.
+
+    Args:
+        path: the .npz.
+        key: the array in it.
+        most_bytes: a compressed array may unpack to no more.
+
+    Raises:
+        InputError: before anything is unpacked, for a file that is no .npz, has no such array, or
+            declares one that is larger, has another size than the archive says, or holds objects.
     """
 
     def __init__(self, path: Path, key: str, most_bytes: int = MAX_BYTES) -> None:
-        self.path = path
-        self.key = key
-        self.most_bytes = most_bytes
+        self.path, self.key, self.most_bytes = path, key, most_bytes
         self._stored_at: int | None = None  # where its numbers begin, where they can be mapped
         try:
             self._read_header()
         except InputError:
             raise
         except _UNREADABLE as error:
-            why = why_unread(path, error) if isinstance(error, OSError) else one_line(error)
-            raise InputError(f"{path}: cannot read array {key!r}: {why}") from None
+            raise self._unread(error) from None
 
     def __len__(self) -> int:
         return self.shape[0] if self.shape else 0
 
     def __getitem__(self, index: int) -> npt.NDArray[Any]:
-        return np.array(self.array[index])  # a copy: the file stays as it is
+        return np.array(self.array[index])  # a copy: the file stays unchanged
 
     def __reduce__(self) -> tuple[Any, ...]:
         # worker processes open the file themselves
@@ -67,62 +70,60 @@ class NpzArray:
 
     @cached_property
     def array(self) -> npt.NDArray[Any]:
-        """All of it: n x ..., not to be written to."""
+        """The whole array n x ..., not to be written to."""
         try:
             if self._stored_at is not None:
-                return np.memmap(
-                    self.path, self.dtype, "r", self._stored_at, self.shape, order=self._order
-                )
+                place = self._stored_at
+                return np.memmap(self.path, self.dtype, "r", place, self.shape, order=self._order)
             with np.load(self.path, allow_pickle=False) as stored:
                 return stored[self.key]
         except _UNREADABLE as error:
-            message = f"{self.path}: cannot read array {self.key!r}: {one_line(error)}"
-            raise InputError(message) from None
+            raise self._unread(error) from None
+
+    def _unread(self, error: Exception) -> InputError:
+        why = why_unread(self.path, error)
+        return InputError(f"{self.path}: cannot read array {self.key!r}: {why}")
 
     def _read_header(self) -> None:
         with zipfile.ZipFile(as_file(self.path)) as archive:
-            name = f"{self.key}.npy"
-            if name not in (names := archive.namelist()):
-                there = ", ".join(sorted(each.removesuffix(".npy") for each in names)) or "none"
-                raise InputError(f"{self.path}: expected the array {self.key}, found {there}")
+            name, names = f"{self.key}.npy", archive.namelist()
+            if name not in names:
+                known = ", ".join(sorted(each.removesuffix(".npy") for each in names)) or "none"
+                raise InputError(f"{self.path}: expected the array {self.key}, found {known}")
             info = archive.getinfo(name)
             with archive.open(info) as member:
-                first = np.lib.format.read_magic(member) == (1, 0)
-                kind = np.lib.format
+                first, kind = np.lib.format.read_magic(member) == (1, 0), np.lib.format
                 read = kind.read_array_header_1_0 if first else kind.read_array_header_2_0
                 self.shape, fortran, self.dtype = read(member)
                 header = member.tell()
         if self.dtype.hasobject:
             raise ValueError("it holds Python objects")
-        self._check_size(info, header)
+        self._check_size(info, info.file_size - header)
         self._order = cast(Any, "F" if fortran else "C")
-        plain = info.compress_type == zipfile.ZIP_STORED and not info.flag_bits & 1
-        if plain and 0 not in self.shape:
-            self._stored_at = _content_start(self.path, info) + header
+        if (
+            info.compress_type == zipfile.ZIP_STORED
+            and not info.flag_bits & 1
+            and 0 not in self.shape
+        ):
+            with self.path.open("rb") as file:  # lengths may differ from those of the index
+                file.seek(info.header_offset + 26)
+                lengths = struct.unpack("<HH", file.read(4))
+            self._stored_at = info.header_offset + 30 + sum(map(int, lengths)) + header
 
-    def _check_size(self, info: zipfile.ZipInfo, header: int) -> None:
-        """Raise InputError where the array is not as large as its file, or too large."""
+    def _check_size(self, info: zipfile.ZipInfo, held: int) -> None:
+        """Raise InputError where the array is not as large as the ``held`` bytes, or too large."""
+        where = f"{self.path}: array {self.key!r}"
         if any(side < 0 for side in self.shape):
-            raise unexpected(f"{self.path}: array {self.key!r}", "sides of 0 or more", self.shape)
+            raise unexpected(where, "sides of 0 or more", self.shape)
         size = math.prod(self.shape) * self.dtype.itemsize
-        packed = info.compress_type != zipfile.ZIP_STORED
-        if packed and max(size, info.file_size - header) > self.most_bytes:
+        if info.compress_type != zipfile.ZIP_STORED and max(size, held) > self.most_bytes:
             raise InputError(
-                f"{self.path}: array {self.key!r} unpacks to {max(size, info.file_size - header)} "
-                f"bytes, over the limit of {self.most_bytes}; a larger most_bytes lets it in"
+                f"{where} unpacks to {max(size, held)} bytes, over the limit of {self.most_bytes}; "
+                "a larger most_bytes lets it in"
             )
-        if size != info.file_size - header:
+        if size != held:
             expected = f"{size} bytes, as its shape {self.shape} and type {self.dtype} say"
-            raise unexpected(f"{self.path}: array {self.key!r}", expected, info.file_size - header)
-
-
-def _content_start(path: Path, info: zipfile.ZipInfo) -> int:
-    """Return where a member's bytes begin; the lengths in the local header may differ from the
-    index's."""
-    with path.open("rb") as file:
-        file.seek(info.header_offset + 26)
-        name, extra = struct.unpack("<HH", file.read(4))
-    return info.header_offset + 30 + int(name) + int(extra)
+            raise unexpected(where, expected, held)
 
 
 SIZES = (28, 64, 128, 224)
@@ -149,17 +150,12 @@ class MedMnistSet:
 def medmnist_sets() -> dict[str, MedMnistSet]:
     """Return the twelve sets by flag ("pathmnist", ...)."""
     table = json.loads((Path(__file__).parent / "data" / "medmnist.json").read_text())
-    return {
-        flag: MedMnistSet(flag, facts["task"], facts["channels"], tuple(facts["classes"]))
-        for flag, facts in table.items()
-    }
+    parts = {flag: {**facts, "classes": tuple(facts["classes"])} for flag, facts in table.items()}
+    return {flag: MedMnistSet(flag, **facts) for flag, facts in parts.items()}
 
 
 def from_medmnist(
-    path: Annotated[
-        Path | str,
-        Option("the .npz, or the folder it is in", reads=at_base),
-    ],
+    path: Annotated[Path | str, Option("the .npz, or the folder it is in", reads=at_base)],
     flag: Annotated[
         str | None, Option("the set, e.g. pathmnist (default: from the file's name)")
     ] = None,
@@ -167,20 +163,26 @@ def from_medmnist(
     size: Annotated[int | None, Option("28 (default in a folder), 64, 128 or 224")] = None,
     split: Annotated[str, Option("train, val or test")] = "test",
     classes: ClassesOption = "all",
-    most_bytes: Annotated[
-        int, Option("a compressed array may unpack to no more bytes", ge=1)
-    ] = MAX_BYTES,
+    most_bytes: Annotated[int, Option("most bytes of a compressed array", ge=1)] = MAX_BYTES,
 ) -> TableDataset:
     """Read a split of a MedMNIST set as yes/no concepts, one per class.
 
-    ``classes`` "all" knows all classes of every image. With "own" only the class that an
-    image has is known, so that the target "overall" is the share of images whose class is
-    missed. A binary set has one concept, its class 1, where both mean the same.
-
-    The largest official array, the training images of pathmnist at 224 pixels, takes 13.6e9 bytes.
-
     Sample ids are the split and the six-digit position. Metadata: ``split``, and ``label`` (the
     class number) unless the set is multi-label. Images are uint8, S x S x 1 or 3.
+
+    Args:
+        path: the .npz, or the folder that holds it.
+        flag: the set.
+        size: 28, 64, 128 or 224 pixels.
+        split: "train", "val" or "test".
+        classes: "all": all classes of every image are known. "own": only the class that an image
+            has is known, so that the target "overall" is the share of images whose class is missed.
+            A binary set has one concept, its class 1, where both mean the same.
+        most_bytes: a compressed array may unpack to no more. The largest official array, the
+            training images of pathmnist at 224 pixels, takes 13.6e9 bytes.
+
+    Returns:
+        The dataset.
 
     Raises:
         InputError: for an unknown set, split or size, a file without the expected arrays, and
@@ -236,14 +238,12 @@ def _check_images(images: NpzArray, facts: MedMnistSet, size: int | None) -> Non
         expected = f"{images.key} of shape {wanted} and uint8 for {facts.flag}"
         raise unexpected(str(images.path), expected, f"{shape} of {images.dtype}")
     if shape[1] * shape[2] > MAX_PIXELS:
-        raise InputError(
-            f"{images.path}: images of {shape[1]} x {shape[2]} pixels, over the limit of "
-            f"{MAX_PIXELS} pixels"
-        )
+        expected, got = f"images of at most {MAX_PIXELS} pixels", f"{shape[1]} x {shape[2]} pixels"
+        raise unexpected(str(images.path), expected, got)
 
 
 def _labels(stored: NpzArray, count: int, facts: MedMnistSet) -> Indices:
-    """Class numbers (n, 1), or 0/1 per class (n, C) for a multi-label set."""
+    """Return class numbers (n, 1), or 0/1 per class (n, C) for a multi-label set."""
     columns = len(facts.classes) if facts.task == "multi-label" else 1
     if stored.shape != (count, columns) or stored.dtype.kind not in "iub":
         expected = f"{stored.key} of shape ({count}, {columns}) and whole numbers for {facts.flag}"
@@ -253,7 +253,6 @@ def _labels(stored: NpzArray, count: int, facts: MedMnistSet) -> Indices:
     wrong = np.argwhere((labels < 0) | (labels > most))
     if len(wrong):
         row, column = wrong[0]
-        expected = f"labels 0 to {most} for {facts.flag}"
-        got = f"{labels[row, column]} in row {row}"
-        raise unexpected(f"{stored.path}: {stored.key}", expected, got)
+        where, got = f"{stored.path}: {stored.key}", f"{labels[row, column]} in row {row}"
+        raise unexpected(where, f"labels 0 to {most} for {facts.flag}", got)
     return labels

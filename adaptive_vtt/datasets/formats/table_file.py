@@ -1,6 +1,6 @@
-"""A table of labels in a CSV, JSON Lines or Parquet file beside folders of images.
+"""A table of labels in a CSV, JSON Lines or Parquet file, with folders of images.
 
-Where the table, or its images, are other than expected, errors say what to write in [dataset].
+Errors say which option of [dataset] describes the table or its images.
 """
 
 import json
@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from itertools import takewhile
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -22,16 +21,8 @@ from ...utils.files import near_file, why_unread
 from ...utils.options import Option, at_base
 from ...utils.table_text import csv_rows, json_lines
 from ...utils.tables import check_columns
-from ..scanning import (
-    ENDINGS,
-    BrokenOption,
-    Folder,
-    OutsideOption,
-    Reading,
-    image_files,
-    is_split,
-    unread_remark,
-)
+from .. import scanning
+from ..scanning import ENDINGS, BrokenOption, Folder, OutsideOption, Reading
 from ..table import TableDataset, from_table, label_cells, one_per_class
 from .image_rows import parquet_file
 
@@ -40,7 +31,7 @@ EMPTY = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "<NA>", "#N/A", "?")
 TABLES = (".csv", ".tsv", ".parquet", ".jsonl")
 """Endings of tables."""
 BATCH, MAX_CELLS, MAX_BYTES = 1024, 20_000_000, 2**30
-"""Rows of a Parquet table that are decoded at a time; the most cells and bytes of one."""
+"""Rows of a Parquet table that are decoded at a time; its most cells and bytes."""
 
 
 def folders_at_base(value: str | list[str], base: Path) -> Path | list[Path]:
@@ -56,31 +47,23 @@ def folders_at_base(value: str | list[str], base: Path) -> Path | list[Path]:
 
 
 Images = Path | str | Sequence[Path | str]
+_IMAGES = Option(
+    "folder of images, several, or a pattern; leave out where answers are recorded",
+    reads=folders_at_base,
+    type=str | list[str] | None,
+)
 
 
 def read_table(
-    labels: Annotated[
-        Path | str, Option("CSV, .jsonl or .parquet with one row per sample", reads=at_base)
-    ],
-    images: Annotated[
-        Images | None,
-        Option(
-            "folder of images, several, or a pattern; leave out where answers are recorded",
-            reads=folders_at_base,
-            type=str | list[str] | None,
-        ),
-    ] = None,
+    labels: Annotated[Path | str, Option("CSV, .jsonl or .parquet of labels", reads=at_base)],
+    images: Annotated[Images | None, _IMAGES] = None,
     *,
     id_column: Annotated[str, Option("column of sample ids")] = "id",
-    file_column: Annotated[
-        str | None, Option("column of file names (default: the id, any image ending)")
-    ] = None,
+    file_column: Annotated[str | None, Option("column of file names (default: the id)")] = None,
     concepts: Annotated[
         list[str] | None, Option("columns to ask about (default: all others), cells 0, 1 or empty")
     ] = None,
-    metadata: Annotated[
-        list[str] | None, Option("columns that describe samples and are no concepts")
-    ] = None,
+    metadata: Annotated[list[str] | None, Option("columns that describe samples")] = None,
     class_column: Annotated[
         str | None, Option("instead of concepts: the column that names each sample's class")
     ] = None,
@@ -89,17 +72,29 @@ def read_table(
 ) -> TableDataset:
     """Read a table of labels (CSV, JSON Lines, Parquet) and one or several folders of images.
 
-    Cells of concepts may be yes and no, too; of ``class_column`` a concept per class is made.
-    ``broken``: "skip" leaves out rows whose file is missing, too, unless most are. Names match
-    files also where they differ in letter case, slashes, Unicode form or lost zeros, if only one
-    file is called so.
+    Names match a file that differs in letter case, slashes, Unicode form or lost zeros, where only
+    one file does.
+
+    Args:
+        labels: the file of the table, a row per sample.
+        images: a folder, several, or None where answers are recorded.
+        id_column: the column of sample ids.
+        file_column: the column of file names, with or without their ending.
+        concepts: columns of 0, 1, yes, no or empty cells.
+        metadata: columns that describe samples and are no concepts.
+        class_column: the column of classes; each class becomes a concept.
+        broken: "skip" leaves out rows whose file is missing or cannot be decoded, unless most are.
+        allow_outside: whether names and links may lead out of the folders.
+
+    Returns:
+        The dataset.
 
     Raises:
         InputError: naming file, row or column; at once for over 10,000 columns.
     """
     path = Path(labels)
-    table = read_rows(path)
-    columns, described = list(map(str, table.columns)), metadata or []
+    table, described = read_rows(path), metadata or []
+    columns = list(map(str, table.columns))
     for column in filter(None, [id_column, file_column, class_column, *described]):
         if column not in table:
             error, advice = unknown("column", column, columns, str(path)), ""
@@ -109,8 +104,7 @@ def read_table(
                 advice = f'; say which column names the samples: id_column = "{named}" in [dataset]'
             raise InputError(f"{error}{advice}")
     known = table.mask(table.isin(EMPTY)).set_axis(table[id_column].tolist(), axis=0)
-    apart = {id_column, file_column, class_column, *described}
-    names = [name for name in columns if name not in apart]
+    names = [n for n in columns if n not in {id_column, file_column, class_column, *described}]
     for concept in concepts or ():
         check_known("concept", concept, names, str(path))
     chosen = concepts or names
@@ -119,14 +113,16 @@ def read_table(
         truths = table[chosen].set_axis(known.index).astype(object)
     else:
         truths = one_per_class(known[class_column])
-    taken = _Taken([], [], [])
+    taken, named_by = _Taken([], [], "", {}), file_column or id_column
     if images is not None:
-        cells = table[file_column or id_column]
-        taken = _taken(images, table, table[id_column], cells, path, broken, allow_outside)
-        known, truths = known[taken.kept], truths[taken.kept]
+        places, cells = ImageNames(images, allow_outside), table[named_by].set_axis(known.index)
+        plain, above = ImageNames(images).relative(cells)
+        taken = _taken(places, plain, above, table, path, Reading(broken, str(path)))
+        kept = [file is not None for file in taken.files]
+        known, truths = known[kept], truths[kept]
     try:
         dataset = from_table(
-            None if images is None else taken.files,
+            None if images is None else [file for file in taken.files if file is not None],
             truths,
             metadata=known[metadata] if metadata else None,
             skipped=taken.skipped,
@@ -134,13 +130,13 @@ def read_table(
         )
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
-    roles: dict[str | None, str] = dict.fromkeys(described, "metadata")
+    roles = dict.fromkeys(described, "metadata")
     roles |= dict.fromkeys(chosen if class_column is None else (), "concept")
     if class_column:
         roles[class_column] = _class_role(known[class_column], truths)
     roles[id_column] = "names the samples"
     if images is not None:
-        roles[file_column or id_column] = f"names the images{taken.near}"
+        roles[named_by] = f"names the images{taken.near}"
     dataset.remarks = _remarks(table, roles, class_column is None and concepts is None)
     dataset.remarks |= taken.unread
     return dataset
@@ -149,22 +145,22 @@ def read_table(
 # -- columns of labels -----------------------------------------------------------------------------
 
 COULD_BE_ASKED = "metadata, though it holds only 0 and 1: take it out of metadata to ask about it"
-"""Of a column of metadata with 0 and 1 (or yes and no), such as one whose odd cell was mended."""
 FEW = 0.2
 """Share of the cells of a column up to which those that are no labels are likely mistakes, where
 its labels are all alike."""
 
 
 def _class_role(cells: "pd.Series[str]", truths: pd.DataFrame) -> str:
-    unclassed = int(cells.isna().sum())
-    unclear = f"; {unclassed:,} unknown" if unclassed else ""
+    unclear = f"; {int(cells.isna().sum()):,} unknown" * bool(cells.isna().any())
     several = "; several in a cell" * bool((truths.sum(axis=1) > 1).any())
     return f"names the class of each{unclear}{several}"
 
 
-def _remarks(table: pd.DataFrame, roles: Mapping[str | None, str], asked: bool) -> dict[str, str]:
-    """Return what became of each column, in their order. ``asked``: whether all labels are meant to
-    be asked about."""
+def _remarks(table: pd.DataFrame, roles: Mapping[str, str], asked: bool) -> dict[str, str]:
+    """Return what became of each column, in their order.
+
+    ``asked``: whether all columns of labels were to be concepts.
+    """
     remarks = {}
     for name, cells in table.rename(columns=str).items():
         role = roles.get(str(name), "left out")
@@ -180,7 +176,7 @@ def _remarks(table: pd.DataFrame, roles: Mapping[str | None, str], asked: bool) 
 
 
 def odd_label(cells: "pd.Series[str]") -> str:
-    """Return which cell of a column that mostly holds labels is none; "" for any other column."""
+    """Return the first odd cell of a column that mostly holds labels; "" for any other column."""
     read = label_cells(cells)
     odd, known = int(read.odd.sum()), int(read.truths.notna().sum())
     if not odd or known < odd or (read.truths.nunique() < 2 and odd > FEW * (odd + known)):
@@ -193,7 +189,7 @@ def odd_label(cells: "pd.Series[str]") -> str:
 
 
 def odd_cells(table: pd.DataFrame) -> str:
-    """Return what else is to be mended, to be told beside another error."""
+    """Return the columns with an odd cell, as a part of another error; "" for none."""
     odd = {str(name): odd_label(table[name]) for name in table}
     return "".join(f"; also column {name!r}: {text}" for name, text in odd.items() if text)
 
@@ -201,29 +197,25 @@ def odd_cells(table: pd.DataFrame) -> str:
 def _check_labels(
     table: pd.DataFrame, chosen: list[str], images: Images | None, path: Path
 ) -> None:
-    """Raise InputError where the cells of a column are mostly no labels: it has another use."""
+    """Raise InputError, with the likely use, where the cells of a column are mostly no labels."""
     read = {name: label_cells(table[name]) for name in chosen}
     odd = [n for n, r in read.items() if r.odd.sum() > r.truths.notna().sum()]
-    if odd:
-        row = int(np.flatnonzero(read[odd[0]].odd)[0])
-        got = f"{table[odd[0]].iloc[row]!r} in row {row + 1}, concept {odd[0]!r}"
-        remedy = _advised_use(table, odd, chosen, images)
-        raise unexpected(f"{path}: labels", "0, 1 or empty (unknown)", got, remedy)
-
-
-def _advised_use(
-    table: pd.DataFrame, odd: Sequence[str], concepts: Sequence[str], images: Images | None
-) -> str:
-    """Return what to do about columns that are no labels, among those taken for concepts."""
-    if files := _file_columns(table[[*odd]], images):
-        return f'of names of files: file_column = "{files[0]}" in [dataset]'
-    if len(odd) == len(concepts):
-        if classes := [name for name in odd if 1 < table[name].nunique() <= len(table) / 2]:
-            return f'a column of class names: class_column = "{classes[0]}" in [dataset]'
-        if pd.to_numeric(table[odd[0]], errors="coerce").between(0, 1).any():
-            return "cut probabilities at a threshold, into 0 and 1"
-    quoted = json.dumps(odd, ensure_ascii=False)
-    return f"if they describe samples and are no concepts: metadata = {quoted} in [dataset]"
+    if not odd:
+        return
+    row = int(np.flatnonzero(read[odd[0]].odd)[0])
+    got = f"{table[odd[0]].iloc[row]!r} in row {row + 1}, concept {odd[0]!r}"
+    every = len(odd) == len(chosen)
+    classes = [name for name in odd if every and 1 < table[name].nunique() <= len(table) / 2]
+    if files := _file_columns(table[odd], images):
+        remedy = f'of names of files: file_column = "{files[0]}" in [dataset]'
+    elif classes:
+        remedy = f'a column of class names: class_column = "{classes[0]}" in [dataset]'
+    elif every and pd.to_numeric(table[odd[0]], errors="coerce").between(0, 1).any():
+        remedy = "cut probabilities at a threshold, into 0 and 1"
+    else:
+        quoted = json.dumps(odd, ensure_ascii=False)
+        remedy = f"if they describe samples and are no concepts: metadata = {quoted} in [dataset]"
+    raise unexpected(f"{path}: labels", "0, 1 or empty (unknown)", got, remedy)
 
 
 # -- names of images -------------------------------------------------------------------------------
@@ -233,8 +225,7 @@ LOOKED_AT = 20
 
 
 class ImageNames:
-    """Folders in which the cells of a table name image files. Files may lie outside of them only
-    with ``allow_outside``."""
+    """Folders in which the cells of a table name image files; ``allow_outside``: or elsewhere."""
 
     def __init__(self, images: Images, allow_outside: bool = True) -> None:
         paths = [images] if isinstance(images, str | Path) else images
@@ -247,9 +238,11 @@ class ImageNames:
         return float(np.mean(named)) if named else 0.0
 
     def relative(self, names: "pd.Series[str]") -> tuple["pd.Series[str]", str]:
-        """Return names without the folders that all begin with, and these, where the rest names
-        files: absolute names were written on another machine, others in a folder above. Else return
-        names as they are."""
+        """Return names without the folders that all begin with, and those folders.
+
+        The rest must name files: absolute names were written on another machine, others in a folder
+        above. Otherwise return the names unchanged and "".
+        """
         plain = names.str.replace("\\", "/", regex=False)
         levels = zip(*(name.split("/")[:-1] for name in plain), strict=False)
         shared = [parts[0] for parts in takewhile(lambda parts: len({*parts}) == 1, levels)]
@@ -261,7 +254,7 @@ class ImageNames:
             rest = plain.str.removeprefix(f"{begin}/")
             for folder in self.folders:
                 same = folder.path.absolute().parts[-count:] == (*shared[:count],)
-                elsewhere = absolute and not is_split(last)
+                elsewhere = absolute and not scanning.is_split(last)
                 if (same or elsewhere) and near_image(folder, rest.iloc[0]):
                     return rest, begin
         return names, ""
@@ -302,75 +295,62 @@ def _file_columns(table: pd.DataFrame, images: Images | None) -> list[str]:
 
 
 class _Taken(NamedTuple):
-    """The image files, whether each row is kept, the names of those left out, how names differ
-    from files, and what of the folders was not read."""
+    """The image of each row, None for rows left out, whose names are ``skipped``; how names differ
+    from files, and what in the folders was not read."""
 
-    files: list[Path]
-    kept: list[bool]
+    files: list[Path | None]
     skipped: list[str]
-    near: str = ""
-    unread: Mapping[str, str] = MappingProxyType({})
+    near: str
+    unread: Mapping[str, str]
 
 
 def _taken(
-    images: Images,
+    places: ImageNames,
+    names: "pd.Series[str]",
+    above: str,
     table: pd.DataFrame,
-    ids: "pd.Series[str]",
-    cells: "pd.Series[str]",
     path: Path,
-    broken: str,
-    allow_outside: bool,
+    reading: Reading,
 ) -> _Taken:
-    """Return the image of each row. Raise InputError where most are missing, or any unless
-    ``broken`` is "skip"."""
-    places = ImageNames(images, allow_outside)
+    """Return the image of each row. Raise InputError where most are missing, or any is refused."""
     folders = [folder.path for folder in places.folders]
-    names, above = ImageNames(images).relative(cells)
     rows = [places.file(n, f"{path}, row {row}") for row, n in enumerate(names, start=1)]
-    files = [file for file, _ in rows if file is not None]
-    missing = [row for row, (file, _) in enumerate(rows) if file is None]
+    files = [file for file, _ in rows]
+    missing = [row for row, file in enumerate(files) if file is None]
     few = 2 * len(missing) < len(table)
-    if missing and few and broken != "skip":
+    if missing and few and not reading.skips:
         lost = some([f"{names.iloc[row]} (row {row + 1})" for row in missing], 5)
         raise InputError(
-            f"{path}: {len(files):,} of {len(table):,} images found in "
+            f"{path}: {len(files) - len(missing):,} of {len(table):,} images found in "
             f"{listed(map(str, folders), 2)}, missing: {lost}; mend the name, remove the row, or "
             "leave such rows out by broken = 'skip' (in [dataset], or of read_table); rows are "
             f"counted below the header{odd_cells(table)}"
         )
     if missing and not few:
-        text = f"sample {ids.iloc[missing[0]]!r}: image file "
-        text += f"{str(folders[0] / names.iloc[missing[0]])!r} does not exist"
+        name = str(folders[0] / names.iloc[missing[0]])
+        text = f"sample {names.index[missing[0]]!r}: image file {name!r} does not exist"
         if len(missing) > 1:
             text += f", nor do those of {len(missing) - 1} more of {len(table)} samples"
         raise InputError(text + _where_images_are(folders[0], table))
-    reading = Reading(broken, str(path))
-    bad = reading.unreadable(files)
-    left_out = [f"{folders[0] / names.iloc[row]} (missing)" for row in missing]
-    return _Taken(
-        [file for file in files if file not in bad],
-        [file is not None and file not in bad for file, _ in rows],
-        reading.skipped + left_out,
-        f"; without {above!r} before each" * bool(above) + _near(rows, names, path),
-        unread_remark(folders, [*files, path]),
-    )
-
-
-def _near(files: Sequence[tuple[Path | None, bool]], names: "pd.Series[str]", path: Path) -> str:
-    """Return how names differ from their files. Raise InputError where two rows name one file."""
-    counts = Counter(file for file, _ in files)
-    near = [(row, file) for row, (file, exact) in enumerate(files) if file and not exact]
+    counts = Counter(files)
+    near = [(row, file) for row, (file, exact) in enumerate(rows) if file and not exact]
     for row, file in near:
         if counts[file] > 1:
             raise InputError(
                 f"{path}, row {row + 1}: {names.iloc[row]!r} is nearest to {file.name!r}, which "
                 "another row names, too; write names as their files are called"
             )
-    if not near:
-        return ""
-    return (
-        f"; {len(near):,} differ from their files in letter case, slashes, Unicode form or zeros "
-        f"in front, as {names.iloc[near[0][0]]!r} from {near[0][1].name!r}"
+    bad = reading.unreadable(filter(None, files))
+    difference = f"; without {above!r} before each" * bool(above)
+    if near:
+        example = f"{names.iloc[near[0][0]]!r} from {near[0][1].name!r}"
+        difference += f"; {len(near):,} differ from their files in letter case, slashes, Unicode"
+        difference += f" form or zeros in front, as {example}"
+    return _Taken(
+        [None if file in bad else file for file in files],
+        reading.skipped + [f"{folders[0] / names.iloc[row]} (missing)" for row in missing],
+        difference,
+        scanning.unread_remark(folders, [*filter(None, files), path]),
     )
 
 
@@ -378,12 +358,12 @@ def _where_images_are(folder: Path, table: pd.DataFrame) -> str:
     if not folder.is_dir():
         hint = near_file(folder) or "; say where the images are by images = ... in [dataset]"
         return f"; {str(folder)!r} is no folder{hint}"
-    there = [file.name for file in image_files(folder, allow_outside=True)]
-    if not there:
+    names = [file.name for file in scanning.image_files(folder, allow_outside=True)]
+    if not names:
         return f"; {str(folder)!r} holds no image ({', '.join(ENDINGS)})"
     if files := _file_columns(table, folder):
         return f'; name the column of file names: file_column = "{files[0]}" in [dataset]'
-    return f"; expected a file of that name, whatever its ending; the folder has {listed(there, 3)}"
+    return f"; expected a file of that name with any ending; the folder has {listed(names, 3)}"
 
 
 # -- cells of any table ----------------------------------------------------------------------------
@@ -397,8 +377,7 @@ def read_rows(path: Path) -> pd.DataFrame:
     """
     ending = path.suffix.lower()
     if ending == ".parquet":
-        # text and empty cells, as from a CSV, so that both kinds of table mean the same
-        return _parquet(path).rename(columns=str).map(_text)
+        return _parquet(path).rename(columns=str).map(_text)  # cells as in a CSV
     table = json_lines(path).map(_text) if ending == ".jsonl" else csv_rows(path)
     for name in map(str, table):
         if Path(name).suffix.lower() in ENDINGS:
@@ -408,8 +387,10 @@ def read_rows(path: Path) -> pd.DataFrame:
 
 
 def _parquet(path: Path) -> pd.DataFrame:
-    """Return a Parquet table, whose size is bounded before it is decoded and as it is: a file of a
-    few bytes may hold one value millions of times."""
+    """Return a Parquet table. Raise InputError for one that is too large, before it is decoded.
+
+    A file of a few bytes may hold one value millions of times.
+    """
     file = parquet_file(path)
     columns, about = file.schema_arrow.names, file.metadata
     check_columns(len(columns), path)
@@ -420,9 +401,9 @@ def _parquet(path: Path) -> pd.DataFrame:
     decoded, batches = 0, list[Any]()
     try:
         for batch in file.iter_batches(BATCH) if declared <= MAX_BYTES else ():
+            batches.append(batch)
             if (decoded := decoded + batch.nbytes) > MAX_BYTES:
                 break
-            batches.append(batch)
         if max(declared, decoded) > MAX_BYTES:
             raise unexpected(str(path), f"at most {MAX_BYTES / 2**30:g} GiB when unpacked", "more")
         arrow = import_module("pyarrow").Table.from_batches(batches, file.schema_arrow)

@@ -4,7 +4,7 @@
     VOC2012/ImageSets/Main/val.txt         (one name per line)
 
 Boxes count pixels from 1 and include the last one. An object that is ``difficult`` is left out
-of VOC's own evaluations: where a class has no other object, whether it is there is unknown.
+of VOC's evaluations: a class without other objects in an image is unknown there.
 """
 
 import math
@@ -37,7 +37,7 @@ def from_voc(
     """Read a folder in the layout of VOC2007 to VOC2012.
 
     Samples are the images of ``split`` (a list in ImageSets/Main), or all annotated ones;
-    concepts are the classes that are named in any of them, in the order of the alphabet.
+    concepts are the classes that any of them names, in alphabetical order.
 
     Raises:
         InputError: naming the file, the object and the field.
@@ -63,14 +63,14 @@ def from_voc(
             picture.annotate(
                 reading,
                 f"{where}, bndbox",
-                partial(_label, entry, where),
+                reading.attempt(_label, entry, where),
                 partial(_edges, entry, where),
                 truth=UNKNOWN if left_out else 1,
                 boxed=not left_out,
             )
         return picture
 
-    made = [reading.attempt(partial(picture, name)) for name in _listed(top, split)]
+    made = [reading.attempt(picture, name) for name in _listed(top, split)]
     pictures = readable(made, reading)
     return from_pictures(
         pictures,
@@ -102,7 +102,7 @@ def _listed(top: Path, split: str | None) -> list[str]:
 
 
 class _NoDeclarations(ET.TreeBuilder):
-    """Entities are declared in a document type; annotations need none."""
+    """Refuse document types, which declare entities: annotations need none."""
 
     def doctype(self, *_: Any) -> None:
         raise ET.ParseError("a document type is not allowed")
@@ -111,8 +111,6 @@ class _NoDeclarations(ET.TreeBuilder):
 def _tree(path: Path) -> ET.Element:
     try:
         return ET.fromstring(contents(path), ET.XMLParser(target=_NoDeclarations()))
-    except FileNotFoundError:
-        raise InputError(f"{path}: the annotation does not exist") from None
     except InputError:
         raise
     except (OSError, ValueError, ET.ParseError) as error:

@@ -36,7 +36,7 @@ from ..table import TableDataset
 NAMES = ("*.yaml", "*.yml", "classes.txt", "obj.names", "labels/classes.txt")
 """Files that name the classes."""
 FEW = 0.1
-"""Share of the images of a folder that have boxes at the least, where those lie beside them: fewer
+"""Least share of the images of a folder that have boxes, where labels lie in the same folder: fewer
 texts have another use."""
 _LINE = re.compile(rb"\d+( +[\d.eE+-]+){4,}\s")
 
@@ -93,7 +93,7 @@ def from_yolo(
         for number, line in enumerate(lines, start=1):
             if words := line.split():
                 where = f"{text}, line {number}"
-                label = partial(_label, words[0], names, where)
+                label = reading.attempt(_label, words[0], names, where)
                 picture.annotate(reading, where, label, partial(_edges, words[1:], picture, where))
         pictures.append(picture)
     met = shown(pictures)

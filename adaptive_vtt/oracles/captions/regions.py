@@ -1,4 +1,4 @@
-"""Places where there may be a thing, found without knowing any kind of thing.
+"""Propose boxes around things, without knowledge of any kind of thing.
 
 For images that nobody annotated and no detector knows: REIC's occlusion (section IV-B3) needs
 boxes, but not their labels. A thing is taken to be a connected area that stands out from its
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
+import cv2
 import numpy as np
 import numpy.typing as npt
 
@@ -61,8 +62,6 @@ class Regions:
 
     def detect(self, image: Image) -> tuple[Box, ...]:
         """Return boxes in H x W x C uint8, the most promising first."""
-        import cv2
-
         lab = _small(image)
         height, width = lab.shape[:2]
         areas = [_areas(mask, closing) for mask in _masks(lab) for closing in CLOSINGS]
@@ -85,8 +84,6 @@ class Regions:
 
 def _small(image: Image) -> Floats:
     """H x W x 3: lightness and colours (CIELAB, 0 to 255), SIDE pixels long or less."""
-    import cv2
-
     scale = min(1.0, SIDE / max(image.shape[:2]))
     height, width = (max(1, round(side * scale)) for side in image.shape[:2])
     small = cv2.resize(np.ascontiguousarray(image), (width, height), interpolation=cv2.INTER_AREA)
@@ -97,8 +94,6 @@ def _small(image: Image) -> Floats:
 
 def _masks(lab: Floats) -> Iterator[npt.NDArray[np.uint8]]:
     """Areas that may hold things, H x W each."""
-    import cv2
-
     width = 2 * int(SURROUNDINGS / 2 * max(lab.shape[:2])) + 1
     surroundings = cv2.blur(lab, (width, width), borderType=cv2.BORDER_REFLECT)
     contrast = np.linalg.norm(cv2.GaussianBlur(lab, (0, 0), 1) - surroundings, axis=2)
@@ -117,8 +112,6 @@ def _masks(lab: Floats) -> Iterator[npt.NDArray[np.uint8]]:
 
 def _areas(mask: npt.NDArray[np.uint8], closing: int) -> Indices:
     """n x 4: the boxes of a mask's connected parts, gaps below ``closing`` pixels closed."""
-    import cv2
-
     closed = cv2.morphologyEx(mask, cv2.MORPH_CLOSE, np.ones((closing, closing), np.uint8))
     parts = cv2.connectedComponentsWithStats(closed)[2][1:, :4].astype(np.int64)
     return np.hstack([parts[:, :2], parts[:, :2] + parts[:, 2:]])
@@ -126,17 +119,13 @@ def _areas(mask: npt.NDArray[np.uint8], closing: int) -> Indices:
 
 def _liveliness(lab: Floats, boxes: Indices) -> npt.NDArray[np.float64]:
     """Return how much denser edges are in n boxes than in a frame of a quarter of their sides."""
-    import cv2
-
     smooth = cv2.GaussianBlur(lab, (0, 0), 1)
     across, down = (cv2.Sobel(smooth, cv2.CV_32F, *order) for order in ((1, 0), (0, 1)))
     table = cv2.integral(np.hypot(across, down).max(axis=2), sdepth=cv2.CV_64F)
     sides = boxes[:, 2:] - boxes[:, :2]
     frame = np.maximum(2, sides // 4)
-    limits = np.array([lab.shape[1], lab.shape[0]])
-    outer = np.hstack(
-        [np.maximum(0, boxes[:, :2] - frame), np.minimum(limits, boxes[:, 2:] + frame)]
-    )
+    first, last = np.maximum(0, boxes[:, :2] - frame), boxes[:, 2:] + frame
+    outer = np.hstack([first, np.minimum([lab.shape[1], lab.shape[0]], last)])
     inside, both = _sums(table, boxes), _sums(table, outer)
     area, whole = sides.prod(axis=1), (outer[:, 2:] - outer[:, :2]).prod(axis=1)
     outside = (both - inside) / np.maximum(whole - area, 1)

@@ -15,29 +15,28 @@ WHOLE = frozenset(("hot dog", "teddy bear", "stuffed animal", "stuffed bear", "i
 
 
 class Matcher:
-    """What all ways have in common: case and blanks do not matter, equal phrases are the
-    same, the order does not matter, and each pair is compared once, as an audit meets the
-    same few hundred words again and again.
+    """Base: case, blanks and order do not matter, equal phrases are the same, and each pair is
+    compared once, as an audit meets the same few hundred words again and again.
+
+    ``fingerprint``: its name in journals.
     """
 
     fingerprint = "nothing"
-    """What it is, in words, for journals."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], bool] = {}
 
     def __call__(self, one: str, other: str) -> bool:
-        """Symmetric; True for equal words."""
+        """Return whether both mean the same, in either order."""
         first, second = sorted((tidy(one), tidy(other)))
         if first == second:
             return True
-        pair = first, second
-        if pair not in self._known:
-            self._known[pair] = bool(first) and self.compare(first, second)
-        return self._known[pair]
+        if (first, second) not in self._known:
+            self._known[first, second] = bool(first) and self.compare(first, second)
+        return self._known[first, second]
 
     def compare(self, one: str, other: str) -> bool:
-        """For two different phrases, tidied, in alphabetical order."""
+        """Return whether two different phrases, tidied and in order, mean the same."""
         raise TypeError(f"{type(self).__name__} defines no compare")
 
 
@@ -59,8 +58,7 @@ class Folding(Matcher):
 
     def __init__(self, heads: bool = True, whole: Collection[str] = WHOLE) -> None:
         super().__init__()
-        self.heads = heads
-        self.whole = frozenset(whole)
+        self.heads, self.whole = heads, frozenset(whole)
         self.fingerprint = "number and last words" if heads else "number"
 
     def compare(self, one: str, other: str) -> bool:
@@ -71,7 +69,7 @@ class Folding(Matcher):
 
 
 class AnyOf(Matcher):
-    """The same where any of several ways says so; the quick ones should come first."""
+    """The same by any of several matchers; the quick ones should come first."""
 
     def __init__(self, matchers: Sequence[Matcher]) -> None:
         super().__init__()
@@ -83,7 +81,7 @@ class AnyOf(Matcher):
 
 
 def tidy(phrase: str) -> str:
-    """Case folded, single blanks; PASCAL VOC's names written as others write them."""
+    """Return a phrase in small letters with single blanks, and VOC's names in their usual form."""
     words = " ".join(phrase.casefold().replace("_", " ").split())
     return VOC.get(words, words)
 
@@ -95,21 +93,11 @@ def data_lines(name: str) -> list[str]:
 
 
 FORMS = dict(line.split() for line in data_lines("plurals.txt"))
-"""Plurals that no ending tells, and words that are singular though they end like plurals."""
+"""Irregular plurals, and words in the singular that end like plurals."""
 ENDINGS = (
-    ("men", "man"),
-    ("ies", "y"),
-    ("ouses", "ouse"),
-    ("uses", "us"),
-    ("sses", "ss"),
-    ("shes", "sh"),
-    ("ches", "ch"),
-    ("xes", "x"),
-    ("zzes", "zz"),
-    ("oes", "o"),
-    ("ss", "ss"),
-    ("us", "us"),
-    ("s", ""),
+    *(("men", "man"), ("ies", "y"), ("ouses", "ouse"), ("uses", "us"), ("sses", "ss")),
+    *(("shes", "sh"), ("ches", "ch"), ("xes", "x"), ("zzes", "zz"), ("oes", "o")),
+    *(("ss", "ss"), ("us", "us"), ("s", "")),
 )
 """Plural ending -> singular ending; the first that fits is replaced."""
 
@@ -118,16 +106,12 @@ ENDINGS = (
 def singular(phrase: str) -> str:
     """Return a lower-case phrase with its last word in the singular; for the nouns of captions."""
     front, blank, last = phrase.rpartition(" ")
-    return front + blank + _singular(last)
-
-
-def _singular(word: str) -> str:
-    if word in FORMS or len(word) < 3:
-        return FORMS.get(word, word)
+    if last in FORMS or len(last) < 3:
+        return front + blank + FORMS.get(last, last)
     for ending, put in ENDINGS:
-        if word.endswith(ending):
-            return word.removesuffix(ending) + put
-    return word
+        if last.endswith(ending):
+            return front + blank + last.removesuffix(ending) + put
+    return phrase
 
 
 # -- a short list of everyday things, which needs nothing installed --------------------------------
@@ -135,7 +119,7 @@ def _singular(word: str) -> str:
 
 class Thesaurus(Matcher):
     """Synonyms, or one a kind of the other, among the classes of COCO and PASCAL VOC and what
-    people call them (``data/kinds.txt``). A phrase that is not there goes by its end."""
+    people call them (``data/kinds.txt``). Other phrases are compared by their end."""
 
     fingerprint = "everyday synonyms and kinds"
 
@@ -161,21 +145,14 @@ def _pairs() -> frozenset[tuple[str, str]]:
         pairs |= {(a, b) for a in names for b in names}
         for name in names:
             below.setdefault(name, set()).update(kinds)
-    for name in below:
-        for kind in _all_below(name, below):
-            pairs |= {(name, kind), (kind, name)}
+    for name, direct in below.items():
+        kinds_of, rest = set[str](), [*direct]
+        while rest:  # kinds of kinds are kinds, too
+            kind = rest.pop()
+            rest += below.get(kind, set()) - kinds_of - {kind}
+            kinds_of.add(kind)
+        pairs |= {pair for kind in kinds_of for pair in ((name, kind), (kind, name))}
     return frozenset(pairs)
-
-
-def _all_below(name: str, below: dict[str, set[str]]) -> set[str]:
-    """Kinds of kinds are kinds, too."""
-    kinds: set[str] = set()
-    rest = [name]
-    while rest:
-        new = below.get(rest.pop(), set()) - kinds
-        kinds |= new
-        rest.extend(new)
-    return kinds
 
 
 @cache
@@ -184,11 +161,10 @@ def _words() -> frozenset[str]:
 
 
 @cache
-def _lines() -> tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]:
-    """Of each line the word with its synonyms, and the kinds."""
-    parts = [line.replace("=", ",").partition(">") for line in data_lines("kinds.txt")]
-    return tuple((_split(names), _split(kinds)) for names, _, kinds in parts)
-
-
-def _split(part: str) -> tuple[str, ...]:
-    return tuple(word.strip() for word in part.split(",") if word.strip())
+def _lines() -> tuple[list[list[str]], ...]:
+    """Return the words of each line with their synonyms, and the kinds."""
+    parts = [line.replace("=", ",").split(">") for line in data_lines("kinds.txt")]
+    return tuple(
+        [[w.strip() for w in part.split(",") if w.strip()] for part in (*line, "")[:2]]
+        for line in parts
+    )
