@@ -46,13 +46,7 @@ class Oracle(Protocol):
 
     needs_source: bool
 
-    def judge(
-        self,
-        question: Question,
-        answer: Any,
-        expected: Any,
-        source_answer: Any,
-    ) -> Outcome:
+    def judge(self, question: Question, answer: Any, expected: Any, source_answer: Any) -> Outcome:
         """Return the outcome of ``answer``: a probability of Yes, a mask, or Unanswered."""
 
 

@@ -209,11 +209,7 @@ class ReducedCaptions(CaptionOracle):
         )
 
     def judge(
-        self,
-        question: Question,
-        answer: Any,
-        expected: Expected | None,
-        source_answer: Any = None,
+        self, question: Question, answer: Any, expected: Expected | None, source_answer: Any = None
     ) -> Outcome:
         if expected is None:
             return NOT_CAPTIONED

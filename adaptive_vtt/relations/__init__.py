@@ -1,4 +1,4 @@
-"""Relations by name: what spans the question space besides the samples themselves.
+"""Relations by name; with the samples and concepts they span the question space.
 
 A name is that of one relation ("rotation", "medtest/blood"), of a family ("medtest"), which
 stands for all its relations, or of other people's code (see ``utils.registry``). Families are
@@ -19,22 +19,10 @@ from .graded import GRADED, Graded, Identity
 from .transformed import Transformed, transformed
 
 __all__ = [
-    "REGISTRY",
-    "FollowUp",
-    "Graded",
-    "Identity",
-    "LabelPreserving",
-    "Relation",
-    "RelationDefaults",
-    "Transformed",
-    "adapted_relation",
-    "families",
-    "get",
-    "make",
-    "names",
-    "resolve",
-    "transformed",
-]
+    "REGISTRY", "FollowUp", "Graded", "Identity", "LabelPreserving", "Relation",
+    "RelationDefaults", "Transformed", "adapted_relation", "families", "get", "make", "names",
+    "resolve", "transformed",
+]  # fmt: skip
 
 _BUILT_IN: tuple[RelationDefaults, ...] = (Identity(), *GRADED)
 
@@ -71,7 +59,7 @@ REGISTRY = _Relations(
         **{family: f"{__name__}.{module}:relations" for family, (module, _) in _FAMILIES.items()},
     },
 )
-"""Relations, families and what makes either."""
+"""Relations, families and their functions."""
 
 
 def names() -> list[str]:
@@ -102,7 +90,7 @@ def make(
 
     Args:
         name: of a relation, of a family, or of other people's code.
-        options: by name, for what takes any.
+        options: by name, for a family or code that takes any.
         base: the folder at which relative files of other people's code start.
 
     Raises:
@@ -137,11 +125,9 @@ def resolve(relations: Iterable[str | Relation]) -> list[RelationDefaults]:
     resolved: list[RelationDefaults] = []
     for relation in relations:
         resolved += make(relation) if isinstance(relation, str) else [adapted_relation(relation)]
-    seen: set[str] = set()
-    for each in resolved:
-        if each.name in seen:
-            raise InputError(f"relations: {each.name!r} stands twice")
-        seen.add(each.name)
+    names = [relation.name for relation in resolved]
+    if again := [name for k, name in enumerate(names) if name in names[:k]]:
+        raise InputError(f"relations: {again[0]!r} stands twice")
     return resolved
 
 

@@ -9,12 +9,13 @@ largest share.
 
 import sys
 from collections.abc import Iterable, Mapping
-from importlib import import_module
 from typing import Any
 
 import numpy as np
+from PIL.Image import Image as Picture
+from PIL.Image import fromarray
 
-from ..errors import InputError, check_known
+from ..errors import check_known, unexpected
 from ..types import Floats, Image, Mask, Sample
 from ..utils.image_files import as_image
 from ..utils.mask_values import as_mask
@@ -27,23 +28,26 @@ __all__ = ["Augment"]
 class Augment:
     """A transform of images; and of images with their masks, by ``pair``.
 
-    ``relations``: names ("rotation"), families ("medtest", "medmnistc/pathmnist") and Relation
-    objects. ``identity`` is always among the operations, and counts once. ``weights``: relative
-    shares by full name, such as the failure rates that an audit found ("medtest/blood": 0.4);
-    relations without one, identity too, are then never drawn. Default: equal shares.
-    ``continuous``: strengths between the levels, too, for relations whose strength is in numbers
-    (graded ones, reductions, MedMNIST-C's and ImageNet-C's); MedTest's draw theirs within a level
-    anyway. Others keep to whole levels.
+    Randomness comes from ``seed`` and a count of the images that this object has seen, never from a
+    global generator, so a run in one process repeats exactly. In a worker of a torch DataLoader the
+    key also takes the worker's seed, which DataLoader draws for every epoch and worker from torch's
+    generator: workers and epochs differ, and ``torch.manual_seed`` (or DataLoader's ``generator``)
+    repeats them. Copies in other pools of processes continue the same stream; give each a ``seed``.
 
-    Randomness comes from ``seed`` and a count of the images that this object has seen, never
-    from a global generator, so a run in one process repeats exactly. In a worker of a
-    torch DataLoader the key also takes the worker's own seed, which DataLoader draws for every
-    epoch and worker from torch's generator: workers and epochs differ, and
-    ``torch.manual_seed`` (or DataLoader's ``generator``) repeats them. Copies in other pools of
-    processes go on with the same stream; give each its own ``seed``.
+    Args:
+        relations: names ("rotation"), families ("medtest", "medmnistc/pathmnist") and Relation
+            objects. ``identity`` is always among the operations, and counts once.
+        seed: of all random numbers.
+        weights: relative shares by full name, such as the failure rates of an audit
+            ("medtest/blood": 0.4). Relations without one, identity too, are then never drawn.
+            Default: equal shares.
+        continuous: strengths between the levels, too, for relations whose strength is in numbers
+            (graded ones, reductions, MedMNIST-C's and ImageNet-C's). MedTest's always draw theirs
+            within a level; others keep to whole levels.
 
-    Raises InputError for unknown and for repeated relations, and for weights of none of them,
-    below zero or all zero.
+    Raises:
+        InputError: for unknown and repeated relations, and for weights of none of them, below zero
+            or all zero.
     """
 
     def __init__(
@@ -55,11 +59,9 @@ class Augment:
         continuous: bool = False,
     ) -> None:
         if isinstance(relations, str):
-            raise InputError(f"relations: expected a list of names, got {relations!r} alone")
-        self.seed = seed
-        self.continuous = continuous
-        self._given = list(relations)
-        self._seen = 0
+            raise unexpected("relations", "a list of names", f"{relations!r} alone")
+        self.seed, self.continuous = seed, continuous
+        self._names, self._seen = list(relations), 0
         self.relations = self._resolved()
         self._ends = shares([relation.name for relation in self.relations], weights)
 
@@ -95,12 +97,12 @@ class Augment:
         return relation, relation.apply(sample, severity, rng)
 
     def _resolved(self) -> list[RelationDefaults]:
-        relations = resolve(self._given)
+        relations = resolve(self._names)
         has_identity = any(relation.name == Identity().name for relation in relations)
         return relations if has_identity else [Identity(), *relations]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what is pickled: relations by name, to be looked up where they arrive."""
+        """Return the state to pickle: relations by name."""
         return {name: value for name, value in vars(self).items() if name != "relations"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -116,10 +118,10 @@ def shares(names: list[str], weights: Mapping[str, float] | None) -> Floats:
     for name, weight in weights.items():
         check_known("relation", name, names, "weights")
         if not 0 <= weight < np.inf:
-            raise InputError(f"weights: {name!r}: expected a number from 0 on, got {weight}")
+            raise unexpected(f"weights: {name!r}", "a number from 0 on", weight)
     sums = np.cumsum([float(weights.get(name, 0)) for name in names])
     if sums[-1] == 0:
-        raise InputError("weights: expected one above zero, got none")
+        raise unexpected("weights", "one above zero", "none")
     return sums / sums[-1]
 
 
@@ -130,21 +132,14 @@ def _worker() -> tuple[int, ...]:
     return () if info is None else (int(info.seed),)
 
 
-def _is_pil(image: Any) -> bool:
-    return any(base.__module__.startswith("PIL.") for base in type(image).__mro__)
-
-
 def _array(image: Any) -> Image:
-    """H x W x C; of a PIL image, grey as one channel and all other modes as RGB."""
-    if _is_pil(image) and image.mode not in ("L", "RGB"):
+    """Return H x W x C; of a PIL image, grey as one channel and all other modes as RGB."""
+    if isinstance(image, Picture) and image.mode not in ("L", "RGB"):
         image = image.convert("RGB")
     return np.ascontiguousarray(as_image(image, "augment"))
 
 
 def _like(array: Image, image: Any) -> Any:
-    if _is_pil(image):
-        # PIL is no dependency; it is there, since the image came from it
-        return import_module("PIL.Image").fromarray(
-            array[:, :, 0] if array.shape[2] == 1 else array
-        )
+    if isinstance(image, Picture):
+        return fromarray(array[:, :, 0] if array.shape[2] == 1 else array)
     return array[:, :, 0] if np.ndim(image) == 2 else array

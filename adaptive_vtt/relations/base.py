@@ -10,19 +10,24 @@ from ..errors import unexpected
 from ..types import Ask, FollowUp, Image, Mask, Sample
 from ..utils.other_code import Completed
 
+Rng = np.random.Generator
+"""The source of all random numbers of a follow-up."""
+Rung = tuple[float, ...]
+"""The parameters of a severity."""
+
 
 class Relation(Protocol):
-    """A metamorphic relation; inherit from ``RelationDefaults`` for what else there is to say."""
+    """A metamorphic relation; ``RelationDefaults`` has the optional members."""
 
     @property
     def name(self) -> str:
-        """What the relation is called in specs, journals and reports."""
+        """The name of the relation in specs, journals and reports."""
 
     @property
     def severities(self) -> tuple[int, ...]:
         """The levels that exist, mildest first."""
 
-    def apply(self, sample: Sample, severity: int, rng: np.random.Generator) -> FollowUp:
+    def apply(self, sample: Sample, severity: int, rng: Rng) -> FollowUp:
         """Return the follow-up of ``sample``; never modifies it, and depends only on the
         arguments."""
 
@@ -31,44 +36,45 @@ class Relation(Protocol):
 
 
 class RelationDefaults:
-    """What most relations have alike: no answer changes, and nothing moves."""
+    """Defaults of the optional members: no answer changes, and nothing moves."""
 
     name: str
     severities: tuple[int, ...] = (1, 2, 3, 4, 5)
     about: str = ""
-    """What it does, in a line."""
+    """A description in a line."""
     in_order: bool = True
     """Whether images move further from the source with every severity."""
     adds: ClassVar[str] = ""
-    """What it puts into the picture: "text", "instrument", "feces", "blood" or nothing."""
+    """The thing it puts into the picture: "text", "instrument", "feces", "blood" or ""."""
     reduces: ClassVar[bool] = False
-    """Whether it only takes away from the picture's edges, so that what stays in view is known."""
+    """Whether it only cuts off the picture's edges, so that the part in view is known."""
     in_words: Literal["nothing", "also", "only"] = "nothing"
-    """What of a follow-up stands in its ``words``: nothing, what is drawn into the image, too, or
-    all that distinguishes it from the source, so that a model that takes no words cannot tell."""
+    """Whether a follow-up's ``words`` repeat what is drawn, or hold all that differs from the
+    source, so that a model must take words."""
     needs_answer: bool = False
-    """Whether follow-ups are chosen by what the audited model said of the source, once for all
-    (``Sample.received``), so that there are none before."""
+    """Whether follow-ups are chosen by the audited model's answer about the source
+    (``Sample.received``), which has to come first."""
     needs_region: ClassVar[bool] = False
-    """Whether it points at what ``Sample.masks`` mark; without a mark there is no follow-up."""
+    """Whether it points at ``Sample.masks``; without a mask there is no follow-up."""
 
     @property
     def fingerprint(self) -> str | None:
-        """The options on which follow-ups depend, for the space's fingerprint; None: the name
-        says it all."""
+        """The options on which follow-ups depend, for the space's fingerprint; None: no options."""
         return None
 
     @property
     def masks_lost(self) -> str:
-        """Why masks cannot be moved along with the image; "": they can, or nothing moves."""
+        """The reason why masks cannot be moved with the image; "": they can, or nothing moves."""
         return ""
 
-    def apply(self, sample: Sample, severity: int, rng: np.random.Generator) -> FollowUp:
+    def apply(self, sample: Sample, severity: int, rng: Rng) -> FollowUp:
         raise TypeError(f"{type(self).__name__} defines no apply")
 
-    def apply_between(self, sample: Sample, rng: np.random.Generator) -> FollowUp:
-        """Return a follow-up at a random strength: at a severity drawn evenly, for relations whose
-        strength is not in numbers (see ``Laddered``)."""
+    def apply_between(self, sample: Sample, rng: Rng) -> FollowUp:
+        """Return a follow-up at a random strength: by default at a severity drawn evenly.
+
+        ``Laddered`` relations have strengths in between.
+        """
         return self.apply(sample, self.severities[int(rng.integers(len(self.severities)))], rng)
 
     def expect(self, truth: int, follow_up: FollowUp) -> int:
@@ -93,20 +99,20 @@ class Adapted(Completed, RelationDefaults):
 
 
 def adapted_relation(relation: Relation) -> RelationDefaults:
-    """Return the relation with everything that ``RelationDefaults`` promises."""
+    """Return the relation with all members of ``RelationDefaults``."""
     return relation if isinstance(relation, RelationDefaults) else Adapted(relation)
 
 
 class LabelPreserving(RelationDefaults):
     """Base of relations that change an image and leave every answer the same."""
 
-    def apply(self, sample: Sample, severity: int, rng: np.random.Generator) -> FollowUp:
+    def apply(self, sample: Sample, severity: int, rng: Rng) -> FollowUp:
         self.check(severity)
         if sample.image is None:
             return FollowUp(None)
         return FollowUp(self.transform(sample.image, severity, rng))
 
-    def transform(self, image: Image, severity: int, rng: np.random.Generator) -> Image:
+    def transform(self, image: Image, severity: int, rng: Rng) -> Image:
         """Return the changed image: same shape and dtype as ``image``, which is left alone."""
         raise TypeError(f"{type(self).__name__} defines no transform")
 
@@ -117,31 +123,28 @@ class Laddered(LabelPreserving):
     Subclasses define ``made``.
     """
 
-    ladder: tuple[tuple[float, ...], ...]
+    ladder: tuple[Rung, ...]
     """Parameters by severity, mildest first."""
 
-    def apply(self, sample: Sample, severity: int, rng: np.random.Generator) -> FollowUp:
+    def apply(self, sample: Sample, severity: int, rng: Rng) -> FollowUp:
         parameters = self.rung(severity)
         return FollowUp(None) if sample.image is None else self.made(sample, parameters, rng)
 
-    def apply_between(self, sample: Sample, rng: np.random.Generator) -> FollowUp:
+    def apply_between(self, sample: Sample, rng: Rng) -> FollowUp:
         """Return a follow-up; each parameter is drawn evenly between its first and last value.
 
-        Source: MedMNIST-C, section 2.3. Where a parameter counts things, what is drawn is cut down
-        to a whole number, as there.
+        Source: MedMNIST-C, section 2.3. Parameters that count things are cut down to whole numbers.
         """
         ends = zip(self.ladder[0], self.ladder[-1], strict=True)
         drawn = tuple(first + (last - first) * float(rng.random()) for first, last in ends)
         return FollowUp(None) if sample.image is None else self.made(sample, drawn, rng)
 
-    def rung(self, severity: int) -> tuple[float, ...]:
+    def rung(self, severity: int) -> Rung:
         """Return the parameters of a severity. Raise InputError for one that does not exist."""
         self.check(severity)
         return self.ladder[self.severities.index(severity)]
 
-    def made(
-        self, sample: Sample, parameters: tuple[float, ...], rng: np.random.Generator
-    ) -> FollowUp:
+    def made(self, sample: Sample, parameters: Rung, rng: Rng) -> FollowUp:
         """Return the follow-up of a sample that has an image."""
         raise TypeError(f"{type(self).__name__} defines no made")
 
@@ -167,15 +170,13 @@ def coordinates(ask: Ask) -> bool:
 
 
 def moves(relation: RelationDefaults, follow_up: FollowUp, sample: Sample) -> bool:
-    """Return whether what is somewhere in the sample's image is elsewhere in the follow-up.
+    """Return whether things change their place from the sample's image to the follow-up.
 
-    Seen by what the relation does to a mask that is different at every place.
+    A random mask, which differs at every place, shows it.
     """
     if sample.image is None or follow_up.image is None:
         return False
-    if follow_up.image.shape != sample.image.shape:
-        return True
-    if relation.masks_lost:
+    if follow_up.image.shape != sample.image.shape or relation.masks_lost:
         return True
     probe = np.random.default_rng(0).random(sample.image.shape[:2]) < 0.5
     return not np.array_equal(relation.expect_mask(probe, follow_up), probe)

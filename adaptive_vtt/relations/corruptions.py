@@ -18,6 +18,7 @@ import numpy.typing as npt
 from scipy.special import pdtr
 
 from ..types import Image, JsonObject
+from .base import Rng, Rung
 from .graded import Graded
 
 LUMA = np.array([[19595, 38470, 7471, 32768]]) / 65536
@@ -38,9 +39,7 @@ class Corruption(Graded):
     in_order: bool = True
     plain_grey: bool = False
 
-    def changed(
-        self, image: Image, parameters: tuple[float, ...], rng: np.random.Generator
-    ) -> Image:
+    def changed(self, image: Image, parameters: Rung, rng: Rng) -> Image:
         image = np.ascontiguousarray(image)
         if image.shape[2] == 3 or self.plain_grey:
             return np.ascontiguousarray(self.change(image, rng, *parameters))
@@ -49,15 +48,14 @@ class Corruption(Graded):
 
 @cache
 def published(paper: str) -> JsonObject:
-    """Return what data/PAPER.json says of corruptions: parameters by severity. Kept: never write to
-    it."""
+    """Return the parameters of data/PAPER.json by severity; cached, so never to be changed."""
     text = files(__package__).joinpath(f"data/{paper}.json").read_text(encoding="utf-8")
     parameters: JsonObject = json.loads(text)
     return parameters
 
 
 def grey(image: Image) -> Image:
-    """Grey levels (H x W x 1) of an RGB image, uint8, rounded as Pillow's mode L is."""
+    """Return grey levels (H x W x 1) of an RGB image, uint8, rounded as Pillow's mode L."""
     # multiples of 2**-16 below 256, which 32-bit floats hold exactly
     levels = cv2.transform(image.astype(np.float32), LUMA)
     return levels.astype(np.uint8).reshape(*image.shape[:2], 1)
@@ -73,7 +71,7 @@ def truncated(values: npt.NDArray[Any]) -> Image:
 CELLS = 1024
 
 
-def gaussian_noise(images: Image, rng: np.random.Generator, deviation: float) -> Image:
+def gaussian_noise(images: Image, rng: Rng, deviation: float) -> Image:
     """Add normal noise; ``deviation`` on the 0..1 scale."""
     noise = rng.standard_normal(images.shape, np.float32)
     noise *= np.float32(255 * deviation)
@@ -81,7 +79,7 @@ def gaussian_noise(images: Image, rng: np.random.Generator, deviation: float) ->
     return truncated(noise)
 
 
-def speckle_noise(images: Image, rng: np.random.Generator, deviation: float) -> Image:
+def speckle_noise(images: Image, rng: Rng, deviation: float) -> Image:
     """Add normal noise in proportion to each value."""
     noise = rng.standard_normal(images.shape, np.float32)
     noise *= np.float32(deviation)
@@ -90,7 +88,7 @@ def speckle_noise(images: Image, rng: np.random.Generator, deviation: float) -> 
     return truncated(noise)
 
 
-def impulse_noise(images: Image, rng: np.random.Generator, amount: float) -> Image:
+def impulse_noise(images: Image, rng: Rng, amount: float) -> Image:
     """Replace the share ``amount`` (0..1) of all values, half by 255 and half by 0."""
     chance = rng.random(images.shape, np.float32)
     changed = images.copy()
@@ -99,12 +97,11 @@ def impulse_noise(images: Image, rng: np.random.Generator, amount: float) -> Ima
     return changed
 
 
-def shot_noise(images: Image, rng: np.random.Generator, photons: float) -> Image:
+def shot_noise(images: Image, rng: Rng, photons: float) -> Image:
     """Return Poisson counts, ``photons`` of them at white; fewer photons are stronger noise.
 
-    The counts come from exact inversion of their distribution. A table tells the count
-    from a value and a cell of the unit interval; only where a step of the distribution
-    falls into the cell is it looked at closely.
+    The counts come from exact inversion of their distribution. A table gives the count for a value
+    and a cell of the unit interval; only cells with a step of the distribution are searched.
     """
     chance = rng.random(images.shape)
     fewest, most, steps = _counts(photons)
@@ -123,7 +120,7 @@ Counts = npt.NDArray[np.int16]
 
 @lru_cache(maxsize=64)
 def _counts(photons: float) -> tuple[Counts, Counts, npt.NDArray[np.float64]]:
-    """Lowest and highest count per value and cell, and the distribution's steps per value.
+    """Return lowest and highest count per value and cell, and the distribution's steps per value.
 
     Counts above ``photons`` are all white, so that the last one stands for them.
     """
@@ -142,7 +139,7 @@ TINY = 1e-4
 """Grey levels added before cutting, so that a whole number stays one after rounding errors."""
 
 
-def gaussian_blur(image: Image, rng: np.random.Generator, kernel: float) -> Image:
+def gaussian_blur(image: Image, rng: Rng, kernel: float) -> Image:
     """Blur normally with the odd kernel size of ``kernel`` or just below it (3 or more); its
     deviation is 0.15 times that, plus 0.35 (torchvision)."""
     odd = int(kernel) - 1 + int(kernel) % 2
@@ -150,7 +147,7 @@ def gaussian_blur(image: Image, rng: np.random.Generator, kernel: float) -> Imag
     return np.rint(blurred).astype(np.uint8)
 
 
-def gaussian_blur_sigma(image: Image, rng: np.random.Generator, sigma: float) -> Image:
+def gaussian_blur_sigma(image: Image, rng: Rng, sigma: float) -> Image:
     """Blur normally by ``sigma`` px, the kernel cut at four deviations (ImageNet-C)."""
     kernel = 2 * int(4 * sigma + 0.5) + 1
     floats = image.astype(np.float32)
@@ -159,7 +156,7 @@ def gaussian_blur_sigma(image: Image, rng: np.random.Generator, sigma: float) ->
     return truncated(blurred + np.float32(TINY))
 
 
-def defocus_blur(image: Image, rng: np.random.Generator, radius: float, alias: float) -> Image:
+def defocus_blur(image: Image, rng: Rng, radius: float, alias: float) -> Image:
     """Convolve with a disc of ``radius`` px whose edge is smoothed by ``alias`` px."""
     # 64-bit floats: what is cut off at the end may hang on the last digit
     blurred = cv2.filter2D(image / 255.0, -1, disc(radius, alias))
@@ -176,7 +173,7 @@ def disc(radius: float, alias: float) -> Floats:
     return np.asarray(cv2.GaussianBlur(inside / inside.sum(), (window, window), alias))
 
 
-def motion_blur(image: Image, rng: np.random.Generator, radius: float, sigma: float) -> Image:
+def motion_blur(image: Image, rng: Rng, radius: float, sigma: float) -> Image:
     """Smear along a line at -45 to 45 degrees, drawn evenly; see ``motion_blur_at``."""
     return motion_blur_at(image, radius, sigma, rng.uniform(-45, 45))
 
@@ -202,7 +199,7 @@ def motion_blur_at(image: Image, radius: float, sigma: float, angle: float) -> I
     return truncated(total)
 
 
-def zoom_blur(image: Image, rng: np.random.Generator, stop: float, step: float) -> Image:
+def zoom_blur(image: Image, rng: Rng, stop: float, step: float) -> Image:
     """Return the mean of the image and its enlargements by 1, 1 + step, ... up to about ``stop``.
 
     ``numpy.arange(1, stop, step)`` says which, so that rounding lets 1.11 into the first of
@@ -223,12 +220,9 @@ def enlarged(source: Floats, factor: float) -> Floats:
     (y_step, y_start), (x_step, x_start) = (_grid(side, factor) for side in source.shape[:2])
     matrix = np.array([[x_step, 0, x_start], [0, y_step, y_start]])
     height, width = source.shape[:2]
-    flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
-    return np.asarray(
-        cv2.warpAffine(
-            source, matrix, (width, height), flags=flags, borderMode=cv2.BORDER_REPLICATE
-        )
-    ).reshape(source.shape)
+    flags, border = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP, cv2.BORDER_REPLICATE
+    larger = cv2.warpAffine(source, matrix, (width, height), flags=flags, borderMode=border)
+    return np.asarray(larger).reshape(source.shape)
 
 
 def _grid(side: int, factor: float) -> tuple[float, float]:
@@ -239,9 +233,7 @@ def _grid(side: int, factor: float) -> tuple[float, float]:
     return step, (side - crop) // 2 + (full - side) // 2 * step
 
 
-def glass_blur(
-    image: Image, rng: np.random.Generator, sigma: float, reach: float, rounds: float
-) -> Image:
+def glass_blur(image: Image, rng: Rng, sigma: float, reach: float, rounds: float) -> Image:
     """Blurs, swaps each pixel ``rounds`` times with one up to ``reach`` px away, blurs again.
 
     ImageNet-C swaps pixels one after the other from the bottom right; here each round moves
@@ -265,28 +257,28 @@ def glass_blur(
 LEVELS = np.arange(256, dtype=np.float32)
 
 
-def brightness(images: Image, rng: np.random.Generator, factor: float) -> Image:
+def brightness(images: Image, rng: Rng, factor: float) -> Image:
     """Multiply by ``factor`` (Pillow's Brightness)."""
     return _table(images, LEVELS * np.float32(factor))
 
 
-def gamma_correction(images: Image, rng: np.random.Generator, gamma: float) -> Image:
+def gamma_correction(images: Image, rng: Rng, gamma: float) -> Image:
     """floor(255.999 (x / 255) ** gamma); a gamma above 1 darkens."""
     return _table(images, 255.999 * (np.arange(256) / 255) ** gamma)
 
 
-def contrast(image: Image, rng: np.random.Generator, factor: float) -> Image:
+def contrast(image: Image, rng: Rng, factor: float) -> Image:
     """``factor`` times the distance from the image's one mean grey (Pillow's Contrast)."""
     mean = np.float32(int(grey(image).mean() + 0.5))
     return _table(image, mean + np.float32(factor) * (LEVELS - mean))
 
 
-def saturate(image: Image, rng: np.random.Generator, more: float) -> Image:
+def saturate(image: Image, rng: Rng, more: float) -> Image:
     """Add ``more`` (0..1) to the saturation S of HSV; what has no hue turns red."""
     return saturate_linear(image, rng, 1.0, more)
 
 
-def saturate_linear(image: Image, rng: np.random.Generator, factor: float, more: float) -> Image:
+def saturate_linear(image: Image, rng: Rng, factor: float, more: float) -> Image:
     """S becomes ``factor`` S + ``more``, within 0..1; hue and value of HSV stay.
 
     With V the largest and m the smallest channel, S = (V - m) / V, and every channel's
@@ -305,7 +297,7 @@ def saturate_linear(image: Image, rng: np.random.Generator, factor: float, more:
     return truncated(cv2.merge(colours) + np.float32(1e-3))
 
 
-def value_up(image: Image, rng: np.random.Generator, amount: float) -> Image:
+def value_up(image: Image, rng: Rng, amount: float) -> Image:
     """Add ``amount`` (0..1) to the value V of HSV; hue and saturation stay."""
     scaled = image.astype(np.float32)
     value = scaled.max(axis=2, keepdims=True)
@@ -315,7 +307,7 @@ def value_up(image: Image, rng: np.random.Generator, amount: float) -> Image:
     return truncated(changed + np.float32(1e-3))
 
 
-def contrast_by_channel(image: Image, rng: np.random.Generator, factor: float) -> Image:
+def contrast_by_channel(image: Image, rng: Rng, factor: float) -> Image:
     """``factor`` times the distance from each channel's own mean."""
     mean = image.mean(axis=(0, 1), keepdims=True)
     return truncated((image - mean) * factor + mean)
@@ -331,7 +323,7 @@ def _table(images: Image, values: npt.NDArray[np.floating]) -> Image:
 Indices = npt.NDArray[np.intp]
 
 
-def pixelate(image: Image, rng: np.random.Generator, factor: float) -> Image:
+def pixelate(image: Image, rng: Rng, factor: float) -> Image:
     """Shrink to the share ``factor`` of width and height and enlarge again, both by boxes.
 
     Shrinking averages whole pixels along rows, then columns, rounding after each; enlarging
@@ -373,14 +365,10 @@ def _nearest(length: int, count: int) -> Indices:
     return ((np.arange(length) + 0.5) * (count / length)).astype(np.intp)
 
 
-def jpeg_compression(image: Image, rng: np.random.Generator, quality: float) -> Image:
+def jpeg_compression(image: Image, rng: Rng, quality: float) -> Image:
     """JPEG at ``quality`` (1..100), colour at half the resolution (4:2:0), and back."""
-    options = [
-        cv2.IMWRITE_JPEG_QUALITY,
-        int(quality),
-        cv2.IMWRITE_JPEG_SAMPLING_FACTOR,
-        cv2.IMWRITE_JPEG_SAMPLING_FACTOR_420,
-    ]
+    options = [cv2.IMWRITE_JPEG_QUALITY, int(quality)]
+    options += [cv2.IMWRITE_JPEG_SAMPLING_FACTOR, cv2.IMWRITE_JPEG_SAMPLING_FACTOR_420]
     _, coded = cv2.imencode(".jpg", cv2.cvtColor(image, cv2.COLOR_RGB2BGR), options)
     return np.asarray(cv2.cvtColor(cv2.imdecode(coded, cv2.IMREAD_COLOR), cv2.COLOR_BGR2RGB))
 

@@ -6,7 +6,7 @@ follow the spirit of ImageNet-C (Hendrycks & Dietterich, 2019); the noise and co
 ladders are its values for 224-pixel images.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..types import Floats, FollowUp, Image, Mask, Sample
-from .base import LabelPreserving, Laddered
+from .base import LabelPreserving, Laddered, Rng, Rung
 
 
 class Identity(LabelPreserving):
@@ -25,7 +25,7 @@ class Identity(LabelPreserving):
     severities = (0,)
     about = "the source image, unchanged"
 
-    def transform(self, image: Image, severity: int, rng: np.random.Generator) -> Image:
+    def transform(self, image: Image, severity: int, rng: Rng) -> Image:
         return image.copy()
 
 
@@ -34,10 +34,10 @@ class Graded(Laddered):
     """A relation that a function ``change(image, rng, *parameters)`` makes of H x W x C uint8.
 
     Args:
-        name: what it is called.
-        ladder: the parameters of each severity, mildest first, e.g. of a noise level.
+        name: of the relation.
+        ladder: the parameters of each severity, mildest first.
         change: returns the changed image, of the same shape.
-        about: what it does, in a line.
+        about: a description in a line.
         severities: one per rung of the ladder.
     """
 
@@ -47,31 +47,25 @@ class Graded(Laddered):
     about: str = ""
     severities: tuple[int, ...] = (1, 2, 3, 4, 5)
 
-    def made(
-        self, sample: Sample, parameters: tuple[float, ...], rng: np.random.Generator
-    ) -> FollowUp:
+    def made(self, sample: Sample, parameters: Rung, rng: Rng) -> FollowUp:
         return FollowUp(self.changed(sample.require_image(), parameters, rng))
 
-    def transform(self, image: Image, severity: int, rng: np.random.Generator) -> Image:
+    def transform(self, image: Image, severity: int, rng: Rng) -> Image:
         return self.changed(image, self.rung(severity), rng)
 
-    def changed(
-        self, image: Image, parameters: tuple[float, ...], rng: np.random.Generator
-    ) -> Image:
+    def changed(self, image: Image, parameters: Rung, rng: Rng) -> Image:
         """Return the changed image H x W x C, a new array."""
         return self.change(image, rng, *parameters)
 
 
 class Rotation(Laddered):
-    """About the centre, either way, filling from the nearest edge pixel; masks turn along."""
+    """Rotation about the centre, either way, filled from the nearest edge pixel, with masks."""
 
     name = "rotation"
     ladder = ((5.0,), (10.0,), (20.0,), (30.0,), (45.0,))
     about = "about the centre, either way; strength: degrees"
 
-    def made(
-        self, sample: Sample, parameters: tuple[float, ...], rng: np.random.Generator
-    ) -> FollowUp:
+    def made(self, sample: Sample, parameters: Rung, rng: Rng) -> FollowUp:
         degrees = parameters[0] if rng.random() < 0.5 else -parameters[0]
         return FollowUp(turned(sample.require_image(), degrees), {"degrees": degrees})
 
@@ -98,32 +92,32 @@ def to_bytes(values: npt.NDArray[np.floating[Any]]) -> Image:
 
 
 def like(changed: npt.NDArray[Any], image: Image) -> Image:
-    """``changed`` with the channel axis that OpenCV drops from one-channel images."""
+    """Return an image with the channel axis that OpenCV drops from one-channel images."""
     return changed.reshape(image.shape)
 
 
-def gaussian_noise(image: Image, rng: np.random.Generator, deviation: float) -> Image:
+def gaussian_noise(image: Image, rng: Rng, deviation: float) -> Image:
     """Add independent normal noise; ``deviation`` on the 0..1 scale."""
     return to_bytes(image + 255 * deviation * rng.standard_normal(image.shape))
 
 
-def brightness_up(image: Image, rng: np.random.Generator, amount: float) -> Image:
+def brightness_up(image: Image, rng: Rng, amount: float) -> Image:
     """Move every value ``amount`` (0..1) of the way to white."""
     return to_bytes(image + amount * (255.0 - image))
 
 
-def brightness_down(image: Image, rng: np.random.Generator, amount: float) -> Image:
+def brightness_down(image: Image, rng: Rng, amount: float) -> Image:
     """Move every value ``amount`` (0..1) of the way to black."""
     return to_bytes(image * (1.0 - amount))
 
 
-def contrast_down(image: Image, rng: np.random.Generator, keep: float) -> Image:
+def contrast_down(image: Image, rng: Rng, keep: float) -> Image:
     """Keep the share ``keep`` (0..1) of each value's distance from the channel's mean."""
     mean = image.mean(axis=(0, 1), keepdims=True)
     return to_bytes(mean + keep * (image - mean))
 
 
-def defocus_blur(image: Image, rng: np.random.Generator, percent: float) -> Image:
+def defocus_blur(image: Image, rng: Rng, percent: float) -> Image:
     """Convolve with a disc whose radius is ``percent`` of the shorter side."""
     import cv2
 
@@ -142,32 +136,29 @@ def _disc(radius: float) -> Floats:
     return np.asarray(kernel / kernel.sum())
 
 
-def _graded(
-    name: str, change: Callable[..., Image], strengths: tuple[float, ...], about: str
-) -> Graded:
-    return Graded(name, tuple((strength,) for strength in strengths), change, about)
-
-
-GRADED: tuple[Graded | Rotation, ...] = (
-    _graded(
-        *("gaussian_noise", gaussian_noise, (0.08, 0.12, 0.18, 0.26, 0.38)),
+_STRENGTHS: Mapping[str, tuple[Callable[..., Image], Rung, str]] = {
+    "gaussian_noise": (
+        *(gaussian_noise, (0.08, 0.12, 0.18, 0.26, 0.38)),
         "normal noise; strength: standard deviation on 0..1",
     ),
-    _graded(
-        *("defocus_blur", defocus_blur, (3.0, 4.5, 6.0, 8.0, 10.0)),
+    "defocus_blur": (
+        *(defocus_blur, (3.0, 4.5, 6.0, 8.0, 10.0)),
         "disc blur; strength: radius in per cent of the shorter side",
     ),
-    _graded(
-        *("brightness_up", brightness_up, (0.1, 0.2, 0.3, 0.4, 0.5)),
+    "brightness_up": (
+        *(brightness_up, (0.1, 0.2, 0.3, 0.4, 0.5)),
         "towards white; strength: share of the way",
     ),
-    _graded(
-        *("brightness_down", brightness_down, (0.15, 0.3, 0.45, 0.6, 0.75)),
+    "brightness_down": (
+        *(brightness_down, (0.15, 0.3, 0.45, 0.6, 0.75)),
         "towards black; strength: share of the way",
     ),
-    _graded(
-        *("contrast_down", contrast_down, (0.4, 0.3, 0.2, 0.1, 0.05)),
+    "contrast_down": (
+        *(contrast_down, (0.4, 0.3, 0.2, 0.1, 0.05)),
         "towards the channel's mean; strength: share of contrast kept",
     ),
+}
+GRADED: tuple[Graded | Rotation, ...] = (
+    *(Graded(n, tuple((s,) for s in k), change, t) for n, (change, k, t) in _STRENGTHS.items()),
     Rotation(),
 )

@@ -21,20 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..types import FollowUp, Image, Mask, Sample
-from .corruptions import (
-    IN_BOTH,
-    Corruption,
-    Kinds,
-    contrast_by_channel,
-    enlarged,
-    gaussian_blur_sigma,
-    glass_blur,
-    motion_blur_at,
-    published,
-    saturate_linear,
-    truncated,
-    value_up,
-)
+from . import corruptions
+from .base import Rng, Rung
+from .corruptions import IN_BOTH, Corruption, Kinds, enlarged, motion_blur_at, truncated
 
 Floats = npt.NDArray[np.float32]
 PANE = 448
@@ -42,7 +31,7 @@ PANES = 5
 ICE = np.array([0.88, 0.95, 1.0], np.float32)
 
 
-def fog(image: Image, rng: np.random.Generator, amount: float, decay: float) -> Image:
+def fog(image: Image, rng: Rng, amount: float, decay: float) -> Image:
     """Add ``amount`` times a cloud in 0..1 and scale back to the image's largest value."""
     height, width = image.shape[:2]
     side = 1 << int(np.ceil(np.log2(max(height, width, 2))))
@@ -51,7 +40,7 @@ def fog(image: Image, rng: np.random.Generator, amount: float, decay: float) -> 
     return truncated((image + 255 * amount * cloud) * (highest / max(highest + amount, 1e-9)))
 
 
-def plasma(side: int, decay: float, rng: np.random.Generator) -> npt.NDArray[np.float64]:
+def plasma(side: int, decay: float, rng: Rng) -> npt.NDArray[np.float64]:
     """Return a periodic cloud in 0..1, side x side (a power of two), by diamond-square.
 
     The noise added at each finer grid has the square of a width that starts at 100 and is
@@ -76,7 +65,7 @@ def plasma(side: int, decay: float, rng: np.random.Generator) -> npt.NDArray[np.
 
 def snow(
     image: Image,
-    rng: np.random.Generator,
+    rng: Rng,
     mean: float,
     deviation: float,
     zoom: float,
@@ -100,7 +89,7 @@ def snow(
     return truncated(pale + fallen + fallen[::-1, ::-1])
 
 
-def frost(image: Image, rng: np.random.Generator, keep: float, ice: float) -> Image:
+def frost(image: Image, rng: Rng, keep: float, ice: float) -> Image:
     """``keep`` of the image plus ``ice`` of a frosted pane.
 
     ImageNet-C lays photographs of frost over the image. These panes are drawn: five sheets of
@@ -134,7 +123,7 @@ def _fern(
     start: npt.NDArray[np.float64],
     angle: float,
     length: float,
-    rng: np.random.Generator,
+    rng: Rng,
     depth: int = 0,
 ) -> None:
     """Draw a stem from ``start`` that bends a little and sends off shorter ones at 60 degrees."""
@@ -147,9 +136,8 @@ def _fern(
         rest = 0.38 * (length - gap * step)
         if depth < 2 and rest > gap:
             for side in (-1, 1):
-                _fern(
-                    sheet, end, angle + side * np.pi / 3, rest * rng.uniform(0.5, 1), rng, depth + 1
-                )
+                branch = angle + side * np.pi / 3
+                _fern(sheet, end, branch, rest * rng.uniform(0.5, 1), rng, depth + 1)
         at = end
 
 
@@ -159,21 +147,16 @@ LENGTH = 244
 
 @dataclass(frozen=True)
 class Field:
-    """Where everything goes: a 2 x 3 affine map, then the place (x, y) each pixel comes from."""
+    """A deformation: a 2 x 3 affine map, then the place (x, y) each pixel comes from."""
 
     affine: npt.NDArray[np.float64]
     x: Floats
     y: Floats
 
     def moved(self, image: npt.NDArray[np.uint8], interpolation: int) -> npt.NDArray[np.uint8]:
-        """``image`` (H x W or H x W x C) after both, mirrored at its edges."""
-        turned = cv2.warpAffine(
-            image,
-            self.affine,
-            image.shape[1::-1],
-            flags=interpolation,
-            borderMode=cv2.BORDER_REFLECT_101,
-        )
+        """Return ``image`` (H x W or H x W x C) after both, mirrored at its edges."""
+        size, border = image.shape[1::-1], cv2.BORDER_REFLECT_101
+        turned = cv2.warpAffine(image, self.affine, size, flags=interpolation, borderMode=border)
         bent = cv2.remap(turned, self.x, self.y, interpolation, borderMode=cv2.BORDER_REFLECT)
         return np.asarray(bent).reshape(image.shape)
 
@@ -182,9 +165,7 @@ class Field:
 class Elastic(Corruption):
     """The elastic deformation as a relation: masks move along with the image."""
 
-    def made(
-        self, sample: Sample, parameters: tuple[float, ...], rng: np.random.Generator
-    ) -> FollowUp:
+    def made(self, sample: Sample, parameters: Rung, rng: Rng) -> FollowUp:
         image = np.ascontiguousarray(sample.require_image())
         field = draw(image.shape, rng, *parameters)
         return FollowUp(field.moved(image, cv2.INTER_LINEAR), {"field": field})
@@ -195,16 +176,12 @@ class Elastic(Corruption):
         return field.moved(mask.astype(np.uint8), cv2.INTER_NEAREST).astype(bool)
 
 
-def elastic_transform(
-    image: Image, rng: np.random.Generator, alpha: float, sigma: float, shift: float
-) -> Image:
+def elastic_transform(image: Image, rng: Rng, alpha: float, sigma: float, shift: float) -> Image:
     """Return the image moved by a field drawn for it; the numbers are those of ``draw``."""
     return draw(image.shape, rng, alpha, sigma, shift).moved(image, cv2.INTER_LINEAR)
 
 
-def draw(
-    shape: tuple[int, ...], rng: np.random.Generator, alpha: float, sigma: float, shift: float
-) -> Field:
+def draw(shape: tuple[int, ...], rng: Rng, alpha: float, sigma: float, shift: float) -> Field:
     """Return a random affine map and smooth random displacements for images of ``shape``.
 
     Three points around the centre move up to ``shift`` each way; every pixel then moves by
@@ -223,7 +200,7 @@ def draw(
     return Field(cv2.getAffineTransform(points, moved), x, y)
 
 
-def _smooth_noise(height: int, width: int, sigma: float, rng: np.random.Generator) -> Floats:
+def _smooth_noise(height: int, width: int, sigma: float, rng: Rng) -> Floats:
     noise = rng.uniform(-1, 1, (height, width)).astype(np.float32)
     kernel = 2 * int(3 * sigma + 0.5) + 1
     if kernel == 1:
@@ -235,17 +212,19 @@ def _smooth_noise(height: int, width: int, sigma: float, rng: np.random.Generato
 KINDS: Kinds = {
     **IN_BOTH,
     "glass_blur": (
-        glass_blur,
-        "shuffled pixels, in rounds; strength: deviation and reach in px, rounds",
+        *(corruptions.glass_blur, "shuffled pixels; strength: deviation and reach in px, rounds"),
     ),
-    "gaussian_blur": (gaussian_blur_sigma, "normal blur; strength: deviation in px"),
+    "gaussian_blur": (corruptions.gaussian_blur_sigma, "normal blur; strength: deviation in px"),
     "snow": (snow, "falling flakes, colours turned pale"),
     "frost": (frost, "a frosted pane, drawn, not photographed; strength: its weight"),
     "fog": (fog, "a cloud; strength: its weight and smoothness"),
-    "brightness": (value_up, "brighter; strength: added to the value of HSV, 0..1"),
-    "contrast": (contrast_by_channel, "less contrast; strength: share kept per channel"),
+    "brightness": (corruptions.value_up, "brighter; strength: added to the value of HSV, 0..1"),
+    "contrast": (
+        corruptions.contrast_by_channel,
+        "less contrast; strength: share per channel",
+    ),
     "elastic_transform": (elastic_transform, "bent; strength: reach, smoothness, shift"),
-    "saturate": (saturate_linear, "colour taken or added; strength: S becomes a S + b"),
+    "saturate": (corruptions.saturate_linear, "colour taken or added; strength: S becomes a S + b"),
 }
 NOT_IN_ORDER = ("saturate", "elastic_transform", "frost", "fog")
 
@@ -253,7 +232,7 @@ NOT_IN_ORDER = ("saturate", "elastic_transform", "frost", "fog")
 def relations() -> list[Corruption]:
     """Return the eighteen corruptions; data/imagenet_c.json has their parameters by severity."""
     made: list[Corruption] = []
-    for name, ladder in published("imagenet_c").items():
+    for name, ladder in corruptions.published("imagenet_c").items():
         change, about = KINDS[name]
         kind = Elastic if change is elastic_transform else Corruption
         steps, in_order = tuple(map(tuple, ladder)), name not in NOT_IN_ORDER

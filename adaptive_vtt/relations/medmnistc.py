@@ -29,17 +29,9 @@ import numpy as np
 
 from ..errors import check_known
 from ..types import Image, Mask
-from .corruptions import (
-    IN_BOTH,
-    Corruption,
-    Kinds,
-    brightness,
-    contrast,
-    gamma_correction,
-    gaussian_blur,
-    published,
-    saturate,
-)
+from . import corruptions
+from .base import Rng
+from .corruptions import IN_BOTH, Corruption, Kinds, published
 
 PUBLISHED = 224
 MARGIN = 10
@@ -51,7 +43,7 @@ VEILS = {
 """Opacity in 255ths -> the 256 grey levels as they look under white of that opacity."""
 
 
-def stain_deposit(image: Image, rng: np.random.Generator, most: float, side: float = 24) -> Image:
+def stain_deposit(image: Image, rng: Rng, most: float, side: float = 24) -> Image:
     """Return one to ``most`` black ink marks in patches of ``side`` px, kept off the edge.
 
     The published marks are pictures; these are drawn in their likeness: smooth noise under a
@@ -78,7 +70,7 @@ def _marks(side: int, most: float) -> tuple[Mask, ...]:
     )
 
 
-def _mark(side: int, share: float, rng: np.random.Generator) -> Mask:
+def _mark(side: int, share: float, rng: Rng) -> Mask:
     noise = cv2.GaussianBlur(rng.standard_normal((side, side)), (0, 0), max(0.5, side / 9))
     noise /= noise.std() + 1e-9
     at = (np.arange(side) - (side - 1) / 2) / max(1, side / 2)
@@ -88,7 +80,7 @@ def _mark(side: int, share: float, rng: np.random.Generator) -> Mask:
     return np.asarray(labels == 1 + int(np.argmax(stats[1:, cv2.CC_STAT_AREA])))
 
 
-def bubble(image: Image, rng: np.random.Generator, largest: float, most: float) -> Image:
+def bubble(image: Image, rng: Rng, largest: float, most: float) -> Image:
     """Seven to ``most`` whitish discs of 3 to ``largest`` px with a brighter rim of 2 px.
 
     A later disc hides what lies under it of an earlier one; opacity 130 / 255 in the rim
@@ -108,7 +100,7 @@ def bubble(image: Image, rng: np.random.Generator, largest: float, most: float) 
     return changed
 
 
-def black_corner(image: Image, rng: np.random.Generator, share: float) -> Image:
+def black_corner(image: Image, rng: Rng, share: float) -> Image:
     """Black outside a centred disc of ``share`` times half the shorter side."""
     height, width = image.shape[:2]
     centre = (width // 2, height // 2)
@@ -118,9 +110,7 @@ def black_corner(image: Image, rng: np.random.Generator, share: float) -> Image:
     return np.asarray(cv2.bitwise_and(image, image, mask=disc)).reshape(image.shape)
 
 
-def characters(
-    image: Image, rng: np.random.Generator, words: float, letters: float, size: float
-) -> Image:
+def characters(image: Image, rng: Rng, words: float, letters: float, size: float) -> Image:
     """Return one to ``words`` words of 3 to ``letters`` random small letters, a colour each.
 
     OpenCV's duplex font, anti-aliased, thickness 1, at a font scale of 0.14 to ``size``.
@@ -135,9 +125,8 @@ def characters(
         x = _within(rng, MARGIN * _scale(image), width - 8 * count * scale)
         y = _within(rng, MARGIN * _scale(image), height - MARGIN * _scale(image))
         colour = rng.integers(256, size=3).tolist()
-        cv2.putText(
-            changed, word, (x, y), cv2.FONT_HERSHEY_DUPLEX, font * scale, colour, 1, cv2.LINE_AA
-        )
+        style = cv2.FONT_HERSHEY_DUPLEX, font * scale, colour, 1, cv2.LINE_AA
+        cv2.putText(changed, word, (x, y), *style)
     return changed
 
 
@@ -145,7 +134,7 @@ def _scale(image: Image) -> float:
     return min(image.shape[:2]) / PUBLISHED
 
 
-def _within(rng: np.random.Generator, low: float, high: float) -> int:
+def _within(rng: Rng, low: float, high: float) -> int:
     """Return a whole number from low to high, both included; what is too large to fit stays at
     low."""
     first = max(0, round(low))
@@ -156,14 +145,14 @@ Ladder = tuple[tuple[float, ...], ...]
 
 KINDS: Kinds = {
     **IN_BOTH,
-    "gaussian_blur": (gaussian_blur, "normal blur; strength: kernel size, px"),
-    "brightness_up": (brightness, "brighter; strength: factor"),
-    "brightness_down": (brightness, "darker; strength: factor"),
-    "contrast_up": (contrast, "more contrast; strength: factor about the mean grey"),
-    "contrast_down": (contrast, "less contrast; strength: factor about the mean grey"),
-    "saturate": (saturate, "more colour; strength: added to saturation, 0..1"),
-    "gamma_corr_up": (gamma_correction, "darker mid-tones; strength: gamma"),
-    "gamma_corr_down": (gamma_correction, "brighter mid-tones; strength: gamma"),
+    "gaussian_blur": (corruptions.gaussian_blur, "normal blur; strength: kernel size, px"),
+    "brightness_up": (corruptions.brightness, "brighter; strength: factor"),
+    "brightness_down": (corruptions.brightness, "darker; strength: factor"),
+    "contrast_up": (corruptions.contrast, "more contrast; strength: factor about the mean grey"),
+    "contrast_down": (corruptions.contrast, "less contrast; strength: factor about the mean grey"),
+    "saturate": (corruptions.saturate, "more colour; strength: added to saturation, 0..1"),
+    "gamma_corr_up": (corruptions.gamma_correction, "darker mid-tones; strength: gamma"),
+    "gamma_corr_down": (corruptions.gamma_correction, "brighter mid-tones; strength: gamma"),
     "stain_deposit": (stain_deposit, "ink marks; strength: most marks, their side in px"),
     "bubble": (bubble, "whitish discs; strength: largest radius in px, most discs"),
     "black_corner": (black_corner, "black outside a disc; strength: share of half a side"),
@@ -204,10 +193,8 @@ def relations(flag: str, faithful: bool = True) -> list[Corruption]:
         (change, about), repaired = KINDS[name], _repaired(name, published_ladder)
         ladder = published_ladder if faithful else repaired
         plain_grey = name in CATEGORIES["noise"] and not faithful
-        in_order, called = ladder == repaired, f"medmnistc/{flag}/{name}"
-        made.append(
-            Corruption(called, ladder, change, about, in_order=in_order, plain_grey=plain_grey)
-        )
+        parts = (f"medmnistc/{flag}/{name}", ladder, change, about)
+        made.append(Corruption(*parts, in_order=ladder == repaired, plain_grey=plain_grey))
     return made
 
 

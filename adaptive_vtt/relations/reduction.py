@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from ..errors import InputError, unexpected
 from ..types import Floats, FollowUp, Image, Indices, Mask, Sample
-from .base import Laddered, RelationDefaults
+from .base import Laddered, RelationDefaults, Rng, Rung
 
 MIN_STRETCH = 0.6
 """The share of an axis that a stretch keeps at least (REIC)."""
@@ -28,14 +28,14 @@ MAX_DEGREES = 30
 
 
 class Reduction:
-    """What all kinds of reductions tell of what they keep in view."""
+    """Base of reductions, by the part that they keep in view."""
 
     def spans(self, height: int, width: int) -> tuple[Indices, Indices]:
         """Return the visible interval of each row: first column (H,) and last + 1 (H,)."""
         raise TypeError(f"{type(self).__name__} defines no spans")
 
     def visible(self, height: int, width: int) -> Mask:
-        """Return which of the source's pixels (H x W) can still be seen: REIC's M_tran."""
+        """Return the source's pixels (H x W) in view: REIC's M_tran."""
         first, end = self.spans(height, width)
         columns = np.arange(width)
         return (columns >= first[:, None]) & (columns < end[:, None])
@@ -45,7 +45,7 @@ class Rectangle(Reduction):
     """A reduction that keeps an upright ``rectangle``."""
 
     def rectangle(self, height: int, width: int) -> tuple[int, int, int, int]:
-        """Return what is kept, as a box. Raise InputError for one that cannot be."""
+        """Return the kept box. Raise InputError for an impossible one."""
         raise TypeError(f"{type(self).__name__} defines no rectangle")
 
     def spans(self, height: int, width: int) -> tuple[Indices, Indices]:
@@ -80,12 +80,12 @@ class Crop(Rectangle):
         return image[top:bottom, left:right].copy()
 
     def mask(self, mask: Mask) -> Mask:
-        """Return where in the follow-up a thing is that was at ``mask`` (H x W) in the source."""
+        """Return ``mask`` (H x W) of the source in the follow-up."""
         left, top, right, bottom = self.rectangle(*mask.shape)
         return mask[top:bottom, left:right].copy()
 
     def boxes(self, boxes: npt.ArrayLike, height: int, width: int) -> Floats:
-        """Around what is left of ``boxes`` (n x 4) in the follow-up; area 0 if nothing is."""
+        """Return the rest of ``boxes`` (n x 4) in the follow-up; area 0 for none."""
         left, top, right, bottom = self.rectangle(height, width)
         moved = np.asarray(boxes, float).reshape(-1, 4) - [left, top, left, top]
         return _clipped(moved, bottom - top, right - left)
@@ -187,7 +187,7 @@ class Rotate(Reduction):
         return float(np.cos(angle)), float(np.sin(angle))
 
     def _matrix(self, height: int, width: int) -> Floats:
-        """2 x 3: from pixel centres of the source to those of the follow-up."""
+        """Return 2 x 3, from pixel centres of the source to those of the follow-up."""
         kept_height, kept_width = self.size(height, width)
         cos, sin = self._turn
         turn = np.array([[cos, sin], [-sin, cos]])
@@ -197,13 +197,8 @@ class Rotate(Reduction):
 
     def _warped(self, image: Image, flags: int) -> Image:
         height, width = self.size(*image.shape[:2])
-        warped = cv2.warpAffine(
-            image,
-            self._matrix(*image.shape[:2]),
-            (width, height),
-            flags=flags,
-            borderMode=cv2.BORDER_REPLICATE,
-        )
+        matrix, border = self._matrix(*image.shape[:2]), cv2.BORDER_REPLICATE
+        warped = cv2.warpAffine(image, matrix, (width, height), flags=flags, borderMode=border)
         return warped.reshape(height, width, *image.shape[2:])
 
 
@@ -230,7 +225,7 @@ def largest_rectangle(width: float, height: float, degrees: float) -> tuple[floa
 def crops(
     height: int,
     width: int,
-    rng: np.random.Generator,
+    rng: Rng,
     *,
     firsts: int = 10,
     steps: int = 20,
@@ -253,13 +248,13 @@ def crops(
         left[:, None, None], top[:, None, None], right[:, :, None], bottom[:, None, :]
     )
     boxes = np.unique(np.stack([part.ravel() for part in grid], axis=1), axis=0)
-    area = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
+    area = (boxes[:, 2:] - boxes[:, :2]).prod(axis=1)
     kept = boxes[(area > larger_than) & (area < height * width)]
     return [Crop(*box) for box in kept.tolist()]
 
 
 def stretches(
-    height: int, width: int, rng: np.random.Generator, *, firsts: int = 10, steps: int = 20
+    height: int, width: int, rng: Rng, *, firsts: int = 10, steps: int = 20
 ) -> list[Stretch]:
     """Return up to firsts x steps stretches of either axis: random starts, evenly spaced stops."""
     parameters = set()
@@ -312,7 +307,7 @@ def resized(image: Image, height: int, width: int) -> Image:
 
 
 def resized_mask(mask: Mask, height: int, width: int) -> Mask:
-    """Each new pixel has the value of the old one at its centre."""
+    """Return a mask resized: each new pixel has the value of the old one at its centre."""
     bits = mask.astype(np.uint8)
     return cv2.resize(bits, (width, height), interpolation=cv2.INTER_NEAREST_EXACT) > 0
 
@@ -327,24 +322,22 @@ class Reduce(Laddered):
     that can still be seen.
 
     Args:
-        name: what it is called.
-        place: a random reduction of that kind, given height, width, strength and a generator.
+        name: of the relation.
+        place: returns a random reduction, given height, width, strength and a generator.
         ladder: the strength of each severity; crop: share of the area kept (at the source's
             aspect); stretch: share of the axis kept; rotate: degrees.
-        about: what it does, in a line.
+        about: a description in a line.
     """
 
     name: str
-    place: Callable[[int, int, float, np.random.Generator], Crop | Stretch | Rotate]
+    place: Callable[[int, int, float, Rng], Crop | Stretch | Rotate]
     ladder: tuple[tuple[float, ...], ...]
     about: str
 
     TRIES = 16
     reduces = True
 
-    def made(
-        self, sample: Sample, parameters: tuple[float, ...], rng: np.random.Generator
-    ) -> FollowUp:
+    def made(self, sample: Sample, parameters: Rung, rng: Rng) -> FollowUp:
         source = sample.require_image()
         height, width = source.shape[:2]
         tried = [self.place(height, width, parameters[0], rng) for _ in range(self.TRIES)]
@@ -362,14 +355,13 @@ class Reduce(Laddered):
 
 def relations() -> list[RelationDefaults]:
     """Return the family "reduction"."""
-    kinds = (
-        ("crop", _place_crop, (0.9, 0.8, 0.7, 0.6, 0.5), CROPS),
-        ("stretch", _place_stretch, (0.92, 0.84, 0.76, 0.68, 0.6), STRETCHES),
-        ("rotate", _place_rotate, (6, 12, 18, 24, 30), ROTATIONS),
-    )
     return [
         Reduce(f"reduction/{kind}", place, tuple((s,) for s in strengths), about)
-        for kind, place, strengths, about in kinds
+        for kind, place, strengths, about in (
+            ("crop", _place_crop, (0.9, 0.8, 0.7, 0.6, 0.5), CROPS),
+            ("stretch", _place_stretch, (0.92, 0.84, 0.76, 0.68, 0.6), STRETCHES),
+            ("rotate", _place_rotate, (6, 12, 18, 24, 30), ROTATIONS),
+        )
     ]
 
 
@@ -378,14 +370,14 @@ STRETCHES = "part of one axis drawn out; strength: share of the axis kept"
 ROTATIONS = "turn either way without black border; strength: degrees"
 
 
-def _place_crop(height: int, width: int, share: float, rng: np.random.Generator) -> Crop:
+def _place_crop(height: int, width: int, share: float, rng: Rng) -> Crop:
     side = np.sqrt(share)
     tall, wide = max(1, round(side * height)), max(1, round(side * width))
     left, top = int(rng.integers(width - wide + 1)), int(rng.integers(height - tall + 1))
     return Crop(left, top, left + wide, top + tall)
 
 
-def _place_stretch(height: int, width: int, share: float, rng: np.random.Generator) -> Stretch:
+def _place_stretch(height: int, width: int, share: float, rng: Rng) -> Stretch:
     axis = int(rng.integers(2))
     length = (height, width)[axis]
     kept = int(np.ceil(share * length))
@@ -393,7 +385,7 @@ def _place_stretch(height: int, width: int, share: float, rng: np.random.Generat
     return Stretch(axis, start, start + kept)
 
 
-def _place_rotate(height: int, width: int, degrees: float, rng: np.random.Generator) -> Rotate:
+def _place_rotate(height: int, width: int, degrees: float, rng: Rng) -> Rotate:
     return Rotate(degrees if rng.random() < 0.5 else -degrees)
 
 

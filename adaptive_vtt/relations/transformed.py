@@ -1,10 +1,9 @@
 """Relations of other people's transforms: one callable image -> image per severity.
 
-A transform is one of albumentations, MONAI or TorchIO, or a plain function; a ``Caller`` knows how
-each is called. Which follow-up a question gets depends on the question alone: a call draws from
-its seed, and so is the same picture in any process and any order. For that the transform's own
-random state is set, and so are those of the process, which are put back (``utils.other_code``).
-No library is imported before a transform of it is there.
+A transform is one of albumentations, MONAI or TorchIO, or a plain function; a ``Caller`` calls each
+in its way. A question's follow-up depends on the question alone: a call draws from its seed, and
+is the same picture in any process and order. For that the random states of the transform and of
+the process are set; the latter are restored (``utils.other_code``). Libraries are not imported.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,12 +19,12 @@ from ..errors import InputError, one_line, unexpected
 from ..types import FollowUp, Image, Mask, Sample
 from ..utils.options import Option
 from ..utils.other_code import load_object, seeded
-from .base import RelationDefaults
+from .base import RelationDefaults, Rng
 from .graded import to_bytes
 
 CHANCES = ("p", "prob")
-"""What albumentations and MONAI call the probability that anything is done at all. As a follow-up
-that is its source tests nothing, it is 1 unless it is set."""
+"""Names of the probability of any change in albumentations and MONAI. It is 1 by default here, as
+an unchanged follow-up tests nothing."""
 
 
 class Caller:
@@ -52,15 +51,15 @@ class Caller:
             return np.asarray(self._mask(mask.astype(np.uint8), image.copy(), seed) > 0.5)
 
     def _image(self, image: Image, seed: int) -> Image:
-        given = {"rng": np.random.default_rng(seed)} if "rng" in _parameters(self.transform) else {}
-        return np.asarray(self.transform(image, **given))
+        rng = {"rng": np.random.default_rng(seed)} if "rng" in _parameters(self.transform) else {}
+        return np.asarray(self.transform(image, **rng))
 
     def _mask(self, mask: Image, image: Image, seed: int) -> Any:
         raise TypeError(f"{type(self).__name__} moves no masks: see carries")
 
 
 class Albumentations(Caller):
-    """Masks go through the transform beside the image."""
+    """Masks go through the transform with the image."""
 
     carries = True
 
@@ -74,8 +73,8 @@ class Albumentations(Caller):
 
 
 class Monai(Caller):
-    """An array transform. Those of ``monai.transforms.spatial`` move masks along, by their nearest
-    pixels; what a ``Compose`` moves is not known."""
+    """An array transform. Those of ``monai.transforms.spatial`` move masks, by nearest pixels; of a
+    ``Compose`` that is unknown."""
 
     @property
     def carries(self) -> bool:  # type: ignore[override]
@@ -122,52 +121,43 @@ class TorchIO(Caller):
         return {name: changed[name].numpy()[..., 0].T for name in parts}
 
 
-_LIBRARIES: Mapping[str, type[Caller]] = {
-    "albumentations": Albumentations,
-    "monai": Monai,
-    "torchio": TorchIO,
-}
+_LIBRARIES = {"albumentations": Albumentations, "monai": Monai, "torchio": TorchIO}
 
 
 def caller(transform: Any) -> Caller:
-    """Return what calls ``transform``: an object of a class of these libraries, or a function."""
-    for base in type(transform).__mro__:
-        top = base.__module__.partition(".")[0]
-        if top in _LIBRARIES:
-            return _LIBRARIES[top](transform)
-    return Caller(transform)
+    """Return the caller of an object of a class of these libraries, or of a function."""
+    tops = (base.__module__.partition(".")[0] for base in type(transform).__mro__)
+    return next((_LIBRARIES[top] for top in tops if top in _LIBRARIES), Caller)(transform)
 
 
 def prepared(transform: Any, arguments: Mapping[str, Any], where: str) -> Any:
-    """Return what a name stands for, with its arguments: a class called with them, a function that
-    will be, or, without any, an object as it is.
+    """Return a transform with its arguments: a class called with them, a function that will be, or,
+    without any, an object unchanged.
 
     Raises:
-        InputError: for arguments that are not taken.
+        InputError: for arguments that it does not take.
     """
     if not callable(transform):
-        raise unexpected(
-            where, "a transform or a function image -> image", type(transform).__name__
-        )
+        expected = "a transform or a function image -> image"
+        raise unexpected(where, expected, type(transform).__name__)
     chance = {c: 1.0 for c in CHANCES if isclass(transform) and c in _parameters(transform)}
-    given = {name: _tuples(value) for name, value in {**chance, **arguments}.items()}
+    options = {name: _tuples(value) for name, value in {**chance, **arguments}.items()}
     try:
         if isclass(transform):
-            _bound(transform, given)
-            return transform(**given)
-        if given:
-            _bound(partial(transform, None), given)
-            return partial(transform, **given)
+            _check_arguments(transform, options)
+            return transform(**options)
+        if options:
+            _check_arguments(partial(transform, None), options)
+            return partial(transform, **options)
     except Exception as error:  # classes of other people may fail in any way at all
         raise InputError(f"{where}: {one_line(error)}") from error
     return transform
 
 
-def _bound(transform: Callable[..., Any], given: Mapping[str, Any]) -> None:
-    """Raise TypeError for arguments that ``transform`` does not take, of which albumentations would
-    only warn."""
+def _check_arguments(transform: Callable[..., Any], options: Mapping[str, Any]) -> None:
+    """Raise TypeError for unknown arguments, of which albumentations would only warn."""
     taken = _parameters(transform)
-    unknown = sorted(set(given) - set(taken))
+    unknown = sorted(set(options) - set(taken))
     if unknown and not any(p.kind is p.VAR_KEYWORD for p in taken.values()):
         raise TypeError(f"takes no {unknown[0]!r}, but {', '.join(taken)}")
 
@@ -175,12 +165,12 @@ def _bound(transform: Callable[..., Any], given: Mapping[str, Any]) -> None:
 def _parameters(transform: Callable[..., Any]) -> Mapping[str, Any]:
     try:
         return signature(transform).parameters
-    except (TypeError, ValueError):  # of some that are written in C there is none
+    except (TypeError, ValueError):  # some that are written in C have none
         return {}
 
 
 def _tuples(value: Any) -> Any:
-    """TOML has lists alone, and these libraries want ranges as tuples."""
+    """Return lists, which TOML has, as tuples, which these libraries take for ranges."""
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
@@ -190,15 +180,19 @@ SEEDS = 2**32
 
 @dataclass(frozen=True)
 class Transformed(RelationDefaults):
-    """``transforms[k]`` makes the follow-ups of severity k + 1, mildest first.
+    """A relation whose follow-ups of severity k + 1 are made by ``transforms[k]``.
 
-    Each is a transform of albumentations, MONAI (of arrays) or TorchIO, or a function from
-    H x W x C of uint8 to the same. ``concepts``: those whose answers stay as they are under it,
-    and no others are asked about; None: all. ``moves``: of functions and of what a library does
-    not say, whether things change their place in the image; None: not known. Where masks cannot
-    be moved along, ``fixed_masks`` says so. ``options``: what follow-ups depend on beside the
-    name, for the space's fingerprint. Raises InputError without transforms, and for ``moves`` where
-    the library knows.
+    Args:
+        name: of the relation.
+        transforms: of albumentations, MONAI (of arrays) or TorchIO, or functions from H x W x C of
+            uint8 to the same, mildest first.
+        concepts: those whose answers it does not change; no others are asked about. None: all.
+        moves: of functions, whether things change their place in the image; None: unknown.
+        options: all that follow-ups depend on besides the name, for the space's fingerprint.
+        about: a description in a line.
+
+    Raises:
+        InputError: without transforms, and for ``moves`` where the library knows.
     """
 
     name: str
@@ -215,10 +209,9 @@ class Transformed(RelationDefaults):
         callers = tuple(map(caller, self.transforms))
         object.__setattr__(self, "_callers", callers)
         if self.moves is not None and all(each.carries for each in callers):
-            raise InputError(
-                f"relation {self.name!r}: moves is for functions; masks go through "
-                f"{type(callers[0]).__name__}'s transforms themselves: leave it out"
-            )
+            library = type(callers[0]).__name__
+            got = f"moves= for transforms of {library}, which move masks"
+            raise unexpected(f"relation {self.name!r}", "moves= for functions alone", got)
 
     @property
     def severities(self) -> tuple[int, ...]:  # type: ignore[override]
@@ -233,15 +226,15 @@ class Transformed(RelationDefaults):
         if self.moves is False or all(each.carries for each in self._callers):
             return ""
         if self.moves:
-            return "it moves things, and says nowhere where they go"
-        return "nobody knows whether it moves things; moves = false says that it does not"
+            return "it moves things to unknown places"
+        return "it is unknown whether it moves things; moves = false says that it does not"
 
     def applies(self, concept: str) -> bool:
         return self.concepts is None or concept in self.concepts
 
-    def apply(self, sample: Sample, severity: int, rng: np.random.Generator) -> FollowUp:
-        """Raise InputError for a severity that does not exist, and for a transform that fails or
-        gives no image."""
+    def apply(self, sample: Sample, severity: int, rng: Rng) -> FollowUp:
+        """Return the follow-up. Raise InputError for a severity that does not exist, and for a
+        transform that fails or returns no image."""
         self.check(severity)
         image, seed = sample.image, int(rng.integers(SEEDS))
         if image is None:
@@ -249,10 +242,8 @@ class Transformed(RelationDefaults):
         try:
             changed = self._callers[severity - 1].image(image, seed)
         except Exception as error:  # other people's code may fail in any way at all
-            raise InputError(
-                f"relation {self.name!r}, severity {severity}, sample {sample.id!r}: "
-                f"{type(error).__name__}: {one_line(error)}"
-            ) from error
+            where = f"relation {self.name!r}, severity {severity}, sample {sample.id!r}"
+            raise InputError(f"{where}: {type(error).__name__}: {one_line(error)}") from error
         details = {"source": image, "severity": severity, "seed": seed}
         return FollowUp(self._checked(changed, image), details)
 
@@ -284,9 +275,7 @@ def transformed(
         ),
     ],
     *,
-    name: Annotated[
-        str | None, Option("what the relation is called (the transform's name)")
-    ] = None,
+    name: Annotated[str | None, Option("name of the relation (default: the transform's)")] = None,
     severities: Annotated[
         Sequence[Mapping[str, Any]],
         Option("the arguments of each severity, mildest first", min_length=1),
@@ -295,23 +284,27 @@ def transformed(
     concepts: Annotated[
         Sequence[str] | None,
         Option(
-            "concepts whose answers stay as they are under it; no others are asked about "
-            "(default: all)",
-            min_length=1,
+            "the only concepts to ask about, whose answers it keeps (default: all)", min_length=1
         ),
     ] = None,
     moves: Annotated[
-        bool | None,
-        Option(
-            "of functions: whether things change their place; false lets masks stay as they are"
-        ),
+        bool | None, Option("of functions: false if things keep their place, so that masks do")
     ] = None,
     base: Path | None = None,
 ) -> Transformed:
-    """Return the relation of a transform by name: ``package.module:name`` or ``file.py:name``,
-    which start at ``base``.
+    """Return the relation of a transform by name.
 
-    ``concepts``, ``moves``: as `Transformed`.
+    Args:
+        transform: ``package.module:name``, or ``file.py:name`` relative to ``base``.
+        name: of the relation; default: the transform's.
+        severities: the arguments of each severity, mildest first.
+        options: the arguments of all severities.
+        concepts: as in `Transformed`.
+        moves: as in `Transformed`.
+        base: a folder.
+
+    Returns:
+        The relation.
 
     Raises:
         InputError: for what cannot be imported, and for arguments that it does not take.

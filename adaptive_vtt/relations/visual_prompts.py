@@ -1,24 +1,23 @@
-"""Visual prompts: what to look at is drawn into the image, or told in coordinates.
+"""Visual prompts: the region to look at is drawn into the image, or given in coordinates.
 
-The granularities of EndoBench (its Table 3 has the prompts' results): a box, a contour,
-several of either with letters, and coordinates without any drawing. Regions come from the
-sample's masks: each connected piece of a concept is one. What is shown is also said: the
-follow-up's words call a region as EndoBench's questions do (appendix A.3), "the region marked by
-the green bounding box", "... by the green contour", or by [x1, y1, x2, y2]. EndoBench does not
-state what its coordinates count; here they are pixels of the image as sent, whose size is said. No
-word names a concept, and the question stays one about the image, so that no answer changes. Where
-nothing is marked, nothing is drawn and nothing said; spaces refuse such samples.
+The granularities of EndoBench (its Table 3 has the prompts' results): a box, a contour, several of
+either with letters, and coordinates without any drawing. Regions come from the sample's masks: each
+connected piece of a concept is one. The follow-up's words name a region as EndoBench's questions do
+(appendix A.3): "the region marked by the green bounding box", "... by the green contour", or by
+[x1, y1, x2, y2]. EndoBench does not state the unit of its coordinates; here they are pixels of the
+image as sent, whose size the words give. No word names a concept, and the question stays one about
+the image, so that no answer changes. Spaces refuse samples without masks.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import cv2
 import numpy as np
 
 from ..types import FollowUp, Image, Mask, Sample, around
-from .base import LabelPreserving, RelationDefaults
+from .base import LabelPreserving, RelationDefaults, Rng
 
 COLOURS = {
     "green": (0, 255, 0),
@@ -100,15 +99,20 @@ def coordinates(marked: Sequence[Region]) -> str:
 
 @dataclass(frozen=True)
 class Prompt(LabelPreserving):
-    """A visual prompt of one kind, drawn around ``sample.masks``; the one severity is 1.
+    """A visual prompt of one kind around ``sample.masks``, with the only severity 1.
 
-    ``several``: all regions with letters, or the largest alone without. ``mark``: what is drawn,
-    as the words call it; "" where coordinates are told. ``details``: the ``regions`` and, where
-    they are told and not drawn, their ``coordinates``.
+    ``details`` hold the ``regions`` and, where nothing is drawn, their ``coordinates``.
+
+    Args:
+        name: of the relation.
+        drawn: "box", "contour", or "" for coordinates in words.
+        several: mark all regions with letters; else the largest without.
+        mark: the name of the drawing in words.
+        about: a description in a line.
     """
 
     name: str
-    draw: Callable[[Image, Region], None] | None
+    drawn: Literal["box", "contour", ""]
     several: bool
     mark: str
     about: str
@@ -116,28 +120,31 @@ class Prompt(LabelPreserving):
     needs_region: ClassVar[bool] = True
 
     @property
-    def in_words(self) -> Literal["also", "only"]:  # type: ignore[override]  # follows from draw
-        return "only" if self.draw is None else "also"
+    def in_words(self) -> Literal["also", "only"]:  # type: ignore[override]  # follows from drawn
+        return "also" if self.drawn else "only"
 
     @property
     def fingerprint(self) -> str:
-        """Its words are part of the questions."""
+        """The words, which are part of the questions."""
         return f"says {self.mark}"
 
-    def apply(self, sample: Sample, severity: int, rng: np.random.Generator) -> FollowUp:
+    def apply(self, sample: Sample, severity: int, rng: Rng) -> FollowUp:
         self.check(severity)
         if sample.image is None:
             return FollowUp(None)
         image = sample.image.copy(order="C")
         marked = regions(sample.masks, len(LETTERS) if self.several else 1)
-        if self.draw is None:
-            details = {"regions": marked, "coordinates": coordinates(marked)}
-            return FollowUp(image, details, self._words(image, marked))
-        for region in marked:
-            self.draw(image, region)
+        details: dict[str, Any] = {"regions": marked}
+        if not self.drawn:
+            details["coordinates"] = coordinates(marked)
+        for region in marked if self.drawn else ():
+            if self.drawn == "box":
+                draw_box(image, region.box, region.colour)
+            else:
+                draw_contour(image, region.mask, region.colour)
         for region in marked if self.several else ():
             draw_letter(image, region)
-        return FollowUp(image, {"regions": marked}, self._words(image, marked))
+        return FollowUp(image, details, self._words(image, marked))
 
     def _words(self, image: Image, marked: Sequence[Region]) -> str:
         if not marked:
@@ -157,23 +164,14 @@ class Prompt(LabelPreserving):
         return f"Look at the region marked by the {colour}{self.mark}."
 
 
-def _box(image: Image, region: Region) -> None:
-    draw_box(image, region.box, region.colour)
-
-
-def _contour(image: Image, region: Region) -> None:
-    draw_contour(image, region.mask, region.colour)
-
-
-KINDS: Mapping[str, tuple[Callable[[Image, Region], None] | None, bool, str, str]] = {
-    "box": (_box, False, "bounding box", "a box around the largest region"),
-    "contour": (_contour, False, "contour", "the outline of the largest region"),
-    "multi-box": (_box, True, "bounding boxes", "boxes with letters around up to six regions"),
-    "multi-contour": (_contour, True, "contours", "outlines with letters, up to six regions"),
-    "coordinates": (None, False, "", "the largest region's box, told and not drawn"),
+KINDS: Mapping[str, tuple[Literal["box", "contour", ""], bool, str, str]] = {
+    "box": ("box", False, "bounding box", "a box around the largest region"),
+    "contour": ("contour", False, "contour", "the outline of the largest region"),
+    "multi-box": ("box", True, "bounding boxes", "boxes with letters around up to six regions"),
+    "multi-contour": ("contour", True, "contours", "outlines with letters, up to six regions"),
+    "coordinates": ("", False, "", "the largest region's box, given in words and not drawn"),
 }
-"""What draws each prompt, whether it marks several regions, what the mark is called, and what the
-relation does."""
+"""The drawing of each prompt, whether it marks several regions, its name, and a description."""
 
 
 def relations() -> list[RelationDefaults]:

@@ -19,7 +19,7 @@ from adaptive_vtt.oracles.captions import Same
 from adaptive_vtt.oracles.captions.localising import Located
 from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
 from adaptive_vtt.relations.reduction import Crop, Reductions, Rotate, Stretch, visible_shares
-from adaptive_vtt.relations.reic import KINDS, Reduced, ambiguity, counts, enumerated, select, spans
+from adaptive_vtt.relations.reic import KINDS, Reduced, ambiguity, enumerated, select, spans
 from adaptive_vtt.types import (
     CAPTION,
     FollowUp,
@@ -98,9 +98,9 @@ class Selection:
         every = self.candidates(kind, sample) if masks else ()
         if not every:
             return ()
-        counted = counts(visible_shares(masks, every), oracle.down, oracle.up)
+        shares = visible_shares(masks, every)
         places = select(
-            ambiguity(counted),
+            ambiguity(shares, oracle.down, oracle.up),
             spans(every, height, width),
             self.follow_ups,
             by_ambiguity=self.by_ambiguity,

@@ -61,7 +61,10 @@ class Mine:
             '[Box("dog", 9, 4, 3, 9)]',
             r"expected left < right within 336 pixels and top < bottom within 256",
         ),
-        ('[Box("dog", 0.1, 0.1, 0.7, 0.9)]', r"expected edges in pixels, got shares of it: Box"),
+        (
+            '[Box("dog", 0.1, 0.1, 0.7, 0.9)]',
+            r"expected edges in pixels, got shares of the image",
+        ),
         ("np.zeros((2, 4))", r"expected boxes .*Box\), got an array of shape \(4,\) among them"),
         ("[(1, 2, 3, 4)]", r"expected boxes .*Box\), got \(1, 2, 3, 4\) among them"),
         ("None", r"cannot be looked at: TypeError: 'NoneType' object is not iterable"),

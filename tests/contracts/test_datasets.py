@@ -30,8 +30,8 @@ from .registered import assert_covered
 
 
 def three_scenes(folder: Path) -> Callable[[], Dataset]:
-    found = scenes(3)  # drawn once: it takes a while
-    return lambda: found
+    result = scenes(3)  # drawn once: it takes a while
+    return lambda: result
 
 
 def hugging_face(folder: Path) -> Callable[[], Dataset]:

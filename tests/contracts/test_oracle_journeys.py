@@ -2,7 +2,6 @@
 and what is made of their journals. Each works, or is refused in the sentence that `REFUSED` names.
 """
 
-import json
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
@@ -32,7 +31,6 @@ from adaptive_vtt.results.report.page import render
 from adaptive_vtt.results.result import Result
 from adaptive_vtt.stopping import WallClock
 from adaptive_vtt.types import Answer, Prompt
-from tests.helpers.command_line import run
 from tests.helpers.report_pages import Tags
 
 from .test_oracles import CASES
@@ -62,8 +60,8 @@ class Says(ModelDefaults):
         self.version = "1"
         dataset = self.case.dataset()
         self.samples = {dataset.sample_id(k): dataset.sample(k) for k in range(len(dataset))}
-        worded = any(sample.asks for sample in self.samples.values())
-        self.answers = "one" if worded else "all"
+        phrased = any(sample.asks for sample in self.samples.values())
+        self.answers = "one" if phrased else "all"
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer]:
         return [self._answer(prompt) for prompt in prompts]
@@ -129,8 +127,8 @@ class TestOneModel:
         assert [row.name for row in verify(audit.journal)] == [*result.targets["target"]]
 
     def test_a_gate_decides_by_it(self, asked: Asked, kind: str) -> None:
-        found = gate(asked.audits[kind].journal, ["overall <= 1"])
-        assert found.state == "pass"
+        got = gate(asked.audits[kind].journal, ["overall <= 1"])
+        assert got.state == "pass"
 
     def test_slices_are_looked_for(self, asked: Asked, kind: str) -> None:
         audit = asked.audits[kind]
@@ -157,10 +155,10 @@ def test_strategies_are_compared(asked: Asked, tmp_path: Path) -> None:
         pytest.skip("its calls are made as those of another oracle")
     space = space_of(asked.case)
     options = {"half_width": 0.4, "budget": BUDGET, "surrogate": False, "self_taught": False}
-    found = compare(space, Says(asked.case, 1), ["random"], repeats=1, **options)
+    got = compare(space, Says(asked.case, 1), ["random"], repeats=1, **options)
     if asked.case == "consistency":  # whose calls about source images draw nothing
-        found.save(tmp_path)
-    assert {*found.table["strategy"]} == {"uniform", "random"}
+        got.save(tmp_path)
+    assert {*got.table["strategy"]} == {"uniform", "random"}
 
 
 # -- two models ------------------------------------------------------------------------------------
@@ -219,12 +217,12 @@ def test_where_both_were_asked_everything_differences_are_exact(
         verdict = versus.run()
         page = Tags(render(versus.audit.journal)).text if asked.case == "top-class" else ""
         export_disagreements(versus.audit.journal, versus.audit.space, tmp_path / "apart")
-        found = gate(versus.audit.journal, ["versus:overall <= 1"])
+        got = gate(versus.audit.journal, ["versus:overall <= 1"])
     assert verdict.decided
     assert (verdict.targets["upper"] - verdict.targets["lower"]).max() < 1e-9
     assert verdict.promise == WHOLE
-    assert all(told.endswith("(exact)") for told in verdict.differences)
-    assert str(found.rulings[0]).endswith("(exact)")
+    assert all(message.endswith("(exact)") for message in verdict.differences)
+    assert str(got.rulings[0]).endswith("(exact)")
     if page:
         assert WHOLE.capitalize() in page
         assert "% sure" not in page
@@ -260,40 +258,7 @@ def test_two_models_are_compared_on_the_items_of_a_pool(recorded: bool) -> None:
     with Versus(
         pool, old, Loses(3), recorded_a=answers, budget=EVERYTHING, until=never, **QUICK
     ) as versus:
-        told = versus.run().differences
+        differences = versus.run().differences
         verify(versus.audit.journal)
         assert "Differences" in Tags(render(versus.audit.journal)).text
-    assert told == ["model 3 errs 16.7 points less (exact)"]
-
-
-# -- at the command line ---------------------------------------------------------------------------
-
-SPEC = """
-[dataset]
-kind = "tests.contracts.test_oracles:exclusive"
-[space]
-relations = ["identity", "brightness_up"]
-[oracle]
-kind = "top-class"
-[model]
-kind = "tests.contracts.test_oracle_journeys:Says"
-options = {{ case = "top-class", seed = {seed} }}
-[certify]
-surrogate = false
-self_taught = false
-"""
-
-
-def test_versus_compares_classes(tmp_path: Path) -> None:
-    specs = [tmp_path / f"{seed}.toml" for seed in (1, 2)]
-    for seed, spec in enumerate(specs, 1):
-        spec.write_text(SPEC.format(seed=seed))
-    out = tmp_path / "run"
-    names = "misclassified,overall,relations,concepts"
-    given = ["versus", *map(str, specs), "--targets", names, "--budget", "12", "--out", str(out)]
-    assert run(*given) == 0
-    found = json.loads((out / "result.json").read_text())["versus"]
-    assert found[0]["target"] == "overall misclassification rate"
-    assert len(found) == 9
-    assert run("gate", str(out), "--rule", "versus:misclassified <= 1") == 0
-    assert "misclassification rate" in Tags((out / "report.html").read_text()).text
+    assert differences == ["model 3 errs 16.7 points less (exact)"]

@@ -83,9 +83,9 @@ def test_counts_are_those_of_the_boxes(cells: TableDataset, built: list[Built]) 
 def test_several_regions_are_marked_and_one_colour_asked_about(
     cells: TableDataset, built: list[Built]
 ) -> None:
-    found = [one for one in built if one.kind == "multi"]
-    assert found
-    for one in found:
+    result = [one for one in built if one.kind == "multi"]
+    assert result
+    for one in result:
         assert one.made.subtask == "Multi-region Recognition"
         (asked,) = [c for c in COLOURS if f"the {c} box" in one.made.question]
         drawn = {c: (one.made.image == COLOURS[c]).all(axis=2) for c in COLOURS}
@@ -119,8 +119,8 @@ def test_right_answers_stand_everywhere_equally_often(built: list[Built]) -> Non
             key = one.kind, len(one.made.options)
             places_of.setdefault(key, Counter())[one.made.right] += 1
     assert places_of
-    for (_, options), found in places_of.items():
-        there = [found[place] for place in range(options)]
+    for (_, options), result in places_of.items():
+        there = [result[place] for place in range(options)]
         assert max(there) - min(there) <= 1
 
 
@@ -172,6 +172,6 @@ def test_golden_lines(tmp_path: Path) -> None:
     )
     assert lines["image"].str.startswith("/9j/").all()
     golden = Path(__file__).parents[1] / "golden" / "built_questions.json"
-    found = lines.drop(columns="image").to_dict("records")
-    assert found == json.loads(golden.read_text(encoding="utf-8"))
-    assert len(from_endobench(tmp_path / "q.tsv")) == len(found)
+    result = lines.drop(columns="image").to_dict("records")
+    assert result == json.loads(golden.read_text(encoding="utf-8"))
+    assert len(from_endobench(tmp_path / "q.tsv")) == len(result)

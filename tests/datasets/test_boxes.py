@@ -125,8 +125,8 @@ def test_coco_parts_that_cannot_be_used_may_be_left_out(tmp_path: Path) -> None:
     dataset = from_coco(*parts, broken="skip")
     assert [dataset.sample_id(k) for k in range(len(dataset))] == ["7", "9"]
     assert len(dataset.sample(0).boxes) == 1
-    said = ["image c: its file_name", "annotation 72, bbox: expected", "d.png"]
-    assert all(part in text for part, text in zip(said, dataset.skipped, strict=True))
+    reply = ["image c: its file_name", "annotation 72, bbox: expected", "d.png"]
+    assert all(part in text for part, text in zip(reply, dataset.skipped, strict=True))
 
 
 @pytest.mark.parametrize("x", [-0.6, 20.7])
@@ -226,17 +226,17 @@ class Fixed:
 def test_detected_boxes_replace_annotated_ones_and_are_found_once(tmp_path: Path) -> None:
     dataset = from_coco(*coco(tmp_path))
     detector = Fixed((Box("cat", 0, 0, 3, 3, 0.7),))
-    found = Detected(dataset, detector)
+    result = Detected(dataset, detector)
     plain = dataset.sample(0)
     for _ in range(2):
-        sample = found.sample(0)
+        sample = result.sample(0)
         assert sample.boxes == detector.boxes
         assert (sample.id, sample.truth) == (plain.id, plain.truth)
     assert len(detector.asked) == 1
-    assert (found.concepts, truths(found)) == (dataset.concepts, truths(dataset))
+    assert (result.concepts, truths(result)) == (dataset.concepts, truths(dataset))
     other = Detected(dataset, Fixed(detector.boxes, "another"))
-    assert len({dataset.fingerprint, found.fingerprint, other.fingerprint}) == 3
-    assert found.fingerprint == Detected(dataset, Fixed(())).fingerprint
+    assert len({dataset.fingerprint, result.fingerprint, other.fingerprint}) == 3
+    assert result.fingerprint == Detected(dataset, Fixed(())).fingerprint
 
 
 # -- regions -------------------------------------------------------------------------------

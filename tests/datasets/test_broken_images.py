@@ -67,10 +67,10 @@ def test_rows_whose_file_is_missing_are_skipped_by_name_too(with_broken_image: P
     assert ids(dataset) == ["a", "c", "e", "f"]
     assert truths(dataset) == [[1], [0], [1], [0]]
     assert dataset.skipped == (str(folder / "b.png"), f"{folder / 'd'} (missing)")
-    told = r"missing: d \(row 4\); .* or leave such rows out by broken = 'skip' .in \[dataset\]"
+    text = r"missing: d \(row 4\); .* or leave such rows out by broken = 'skip' .in \[dataset\]"
     also = r".*; also column 'loop': row 4 holds 'maybe', the other 5 are 0 or 1"
     for metadata in ([], ["loop"]):
-        with pytest.raises(InputError, match=told + also):
+        with pytest.raises(InputError, match=text + also):
             datasets.read_table(table, folder, metadata=metadata)
     for name in "acef":  # most are missing: the folder is another
         (folder / f"{name}.png").unlink()

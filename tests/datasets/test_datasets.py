@@ -27,8 +27,10 @@ def write_png(path: Path, image: np.ndarray) -> None:
 
 @pytest.mark.parametrize("labels", ["my-audit/labels.csv", Path("my-audit/labels.csv")])
 def test_a_path_is_no_table_of_labels_and_what_reads_one_is_named(labels: Path | str) -> None:
-    said = r"labels: expected a table, got the path 'my-audit/labels\.csv'; read_table\('my-audit/l"
-    with pytest.raises(InputError, match=said) as raised:
+    reply = (
+        r"labels: expected a table, got the path 'my-audit/labels\.csv'; read_table\('my-audit/l"
+    )
+    with pytest.raises(InputError, match=reply) as raised:
         from_table(None, labels)  # type: ignore[arg-type]
     assert "as_dataset(FOLDER)" in str(raised.value)
 
@@ -217,11 +219,7 @@ def test_columns_can_be_chosen_and_images_found_by_id_or_by_file(tmp_path: Path)
         ),
         ("id,drusen\n1,1\n2,0\n3,x\n", {}, r"labels: expected 0, 1 .*got 'x' at sample '3'"),
         ("id,drusen\n1,1\n1,0\n", {}, r"labels\.csv: labels: sample id '1' stands twice"),
-        (
-            "id,drusen\n1,1,0,0\n2,0\n",
-            {},
-            r"labels\.csv: line 2 has 4 cells, the header 2; put",
-        ),
+        ("id,drusen\n1,1,0,0\n2,0\n", {}, r"labels\.csv: line 2 has 4 cells, the header 2; put"),
         ("id,drusen,drusen\n1,1,0\n", {}, r"labels\.csv: column 'drusen' stands twice"),
         ("id,drusen\n1,1\n", {"images": "."}, r"sample '1': image file '.*1' does not exist"),
     ],

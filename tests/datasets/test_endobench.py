@@ -69,10 +69,10 @@ def test_parquet_holds_the_same(tmp_path: Path) -> None:
         shards = [tmp_path / f"{name}{k}.parquet" for k in range(2)]
         table[:3].to_parquet(shards[0], row_group_size=2)
         table[3:].to_parquet(shards[1])
-        found = from_endobench(shards)
-        assert found.fingerprint == plain.fingerprint
+        result = from_endobench(shards)
+        assert result.fingerprint == plain.fingerprint
         for k in range(5):
-            np.testing.assert_array_equal(found.sample(k).image, plain.sample(k).image)
+            np.testing.assert_array_equal(result.sample(k).image, plain.sample(k).image)
 
 
 @pytest.mark.parametrize(

@@ -258,10 +258,10 @@ DAMAGED = (
 )
 
 
-@pytest.mark.parametrize("said", DAMAGED)
-def test_a_damaged_answer_gets_one_sentence_that_names_the_row(said: Any) -> None:
+@pytest.mark.parametrize("message", DAMAGED)
+def test_a_damaged_answer_gets_one_sentence_that_names_the_row(message: Any) -> None:
     with pytest.raises(JournalError, match=r"^journal: sources, row 7: expected an answer"):
-        from_json(said, "journal: sources, row 7")
+        from_json(message, "journal: sources, row 7")
 
 
 ATOMS = st.none() | st.booleans() | st.floats() | st.text() | st.integers()
@@ -274,9 +274,9 @@ FIELDS_SAID = st.sampled_from(["mask", "shape", "unanswered"])
         ATOMS, lambda inner: st.dictionaries(FIELDS_SAID, inner | st.lists(inner, max_size=2))
     )
 )
-def test_any_json_is_an_answer_or_a_journal_error(said: Any) -> None:
+def test_any_json_is_an_answer_or_a_journal_error(message: Any) -> None:
     with contextlib.suppress(JournalError):
-        from_json(said)
+        from_json(message)
 
 
 READS: dict[str, Callable[[SQLiteJournal], Any]] = {

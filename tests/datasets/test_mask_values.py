@@ -100,8 +100,8 @@ def test_options_say_what_values_mean(tmp_path: Path) -> None:
     assert truths(two) == [[1, 1, 0]] * 2
     assert area(from_masks(root, inside=["nonzero"], ignore=[255]), "polyp") == 225 + 64
     part = from_masks(root, classes={"a": 1}, ignore=[255])
-    told = adapted_dataset(part).remarks["values of masks"]
-    assert told == "outside, as no option names them: 5 (in 2)"
+    text = adapted_dataset(part).remarks["values of masks"]
+    assert text == "outside, as no option names them: 5 (in 2)"
     assert (
         area(from_masks(folder(tmp_path / "j", jpeg(drawn(255), 75)), inside=[0]), "polyp") > 3000
     )
@@ -137,8 +137,8 @@ def test_ignored_pixels_leave_the_score(tmp_path: Path) -> None:
 
 def test_black_on_white_is_asked_about(tmp_path: Path) -> None:
     dataset = from_masks(folder(tmp_path, 255 - drawn(255), 255 - drawn(255, 255)))
-    told = adapted_dataset(dataset).remarks["masks"]
-    assert told.startswith("2 of 2 cover more than half of their image: are they black on white?")
+    text = adapted_dataset(dataset).remarks["masks"]
+    assert text.startswith("2 of 2 cover more than half of their image: are they black on white?")
     assert "masks" not in from_masks(folder(tmp_path / "b", drawn(255))).remarks
 
 

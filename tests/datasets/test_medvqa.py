@@ -1,7 +1,6 @@
 """MEDVQA-GI: its file, MedTest's rules for its answers, and its tables."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +8,10 @@ import cv2
 import numpy as np
 import pytest
 
-import adaptive_vtt as avtt
 from adaptive_vtt.datasets.formats.medvqa import from_medvqa
 from adaptive_vtt.datasets.vqa.medvqa_questions import NAMES, QUESTIONS, recognised
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.experiments.medtest.instrument_readings import instrument_readings
-from adaptive_vtt.experiments.tables import medtest
-from adaptive_vtt.experiments.tables.runs import read_run
-from adaptive_vtt.models import Answer, Prompt, Unanswered
+from adaptive_vtt.models import Unanswered
 from adaptive_vtt.oracles import ContainsTruth, Outcome
 from adaptive_vtt.oracles.contains_truth import Accept, changed
 from adaptive_vtt.relations import FollowUp, get
@@ -168,8 +163,8 @@ TEXT = FollowUp(None, {"adds": "text"})
 def test_truths_follow_what_was_put_in(
     truth: str, concept: str, follow_up: FollowUp, accept: Accept, accepted: tuple[str, ...]
 ) -> None:
-    found = changed((truth,), concept, follow_up, accept)
-    assert (found.right, found.spoilt) == (accepted, "")
+    result = changed((truth,), concept, follow_up, accept)
+    assert (result.right, result.spoilt) == (accepted, "")
 
 
 def test_where_an_added_instrument_is_does_not_count() -> None:
@@ -195,49 +190,3 @@ def test_replies_are_judged() -> None:
 
 
 # -- audits and tables ------------------------------------------------------------------
-
-
-class Stubborn:
-    """Answers as if nothing was put in; half the images get "Yes" for their instruments."""
-
-    answers = "one"
-    name = "stubborn"
-
-    def ask(self, prompts: Sequence[Prompt]) -> list[Any]:
-        return [Answer((self._say(p),), 1.0) for p in prompts]
-
-    def _say(self, prompt: Prompt) -> str:
-        (concept,) = prompt.concepts
-        if concept == "instruments present":
-            return "Yes" if prompt.sample_id < "im2" else "snare, forceps, clip: polyp snare"
-        return ", ".join(ANSWERS[NAMES.index(concept) + 1])
-
-
-@pytest.mark.slow
-def test_tables_have_the_shape_of_the_thesis(folder: Path, tmp_path: Path) -> None:
-    dataset = from_medvqa(folder, questions=[3, 6, 9, 11])
-    relations = ["identity", "medtest/text", "medtest/instrument"]
-    space = avtt.QuestionSpace(dataset, relations, severities=[0, 5], oracle=ContainsTruth())
-    audit = avtt.Audit(
-        space,
-        Stubborn(),
-        strategy="random",
-        budget=999,
-        half_width=0.01,
-        seed=0,
-        targets=["relation-sides"],
-        surrogate=False,
-        journal=tmp_path / "journal.db",
-    )
-    audit.run()
-    tables = {t.name: t for t in medtest.tables([read_run(f"{tmp_path}=stubborn@ours")], [])}
-    frame = tables["medtest-13"].frame()
-    mine = frame[frame["model"] == "stubborn"].set_index("question")
-    assert mine.index.tolist() == [QUESTIONS[k - 1].text for k in (3, 6, 9, 11)] + ["Average"]
-    assert mine["Text"].tolist() == ["0.500", "1.000", "0.000", "1.000", "0.625"]
-    assert mine["Instrument"].tolist() == ["1.000", "0.000", "1.000", "1.000", "0.750"]
-    assert set(mine["Blur"]) == {"–"}
-    short = tables["medtest-14"].frame().set_index(["model", "question"])
-    assert short.loc[("stubborn", QUESTIONS[8].text)].tolist()[1:] == ["1.000", "0.500", "0.500"]
-    readings = instrument_readings(space, audit.journal).set_index("accept")["accuracy"]
-    assert readings.to_dict() == {"either": 1.0, "yes": 0.5, "name": 0.5}

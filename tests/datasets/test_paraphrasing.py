@@ -44,15 +44,15 @@ def test_what_asks_something_else_is_no_wording(kind: str, words: str, wrong: st
 
 def test_a_reply_is_read_line_by_line_and_its_faults_are_told() -> None:
     asked: list[str] = []
-    said = f'1. "{GOOD}"\n\n- Is it there?\n* {GOOD.lower()}'
-    found = paraphrased(["presence"], reply(said, asked), PRICE, math.inf)
-    assert found.wordings == {"presence": (GOOD,)}
-    assert [each.rpartition(": ")[2] for each in found.refused] == [
+    message = f'1. "{GOOD}"\n\n- Is it there?\n* {GOOD.lower()}'
+    result = paraphrased(["presence"], reply(message, asked), PRICE, math.inf)
+    assert result.wordings == {"presence": (GOOD,)}
+    assert [each.rpartition(": ")[2] for each in result.refused] == [
         "it loses '{subject}'",
         "it is known already",
     ]
-    assert found.together()["presence"] == (*WORDS["presence"], GOOD)
-    assert found.together()["box"] == WORDS["box"]
+    assert result.together()["presence"] == (*WORDS["presence"], GOOD)
+    assert result.together()["box"] == WORDS["box"]
     assert WORDS["presence"][0] in asked[0]
     assert "Write three more" in asked[0]
     assert "{subject}, image" in asked[0]
@@ -60,6 +60,6 @@ def test_a_reply_is_read_line_by_line_and_its_faults_are_told() -> None:
 
 def test_no_call_is_made_that_could_pass_the_cap() -> None:
     asked: list[str] = []
-    found = paraphrased(["presence", "box", "contour"], reply(GOOD, asked), PRICE, 0.4)
+    result = paraphrased(["presence", "box", "contour"], reply(GOOD, asked), PRICE, 0.4)
     assert len(asked) == 2  # .125 each; .25 more could pass the cap
-    assert found.refused[-1] == "contour: not asked, as --max-cost is reached"
+    assert result.refused[-1] == "contour: not asked, as --max-cost is reached"

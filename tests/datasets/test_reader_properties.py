@@ -40,7 +40,7 @@ def test_words_in_any_letters_mean_their_plain_form(cells: list[tuple[int, str, 
 ODD = st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=1, max_size=6)
 
 
-@settings(max_examples=12)
+@settings(max_examples=6)
 @given(st.lists(st.sampled_from("01"), min_size=3, max_size=8), ODD, st.data())
 def test_any_other_cell_is_refused_by_its_sample(
     cells: list[str], odd: str, data: st.DataObject
@@ -99,7 +99,7 @@ def test_lost_zeros_of_a_number_are_found(number: int, zeros: int, twice: bool) 
 SHARES = st.floats(0.1, 0.9)
 
 
-@settings(max_examples=12)
+@settings(max_examples=6)
 @given(st.lists(st.tuples(st.integers(0, 2), SHARES, SHARES), min_size=1, max_size=5))
 def test_boxes_of_yolo_lie_where_their_lines_say(boxes: list[tuple[int, float, float]]) -> None:
     dataset = yolo("".join(f"{label} {x} {y} 0.1 0.2\n" for label, x, y in boxes))
@@ -110,7 +110,7 @@ def test_boxes_of_yolo_lie_where_their_lines_say(boxes: list[tuple[int, float, f
         assert (box.top + box.bottom) / 2 == pytest.approx(50 * y, abs=0.01)
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(st.text(st.sampled_from("0123456789 .-eEnaif+x"), min_size=1, max_size=30))
 def test_a_line_of_yolo_is_read_or_refused_by_its_number(line: str) -> None:
     text = f"0 0.5 0.5 0.2 0.2\n{line}\n"

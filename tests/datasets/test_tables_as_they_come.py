@@ -175,10 +175,7 @@ def test_names_that_are_nearly_those_of_files_are_found(
 
 @pytest.mark.parametrize(
     ("above", "folder"),
-    [
-        ("C:\\Users\\Some Body\\images\\", "images"),
-        ("/mnt/test/images/", "test/images"),
-    ],
+    [("C:\\Users\\Some Body\\images\\", "images"), ("/mnt/test/images/", "test/images")],
 )
 def test_names_of_another_machine_are_found_by_what_follows_its_folders(
     tmp_path: Path, above: str, folder: str

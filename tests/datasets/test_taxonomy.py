@@ -2,12 +2,7 @@
 
 import pytest
 
-from adaptive_vtt.datasets.vqa.taxonomy import (
-    GRANULARITIES,
-    TASKS,
-    granularity,
-    named,
-)
+from adaptive_vtt.datasets.vqa.taxonomy import GRANULARITIES, TASKS, granularity, named
 
 
 @pytest.mark.parametrize(
@@ -22,20 +17,20 @@ from adaptive_vtt.datasets.vqa.taxonomy import (
     ],
 )
 def test_granularities_tell_what_is_drawn(subtask: str, question: str, level: str) -> None:
-    said = question.replace("{}", "green")
-    assert granularity("Region Recognition", named(subtask), said) == level
+    message = question.replace("{}", "green")
+    assert granularity("Region Recognition", named(subtask), message) == level
 
 
 def test_five_granularities_and_four_columns_have_the_same_questions() -> None:
     """Each task and column falls into levels, and counts that are known are sums of theirs."""
-    found: dict[str, int] = {}
+    result: dict[str, int] = {}
     for task in TASKS:
         for name, short, count in task.subtasks or ((task.name, task.short, task.questions),):
             level = "several" if short == "Mul" else granularity(task.name, name, "")
-            found[level] = found.get(level, 0) + count
-    several = found.pop("several") + found.pop("multi-box")
-    assert found == {level: count for level, count in GRANULARITIES.items() if count}
+            result[level] = result.get(level, 0) + count
+    several = result.pop("several") + result.pop("multi-box")
+    assert result == {level: count for level, count in GRANULARITIES.items() if count}
     assert several == 263 + 433
-    assert sum(found.values()) + several == 6832
+    assert sum(result.values()) + several == 6832
     names = ["image-level", "box", "contour", "multi-box", "multi-contour"]  # the text's
     assert list(GRANULARITIES) == names

@@ -17,15 +17,15 @@ from adaptive_vtt.oracles.captions.sameness import singular
 
 def quality_of_reader(reader: NounReader, half: str) -> tuple[float, float]:
     """Precision and recall of object phrases on a half of captions.tsv."""
-    found = wanted = both = 0
+    result = wanted = both = 0
     for line in (Path(__file__).parents[1] / "captions.tsv").read_text().splitlines():
         if line.startswith(f"{half}\t"):
             marked = line.split("\t")[1]
             gold = {name.lower() for name in re.findall(r"\[(.*?)\]", marked)}
             objects = set(reader.objects(re.sub(r"[\[\]]", "", marked)))
-            found, wanted = found + len(objects), wanted + len(gold)
+            result, wanted = result + len(objects), wanted + len(gold)
             both += len(objects & gold)
-    return both / found, both / wanted
+    return both / result, both / wanted
 
 
 # --- Objects ---

@@ -22,7 +22,7 @@ def same(one: str, other: str) -> bool:
     return one.rstrip("s") == other.rstrip("s")
 
 
-def found(
+def result(
     source: list[str],
     follow_up: list[str],
     detected: list[Box],
@@ -53,7 +53,7 @@ def test_why_a_thing_is_named_in_the_follow_up_alone(
     detected: list[Box], received: tuple[str, ...], error: str
 ) -> None:
     located = [Located("dog", (detected[0],))]
-    findings = found(["dog"], ["dog", "cat"], detected, received, located=located)
+    findings = result(["dog"], ["dog", "cat"], detected, received, located=located)
     assert (findings["dog"].rule, findings["dog"].error) == (None, None)
     assert (findings["cat"].status, findings["cat"].rule) == ("new", 3)
     assert findings["cat"].error == error
@@ -62,12 +62,12 @@ def test_why_a_thing_is_named_in_the_follow_up_alone(
 def test_a_box_found_by_hiding_belongs_to_what_it_was_found_for() -> None:
     """What the source calls a statue, and the detector a ball, is not without a name."""
     located = [Located("dog", (DOG,)), Located("statue", (BALL,))]
-    findings = found([], ["dog", "statue", "cat"], [DOG, BALL], located=located)
+    findings = result([], ["dog", "statue", "cat"], [DOG, BALL], located=located)
     assert findings["cat"].error == "3"
 
 
 def test_what_is_out_of_view_and_named_all_the_same_is_made_up() -> None:
-    findings = found(["dog"], ["dog"], [DOG], status="disappeared")
+    findings = result(["dog"], ["dog"], [DOG], status="disappeared")
     assert (findings["dog"].rule, findings["dog"].error) == (2, "3")
 
 

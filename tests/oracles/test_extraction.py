@@ -112,10 +112,10 @@ def test_stated_answers_come_first(reply: str, letter: str | None) -> None:
     ],
 )
 def test_refusals_are_recognised(reply: str) -> None:
-    found = extract(reply, FOUR)
-    assert found.letter is None
-    assert found.reason in (DECLINED, NO_IMAGE)
-    assert MultipleChoice().judge(QUESTION, reply, _expected()).unanswered == found.reason
+    result = extract(reply, FOUR)
+    assert result.letter is None
+    assert result.reason in (DECLINED, NO_IMAGE)
+    assert MultipleChoice().judge(QUESTION, reply, _expected()).unanswered == result.reason
 
 
 @pytest.mark.parametrize(
@@ -141,9 +141,9 @@ def test_rambling_replies_take_no_time(reply: str) -> None:
 def test_right_and_wrong_letters_are_scored() -> None:
     oracle = MultipleChoice()
     words = {"question": "What is shown?", "options": [*FOUR], "right": ["B"]}
-    told = {"asked": words}  # for people: the report shows it
-    assert oracle.judge(QUESTION, "B", _expected()) == Outcome(0.0, 1.0, 1.0, details=told)
-    assert oracle.judge(QUESTION, "C", _expected()) == Outcome(1.0, 0.5, 0.0, details=told)
+    message = {"asked": words}  # for people: the report shows it
+    assert oracle.judge(QUESTION, "B", _expected()) == Outcome(0.0, 1.0, 1.0, details=message)
+    assert oracle.judge(QUESTION, "C", _expected()) == Outcome(1.0, 0.5, 0.0, details=message)
     assert oracle.judge(QUESTION, 1.0, _expected()).loss == 0  # recorded answers
     assert oracle.judge(QUESTION, 0.0, _expected()).loss == 1
     assert oracle.judge(QUESTION, Unanswered("timeout"), _expected()).loss == 1

@@ -100,11 +100,11 @@ V5 = np.concatenate([V8[:, :4] / 1, np.full((1, 1, 6), 0.5), V8[:, 4:] * 2], 1).
 @pytest.mark.parametrize("output", [V8, V5], ids=["v8", "v5"])
 def test_yolo_boxes_are_in_pixels_sure_and_once_per_label(tmp_path: Path, output: Any) -> None:
     path = constant(tmp_path / "d.onnx", output0=output)
-    found = OnnxDetector(path, labels=LABELS).detect(IMAGE)
+    result = OnnxDetector(path, labels=LABELS).detect(IMAGE)
     scale = 90 / 64
     expected = [("cat", 17, 49, 0.9), ("dog", 17, 49, 0.7), ("kite", 0, 12, 0.6)]
-    assert [box.label for box in found] == [row[0] for row in expected]
-    for box, (_, left, right, score) in zip(found, expected, strict=True):
+    assert [box.label for box in result] == [row[0] for row in expected]
+    for box, (_, left, right, score) in zip(result, expected, strict=True):
         assert (box.left, box.right) == pytest.approx((left * scale, right * scale), abs=1e-4)
         half = 10 if box.label != "kite" else 4
         sides = (21.5 - half) * scale, (21.5 + half) * scale
@@ -141,13 +141,13 @@ CELLS = grid(
 @pytest.mark.parametrize("layout", ["auto", "fastestdet"])
 def test_fastestdet_has_a_box_per_cell(tmp_path: Path, layout: Any) -> None:
     path = constant(tmp_path / "d.onnx", (1, 3, 64, 96), found=CELLS)
-    found = OnnxDetector(path, labels=LABELS, layout=layout).detect(IMAGE)
-    same(found, (Box("dog", 58.5, 38, 76.5, 60, 0.8), Box("cat", 7.5, 0, 52.5, 30, 0.72)))
+    result = OnnxDetector(path, labels=LABELS, layout=layout).detect(IMAGE)
+    same(result, (Box("dog", 58.5, 38, 76.5, 60, 0.8), Box("cat", 7.5, 0, 52.5, 30, 0.72)))
 
 
-def same(found: tuple[Box, ...], expected: tuple[Box, ...]) -> None:
-    assert [box.label for box in found] == [box.label for box in expected]
-    for one, other in zip(found, expected, strict=True):
+def same(result: tuple[Box, ...], expected: tuple[Box, ...]) -> None:
+    assert [box.label for box in result] == [box.label for box in expected]
+    for one, other in zip(result, expected, strict=True):
         sides = [(b.left, b.top, b.right, b.bottom, b.score) for b in (one, other)]
         assert sides[0] == pytest.approx(sides[1], abs=1e-4)
 

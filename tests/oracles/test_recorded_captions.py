@@ -82,22 +82,9 @@ def test_faulty_recordings_are_refused_in_a_sentence(
     text = (recorded / "answers.csv").read_text()
     changed = change(text) if callable(change) else text.replace(*change, 1)
     assert changed != text
-    told = refused(recorded, tmp_path, capsys, answers=changed)
-    assert sentence in told
-    assert "answers.csv" in told
-
-
-@pytest.mark.parametrize(
-    ("fields", "sentence"),
-    [
-        ("down = 0.9\nup = 0.2", "expected 0 <= down < up <= 1, got 0.9 and 0.2"),
-        ("metric = 'iou'", "oracle.metric: is no field of kind 'captions'"),
-    ],
-)
-def test_faulty_specs_are_refused_in_a_sentence(
-    recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], fields: str, sentence: str
-) -> None:
-    assert sentence in refused(recorded, tmp_path, capsys, more=fields)
+    output = refused(recorded, tmp_path, capsys, answers=changed)
+    assert sentence in output
+    assert "answers.csv" in output
 
 
 def refused(

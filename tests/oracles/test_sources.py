@@ -103,7 +103,5 @@ def test_a_view_counts_as_its_truths_do(reading: tuple[int, int, int]) -> None:
     assert (rows[view.profile_row(np.arange(4))] == truths).all()
     assert copies.sum() == 4
     assert view.fingerprint != dataset.fingerprint
-    found: Sample = view.sample(0)
-    assert found.truth == {
-        c: int(t) for c, t in zip(view.concepts, truths[0], strict=True) if t >= 0
-    }
+    got: Sample = view.sample(0)
+    assert got.truth == {c: int(t) for c, t in zip(view.concepts, truths[0], strict=True) if t >= 0}

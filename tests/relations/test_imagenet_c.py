@@ -28,8 +28,8 @@ STANDARD = {
 
 
 def one(name: str) -> Corruption:
-    (found,) = (r for r in imagenet_c.relations() if r.name == f"imagenet-c/{name}")
-    return found
+    (result,) = (r for r in imagenet_c.relations() if r.name == f"imagenet-c/{name}")
+    return result
 
 
 def changed(name: str, image: Image, severity: int, seed: int = 0) -> Image:

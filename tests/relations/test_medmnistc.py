@@ -65,8 +65,8 @@ def test_every_profile_is_there() -> None:
 
 
 def test_family_resolves_to_its_relations() -> None:
-    found = relations.resolve(["medmnistc/octmnist"])
-    assert [r.name for r in found] == [
+    result = relations.resolve(["medmnistc/octmnist"])
+    assert [r.name for r in result] == [
         f"medmnistc/octmnist/{c}"
         for c in (
             "pixelate",

@@ -126,10 +126,10 @@ def test_concepts_that_are_added_are_not_asked_about() -> None:
 
 
 def test_details_say_what_an_oracle_must_now_expect() -> None:
-    said = {name: made(name, picture(), 3)[1].get("adds") for name in NINE}
+    message = {name: made(name, picture(), 3)[1].get("adds") for name in NINE}
     light = dict.fromkeys(("saturation", "contrast", "white_balance", "specularity", "blur"))
     things = {name: name for name in ("instrument", "feces", "blood", "text")}
-    assert said == light | things
+    assert message == light | things
 
 
 def test_mask_of_another_size_is_refused() -> None:
@@ -144,18 +144,18 @@ def test_mask_of_another_size_is_refused() -> None:
 # -- the visible field -----------------------------------------------------------------------
 
 
-def agreement(found: Mask, true: Mask) -> float:
-    return float(np.count_nonzero(found & true) / np.count_nonzero(found | true))
+def agreement(result: Mask, true: Mask) -> float:
+    return float(np.count_nonzero(result & true) / np.count_nonzero(result | true))
 
 
 def test_field_is_found_in_an_irregular_frame_and_keeps_the_lumen() -> None:
     image = picture().image
     assert image is not None
     image[60:70, 66:78] = 0  # the lumen is as black as the frame
-    found = visible_field(image)
-    assert agreement(found, octagon()) > 0.95  # but for the outermost pixel
-    assert found[60:70, 66:78].all()
-    assert not found[~octagon()].any()
+    result = visible_field(image)
+    assert agreement(result, octagon()) > 0.95  # but for the outermost pixel
+    assert result[60:70, 66:78].all()
+    assert not result[~octagon()].any()
 
 
 def test_text_beside_the_view_and_a_black_notch_are_frame() -> None:
@@ -345,10 +345,10 @@ def test_printed_text_is_found_and_highlights_are_not(seed: int) -> None:
     bare, printed_upon, where = with_text(seed)
     assert bare.image is not None
     assert printed_upon.image is not None
-    found = printed(printed_upon.image)
-    assert np.mean(found[where]) > 0.75
+    result = printed(printed_upon.image)
+    assert np.mean(result[where]) > 0.75
     near = cv2.dilate(where.view(np.uint8), np.ones((5, 5), np.uint8)).view(bool)
-    assert np.mean(found & ~near) < 0.001
+    assert np.mean(result & ~near) < 0.001
     assert not printed(bare.image).any()
 
 
@@ -360,8 +360,8 @@ def test_printed_text_is_left_alone_and_blur_does_not_smear_it() -> None:
         changed, _ = made(name, printed_upon, 5)
         assert (changed[text] == printed_upon.image[text]).all(), name
     image, clean = made("blur", printed_upon, 5)[0], made("blur", bare, 5)[0]
-    beside = cv2.dilate(text.view(np.uint8), np.ones((9, 9), np.uint8)).view(bool) & ~text
-    away = np.abs(image[beside].astype(int) - clean[beside]).max(axis=1)
+    next_to = cv2.dilate(text.view(np.uint8), np.ones((9, 9), np.uint8)).view(bool) & ~text
+    away = np.abs(image[next_to].astype(int) - clean[next_to]).max(axis=1)
     assert np.mean(away > 25) < 0.05  # smeared, a third is: 0.35 when this was written
 
 

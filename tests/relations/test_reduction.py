@@ -149,10 +149,10 @@ def test_candidates_are_feasible_distinct_and_never_the_whole_image(
     height: int, width: int, seed: int
 ) -> None:
     rng = generator(seed, "test")
-    found: list[Any] = [*crops(height, width, rng, larger_than=0.1 * height * width)]
-    found += [*stretches(height, width, rng), *rotations()]
-    assert len(set(found)) == len(found) <= 4500
-    for each in found:
+    result: list[Any] = [*crops(height, width, rng, larger_than=0.1 * height * width)]
+    result += [*stretches(height, width, rng), *rotations()]
+    assert len(set(result)) == len(result) <= 4500
+    for each in result:
         if isinstance(each, Rotate):
             assert each.degrees != 0
             continue

@@ -10,14 +10,7 @@ from adaptive_vtt.oracles.caption_rules import check, comparable
 from adaptive_vtt.oracles.captions.localising import Located, by_detection
 from adaptive_vtt.relations import reic, resolve
 from adaptive_vtt.relations.reduction import Crop, Rotate, Stretch, crops, rotations, stretches
-from adaptive_vtt.relations.reic import (
-    ambiguity,
-    counts,
-    differences,
-    select,
-    spans,
-    statuses,
-)
+from adaptive_vtt.relations.reic import ambiguity, differences, select, spans, statuses
 from adaptive_vtt.types import Box, Sample, mask_of
 
 DOG, CAT, TREE = Box("dog", 5, 5, 25, 25), Box("cat", 60, 40, 90, 60), Box("tree", 10, 10, 20, 20)
@@ -36,10 +29,7 @@ def test_shares_at_the_thresholds_are_not_ambiguous() -> None:
 
 def test_ambiguity_is_disappeared_less_ambiguous_and_leaves_out_retained() -> None:
     shares = np.array([[1.0, 0.5, 0.0], [1.0, 0.0, 0.1], [0.95, 0.5, 0.0]])  # 3 objects x 3
-    found = counts(shares)
-    assert found.retained.tolist() == [3, 0, 0]
-    assert found.ambiguous.tolist() == [0, 2, 0]
-    assert ambiguity(found).tolist() == [0, -1, 3]
+    assert ambiguity(shares).tolist() == [0, -1, 3]
 
 
 @settings(max_examples=10, deadline=None)
@@ -51,12 +41,12 @@ def test_differences_are_those_of_the_visible_masks(height: int, width: int, see
         *rng.choice(np.array(stretches(height, width, rng), object), 3),
         *rng.choice(np.array(rotations(), object), 3),
     ]
-    found = spans(every, height, width)
+    result = spans(every, height, width)
     masks = np.array([reduction.visible(height, width) for reduction in every])
     for one in range(len(every)):
         both = (masks & masks[one]).sum(axis=(1, 2))
         union = (masks | masks[one]).sum(axis=(1, 2))
-        assert np.allclose(differences(found, found[one]), 1 - both / union)
+        assert np.allclose(differences(result, result[one]), 1 - both / union)
 
 
 def test_the_first_has_the_highest_ambiguity_score_and_the_next_are_far_from_it() -> None:
@@ -94,12 +84,12 @@ def sample(boxes: tuple[Box, ...] = (DOG, CAT), name: str = "a") -> Sample:
 
 @pytest.mark.parametrize("relation", resolve(["reic"]), ids=lambda r: r.name)
 def test_a_severity_is_a_candidate_of_its_own(relation: reic.Reduced) -> None:
-    found = relation.candidates(sample())
-    assert len(set(found)) == len(relation.severities) == reic.FOLLOW_UPS
+    result = relation.candidates(sample())
+    assert len(set(result)) == len(relation.severities) == reic.FOLLOW_UPS
     rng = np.random.default_rng(0)
     for severity in relation.severities:
         follow_up = relation.apply(sample(), severity, rng)
-        assert follow_up.details["reduction"] == found[severity - 1]
+        assert follow_up.details["reduction"] == result[severity - 1]
 
 
 @pytest.mark.parametrize("relation", resolve(["reic"]), ids=lambda r: r.name)
@@ -224,8 +214,8 @@ def test_nothing_new_may_be_named_where_everything_is_in_view() -> None:
 
 @pytest.mark.parametrize("other", ["ambiguous", "disappeared", "unlocated"])
 def test_rule_3_needs_all_objects_in_view(other: str) -> None:
-    found = findings({"dog": "retained", "cat": other}, ["dog", "bird"])
-    assert found["bird"] == (None, None)
+    result = findings({"dog": "retained", "cat": other}, ["dog", "bird"])
+    assert result["bird"] == (None, None)
 
 
 def test_a_caption_without_objects_breaks_no_rule() -> None:

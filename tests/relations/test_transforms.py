@@ -115,28 +115,28 @@ def test_severities_have_arguments_of_their_own_and_others_in_common(parts: Path
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "said"),
+    ("name", "options", "message"),
     [
         ("noisy", {"amuont": 3}, "transform 'parts.py:noisy': takes no 'amuont', but amount"),
         ("number", {}, "expected a transform or a function image -> image, got int"),
     ],
 )
 def test_what_is_not_taken_is_refused_when_it_is_made(
-    name: str, options: dict[str, Any], said: str, parts: Path
+    name: str, options: dict[str, Any], message: str, parts: Path
 ) -> None:
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         transformed(f"parts.py:{name}", options=options, base=parts)
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("halves", "expected an image H x W x 3 of uint8, got 20 x 16 x 3 of float64"),
         ("fails", "relation 'fails', severity 1, sample 'a': ValueError: no such thing"),
     ],
 )
-def test_what_gives_no_image_is_named(name: str, said: str, parts: Path) -> None:
-    with pytest.raises(InputError, match=said):
+def test_what_gives_no_image_is_named(name: str, message: str, parts: Path) -> None:
+    with pytest.raises(InputError, match=message):
         drawn(transformed(f"parts.py:{name}", base=parts), 0)
 
 
@@ -166,18 +166,18 @@ def test_concepts_that_may_change_are_not_asked_about() -> None:
 
 
 @pytest.mark.parametrize(
-    ("moving", "said"),
+    ("moving", "message"),
     [
-        (None, "nobody knows whether it moves things; moves = false says that it does not"),
-        (True, "it moves things, and says nowhere where they go"),
+        (None, "it is unknown whether it moves things; moves = false says that it does not"),
+        (True, "it moves things to unknown places"),
     ],
 )
 def test_masks_are_not_judged_where_nobody_knows_where_they_go(
-    moving: bool | None, said: str, tmp_path: Path
+    moving: bool | None, message: str, tmp_path: Path
 ) -> None:
     relation = Transformed("turned", (lambda image: image[::-1],), moves=moving)
     dataset = masked()
-    with pytest.raises(InputError, match=f"MaskDrop compares masks, which .*: {said}"):
+    with pytest.raises(InputError, match=f"MaskDrop compares masks, which .*: {message}"):
         QuestionSpace(dataset, ["identity", relation], oracle=MaskDrop())
     assert moves(relation, follow_up(relation, 0), SAMPLE)
     audit = Audit(

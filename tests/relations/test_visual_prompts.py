@@ -6,12 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adaptive_vtt.relations import FollowUp, Relation
-from adaptive_vtt.relations.visual_prompts import (
-    COLOURS,
-    draw_box,
-    regions,
-    relations,
-)
+from adaptive_vtt.relations.visual_prompts import COLOURS, draw_box, regions, relations
 from adaptive_vtt.types import Image, Mask, Sample
 from adaptive_vtt.utils.random_streams import generator
 
@@ -72,14 +67,14 @@ def test_regions_are_connected_pieces_largest_first_with_letters_and_colours() -
         "polyp": marked((5, 5, 25, 25), (60, 60, 100, 100)),
         "blood": marked((110, 5, 140, 35)),
     }
-    found = regions(masks)
-    assert [(r.concept, r.box, r.letter) for r in found] == [
+    result = regions(masks)
+    assert [(r.concept, r.box, r.letter) for r in result] == [
         ("polyp", (60, 60, 100, 100), "A"),
         ("blood", (110, 5, 140, 35), "B"),
         ("polyp", (5, 5, 25, 25), "C"),
     ]
-    assert len({r.colour for r in found}) == 3
-    assert np.array_equal(found[0].mask | found[2].mask, masks["polyp"])
+    assert len({r.colour for r in result}) == 3
+    assert np.array_equal(result[0].mask | result[2].mask, masks["polyp"])
 
 
 @pytest.mark.parametrize("name", DRAWN)

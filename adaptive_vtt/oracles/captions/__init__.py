@@ -16,10 +16,7 @@ DETECTORS = Registry(
     "detector",
     "detectors",
     ("detect", "fingerprint"),
-    {
-        "onnx": f"{__name__}.detectors:OnnxDetector",
-        "regions": f"{__name__}.regions:Regions",
-    },
+    {"onnx": f"{__name__}.detectors:OnnxDetector", "regions": f"{__name__}.regions:Regions"},
 )
 """Every kind of detector that a SPEC.toml may name."""
 

@@ -12,7 +12,7 @@ text, nothing outside the visible field changes.
 from pathlib import Path
 from typing import Annotated
 
-from ...errors import InputError, check_known
+from ...errors import check_known, unexpected
 from ...utils.options import Option, at_base
 from .cutouts import Cutout, FieldFiles, Folder, Similar, Source
 from .lighting import Blur, Contrast, Saturation, Specularity, WhiteBalance
@@ -20,25 +20,10 @@ from .objects import Blood, Feces, Instrument, Text
 from .scene import FieldOf, MedTest, visible_field
 
 __all__ = [
-    "Blood",
-    "Blur",
-    "Contrast",
-    "Cutout",
-    "Feces",
-    "FieldFiles",
-    "Folder",
-    "Instrument",
-    "MedTest",
-    "Saturation",
-    "Similar",
-    "Source",
-    "Specularity",
-    "Text",
-    "WhiteBalance",
-    "from_files",
-    "relations",
-    "visible_field",
-]
+    "Blood", "Blur", "Contrast", "Cutout", "Feces", "FieldFiles", "Folder", "Instrument",
+    "MedTest", "Saturation", "Similar", "Source", "Specularity", "Text", "WhiteBalance",
+    "from_files", "relations", "visible_field",
+]  # fmt: skip
 
 TASKS = ("segmentation", "vqa", "classification")
 
@@ -80,31 +65,19 @@ def from_files(
     task: str = "segmentation",
     *,
     instruments: Annotated[
-        Path | None,
-        Option("folder with images/ and masks/ to cut instruments from", reads=at_base),
+        Path | None, Option("folder with images/ and masks/ to cut instruments from", reads=at_base)
     ] = None,
     feces: Annotated[Path | None, Option("the same for stool", reads=at_base)] = None,
     blood: Annotated[Path | None, Option("the same for blood", reads=at_base)] = None,
     field: Annotated[
         Path | None,
-        Option(
-            "mask of the visible field, or a folder of masks named as the images", reads=at_base
-        ),
+        Option("mask of the visible field, or a folder of masks", reads=at_base),
     ] = None,
     similar: Annotated[
-        float | None,
-        Option(
-            "cut only from this share of a folder, likest the image in light and colour",
-            gt=0,
-            le=1,
-        ),
+        float | None, Option("cut from this share of a folder, by light and colour", gt=0, le=1)
     ] = None,
-    clipped: Annotated[
-        bool, Option("over-exposure clips channels one by one, as torchvision; else it keeps hues")
-    ] = False,
-    stool_anywhere: Annotated[
-        bool, Option("stool may cover what masks mark, as in the thesis; else it keeps off it")
-    ] = False,
+    clipped: Annotated[bool, Option("over-exposure clips channels, as torchvision")] = False,
+    stool_anywhere: Annotated[bool, Option("stool may cover masks, as in the thesis")] = False,
 ) -> tuple[MedTest, ...]:
     """Return ``relations`` with cut-outs and visible fields from files (``Folder``, ``FieldFiles``,
     ``Similar``)."""
@@ -112,7 +85,7 @@ def from_files(
     folders = {name: Folder(path) for name, path in paths.items() if path is not None}
     sources: dict[str, Source] = {**folders}
     if similar is not None and not sources:
-        raise InputError("similar: expected a folder of instruments, feces or blood beside it")
+        raise unexpected("similar", "a folder of instruments, feces or blood with it", "none")
     if similar is not None:
         sources = {name: Similar(folder, similar) for name, folder in folders.items()}
     seen = None if field is None else FieldFiles(field)

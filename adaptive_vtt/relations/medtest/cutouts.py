@@ -1,5 +1,5 @@
-"""Cut-outs, objects taken from pictures with where and how they lay in them; and masks of the
-visible field from files.
+"""Cut-outs, objects taken from pictures with their place and direction; and masks of the visible
+field from files.
 """
 
 import json
@@ -13,16 +13,17 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import InputError, one_line
+from ...errors import InputError, one_line, unexpected
 from ...types import Image, Mask, Sample
 from ...utils.files import hash_files, text_in
 from ...utils.image_files import read_image
+from ..base import Rng
 from .scene import Floats, Scene, visible_field
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
 
 BOXES = "bboxes.json"
-"""The file of a folder that says where in each picture the object is."""
+"""The file of a folder with the object's boxes in each picture."""
 
 EDGE = 3
 """Pixels between a cut-out and the edge of its source's view within which it is cut off."""
@@ -63,39 +64,45 @@ class Cutout:
 
 
 class Source(Protocol):
-    """Where cut-outs come from: drawn, or a folder."""
+    """A source of cut-outs: drawn, or a folder."""
 
-    def cutout(self, rng: np.random.Generator) -> Cutout:
+    def cutout(self, rng: Rng) -> Cutout:
         """Return a random one."""
 
 
 class Folder:
     """Cut-outs from a folder of pictures and one of masks with the same file names.
 
-    ``Folder(path)`` expects path/images and path/masks, and path/bboxes.json where there is
-    one (the layout of Kvasir-Instrument); ``Folder(images, masks)`` names the two. Masks are
-    read at a threshold of 127. With boxes, the object in the largest box is taken, otherwise
-    all that is masked. Files are read when they are drawn. Raises InputError for a folder
-    without pictures or masks, a picture without a mask, and, when they are read, for an
-    empty mask and for a mask of another size than its picture.
+    Masks are read at a threshold of 127. With boxes, the object in the largest box is taken,
+    otherwise all that is masked. Files are read when they are drawn.
+
+    Args:
+        path: holds images, masks, and bboxes.json if there is one (the layout of
+            Kvasir-Instrument); or the folder of images itself.
+        masks: the folder of masks, with the folder of images as ``path``.
+
+    Raises:
+        InputError: for a folder without pictures or masks, a picture without a mask, and, when they
+            are read, for an empty mask and for a mask of another size than its picture.
     """
 
     def __init__(self, path: Path | str, masks: Path | str | None = None) -> None:
         root = Path(path)
-        self._images = root if masks is not None else root / "images"
-        self._masks = Path(masks) if masks is not None else root / "masks"
-        self._boxes = _read_boxes(root / BOXES) if masks is None else {}
-        mask_files = _files(self._masks, "masks")
+        images = root if masks is not None else root / "images"
+        masks = Path(masks) if masks is not None else root / "masks"
+        self._boxes_file = root / BOXES
+        self._boxes = _read_boxes(self._boxes_file) if images != root else {}
+        mask_files = _files(masks, "masks")
         self._pairs: list[tuple[Path, Path]] = []
-        for stem, image in sorted(_files(self._images, "images").items()):
+        for stem, image in sorted(_files(images, "images").items()):
             if stem not in mask_files:
-                raise InputError(f"cut-outs {str(self._masks)!r}: no mask for {image.name!r}")
+                raise InputError(f"cut-outs {str(masks)!r}: no mask for {image.name!r}")
             self._pairs.append((image, mask_files[stem]))
 
     def __len__(self) -> int:
         return len(self._pairs)
 
-    def cutout(self, rng: np.random.Generator) -> Cutout:
+    def cutout(self, rng: Rng) -> Cutout:
         """Return one of them, all equally likely."""
         return self.number(int(rng.integers(len(self._pairs))))
 
@@ -112,8 +119,7 @@ class Folder:
     def fingerprint(self) -> str:
         """A hash of all files and boxes: other cut-outs make other follow-ups."""
         files = [file for pair in self._pairs for file in pair]
-        boxes = [self._images.with_name(BOXES)] if self._boxes else []
-        return f"cut-outs {hash_files([*files, *boxes])}"
+        return f"cut-outs {hash_files([*files, *[self._boxes_file] * bool(self._boxes)])}"
 
 
 @lru_cache(maxsize=64)  # a few tens of megabytes; all 590 of Kvasir-Instrument would be too many
@@ -122,9 +128,9 @@ def _read(image_path: Path, mask_path: Path, box: tuple[int, int, int, int] | No
     image = read_image(image_path, where)
     mask = read_image(mask_path, where).max(axis=2) > 127
     if mask.shape != image.shape[:2]:
+        sizes = ["{1} x {0}".format(*each.shape) for each in (image, mask)]
         raise InputError(
-            f"{where}: image is {image.shape[1]} x {image.shape[0]} pixels "
-            f"and mask {mask_path.name!r} {mask.shape[1]} x {mask.shape[0]}"
+            f"{where}: image is {sizes[0]} pixels and mask {mask_path.name!r} {sizes[1]}"
         )
     if box is not None:
         left, top, right, bottom = box
@@ -139,8 +145,7 @@ def _read(image_path: Path, mask_path: Path, box: tuple[int, int, int, int] | No
 
 
 def cut(image: Image, mask: Mask, name: str) -> Cutout:
-    """Return what ``mask`` (H x W, not empty) shows of ``image`` (H x W x 3), and how it lay
-    there."""
+    """Return the part of ``image`` (H x W x 3) in ``mask`` (H x W, not empty) as a cut-out."""
     view = visible_field(image)
     left, top, width, height = cv2.boundingRect(mask.view(np.uint8))
     window = (slice(top, top + height), slice(left, left + width))
@@ -171,35 +176,32 @@ def _rim(view: Mask) -> Mask:
 
 
 def _files(folder: Path, kind: str) -> dict[str, Path]:
-    """Stem -> picture file; raises InputError where there is none."""
+    """Return stem -> picture file. Raise InputError for none."""
     if not folder.is_dir():
-        raise InputError(
-            f"cut-outs {str(folder.parent)!r}: expected a folder {folder.name!r} in it"
-        )
+        where = f"cut-outs {str(folder.parent)!r}"
+        raise InputError(f"{where}: expected a folder {folder.name!r} in it")
     files = {p.stem: p for p in folder.iterdir() if p.suffix.lower() in ENDINGS}
     if not files:
-        raise InputError(f"cut-outs {str(folder)!r}: expected {kind}, found no picture file")
+        raise unexpected(f"cut-outs {str(folder)!r}", kind, "no picture file")
     return files
 
 
 def _read_boxes(path: Path) -> dict[str, tuple[int, int, int, int]]:
-    """Stem -> left, top, right, bottom of the largest box; empty without the file."""
+    """Return stem -> left, top, right, bottom of the largest box; {} without the file."""
     if not path.is_file():
         return {}
+    largest = {}
     try:
-        listed = json.loads(text_in(path))
-        return {stem: _largest(entry["bbox"]) for stem, entry in listed.items() if entry["bbox"]}
+        for stem, entry in json.loads(text_in(path)).items():
+            sides = [(b["xmin"], b["ymin"], b["xmax"], b["ymax"]) for b in entry["bbox"]]
+            if sides:
+                left, top, right, bottom = max(sides, key=lambda b: (b[2] - b[0]) * (b[3] - b[1]))
+                largest[stem] = (max(0, int(left)), max(0, int(top)), int(right), int(bottom))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(
-            f"{path}: expected {{id: {{'bbox': [{{xmin, ymin, xmax, ymax}}]}}}}: "
-            f"{type(error).__name__}: {one_line(error)}"
-        ) from None
-
-
-def _largest(boxes: list[dict[str, float]]) -> tuple[int, int, int, int]:
-    sides = [(b["xmin"], b["ymin"], b["xmax"], b["ymax"]) for b in boxes]
-    left, top, right, bottom = max(sides, key=lambda b: (b[2] - b[0]) * (b[3] - b[1]))
-    return max(0, int(left)), max(0, int(top)), int(right), int(bottom)
+        expected = "{id: {'bbox': [{xmin, ymin, xmax, ymax}]}}"
+        why = f"{type(error).__name__}: {one_line(error)}"
+        raise InputError(f"{path}: expected {expected}: {why}") from None
+    return largest
 
 
 Look = npt.NDArray[np.float64]
@@ -207,7 +209,7 @@ Look = npt.NDArray[np.float64]
 
 
 class Similar:
-    """One of the ``share`` (0..1) of a folder's cut-outs whose pictures are likest the target.
+    """The ``share`` (0..1) of a folder's cut-outs whose pictures are most similar to the target.
 
     The thesis (RQ4) compares contrast, brightness and colour and gives no limit. Here those are the
     mean and the deviation of brightness and the two mean colour axes of CIE Lab, over the visible
@@ -217,19 +219,18 @@ class Similar:
 
     def __init__(self, folder: Folder, share: float = 0.25) -> None:
         if not 0 < share <= 1:
-            raise InputError(f"similar: expected a share above 0 and up to 1, got {share:g}")
-        self._folder = folder
-        self._share = share
+            raise unexpected("similar", "a share above 0 and up to 1", f"{share:g}")
+        self._folder, self._share = folder, share
 
     @property
     def fingerprint(self) -> str:
         return f"{self._folder.fingerprint}, the nearest {self._share:g}"
 
-    def cutout(self, rng: np.random.Generator) -> Cutout:
-        """Any of the folder's, where there is no picture to be like."""
+    def cutout(self, rng: Rng) -> Cutout:
+        """Return any of the folder's."""
         return self._folder.cutout(rng)
 
-    def cutout_for(self, scene: Scene, rng: np.random.Generator) -> Cutout:
+    def cutout_for(self, scene: Scene, rng: Rng) -> Cutout:
         """Return one of the nearest, all equally likely."""
         away = (self._looks - look(scene.image, scene.field)) / self._spread
         count = max(1, round(self._share * len(self._folder)))
@@ -243,12 +244,12 @@ class Similar:
 
     @cached_property
     def _spread(self) -> Look:
-        """(4,): never 0, as all pictures may be alike in something."""
+        """(4,): never 0, even if all pictures are alike in something."""
         return np.maximum(self._looks.std(axis=0), 1.0)
 
 
 def look(image: Image, field: Mask) -> Look:
-    """Contrast, brightness and colour of H x W x 3 RGB over the field."""
+    """Return contrast, brightness and colour of H x W x 3 RGB over the field."""
     lab = cv2.cvtColor(image, cv2.COLOR_RGB2LAB)
     mean, deviation = cv2.meanStdDev(lab, mask=field.view(np.uint8))
     return np.array([mean[0, 0], deviation[0, 0], mean[1, 0], mean[2, 0]])
@@ -273,22 +274,20 @@ class FieldFiles:
         listed = sorted(self._path.iterdir()) if self._path.is_dir() else [self._path]
         self._files = {p.stem: p for p in listed if p.suffix.lower() in ENDINGS and p.is_file()}
         if not self._files:
-            raise InputError(
-                f"visible field {str(path)!r}: expected a mask or a folder of masks, found no "
-                "picture file"
-            )
+            where, expected = f"visible field {str(path)!r}", "a mask or a folder of masks"
+            raise unexpected(where, expected, "no picture file")
 
     def __call__(self, sample: Sample) -> Mask:
-        """H x W, False on the black frame."""
+        """Return H x W, False on the black frame."""
         if not self._path.is_dir():
-            return self._of_all
+            return self._shared
         file = self._files.get(sample.id) or self._files.get(Path(sample.id).stem)
         if file is None:
             raise InputError(f"visible field {str(self._path)!r}: no mask for {sample.id!r}")
         return _read_field(file)
 
     @cached_property
-    def _of_all(self) -> Mask:
+    def _shared(self) -> Mask:
         """The one field of all images, not to be written to."""
         mask = _read_field(self._path)
         mask.flags.writeable = False

@@ -12,6 +12,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from ..base import Rng
 from .cutouts import Cutout
 from .scene import Floats
 
@@ -26,12 +27,12 @@ _LIQUID = np.array([(128, 78, 28), (164, 106, 44), (194, 138, 64), (214, 170, 10
 class DrawnStool:
     """Solid lumps, liquid, or scattered crumbs."""
 
-    def cutout(self, rng: np.random.Generator) -> Cutout:
+    def cutout(self, rng: Rng) -> Cutout:
         kind = str(rng.choice(list(STOOLS), p=[0.4, 0.4, 0.2]))
         return STOOLS[kind](rng)
 
 
-def _lump(rng: np.random.Generator) -> Cutout:
+def _lump(rng: Rng) -> Cutout:
     body = _blob(rng)
     body += 0.06 * np.clip(1 - np.abs(body) * 2, 0, 1) * noise(rng, (12, 24), 0.6)
     height = 1.5 * np.sqrt(np.clip(body, 0, 1)) + 0.1 * noise(rng, (6, 11, 20), 0.6)
@@ -40,7 +41,7 @@ def _lump(rng: np.random.Generator) -> Cutout:
     return _lit("lump", _coloured(level, _STOOL), alpha, height, relief=0.7, wet=0.3, casts=0.35)
 
 
-def _liquid(rng: np.random.Generator) -> Cutout:
+def _liquid(rng: Rng) -> Cutout:
     body = _ran_together(rng, arms=(4, 7), width=(18, 32), steps=(2, 5))
     depth = _depth(rng, body, 20)
     level = 0.55 + 0.11 * noise(rng, (4, 9, 27), 0.7) - 0.25 * depth
@@ -50,7 +51,7 @@ def _liquid(rng: np.random.Generator) -> Cutout:
     return _lit("liquid", colour, alpha, height, relief=0.4, wet=0.5, casts=0, film=0.25)
 
 
-def _crumbs(rng: np.random.Generator) -> Cutout:
+def _crumbs(rng: Rng) -> Cutout:
     body = noise(rng, (11, 19), 0.6) + np.minimum(0.9 * _dome() - 1.1, 12 * _dome() - 0.4)
     level = 0.42 + 0.16 * noise(rng, (8, 16, 40), 0.7)
     height = 0.9 * np.sqrt(np.clip(body, 0, 1)) + 0.04 * noise(rng, (24,), 1)
@@ -64,11 +65,11 @@ STOOLS = {"lump": _lump, "liquid": _liquid, "crumbs": _crumbs}
 Range = tuple[int, int]
 
 
-def _ran_together(rng: np.random.Generator, arms: Range, width: Range, steps: Range) -> Floats:
+def _ran_together(rng: Rng, arms: Range, width: Range, steps: Range) -> Floats:
     """Return a puddle: drops along a few winding ways from the middle, run together.
 
-    0 on the outline, up to about 1/2 within; rounded, as surface tension has it, with a few
-    drops beside it.
+    0 on the outline, up to about 1/2 within; rounded, as by surface tension, with a few drops
+    around it.
     """
     canvas = np.zeros((SIDE, SIDE), np.uint8)
     for _ in range(int(rng.integers(*arms))):
@@ -83,7 +84,7 @@ def _ran_together(rng: np.random.Generator, arms: Range, width: Range, steps: Ra
 
 def _drops(
     canvas: npt.NDArray[np.uint8],
-    rng: np.random.Generator,
+    rng: Rng,
     at: npt.NDArray[np.float64],
     heading: float,
     radius: float,
@@ -102,10 +103,8 @@ def _drops(
     return at
 
 
-def _melted(
-    rng: np.random.Generator, canvas: npt.NDArray[np.uint8], blur: float, bent: float
-) -> Floats:
-    """Drops run together: blurred, bent by up to some ``bent`` pixels, and cut off anew."""
+def _melted(rng: Rng, canvas: npt.NDArray[np.uint8], blur: float, bent: float) -> Floats:
+    """Drops run together: blurred, bent by up to some ``bent`` pixels, and cut off again."""
     x, y = np.meshgrid(*(np.arange(SIDE, dtype=np.float32),) * 2)
     x += np.float32(bent) * noise(rng, (4, 9), 0.6)
     y += np.float32(bent) * noise(rng, (4, 9), 0.6)
@@ -114,7 +113,7 @@ def _melted(
     return soft.astype(np.float32) / 255 - np.float32(0.42) - 0.05 * noise(rng, (6,), 1)
 
 
-def _depth(rng: np.random.Generator, body: Floats, reach: float) -> Floats:
+def _depth(rng: Rng, body: Floats, reach: float) -> Floats:
     """Depth 0..1 of a puddle: grows with the distance from its outline, in ``reach`` pixels."""
     inside = cv2.distanceTransform((body > 0).view(np.uint8), cv2.DIST_L2, 5)
     deep = 1 - np.exp(-cv2.GaussianBlur(inside, (0, 0), 2.0) / np.float32(reach))
@@ -159,7 +158,7 @@ def facing(height: Floats) -> Floats:
     return ((0.38 * slope_x + 0.5 * slope_y) / 8 + 0.78) / steep
 
 
-def _blob(rng: np.random.Generator) -> Floats:
+def _blob(rng: Rng) -> Floats:
     """1 in the middle, 0 on a lobed outline that stays within the canvas, negative beyond."""
     x, y = _plane()
     angle, outline = np.arctan2(y, x), np.zeros_like(x)
@@ -193,10 +192,7 @@ def edge(body: Floats, softness: float) -> Floats:
 
 
 def noise(
-    rng: np.random.Generator,
-    cells: tuple[int, ...],
-    fade: float,
-    shape: tuple[int, ...] = (SIDE, SIDE),
+    rng: Rng, cells: tuple[int, ...], fade: float, shape: tuple[int, ...] = (SIDE, SIDE)
 ) -> Floats:
     """Smooth noise of mean 0 and deviation about 1: a sum of ever finer and weaker grids."""
     total, weight, squares = np.zeros(shape, np.float32), 1.0, 0.0
@@ -248,7 +244,7 @@ Canvas = tuple[Floats, Floats]
 class DrawnTool:
     """A random drawn tool."""
 
-    def cutout(self, rng: np.random.Generator) -> Cutout:
+    def cutout(self, rng: Rng) -> Cutout:
         name = str(rng.choice(list(TOOLS)))
         sheath = str(rng.choice(list(SHEATHS)))
         half, bend = float(rng.uniform(20, 27)), float(rng.uniform(-30, 30))
@@ -292,7 +288,7 @@ def _out_of_focus(canvas: Canvas) -> Canvas:
     )
 
 
-def _sheath(canvas: Canvas, half: float, bend: float, kind: str, rng: np.random.Generator) -> None:
+def _sheath(canvas: Canvas, half: float, bend: float, kind: str, rng: Rng) -> None:
     """A bent cylinder, thicker where it is nearer to the camera; steel ones are wound. What
     shines on it comes and goes, as it is wet."""
     y, x = np.mgrid[:HEIGHT, : END + 1].astype(np.float32)
@@ -324,7 +320,7 @@ def _nearness(x: Floats) -> Floats:
     return np.float32(NEAR) - np.float32((NEAR - 1) / END) * x
 
 
-def _forceps(canvas: Canvas, half: float, rng: np.random.Generator) -> float:
+def _forceps(canvas: Canvas, half: float, rng: Rng) -> float:
     """Two hollow cups on a pivot, opened by some degrees."""
     opening = float(rng.uniform(16, 34))
     x, y = _from_end()
@@ -366,7 +362,7 @@ def _from_end() -> tuple[Floats, Floats]:
     return x, y
 
 
-def _snare(canvas: Canvas, half: float, rng: np.random.Generator) -> float:
+def _snare(canvas: Canvas, half: float, rng: Rng) -> float:
     opening = float(rng.uniform(0.5, 1.0))
     angle = np.linspace(0, 2 * np.pi, 160)
     length, reach = 150.0, 62 * opening
@@ -376,7 +372,7 @@ def _snare(canvas: Canvas, half: float, rng: np.random.Generator) -> float:
     return opening
 
 
-def _clip(canvas: Canvas, half: float, rng: np.random.Generator) -> float:
+def _clip(canvas: Canvas, half: float, rng: Rng) -> float:
     """Two flat prongs with inward hooks, on a sleeve."""
     opening = float(rng.uniform(24, 44))
     middle = HEIGHT / 2
@@ -394,7 +390,7 @@ def _clip(canvas: Canvas, half: float, rng: np.random.Generator) -> float:
     return opening
 
 
-TOOLS: dict[str, Callable[[Canvas, float, np.random.Generator], float]] = {
+TOOLS: dict[str, Callable[[Canvas, float, Rng], float]] = {
     "biopsy forceps": _forceps,
     "polyp snare": _snare,
     "metal clip": _clip,

@@ -5,6 +5,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...types import Image
+from ..base import Rng
 from .drawn import edge, noise
 from .scene import Changed, FieldOf, Floats, MedTest, Scene, fifth, folds
 
@@ -41,7 +42,7 @@ class _Exposure(MedTest):
     def fingerprint(self) -> str | None:
         return "; ".join(filter(None, [super().fingerprint, "clipped" if self.clipped else ""]))
 
-    def change(self, scene: Scene, severity: int, rng: np.random.Generator) -> Changed:
+    def change(self, scene: Scene, severity: int, rng: Rng) -> Changed:
         factor = fifth(*self.factors, severity, rng)
         return exposed(scene, factor, self.clipped), {"factor": factor}
 
@@ -104,7 +105,7 @@ class WhiteBalance(MedTest):
     about = "green or purple cast; factor on the two other channels"
     drawing = 2
 
-    def change(self, scene: Scene, severity: int, rng: np.random.Generator) -> Changed:
+    def change(self, scene: Scene, severity: int, rng: Rng) -> Changed:
         cast = "green" if rng.random() < 0.5 else "purple"
         factor = fifth(*COLOUR_CAST, severity, rng)
         lut = np.repeat(np.arange(256, dtype=np.float32)[None, :, None], 3, axis=2)
@@ -125,7 +126,7 @@ class Blur(MedTest):
     about = "Gaussian blur, sigma 5 to 15 at 512 pixels, in a kernel no wider than sigma"
     drawing = 3
 
-    def change(self, scene: Scene, severity: int, rng: np.random.Generator) -> Changed:
+    def change(self, scene: Scene, severity: int, rng: Rng) -> Changed:
         drawn = fifth(*BLUR_SIGMA, severity, rng)
         sigma = drawn * max(scene.side, SMALLEST_SIDE) / 512
         kernel = (_odd(sigma, rng), _odd(sigma, rng))
@@ -141,7 +142,7 @@ class Blur(MedTest):
         return image, {"sigma": drawn, "sigma_pixels": sigma, "kernel": list(kernel)}
 
 
-def _odd(sigma: float, rng: np.random.Generator) -> int:
+def _odd(sigma: float, rng: Rng) -> int:
     """Return a random odd whole number in [sigma/2, sigma], at least 3."""
     lowest = 2 * int(np.ceil((sigma / 2 - 1) / 2)) + 1
     highest = 2 * int(np.floor((sigma - 1) / 2)) + 1
@@ -190,7 +191,7 @@ class Specularity(MedTest):
     about = "clusters of highlights along folds, off the protected mask; more at higher severities"
     drawing = 3
 
-    def change(self, scene: Scene, severity: int, rng: np.random.Generator) -> Changed:
+    def change(self, scene: Scene, severity: int, rng: Rng) -> Changed:
         takes = _takes_light(scene)
         spots = _spots(scene, takes, severity, rng)
         opacity = takes * _opacity(scene, spots, rng)
@@ -214,9 +215,7 @@ def _takes_light(scene: Scene) -> Floats:
     return takes
 
 
-def _spots(
-    scene: Scene, takes: Floats, severity: int, rng: np.random.Generator
-) -> npt.NDArray[np.float64]:
+def _spots(scene: Scene, takes: Floats, severity: int, rng: Rng) -> npt.NDArray[np.float64]:
     """n x 6: centre x and y in pixels, two half axes in pixels, angle in degrees, cluster."""
     most = (round(CLUSTERS[1]), round(SPOTS[1]))
     clusters = round(fifth(*CLUSTERS, severity, rng))
@@ -267,7 +266,7 @@ def _along_folds(light: Floats, per_cell: npt.NDArray[np.float64]) -> Floats:
     return np.rad2deg(np.arctan2(slope_y, slope_x)) + 90
 
 
-def _opacity(scene: Scene, spots: npt.NDArray[np.float64], rng: np.random.Generator) -> Floats:
+def _opacity(scene: Scene, spots: npt.NDArray[np.float64], rng: Rng) -> Floats:
     """H x W in 0..1: saturated where spots are large or many, ragged, in a faint halo."""
     drawn = np.zeros(scene.field.shape, np.uint8)
     for spot in spots:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...types import Image, Indices, JsonObject, Mask
+from ..base import Rng
 from .cutouts import Cutout, Similar, Source
 from .drawn import DrawnStool, DrawnTool
 from .film import DEEPEST, bleed
@@ -19,16 +20,16 @@ from .placement import Pose, anywhere, near_its_place
 from .scene import Changed, FieldOf, Floats, MedTest, Scene, cheapest, fifth
 
 INSTRUMENT_SHARE = (0.02, 0.12)
-"""How much of the visible field an instrument takes: "moderate size" in the thesis."""
+"""Share of the visible field of an instrument: "moderate size" in the thesis."""
 
 STAIN_SHARE = (0.01, 0.14)
-"""How much of it stool or blood takes, in all its pieces together."""
+"""Share of the visible field of all pieces of stool or blood together."""
 
 PIECES = (1.0, 4.0)
-"""How many pieces of stool or blood."""
+"""Number of pieces of stool or blood."""
 
 TOOLS_TRIED = 4
-"""How many instruments are tried where the protected mask is in the way of the first."""
+"""Instruments tried where the protected mask is in the way of the first."""
 
 RATIO = (0.5, 1.6)
 """Bounds of the brightness ratio target / source."""
@@ -76,7 +77,7 @@ class Instrument(Placed):
     drawn = DrawnTool()
     concepts_added: ClassVar[frozenset[str]] = frozenset({"instrument", "instruments", "tool"})
 
-    def change(self, scene: Scene, severity: int, rng: np.random.Generator) -> Changed:
+    def change(self, scene: Scene, severity: int, rng: Rng) -> Changed:
         share = fifth(*INSTRUMENT_SHARE, severity, rng)
         cutout, pose = self._fitting(scene, share, rng)
         image = scene.image.copy()
@@ -89,7 +90,7 @@ class Instrument(Placed):
             "mask": seen > 0.5,
         }
 
-    def _fitting(self, scene: Scene, share: float, rng: np.random.Generator) -> tuple[Cutout, Pose]:
+    def _fitting(self, scene: Scene, share: float, rng: Rng) -> tuple[Cutout, Pose]:
         """Return the first of a few tools for which there is room, or the one with the most."""
 
         def tries() -> Iterator[tuple[float, tuple[Cutout, Pose]]]:
@@ -105,7 +106,7 @@ class Instrument(Placed):
 class Stain(Placed):
     """Base of stool and blood: pieces anywhere in the view."""
 
-    def change(self, scene: Scene, severity: int, rng: np.random.Generator) -> Changed:
+    def change(self, scene: Scene, severity: int, rng: Rng) -> Changed:
         share = fifth(*STAIN_SHARE, severity, rng)
         count = round(fifth(*PIECES, severity, rng))
         # each piece has its own generator: the first is the same however many there are
@@ -175,7 +176,7 @@ class Feces(Stain):
     def fingerprint(self) -> str | None:
         return f"{super().fingerprint}; anywhere" if self.anywhere else super().fingerprint
 
-    def change(self, scene: Scene, severity: int, rng: np.random.Generator) -> Changed:
+    def change(self, scene: Scene, severity: int, rng: Rng) -> Changed:
         if self.anywhere:
             scene = replace(scene, protected=np.zeros_like(scene.protected))
         return super().change(scene, severity, rng)
@@ -192,7 +193,7 @@ class Blood(Stain):
     concepts_added: ClassVar[frozenset[str]] = frozenset({"blood", "bleeding"})
 
 
-def _chosen(source: Source, scene: Scene, rng: np.random.Generator) -> Cutout:
+def _chosen(source: Source, scene: Scene, rng: Rng) -> Cutout:
     """Return a cut-out: one that goes with the picture, from a source that looks at it."""
     return source.cutout_for(scene, rng) if isinstance(source, Similar) else source.cutout(rng)
 
@@ -282,7 +283,7 @@ def _brightest(image: Floats) -> Floats:
 
 
 def _shadow(alpha: Floats, allowed: Mask, side: int) -> Floats:
-    """Return a soft shadow beside the object, H x W in 0..1, zero where nothing may change."""
+    """Return a soft shadow next to the object, H x W in 0..1, zero where nothing may change."""
     down = 0.022 * side
     moved_by = np.array([[1, 0, 0.6 * down], [0, 1, down]])
     moved = cv2.warpAffine(alpha, moved_by, alpha.shape[::-1])
@@ -343,7 +344,7 @@ class Text(MedTest):
     drawing = 2
     concepts_added: ClassVar[frozenset[str]] = frozenset({"text"})
 
-    def change(self, scene: Scene, severity: int, rng: np.random.Generator) -> Changed:
+    def change(self, scene: Scene, severity: int, rng: Rng) -> Changed:
         letter = fifth(*LETTER, severity, rng) * scene.image.shape[0]
         lines = round(fifth(*LINES, severity, rng))
         colour = str(rng.choice(list(COLOURS), p=[0.8, 0.1, 0.1]))
@@ -362,7 +363,7 @@ class Text(MedTest):
         }
 
 
-def _words(rng: np.random.Generator) -> list[str]:
+def _words(rng: Rng) -> list[str]:
     """Ten lines in a device's order, every value random; no real person's."""
     day, month, year = rng.integers(1, 29), rng.integers(1, 13), rng.integers(2004, 2025)
     hour, minute, second = rng.integers(7, 19), rng.integers(60), rng.integers(60)

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...types import Bools
+from ..base import Rng
 from .cutouts import Cutout
 from .scene import Floats, Scene, cheapest
 
@@ -65,11 +66,7 @@ class Pose:
     free: bool
 
     def warp(
-        self,
-        patch: npt.NDArray[Any],
-        shape: tuple[int, ...],
-        corner: tuple[int, int],
-        border: int,
+        self, patch: npt.NDArray[Any], shape: tuple[int, ...], corner: tuple[int, int], border: int
     ) -> npt.NDArray[Any]:
         """Return a patch (h x w or h x w x 3) as it lies in a window of the image.
 
@@ -86,7 +83,7 @@ class Pose:
         return cv2.warpAffine(patch, matrix, shape[::-1], borderMode=border)
 
 
-def near_its_place(cutout: Cutout, scene: Scene, share: float, rng: np.random.Generator) -> Pose:
+def near_its_place(cutout: Cutout, scene: Scene, share: float, rng: Rng) -> Pose:
     """Return a pose close to the one in the source, entering from the edge of the view if it did
     there.
 
@@ -108,7 +105,7 @@ def near_its_place(cutout: Cutout, scene: Scene, share: float, rng: np.random.Ge
     return cheapest(tries())
 
 
-def anywhere(cutout: Cutout, scene: Scene, share: float, rng: np.random.Generator) -> Pose:
+def anywhere(cutout: Cutout, scene: Scene, share: float, rng: Rng) -> Pose:
     """Return a pose anywhere in the view, any way round, all free places equally likely."""
     turn, at = float(rng.uniform(0, 360)), float(rng.random())
     height, width = cutout.alpha.shape

@@ -1,4 +1,4 @@
-"""What all nine relations look at: the visible field, what is protected, how bright it is where.
+"""The scene of all nine relations: the visible field, the protected masks, the light.
 
 MedTest resizes every image to 512 x 512 before it adds anything; here images keep their
 size, and lengths are shares of it.
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ...errors import unexpected
 from ...types import FollowUp, Image, Mask, Sample
-from ..base import LabelPreserving
+from ..base import LabelPreserving, Rng
 
 Floats = npt.NDArray[np.floating[Any]]
 T = TypeVar("T")
@@ -126,7 +126,7 @@ class Scene:
 
         1 within the field, 0 on the frame and on text that a device printed upon the picture: it is
         not seen through the lens. Of the field's outermost pixels it is their brightness over that
-        of the tissue beside them, and 0 where they are as dark as the frame.
+        of the tissue next to them, and 0 where they are as dark as the frame.
         """
         field = self.field.view(np.uint8)
         shown = np.where(printed(self.image), 0, field).astype(np.float32)
@@ -163,7 +163,7 @@ def visible_field(image: Image) -> Mask:
 
     Dark regions that touch the image's border are the frame; the largest rest, filled to
     its convex hull less wide black notches (where a device puts a small picture), is the
-    field: a dark lumen belongs to it, text beside it does not. An image that is dark all
+    field: a dark lumen belongs to it, text outside does not. An image that is dark all
     over has no frame. MedTest trained a model for this and does not say which.
     """
     value = cv2.medianBlur(_value(image), 5 if min(image.shape[:2]) >= 64 else 1)
@@ -187,7 +187,7 @@ def visible_field(image: Image) -> Mask:
     return field.view(np.bool_)
 
 
-def fifth(low: float, high: float, severity: int, rng: np.random.Generator) -> float:
+def fifth(low: float, high: float, severity: int, rng: Rng) -> float:
     """Return a uniform draw from the ``severity``-th fifth of the way from ``low`` to ``high``."""
     return low + (high - low) * (severity - float(rng.random())) / 5
 
@@ -232,7 +232,7 @@ class MedTest(LabelPreserving):
         """Return what else follow-ups are made with: the field, and where cut-outs come from."""
         return (self.field,)
 
-    def apply(self, sample: Sample, severity: int, rng: np.random.Generator) -> FollowUp:
+    def apply(self, sample: Sample, severity: int, rng: Rng) -> FollowUp:
         """Return the follow-up; ``details`` holds every random draw. Raises InputError for a
         severity that is not one of 1..5, and for masks of another size than the image."""
         self.check(severity)
@@ -243,7 +243,7 @@ class MedTest(LabelPreserving):
             image = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY).reshape(sample.image.shape)
         return FollowUp(np.ascontiguousarray(image), details)
 
-    def change(self, scene: Scene, severity: int, rng: np.random.Generator) -> Changed:
+    def change(self, scene: Scene, severity: int, rng: Rng) -> Changed:
         """Return the changed image (H x W x 3, a new array) and the draws it was made with."""
         raise TypeError(f"{type(self).__name__} defines no change")
 
