@@ -75,7 +75,7 @@ class DatasetDefaults:
     name: str
     concepts: tuple[str, ...]
     features: Floats | None = None
-    """What makes samples alike, one row per sample (n x d); None: their images and truths."""
+    """Features that make samples alike (n x d); None: their images and truths."""
     remarks: Mapping[str, str] = MappingProxyType({})
     """Notes for people on how parts of the source were read, by the part, such as a column."""
     metadata_columns: tuple[str, ...] = ()

@@ -99,7 +99,7 @@ class Contents:
 
     @cached_property
     def loose(self) -> bool:
-        """Whether images lie in the folder itself."""
+        """True where images lie in the folder itself."""
         return holds_images(self.root)
 
     @cached_property
@@ -410,7 +410,7 @@ def _table(path: Path, below: list[Path]) -> Layout:
         value = cells[cells.duplicated()].iloc[0]
         rows = some([str(row + 1) for row in np.flatnonzero(cells == value)], 3)
         raise InputError(
-            f"{path}: expected a column whose values all differ, to tell samples apart, found none "
+            f"{path}: expected a column whose values all differ, to identify samples, found none "
             f"among {', '.join(map(str, table))}; {value!r} stands more than once in "
             f"{str(column)!r}: rows {rows}"
         )
@@ -432,7 +432,7 @@ MEND = "mend that cell and move the column from `metadata` to `concepts` in SPEC
 
 
 def _of_rows(table: pd.DataFrame, concepts: list[str] | None) -> Dataset:
-    """Return a table in memory, one column of which names image files."""
+    """Return the dataset of a table in memory with a column of image files."""
     table = table.rename(columns=str)
     texts = table.astype(object)
     files = [c for c in texts if ImageNames(Path()).share(texts[c].astype(str)) == 1]

@@ -1,4 +1,4 @@
-"""What an oracle is."""
+"""The protocol of oracles, and defaults of its members."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -63,13 +63,13 @@ class OracleDefaults:
     rates = types.SIDES
     unanswered_loss = 1.0
     whole_call: bool = False
-    """Whether all concepts have to be answered in one call."""
+    """True where all concepts have to be answered in one call."""
     judges_masks: bool = False
-    """Whether answers are masks that are compared with others."""
+    """True where answers are masks that are compared with others."""
     judges_scores: bool = False
-    """Whether an answer may be a mask's score by the same metric."""
+    """True where an answer may be a mask's score by the same metric."""
     tells_losses: bool = False
-    """Whether answers are losses, so that there is no answer to predict."""
+    """True where answers are losses, so that there is no answer to predict."""
     judge_by: JudgeModel | None = None
     """The judge model that is asked where the rule is not sure, if there is one."""
     models: int = 1
@@ -113,7 +113,7 @@ class OracleDefaults:
         return True
 
     def most_versions(self, dataset: CompleteDataset) -> int:
-        """Return the most versions of a source image that the oracle may ask about, besides the
+        """Return the most versions of a source image that the oracle may ask about, without the
         image itself."""
         return 0
 

@@ -1,4 +1,4 @@
-"""What a follow-up's caption must and must not name: REIC's rules 1 to 3.
+"""REIC's rules 1 to 3: the names that a follow-up's caption must and must not have.
 
 After REIC (TSE 2024, sections IV-E and VI-C). Objects that neither method could locate are
 not checked, and keep rule 3 from being applied; the paper does not say.

@@ -23,7 +23,7 @@ from .judge_models import YES_NO, JudgeModel
 
 Accept = Literal["either", "yes", "name"]
 ACCEPT = ("either", "yes", "name")
-"""What counts as naming an instrument that was put in: "Yes", its name, or either."""
+"""Accepted answers for an instrument that was put in: "Yes", its name, or either."""
 
 _NUMBERS = "zero one two three four five six seven eight nine ten"
 _AS_DIGITS = {word: str(number) for number, word in enumerate(_NUMBERS.split())}

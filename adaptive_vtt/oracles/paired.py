@@ -124,7 +124,7 @@ PARTED = ("answer", "expected", "source_answer")
 
 @dataclass(frozen=True)
 class Expected:
-    """What is expected of model A, and of model B."""
+    """The expectations of model A and of model B."""
 
     a: Any
     b: Any

@@ -43,19 +43,19 @@ class RelationDefaults:
     about: str = ""
     """A description in a line."""
     in_order: bool = True
-    """Whether images move further from the source with every severity."""
+    """True where images move further from the source with every severity."""
     adds: ClassVar[str] = ""
     """The thing it puts into the picture: "text", "instrument", "feces", "blood" or ""."""
     reduces: ClassVar[bool] = False
-    """Whether it only cuts off the picture's edges, so that the part in view is known."""
+    """True where it only cuts off the picture's edges, so that the part in view is known."""
     in_words: Literal["nothing", "also", "only"] = "nothing"
-    """Whether a follow-up's ``words`` repeat what is drawn, or hold all that differs from the
+    """True where a follow-up's ``words`` repeat what is drawn, or hold all that differs from the
     source, so that a model must take words."""
     needs_answer: bool = False
-    """Whether follow-ups are chosen by the audited model's answer about the source
+    """True where follow-ups are chosen by the audited model's answer about the source
     (``Sample.received``), which has to come first."""
     needs_region: ClassVar[bool] = False
-    """Whether it points at ``Sample.masks``; without a mask there is no follow-up."""
+    """True where it points at ``Sample.masks``; without a mask there is no follow-up."""
 
     @property
     def fingerprint(self) -> str | None:

@@ -32,16 +32,14 @@ class Corruption(Graded):
 
     A grey image (H x W x 1) is repeated to three channels, corrupted and turned back by ``grey``.
     Noise is therefore drawn per channel and mixed, which is how MedMNIST-C treats its grey data
-    sets; ``plain_grey`` corrupts the one channel instead. ``in_order``: whether the mean change
-    grows with every severity.
+    sets. ``in_order``: whether the mean change grows with every severity.
     """
 
     in_order: bool = True
-    plain_grey: bool = False
 
     def changed(self, image: Image, parameters: Rung, rng: Rng) -> Image:
         image = np.ascontiguousarray(image)
-        if image.shape[2] == 3 or self.plain_grey:
+        if image.shape[2] == 3:
             return np.ascontiguousarray(self.change(image, rng, *parameters))
         return grey(self.change(np.repeat(image, 3, axis=2), rng, *parameters))
 
@@ -386,4 +384,4 @@ IN_BOTH: Kinds = {
     "motion_blur": (motion_blur, "one-sided smear; strength: radius and deviation, px"),
     "zoom_blur": (zoom_blur, "mean of enlargements; strength: last factor and step"),
 }
-"""Those that ImageNet-C and MedMNIST-C define alike."""
+"""Corruptions that ImageNet-C and MedMNIST-C define alike."""

@@ -3,7 +3,7 @@
 arXiv 2406.17536; values of the registry of medmnistc 0.1.0, 131 pairs of data set and
 corruption, five severities each. The names are "medmnistc/<flag>/<corruption>".
 
-The published behaviour is kept, oddities included (``faithful``):
+The published behaviour is kept, oddities included:
 
 - results are cut down to whole grey levels, not rounded;
 - grey images are repeated to three channels first, so that noise is drawn three times and
@@ -13,16 +13,14 @@ The published behaviour is kept, oddities included (``faithful``):
   severity 5 has larger marks; retinamnist darkens and fades but never brightens;
 - gamma_corr_up darkens and gamma_corr_down brightens.
 
-With ``faithful=False`` the ladders that fall back are put in order, bloodmnist has up to
-1, 2, 3, 4, 5 marks, and noise on a grey image is drawn once, at its full strength; the rest
-stays. Chance comes from the caller's generator, not from one stream through the whole set.
+Chance comes from the caller's generator, not from one stream through the whole set.
 
 Written for 224 x 224. On other sizes lengths of blurs stay in pixels; marks, bubbles and
 characters scale with the shorter side, because they would not fit otherwise; all else is
 relative to the image anyway.
 """
 
-from functools import cache, lru_cache
+from functools import lru_cache
 
 import cv2
 import numpy as np
@@ -141,8 +139,6 @@ def _within(rng: Rng, low: float, high: float) -> int:
     return int(rng.integers(first, max(first, round(high)), endpoint=True))
 
 
-Ladder = tuple[tuple[float, ...], ...]
-
 KINDS: Kinds = {
     **IN_BOTH,
     "gaussian_blur": (corruptions.gaussian_blur, "normal blur; strength: kernel size, px"),
@@ -172,45 +168,27 @@ CATEGORIES = {
 """The paper's Table 1; the published registry has gamma among the task-specific ones."""
 
 
+NOT_IN_ORDER = ("medmnistc/bloodmnist/stain_deposit", "medmnistc/dermamnist/black_corner")
+
+
 def flags() -> list[str]:
     """Return the twelve data sets with a profile."""
-    return [*_profiles()]
+    return [*published("medmnistc")]
 
 
-def relations(flag: str, faithful: bool = True) -> list[Corruption]:
+def relations(flag: str) -> list[Corruption]:
     """Return the corruptions of a data set, in the registry's order.
 
     Args:
         flag: the data set, such as "pathmnist".
-        faithful: whether to keep the published oddities (see the top of the module).
 
     Raises:
         InputError: for an unknown flag.
     """
-    check_known("MedMNIST-C data set", flag, _profiles())
+    check_known("MedMNIST-C data set", flag, flags())
     made = []
-    for name, published_ladder in _profiles()[flag].items():
-        (change, about), repaired = KINDS[name], _repaired(name, published_ladder)
-        ladder = published_ladder if faithful else repaired
-        plain_grey = name in CATEGORIES["noise"] and not faithful
-        parts = (f"medmnistc/{flag}/{name}", ladder, change, about)
-        made.append(Corruption(*parts, in_order=ladder == repaired, plain_grey=plain_grey))
+    for kind, ladder in published("medmnistc")[flag]["corruptions"].items():
+        (change, about), name = KINDS[kind], f"medmnistc/{flag}/{kind}"
+        in_order = name not in NOT_IN_ORDER
+        made.append(Corruption(name, tuple(map(tuple, ladder)), change, about, in_order=in_order))
     return made
-
-
-def _repaired(name: str, ladder: Ladder) -> Ladder:
-    """Return the ladder with what falls back or stands still put right."""
-    if name == "black_corner":
-        return tuple(sorted(ladder, reverse=True))
-    if name == "stain_deposit":
-        return tuple((most, side) for most, (_, side) in enumerate(ladder, 1))
-    return ladder
-
-
-@cache
-def _profiles() -> dict[str, dict[str, Ladder]]:
-    """Flag -> corruption -> parameters per severity."""
-    return {
-        flag: {name: tuple(map(tuple, ladder)) for name, ladder in profile["corruptions"].items()}
-        for flag, profile in published("medmnistc").items()
-    }

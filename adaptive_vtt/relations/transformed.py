@@ -35,7 +35,7 @@ class Caller:
     """
 
     carries = False
-    """Whether masks can be moved along with the image."""
+    """True where masks can be moved along with the image."""
 
     def __init__(self, transform: Any) -> None:
         self.transform = transform

@@ -48,11 +48,20 @@ def from_coco(
 ) -> TableDataset:
     """Read an ``instances_*.json`` and the folder of its images.
 
-    Samples are all images, named by their COCO id; concepts are the categories that are
-    annotated at least once, in the order of the file; boxes are the annotations.
-    Without ``crowds`` a group has no box, but its class counts as present. ``outlines`` are masks,
-    decoded when a sample's masks are; without, they are dropped while the file is read, which
-    saves most of its memory.
+    Samples are all images, named by their COCO id; concepts are the categories that are annotated
+    at least once, in the order of the file; boxes are the annotations.
+
+    Args:
+        labels: the JSON.
+        images: the folder of images.
+        crowds: keep boxes around groups. Without, a group's class is present and has no box.
+        outlines: keep outlines as masks, decoded when a sample's masks are. Without, they are
+            dropped while the file is read, which saves most of its memory.
+        broken: "skip" leaves out annotations and images that cannot be read.
+        allow_outside: whether names and links may lead out of the folder.
+
+    Returns:
+        The dataset.
 
     Raises:
         InputError: naming file, image or annotation id, and field.

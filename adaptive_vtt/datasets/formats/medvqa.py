@@ -1,4 +1,4 @@
-"""MEDVQA-GI (ImageCLEFmed 2023): gt.json beside images/, and masks/ where there are any.
+"""MEDVQA-GI (ImageCLEFmed 2023): gt.json with folders images/ and, optionally, masks/.
 
 gt.json: a list of {"ImageID", "Labels": [{"Question", "AnswerType", "Answer": [...]}]}. Answers are
 lists, some of them written as one text with commas; some are empty. Its questions are asked here in
@@ -25,7 +25,7 @@ Several = Literal["all", "any"]
 SEGMENTATION = "segmentation"
 _ASKS = {question.name: Ask(question.text) for question in QUESTIONS}
 _MASKED = {"polyp": "polyp type", "instrument": "instruments present"}
-"""What a mask shows -> the question that it stands beside."""
+"""The subject of a mask -> the question that has it."""
 
 
 def from_medvqa(
@@ -35,21 +35,26 @@ def from_medvqa(
         Sequence[str | int] | None,
         Option("their names or numbers, 1 to 18 (default: the 14 that are not vague)"),
     ] = None,
-    several: Annotated[
-        Several, Option("of several true answers, a reply needs all or any")
-    ] = "all",
+    several: Annotated[Several, Option("a reply needs all true answers, or any")] = "all",
     broken: BrokenOption = "refuse",
     allow_outside: OutsideOption = False,
 ) -> WordedDataset:
     """Read images with questions that have free answers; the questions are the concepts.
 
-    ``questions`` are numbered in MedTest's order, which leaves out 2, 10, 12 and 17; its rule for
-    ``several`` is "all". A question without an answer is not asked about its image. Masks are those
-    that relations are to leave uncovered.
+    A question without an answer is not asked about its image. Relations leave the masks uncovered.
+
+    Args:
+        path: the folder.
+        questions: names or numbers in MedTest's order, which leaves out 2, 10, 12 and 17.
+        several: "all" (MedTest's rule) or "any" of several true answers make a reply right.
+        broken: "skip" leaves out images that cannot be decoded.
+        allow_outside: whether names and links may lead out of the folders.
+
+    Returns:
+        The dataset.
 
     Raises:
-        InputError: for a file that is none of this kind, images that are missing, and ids that
-            stand twice.
+        InputError: for another file, missing images, and ids that stand twice.
     """
     check_known("value of several", several, ("all", "any"), "MEDVQA-GI")
     root = Path(path)
@@ -66,14 +71,20 @@ def from_medvqa(
         raise InputError(f"{root}: expected answers to some of {', '.join(chosen)}, found none")
     procedures = [", ".join(each.get("procedure", ("unknown",))) for each in every]
     truths = [[1 if c in known else UNKNOWN for c in chosen] for known in answers]
+    folder = Folder(root / "masks", allow_outside, root)
+    masks = {
+        concept: [_mask(folder, name, entries[name], subject) for name in kept]
+        for subject, concept in _MASKED.items()
+        if concept in chosen and folder.path.is_dir()
+    }
     return WordedDataset(
         [files[name] for name in kept],
         np.array(truths, np.int8),
         kept,
-        chosen,
+        tuple(chosen),
         asks=[{c: _ASKS[c] for c in chosen}] * len(kept),
         answers=answers,
-        masks=_masks(Folder(root / "masks", allow_outside, root), kept, entries, chosen),
+        masks={concept: own for concept, own in masks.items() if any(own)},
         metadata=pd.DataFrame({"procedure": procedures}),
         skipped=reading.skipped,
         name=root.resolve().name,
@@ -140,26 +151,11 @@ def _texts(label: Mapping[str, Any]) -> list[str]:
     return [str(text).strip() for text in (answer if isinstance(answer, list) else [answer])]
 
 
-def _masks(
-    folder: Folder,
-    kept: Sequence[str],
-    entries: Mapping[str, Sequence[Mapping[str, Any]]],
-    chosen: Sequence[str],
-) -> dict[str, list[Path | None]]:
-    """Return one mask or none per image, by question, from the file that a segmentation label
-    names: masks/{ImageID}.{png, jpg ...} where it names none."""
-    masks: dict[str, list[Path | None]] = {}
-    for subject, concept in _MASKED.items():
-        if concept in chosen and folder.path.is_dir():
-            files = [_mask(folder, name, entries[name], subject) for name in kept]
-            if any(files):
-                masks[concept] = files
-    return masks
-
-
 def _mask(
     folder: Folder, image: str, labels: Sequence[Mapping[str, Any]], subject: str
 ) -> Path | None:
+    """Return the file that a segmentation label names, or masks/{ImageID}.{png ...}; None without
+    such a label."""
     for label in labels:
         if _is_mask(label) and subject in str(label.get("Question", "")).lower():
             named = [Path(text).name for text in _texts(label)]

@@ -36,8 +36,17 @@ def from_voc(
 ) -> TableDataset:
     """Read a folder in the layout of VOC2007 to VOC2012.
 
-    Samples are the images of ``split`` (a list in ImageSets/Main), or all annotated ones;
-    concepts are the classes that any of them names, in alphabetical order.
+    Concepts are the classes that any image names, in alphabetical order.
+
+    Args:
+        path: the folder.
+        split: a list in ImageSets/Main; default: all annotated images.
+        difficult: take difficult objects, too.
+        broken: "skip" leaves out annotations and images that cannot be read.
+        allow_outside: whether names and links may lead out of the folders.
+
+    Returns:
+        The dataset.
 
     Raises:
         InputError: naming the file, the object and the field.

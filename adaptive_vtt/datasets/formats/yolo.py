@@ -17,20 +17,9 @@ from pathlib import Path
 from ...errors import InputError, unexpected
 from ...utils.files import contents, text_in
 from ...utils.image_files import read_size
+from .. import scanning
 from ..pictures import Picture, from_pictures, shown
-from ..scanning import (
-    BrokenOption,
-    Folder,
-    FolderOption,
-    OutsideOption,
-    Reading,
-    SplitOption,
-    folders_below,
-    image_files,
-    is_split,
-    split_remark,
-    unread_remark,
-)
+from ..scanning import BrokenOption, Folder, FolderOption, OutsideOption, Reading
 from ..table import TableDataset
 
 NAMES = ("*.yaml", "*.yml", "classes.txt", "obj.names", "labels/classes.txt")
@@ -44,15 +33,15 @@ _LINE = re.compile(rb"\d+( +[\d.eE+-]+){4,}\s")
 def yolo_folders(root: Path) -> list[tuple[str, Path, Path]]:
     """Return the splits ("" for none), folders of images and folders of labels below ``root``."""
     places = []
-    for folder in (root, *folders_below(root)):
+    for folder in (root, *scanning.folders_below(root)):
         *above, last = ("", *folder.relative_to(root).as_posix().rpartition("images"))
         labels = root / f"{above[1]}labels{last}" if above[2] else folder
         files = filter(Path.is_file, sorted(labels.glob("*.txt")))
         texts = [contents(file)[:9999] + b"\n" for file in files]
         boxes = sum(map(bool, map(_LINE.match, texts)))
-        images = image_files(folder, allow_outside=True) if boxes else []
+        images = scanning.image_files(folder, allow_outside=True) if boxes else []
         if images and (labels != folder or boxes >= FEW * len(images)):
-            split = next(filter(is_split, folder.relative_to(root).parts), "")
+            split = next(filter(scanning.is_split, folder.relative_to(root).parts), "")
             places.append((split, folder, labels))
     return places
 
@@ -60,14 +49,23 @@ def yolo_folders(root: Path) -> list[tuple[str, Path, Path]]:
 def from_yolo(
     path: FolderOption,
     *,
-    split: SplitOption = None,
+    split: scanning.SplitOption = None,
     broken: BrokenOption = "refuse",
     allow_outside: OutsideOption = False,
 ) -> TableDataset:
     """Read a folder of images with YOLO's text files.
 
-    Concepts are the classes that any image shows, by number. ``broken``: "skip" leaves out lines
-    that cannot be read; the class that they name, or any, is unknown in their image.
+    Concepts are the classes that any image shows, by number.
+
+    Args:
+        path: the folder.
+        split: the split to read.
+        broken: "skip" leaves out lines that cannot be read; the class that they name, or any, is
+            unknown in their image.
+        allow_outside: whether links may lead out of the folder.
+
+    Returns:
+        The dataset.
 
     Raises:
         InputError: naming file, line and what was expected; where no image has labels.
@@ -107,7 +105,7 @@ def from_yolo(
         str(top),
         name=top.resolve().name,
         skipped=reading.skipped,
-        remarks=split_remark(splits) | unread_remark([top], used),
+        remarks=scanning.split_remark(splits) | scanning.unread_remark([top], used),
     )
 
 

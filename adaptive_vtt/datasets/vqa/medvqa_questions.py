@@ -31,7 +31,7 @@ NAMES = tuple(question.name for question in QUESTIONS)
 
 
 def recognised(wording: str) -> str | None:
-    """Return the name of the question that is worded so, in MEDVQA-GI or here; None for another."""
+    """Return the name of the question with this wording, in MEDVQA-GI or here; None for another."""
     for question in QUESTIONS:
         if wording in (question.name, question.text):
             return question.name

@@ -35,7 +35,7 @@ SIMILAR = (0.8, 1.25)
 OVERLAP = 0.1
 """Share of the smaller of two boxes that both may cover, at most."""
 SMALLEST = 0.002
-"""Least share of the image that the box of a region covers of which anything is asked."""
+"""Least share of the image that the box of a region covers, for any question about it."""
 MARKED = 4
 """Regions that a question about several of them marks, at most."""
 AS = ", answer "
@@ -56,7 +56,7 @@ Place = tuple[int, str, str]
 
 @dataclass(frozen=True)
 class Plan:
-    """What questions may be about, see ``choose``, and in which words, see ``taxonomy.WORDS``."""
+    """The subjects of questions, see ``choose``, and their words, see ``taxonomy.WORDS``."""
 
     concepts: tuple[str, ...]
     roles: Mapping[str, str] = field(default_factory=dict)
@@ -238,7 +238,7 @@ def _made(sample: Sample, index: int, kind: str, about: str, plan: Plan, seed: i
 
 @dataclass(frozen=True)
 class Case:
-    """What a question is made of: a sample, the question's kind and class, and random numbers."""
+    """The material of a question: a sample, the question's kind and class, and random numbers."""
 
     sample: Sample
     kind: str

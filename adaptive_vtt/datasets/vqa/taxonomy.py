@@ -45,9 +45,10 @@ TASKS = tuple(Task(**fields) for fields in _DATA["tasks"])
 
 @dataclass(frozen=True)
 class Role:
-    """What a label names, and which (task, subtask) asks for it, counts it and looks for it.
+    """The kind of thing that a label names, and the (task, subtask) that ask for its name, its number
+    and its presence.
 
-    None: EndoBench asks no such question about it, and none is made.
+    None: EndoBench has no such question about it, and none is made.
     """
 
     category: str
@@ -57,11 +58,10 @@ class Role:
 
 
 LESION, ARTEFACT = "lesion", "artefact"
-"""The role of a label of which nothing else is known; and that of text, glare and blur, about which
-nothing is asked."""
+"""The default role of a label; and that of text, glare and blur, about which nothing is asked."""
 
 ROLES = {name: Role(**fields) for name, fields in _DATA["roles"].items()}
-"""What labels may name, after the tasks of EndoBench, and what no question is about."""
+"""The things that labels may name, after the tasks of EndoBench."""
 
 PLACES: Mapping[str, tuple[str, str]] = _DATA["places"]
 """Kind of built question about places -> its task and subtask."""
@@ -80,11 +80,10 @@ GRANULARITIES: Mapping[str, int | None] = MappingProxyType(
 )
 """The five levels that the text names, and how many questions each has (None: not published).
 
-They tell what is drawn into the image, the columns of Table 3 how a question points; of the
-figure by five levels (Figure 8) no numbers are printed. "Box" and "Cont" are levels. "Mul" is
-either of the two of several regions, which the words of its questions tell apart. "Coor" draws
-nothing, so its questions are image-level. Region Selection, a task of its own that Table 3 does
-not have, draws four boxes: multi-box. So multi-box and multi-contour have 433 + 263 questions
+They classify the drawing in the image, while the columns of Table 3 classify how a question points.
+Figure 8 by five levels has no numbers. "Box" and "Cont" are levels. "Mul" is either of the two of
+several regions, by the words of its questions. "Coor" draws nothing, so its questions are
+image-level. Region Selection, a task that Table 3 does not have, draws four boxes: multi-box. So multi-box and multi-contour have 433 + 263 questions
 together, and image-level has all but these, Box and Cont: 6,832 - 433 - 182 - 263 - 433.
 """
 SEVERAL = "multi-region"
@@ -109,7 +108,7 @@ _ALIASES = _table()
 
 
 def named(name: str) -> str:
-    """Return a task's, subtask's or scene's name in the table's spelling; another as it stands."""
+    """Return a task's, subtask's or scene's name in the table's spelling; others unchanged."""
     return _ALIASES.get(_plain(name), name.strip())
 
 
@@ -163,7 +162,7 @@ _ROLE_WORDS = {role: "|".join(words) for role, words in data_of("role_words").it
 
 
 def role_of(name: str) -> str:
-    """Return the role that a label's words tell of, one of ``ROLES``; where none does, lesion.
+    """Return the role that a label's words name, one of ``ROLES``; else lesion.
 
     "clip_applier", "ClipApplier" and "clip-applier" are the same words.
     """

@@ -10,7 +10,7 @@ from ...utils.other_code import load_object
 from ...utils.registry import Registry
 
 TAGGERS = Registry("tagger", "taggers", ("objects",), {})
-"""What reads the objects of a caption; beside those of packages there are spaCy's models."""
+"""Readers of the objects of a caption from packages; spaCy's models are others."""
 
 DETECTORS = Registry(
     "detector",

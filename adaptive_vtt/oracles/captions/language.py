@@ -138,7 +138,7 @@ class _Place:
 
     @property
     def in_phrase(self) -> bool:
-        """Whether the next word is of no closed class, nor a verb: the noun phrase continues."""
+        """True where the next word is of no closed class, nor a verb: the noun phrase continues."""
         classes = (_listed()[kind] for kind in (*CLOSED, "verb"))
         closed = any(self.after in words for words in classes)
         return self.after[0].isalpha() and not closed and not self.after.endswith("ing")

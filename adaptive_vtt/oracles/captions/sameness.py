@@ -1,4 +1,4 @@
-"""Whether two words mean the same object: literally, up to number, or by any of several ways.
+"""Decide whether two words mean the same object: literally, up to number, or in several ways.
 
 REIC (TSE 2024, section IV-A) takes two words for the same object where their vectors are
 similar or one is a hyponym of the other, as `experiments.reic.wordnet` does. What is here needs

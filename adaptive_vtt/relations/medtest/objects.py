@@ -1,5 +1,5 @@
-"""What MedTest adds: instrument, stool and blood (section 3.4), placed, matched and blended;
-and text (section 3.5.1), date, time and device parameters as endoscopes print them.
+"""The things that MedTest adds: instrument, stool and blood (section 3.4), placed, matched and
+blended; and text (section 3.5.1), date, time and device parameters as endoscopes print them.
 """
 
 from collections.abc import Iterable, Iterator

@@ -207,7 +207,7 @@ class MedTest(LabelPreserving):
     """
 
     adds: ClassVar[str] = ""
-    """What the relation puts into the picture, "" for light and motion. A follow-up's
+    """The thing that the relation puts into the picture, "" for light and motion. A follow-up's
     ``details["adds"]`` repeats it where it is to be seen, for oracles whose true answers
     (is there text? how many instruments?) change with it."""
 
