@@ -27,8 +27,8 @@ ASKED = "asked"
 
 @dataclass(frozen=True)
 class Expected:
-    """The expectation that a reply is read against: a right letter or the accepted answers, a reason
-    why the question does not count, or "", and the question."""
+    """The expectation of a reply: a right letter or the accepted answers, a reason why the question
+    does not count, or "", and the question."""
 
     right: tuple[str, ...]
     spoilt: str = ""

@@ -45,8 +45,8 @@ TASKS = tuple(Task(**fields) for fields in _DATA["tasks"])
 
 @dataclass(frozen=True)
 class Role:
-    """The kind of thing that a label names, and the (task, subtask) that ask for its name, its number
-    and its presence.
+    """The kind of thing that a label names, and the (task, subtask) that ask for its name,
+    number and presence.
 
     None: EndoBench has no such question about it, and none is made.
     """
@@ -82,9 +82,10 @@ GRANULARITIES: Mapping[str, int | None] = MappingProxyType(
 
 They classify the drawing in the image, while the columns of Table 3 classify how a question points.
 Figure 8 by five levels has no numbers. "Box" and "Cont" are levels. "Mul" is either of the two of
-several regions, by the words of its questions. "Coor" draws nothing, so its questions are
-image-level. Region Selection, a task that Table 3 does not have, draws four boxes: multi-box. So multi-box and multi-contour have 433 + 263 questions
-together, and image-level has all but these, Box and Cont: 6,832 - 433 - 182 - 263 - 433.
+several regions, by the words of its questions. "Coor" draws nothing, so its questions are image-
+level. Region Selection, a task that Table 3 does not have, draws four boxes: multi-box. So multi-
+box and multi-contour have 433 + 263 questions together, and image-level has all but these, Box and
+Cont: 6,832 - 433 - 182 - 263 - 433.
 """
 SEVERAL = "multi-region"
 """The granularity of a question about several regions that names neither boxes nor contours."""
