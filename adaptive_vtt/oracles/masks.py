@@ -166,8 +166,9 @@ class MaskConsistency(Agreement):
 
     def expect(self, given: Premise) -> TrueMask | None:
         mask = given.source_answer
-        masked = isinstance(mask, np.ndarray)
-        return TrueMask(mask, given.sample.ignored).moved(given) if masked else None
+        if not isinstance(mask, np.ndarray):
+            return None
+        return TrueMask(mask, given.sample.ignored).moved(given)
 
     def record(self, value: Value, sample: Sample, concept: str) -> float | None:
         reason = "as masks are compared with each other; compare strategies on a mask-drop audit"

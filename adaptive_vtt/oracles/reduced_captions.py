@@ -171,7 +171,8 @@ class ReducedCaptions(CaptionOracle):
 
     def expect(self, given: Premise) -> Expected | None:
         """Return what a follow-up's caption is read against; None for an uncaptioned source."""
-        sample, answer = given.sample, given.source_answer
+        sample = given.sample
+        answer: Any = given.source_answer
         received = answer if isinstance(answer, Received) else Received(answer, {})
         caption = caption_of(received.answer, sample.id)
         if caption is None or sample.image is None:
