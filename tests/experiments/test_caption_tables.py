@@ -31,7 +31,7 @@ from adaptive_vtt.experiments.reic.vocabulary import EVERYDAY
 from adaptive_vtt.oracles.captions import language
 from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
 from adaptive_vtt.relations.reduction import Rotate, visible_shares
-from adaptive_vtt.relations.reic import KINDS, ambiguity, counts
+from adaptive_vtt.relations.reic import KINDS, ambiguity
 from adaptive_vtt.types import Image, Outcome, Received, mask_of
 
 SIZE = (96, 128)
@@ -103,7 +103,7 @@ def chosen(kind: str, **options: Any) -> tuple[list[int], Any]:
     every = list(selection.candidates(kind, sample))
     masks = [mask_of(one.boxes, *SIZE) for one in located if one.boxes]
     places = [every.index(one) for one in selection.choose(kind, sample, located, oracle)]
-    return places, ambiguity(counts(visible_shares(masks, every)))
+    return places, ambiguity(visible_shares(masks, every))
 
 
 @pytest.mark.parametrize("kind", KINDS)
