@@ -7,8 +7,10 @@ Everything public hangs off this module and is imported on first use, so that
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .utils.importing import lazily, own_version
+
 if TYPE_CHECKING:
-    from .audit import Audit, Certify, Limits, Sampling, audit, read_result
+    from .audit import Audit, audit, read_result
     from .audit.rejudging import rejudge
     from .audit.shortcut import census
     from .audit.versus import Versus
@@ -16,34 +18,12 @@ if TYPE_CHECKING:
     from .benchmark.comparison import StrategyComparison
     from .cohort import Cohort
     from .config.going_on import resume
+    from .engine.options import Certify, Limits, Sampling
     from .pool import Pool
     from .relations.augment import Augment
     from .results.result import Result
     from .space import QuestionSpace
 
-_HOMES = {
-    "Audit": "audit",
-    "Augment": "relations.augment",
-    "Certify": "engine.options",
-    "Cohort": "cohort",
-    "Limits": "engine.options",
-    "Pool": "pool",
-    "QuestionSpace": "space",
-    "Result": "results.result",
-    "Sampling": "engine.options",
-    "StrategyComparison": "benchmark.comparison",
-    "Versus": "audit.versus",
-    "census": "audit.shortcut",
-    "compare": "benchmark.comparing",
-    "read_result": "audit",
-    "rejudge": "audit.rejudging",
-    "resume": "config.going_on",
-}
-_RENAMED = {
-    "augment": "relations.augment",
-    "report": "results.report",
-}
-"""Modules that go by other names here; all others by their own."""
 __all__ = [
     "Audit",
     "Augment",
@@ -78,17 +58,19 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    if name in __all__:
-        return import_module(f"{__name__}.{_RENAMED.get(name, name)}")
-    if name == "__version__":
-        from .utils.importing import own_version
+_MODULES = {"augment": "relations.augment", "report": "results.report"}
+"""Modules that have other names here."""
+_imported, _listed = lazily(__name__)
+_NAMES = {*_listed()} - {"audit"}  # the module is callable, and is its function, too
 
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
         return own_version()
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name in __all__ and name not in _NAMES:
+        return import_module(f"{__name__}.{_MODULES.get(name, name)}")
+    return _imported(name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*_listed(), *__all__})

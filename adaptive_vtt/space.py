@@ -228,26 +228,6 @@ class QuestionSpace:
         """Number of questions that can be asked."""
         return int(self.cell_counts.sum())
 
-    def count(
-        self,
-        *,
-        concept: str | None = None,
-        side: int | None = None,
-        relation: str | None = None,
-        severity: int | None = None,
-    ) -> int:
-        """Return the number of eligible questions that agree with everything given, exactly."""
-        rows = [
-            (relation is None or v.relation.name == relation)
-            and (severity is None or v.severity == severity)
-            for v in self.variants
-        ]
-        columns = [concept is None or c == concept for c in self.concepts]
-        sides = [side is None or s == side for s in (0, 1)]
-        variants = self.applicable[rows].sum(axis=0)
-        counts = np.asarray(self.dataset.counts, np.int64) * variants[:, None]
-        return int(counts[np.ix_(columns, sides)].sum())
-
     def count_images(
         self, wanted: Bools, copies: Indices, variants: Bools | slice = slice(None)
     ) -> int:

@@ -14,16 +14,7 @@ from .asking import Audit
 from .inspection import read_result
 from .shortcut import audit
 
-__all__ = [
-    "Audit",
-    "Call",
-    "Certify",
-    "Limits",
-    "Progress",
-    "Sampling",
-    "audit",
-    "read_result",
-]
+__all__ = ["Audit", "Call", "Certify", "Limits", "Progress", "Sampling", "audit", "read_result"]
 
 
 class _Callable(ModuleType):

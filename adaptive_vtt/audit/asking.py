@@ -11,16 +11,12 @@ from ..certify.targets import Target, describe_population
 from ..engine.assembly import assembled, features_changed, features_used, suited
 from ..engine.audit_key import same_key
 from ..engine.belief import Belief
-from ..engine.call_queue import Call as Call
-from ..engine.calling import Progress as Progress
+from ..engine.call_queue import Call
 from ..engine.calling import progress_of, run_model
 from ..engine.checkpoints import Checkpoints
 from ..engine.endpoint import Failing, JournaledWays, submitted
 from ..engine.loop import Stopwatch
-from ..engine.options import Certify as Certify
-from ..engine.options import Limits as Limits
-from ..engine.options import Sampling as Sampling
-from ..engine.options import Shorthands, grouped
+from ..engine.options import Certify, Limits, Sampling, Shorthands, grouped
 from ..engine.settings import check_cost, check_judge, check_model, describe_space, same_audit
 from ..engine.tensors import load_torch
 from ..errors import InputError, OrderError

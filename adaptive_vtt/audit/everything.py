@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..certify.targets import Target, members
+from ..engine.calling import Progress
 from ..engine.judge import Judge
 from ..engine.options import Shorthands
 from ..journal import Journal, MemoryJournal
@@ -15,7 +16,7 @@ from ..models.base import ModelUnderTest
 from ..space import QuestionSpace
 from ..strategies import EVERYTHING
 from ..types import IDENTITY, Floats, Indices
-from .asking import Audit, Progress
+from .asking import Audit
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,22 +15,7 @@ from .secrets import refuse_secrets
 from .section import Section, described, kinds_of
 from .sentences import validated
 
-__all__ = [
-    "DEMO",
-    "AuditSpec",
-    "CertifySpec",
-    "DatasetSpec",
-    "DetectorSpec",
-    "ModelSpec",
-    "OracleSpec",
-    "RegionsSpec",
-    "SpaceSpec",
-    "Spec",
-    "StopSpec",
-    "description",
-    "parse_spec",
-    "read_spec",
-]
+__all__ = ["DEMO", "Spec", "description", "parse_spec", "read_spec"]
 
 
 class Spec(Section):

@@ -78,10 +78,7 @@ class StopSpec(Section):
     questions: int | None = option(MaxQuestions, "questions", set_here=False)
     uncertainty: float | None = option(UncertaintyBelow, "uncertainty", set_here=False)
     max_uncertainty: float | None = Field(
-        None,
-        description="a goal: the same for the most uncertain side of any concept",
-        gt=0,
-        le=1,
+        None, description="a goal: the same for the most uncertain side of any concept", gt=0, le=1
     )
     seconds: float | None = option(WallClock, "seconds", set_here=False)
     gate: list[str] | None = Field(

@@ -24,6 +24,8 @@ from .search import Evidence, Slice, find
 
 ASKED = "asked"
 """The proposer of targets that a user asked for."""
+FIGURES = ("images", "rate", "base", "least_lift", "tried")
+"""Fields of a slice that the journal keeps as they are."""
 APART = 1.5
 """Factor between the draws of two looks."""
 
@@ -159,11 +161,7 @@ def _adopt(loop: Loop, slices: Sequence[Slice]) -> None:
             "seen": drawn[members(space, [each.target], drawn)[0]].tolist(),
             "masks": masks_of(each.target),
             "where": each.where if each.atoms else None,
-            "images": each.images,
-            "rate": each.rate,
-            "base": each.base,
-            "least_lift": each.least_lift,
-            "tried": each.tried,
+            **{figure: getattr(each, figure) for figure in FIGURES},
         }
         for each in slices
     ]
