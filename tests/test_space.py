@@ -22,6 +22,7 @@ from adaptive_vtt.experiments.engine.tiled import TiledDataset
 from adaptive_vtt.relations import LabelPreserving
 from adaptive_vtt.testing import tiny_dataset
 from adaptive_vtt.types import Candidates, Image
+from tests.helpers.audits import counted
 
 RNG = np.random.default_rng
 
@@ -59,13 +60,13 @@ def spaces(draw: st.DrawFn) -> QuestionSpace:
 
 def eligible_by_hand(space: QuestionSpace) -> list[tuple[int, int, int, int, int]]:
     """(number, sample, variant, concept, truth) of every question that can be asked."""
-    found = []
+    rows = []
     shape = len(space.dataset), len(space.variants), len(space.concepts)
     for number, (sample, variant, concept) in enumerate(product(*map(range, shape))):
         truth = space.dataset.sample(sample).truth.get(space.concepts[concept])
         if truth is not None and space.variants[variant].relation.applies(space.concepts[concept]):
-            found.append((number, sample, variant, concept, truth))
-    return found
+            rows.append((number, sample, variant, concept, truth))
+    return rows
 
 
 # -- numbering and counting ----------------------------------------------------------------
@@ -117,7 +118,7 @@ def test_counts_agree_with_counting(space: QuestionSpace) -> None:
             and relation in (None, space.variants[variant].relation.name)
             and severity in (None, space.variants[variant].severity)
         ]
-        asked = space.count(concept=concept, side=side, relation=relation, severity=severity)
+        asked = counted(space, concept=concept, truth=side, relation=relation, severity=severity)
         assert asked == len(expected)
 
 
@@ -210,7 +211,7 @@ def use_huge_space() -> Candidates:
     space = QuestionSpace(TiledDataset(tile, 4_000_000_000), relations.names())
     assert space.size > 10**12 / 2
     assert space.total > 10**12
-    assert space.count(concept="c3", side=1, relation="rotation") == 5 * 40_000_000 * int(
+    assert counted(space, concept="c3", truth=1, relation="rotation") == 5 * 40_000_000 * int(
         (tile[:, 3] == 1).sum()
     )
     pool = CandidatePool(space, seed=0, limit=1000)

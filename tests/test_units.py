@@ -125,9 +125,9 @@ def test_no_two_targets_of_an_endoscopy_benchmark_ask_the_same(tmp_path: Path) -
     space = avtt.QuestionSpace(dataset, oracle=MultipleChoice())
     columns = [f"group:{name}" for name in ("subtask", "scene", "prompt")]
     names = ["concepts", *columns, "overall", "relations", "relation-sides"]
-    found = named_targets(space, names)
-    assert len({fingerprint([target]) for target in found}) == len(found) > 3
-    assert next(t for t in found if t.name == "overall error rate").id.is_named("relations")
+    targets = named_targets(space, names)
+    assert len({fingerprint([target]) for target in targets}) == len(targets) > 3
+    assert next(t for t in targets if t.name == "overall error rate").id.is_named("relations")
 
 
 def test_targets_of_classes_hold_true_classes_alone() -> None:

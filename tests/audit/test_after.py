@@ -134,10 +134,10 @@ def test_it_ends_with_what_both_took_and_draws_anew(
 ) -> None:
     given = (str(first / "SPEC.toml"), *GOAL, "--after", str(first / "first"))
     assert run("audit", *given, "--out", str(first / "second")) == 0
-    told = " ".join(capsys.readouterr().out.split())
-    assert "to +-35 points this audit took" in told
-    assert "uniform questions would take about" in told
-    assert "cannot be told from one run" in told
+    output = " ".join(capsys.readouterr().out.split())
+    assert "to +-35 points this audit took" in output
+    assert "uniform questions would take about" in output
+    assert "cannot be told from one run" in output
     facts = [
         read_facts(read_journal(first / name / "journal.db").facts())
         for name in ("first", "second")
@@ -145,7 +145,7 @@ def test_it_ends_with_what_both_took_and_draws_anew(
     assert facts[0].settings.seed == 7 != facts[1].settings.seed
     assert facts[0].key != facts[1].key
     took = avtt.read_result(first / "first").calls
-    assert f"took {took:,};" in told
+    assert f"took {took:,};" in output
     assert run("verify", str(first / "second")) == 0
 
 

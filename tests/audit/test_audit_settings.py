@@ -80,18 +80,9 @@ def test_both_readings_of_the_paper_can_be_chosen_and_change_the_audit() -> None
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            {"exploration": -0.1},
-            r"exploration: expected .* least 0 and at most 1, got -0\.1",
-        ),
-        (
-            {"exploration": 1.5},
-            r"exploration: expected .* least 0 and at most 1, got 1\.5",
-        ),
-        (
-            {"exploration": float("nan")},
-            r"exploration: expected .* least 0 and at most 1, got nan",
-        ),
+        ({"exploration": -0.1}, r"exploration: expected .* least 0 and at most 1, got -0\.1"),
+        ({"exploration": 1.5}, r"exploration: expected .* least 0 and at most 1, got 1\.5"),
+        ({"exploration": float("nan")}, r"exploration: expected .* least 0 and at most 1, got nan"),
         ({"candidates": 0}, r"candidates: expected a whole number of at least 1, got 0"),
         ({"batch": 0}, r"batch: expected a whole number of at least 1, got 0"),
         ({"budget": 0}, r"budget: expected a whole number of at least 1, got 0"),

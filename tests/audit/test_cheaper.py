@@ -127,14 +127,14 @@ def test_in_python_it_asks_everything_unless_told_to_sample(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data, whole = tiny_dataset(40, 2), tmp_path / "whole"
-    found = avtt.audit(data, quick, out=whole, **{**QUIET, "on_progress": True})
+    result = avtt.audit(data, quick, out=whole, **{**QUIET, "on_progress": True})
     assert "asking about all 40 images takes about 1 s: rates are exact" in capsys.readouterr().err
-    assert (found.calls, strategy(whole)) == (40, "everything")
+    assert (result.calls, strategy(whole)) == (40, "everything")
     assert 40 < facts(whole).trial_calls <= 1 + 8 + 40
-    assert found.targets["certified"].all()
+    assert result.targets["certified"].all()
     assert (whole / "tables" / "classes.csv").is_file()
     again = avtt.audit(data, quick, out=whole, **QUIET)
-    assert again.targets.equals(found.targets)
+    assert again.targets.equals(result.targets)
     for number, given in enumerate(({"sample": True}, {"strategy": "certify"}, {"budget": 20})):
         out = tmp_path / str(number)
         avtt.audit(data, quick, out=out, **{**QUIET, "budget": 40, "half_width": 0.45, **given})
@@ -161,10 +161,10 @@ def test_the_command_asks_everything_unless_told_to_sample(
     spec, whole, sampled = str(tmp_path / "SPEC.toml"), tmp_path / "whole", tmp_path / "sampled"
     more = ("--set", "certify.half_width=0.3", "--set", 'space.relations=["identity"]')
     assert run("audit", spec, *more, "--out", str(whole)) == 0
-    told = capsys.readouterr()
-    assert "rates are exact (--sample insists on sampling)" in " ".join(told.err.split())
-    assert "exact rates" in told.out
-    assert f"{facts(whole).trial_calls} trial calls before" in told.out
+    output = capsys.readouterr()
+    assert "rates are exact (--sample insists on sampling)" in " ".join(output.err.split())
+    assert "exact rates" in output.out
+    assert f"{facts(whole).trial_calls} trial calls before" in output.out
     assert strategy(whole) == "everything"
     assert run("verify", str(whole)) == 0
     assert run("resume", str(whole)) == 0
@@ -174,8 +174,8 @@ def test_the_command_asks_everything_unless_told_to_sample(
 
 
 def test_a_space_is_data_and_severities_are_options() -> None:
-    found = avtt.census(SPACE, quick, on_progress=False)
-    assert found.calls == 240
+    result = avtt.census(SPACE, quick, on_progress=False)
+    assert result.calls == 240
     one = avtt.census(
         tiny_dataset(40, 2),
         quick,
@@ -184,7 +184,7 @@ def test_a_space_is_data_and_severities_are_options() -> None:
         on_progress=False,
     )
     assert one.census["perturbations"]["severity"].tolist() == [0, 3]
-    expected = found.census["rates"].set_index("target")["exact"]
+    expected = result.census["rates"].set_index("target")["exact"]
     mine = one.census["rates"].set_index("target")["exact"]
     assert mine["relation identity: label error"] == expected["relation identity: label error"]
     for given in ({"severities": [3]}, {"oracle": "consistency"}, {"labels": [1]}):

@@ -49,11 +49,11 @@ def knows(names: Sequence[str], order: Sequence[str], wrong: float = 0.0) -> Cal
 @pytest.mark.parametrize("wrong", [0.0, 0.2])
 def test_columns_in_the_order_of_text_are_refused(wrong: float) -> None:
     audit = Audit(space(NUMBERS), PythonModel(knows(NUMBERS, TEXT, wrong)), budget=5)
-    with pytest.raises(InputError, match=r"fits the order 0, 1, 10, 11 and 8 more better") as told:
+    with pytest.raises(InputError, match=r"fits the order 0, 1, 10, 11 and 8 more better") as error:
         audit.run()
     places = [TEXT.index(name) for name in NUMBERS]
-    assert f"in the order of the data: columns[:, {places}]" in str(told.value)
-    assert "of 48 images right against " in str(told.value)
+    assert f"in the order of the data: columns[:, {places}]" in str(error.value)
+    assert "of 48 images right against " in str(error.value)
     assert audit.result().calls == 0
 
 

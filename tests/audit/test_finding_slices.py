@@ -35,9 +35,9 @@ def evidence_of(space: QuestionSpace, model: Recorded, weight: Any = 1.0) -> Evi
 def test_what_is_found_stands_in_words_and_as_a_filter():
     space, model = world()
     atoms = atoms_of(space, ["metadata", "cells"])
-    found = find(space, evidence_of(space, model), atoms, most=3)
-    assert [one.words for one in found][:1] == ["site north, device b, x"]
-    best = found[0]
+    slices = find(space, evidence_of(space, model), atoms, most=3)
+    assert [one.words for one in slices][:1] == ["site north, device b, x"]
+    best = slices[0]
     again = named_targets(space, ["mine"], {"mine": best.where})[0]
     for part in ("variants", "concepts", "sides", "rows"):
         assert (getattr(again, part) == getattr(best.target, part)).all()
@@ -62,19 +62,19 @@ def test_several_are_told_against_one_and_the_same_mean():
     atoms, evidence = atoms_of(space, ["metadata", "cells"]), evidence_of(space, model)
     also = evidence.inside(space, named_targets(space, ["y"], {"y": YOUNG}))[0]
     evidence = replace(evidence, loss=np.where(also, 1.0, evidence.loss))
-    found = find(space, evidence, atoms, most=2)
-    assert len(found) == 2
-    assert {one.base for one in found} == {evidence.rate}
-    assert [one.lift for one in found] == [one.rate / evidence.rate for one in found]
-    assert all(one.least_lift <= one.lift for one in found)
+    slices = find(space, evidence, atoms, most=2)
+    assert len(slices) == 2
+    assert {one.base for one in slices} == {evidence.rate}
+    assert [one.lift for one in slices] == [one.rate / evidence.rate for one in slices]
+    assert all(one.least_lift <= one.lift for one in slices)
 
 
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 10**6))
 def test_where_all_fail_alike_hardly_anything_is_found(seed):
     space, model = world(seed, samples=150, planted=0.06)
-    found = find(space, evidence_of(space, model), atoms_of(space, ["metadata", "cells"]), most=3)
-    assert len(found) <= 1
+    slices = find(space, evidence_of(space, model), atoms_of(space, ["metadata", "cells"]), most=3)
+    assert len(slices) <= 1
 
 
 def test_weights_undo_the_proposal():

@@ -30,9 +30,9 @@ EVIL = "<script>alert(1)</script>"
 
 @pytest.fixture(scope="module")
 def audit() -> avtt.Audit:
-    found = avtt.Audit(SPACE, ScriptedModel(refuse=0.2), **CERTIFY)
-    found.run()
-    return found
+    made = avtt.Audit(SPACE, ScriptedModel(refuse=0.2), **CERTIFY)
+    made.run()
+    return made
 
 
 @pytest.fixture(scope="module")

@@ -60,11 +60,7 @@ def test_a_narrower_and_then_a_wider_half_width_are_verified_and_end_the_audit_t
         aims.append(journal.facts()["certificate"].get("aims"))
     first, second, third = calls
     assert first < second == third
-    assert aims == [
-        None,
-        [[0, 0.25], [first, 0.15]],
-        [[0, 0.25], [first, 0.15], [second, 0.3]],
-    ]
+    assert aims == [None, [[0, 0.25], [first, 0.15]], [[0, 0.25], [first, 0.15], [second, 0.3]]]
 
 
 def test_what_was_bet_before_another_half_width_stays_as_it_was() -> None:
@@ -191,22 +187,22 @@ def test_resuming_says_that_the_guarantee_holds_and_what_comes_next(
 ) -> None:
     monkeypatch.chdir(folder.parent)
     assert run("resume", "run", "--budget", "31") == 0
-    said = capsys.readouterr()
+    output = capsys.readouterr()
     with closing(read_journal(folder / "journal.db")) as journal:  # that of all sessions
         elapsed = round(journal.facts()["ended"]["elapsed"])
     took = rf"^31 calls, .*, {elapsed // 60}:{elapsed % 60:02}$"
-    assert re.search(took, said.out, re.M)
+    assert re.search(took, output.out, re.M)
     assert run("resume", "run") == 0  # nothing is asked, and the same is told
     assert re.search(took, capsys.readouterr().out, re.M)
-    assert "goes on with budget 31\nthe guarantee stays as it was" in said.err
-    assert "\nnext:\n  avtt resume run --budget" in said.out
-    while "resume" in said.out:  # every ending names the way on, until all is certified
-        assert all(len(line) <= 80 for line in said.out.split("next:")[1].splitlines())
-        (budget,) = re.findall(r"--budget (\d+)", said.out)
+    assert "goes on with budget 31\nthe guarantee stays as it was" in output.err
+    assert "\nnext:\n  avtt resume run --budget" in output.out
+    while "resume" in output.out:  # every ending names the way on, until all is certified
+        assert all(len(line) <= 80 for line in output.out.split("next:")[1].splitlines())
+        (budget,) = re.findall(r"--budget (\d+)", output.out)
         assert run("resume", "run", "--budget", budget) == 0
-        said = capsys.readouterr()
-    assert "are certified to +-35 points" in said.out
-    assert "  avtt verify run" in said.out
+        output = capsys.readouterr()
+    assert "are certified to +-35 points" in output.out
+    assert "  avtt verify run" in output.out
     assert run("verify", "run") == 0
 
 
@@ -214,14 +210,8 @@ def test_resuming_says_that_the_guarantee_holds_and_what_comes_next(
     ("option", "sentence"),
     [
         (["--budget", "29"], "budget: expected at least 30 calls, which were made already; got 29"),
-        (
-            ["--set", "stop.questions=59"],
-            "questions: expected at least 60 questions",
-        ),
-        (
-            ["--set", "stop.seconds=0.0001"],
-            r"seconds: expected at least \d+ seconds",
-        ),
+        (["--set", "stop.questions=59"], "questions: expected at least 60 questions"),
+        (["--set", "stop.seconds=0.0001"], r"seconds: expected at least \d+ seconds"),
         (["--set", "stop.secnds=3"], "unknown limit 'stop.secnds'; did you mean 'stop.seconds'"),
         (["--half-width", "2"], "certify.half_width: expected less than 1, got 2.0"),
         (["--max-cost", "1"], "max_cost: expected the prices of model 'model.py:predict'"),

@@ -220,9 +220,7 @@ def test_functions_modules_names_and_tables_are_models(tmp_path: Path) -> None:
     assert run(pd.DataFrame(0.5, index=ids, columns=[*data.concepts])).calls == 4
 
 
-def test_one_number_per_image_will_do_for_one_concept_and_names_for_classes(
-    tmp_path: Path,
-) -> None:
+def test_one_number_per_image_will_do_for_one_concept_and_names_for_classes(tmp_path: Path) -> None:
     assert run(lambda images: np.full(len(images), 0.7), concepts=1).calls == 4
     space = avtt.QuestionSpace(class_folders(tmp_path), oracle=avtt.oracles.TopClass())
     assert avtt.Audit(space, classify).run().targets["estimate"][0] == 0
@@ -321,12 +319,12 @@ def begun_in_python(folder: Path, **options: Any) -> tuple[Path, str]:
 def test_a_run_made_in_python_goes_on_from_the_command_line(tmp_path: Path, capsys: Any) -> None:
     out, model = begun_in_python(tmp_path, relations=["identity", "rotation"])
     assert command("resume", str(out)) == 2
-    told = f"type 'avtt resume {out} --model FILE:NAME', the name of model 'classify', or the"
-    assert told in " ".join(capsys.readouterr().err.split())
+    message = f"type 'avtt resume {out} --model FILE:NAME', the name of model 'classify', or the"
+    assert message in " ".join(capsys.readouterr().err.split())
     assert command("resume", str(out), "--model", model, "--budget", "9") == 0
     assert avtt.read_result(out).calls == 9
-    said = capsys.readouterr().out
-    assert f"avtt resume {out} --model FILE:NAME --budget " in said
+    output = capsys.readouterr().out
+    assert f"avtt resume {out} --model FILE:NAME --budget " in output
     with closing(read_journal(out / JOURNAL)) as journal:
         kept = read_facts(journal.facts()).call
     assert kept is not None

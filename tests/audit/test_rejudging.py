@@ -23,13 +23,7 @@ from adaptive_vtt.journal import MemoryJournal, read_journal
 from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.journal.rows import AnswerRow
 from adaptive_vtt.models import Answer, Prompt, PythonModel, Unanswered
-from adaptive_vtt.oracles import (
-    Consistency,
-    Correctness,
-    MaskDrop,
-    OracleDefaults,
-    TopClass,
-)
+from adaptive_vtt.oracles import Consistency, Correctness, MaskDrop, OracleDefaults, TopClass
 from adaptive_vtt.results.result import outcomes
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import Outcome, Version
@@ -86,7 +80,7 @@ def test_another_threshold_gives_its_own_intervals_from_the_same_draws(
 ) -> None:
     """Expected: losses by hand, and intervals by verify's code, one target and draw at a time."""
     head = plain.head
-    found = rejudge(plain, space(Correctness(threshold=0.8)))
+    result = rejudge(plain, space(Correctness(threshold=0.8)))
     assert plain.head == head
 
     def strict(row: AnswerRow) -> AnswerRow:
@@ -96,13 +90,13 @@ def test_another_threshold_gives_its_own_intervals_from_the_same_draws(
     calls = [replace(c, answers=tuple(strict(a) for a in c.answers)) for c in plain.calls()]
     certificate = read_facts(plain.facts()).certificate
     expected = recompute(certificate, plain.draws(), calls)
-    assert found.targets["target"].tolist() == [status.name for status in expected]
-    rows = found.targets[ENDS].to_numpy()
+    assert result.targets["target"].tolist() == [status.name for status in expected]
+    rows = result.targets[ENDS].to_numpy()
     assert rows == pytest.approx(np.array([[i.lower, i.upper, i.estimate] for i in expected]))
     before = recompute(certificate, plain.draws(), plain.calls())
     assert rows[0].tolist() != pytest.approx([before[0].lower, before[0].upper, before[0].estimate])
-    assert found.reason == "judged anew: nothing was asked"
-    assert "chosen without looking at these answers" in found.warnings[0]
+    assert result.reason == "judged anew: nothing was asked"
+    assert "chosen without looking at these answers" in result.warnings[0]
 
 
 @pytest.mark.slow
@@ -125,11 +119,11 @@ def test_losses_are_those_of_asking_with_the_new_oracle(
 
 def test_an_audit_that_certifies_nothing_has_other_raw_rates() -> None:
     journal = audited(half_width=None, targets=["overall"])
-    found = rejudge(journal, space(Correctness(0.8)))
-    assert found.guarantee is None
+    result = rejudge(journal, space(Correctness(0.8)))
+    assert result.guarantee is None
     table = outcomes(journal)
     wrong = (table["answer"] >= 0.8) != (table["truth"] == 1)
-    assert found.targets.iloc[0]["estimate"] == pytest.approx(wrong.mean())
+    assert result.targets.iloc[0]["estimate"] == pytest.approx(wrong.mean())
 
 
 def test_what_comes_after_an_open_call_is_not_learnt_from() -> None:
@@ -183,9 +177,9 @@ def test_masks_that_were_kept_are_judged_by_any_overlap(oracle: MaskDrop) -> Non
     _, journal = segmented(MaskDrop(), keep_masks=True)
     other = shapes(oracle)
     asked, losses = all_losses(other, PythonModel(segmenter))
-    found = rejudge(journal, other)
-    assert found.questions == len(asked) == 20
-    assert set(found.failures()["question"]) == set(asked[losses == 1].tolist())
+    result = rejudge(journal, other)
+    assert result.questions == len(asked) == 20
+    assert set(result.failures()["question"]) == set(asked[losses == 1].tolist())
     assert 0 < losses.sum() < 20
 
 
@@ -218,10 +212,10 @@ class Talker(ScriptedModel):
     """Says one word or the other, or nothing."""
 
     def _answer(self, prompt: Prompt) -> Answer | Unanswered:
-        said = super()._answer(prompt)
-        if isinstance(said, Unanswered):
-            return said
-        return Answer(tuple("yes, a" if v > 0.5 else "b" for v in said.values), 1.0)
+        answer = super()._answer(prompt)
+        if isinstance(answer, Unanswered):
+            return answer
+        return Answer(tuple("yes, a" if v > 0.5 else "b" for v in answer.values), 1.0)
 
 
 def test_words_are_read_anew(tmp_path: Path) -> None:
@@ -260,8 +254,8 @@ def compared(oracle: Any) -> QuestionSpace:
 
 def test_answers_that_did_not_count_are_not_guessed() -> None:
     journal = audited(compared(Consistency()), Silent())
-    found = rejudge(journal, compared(Consistency(threshold=0.7)))
-    assert found.targets["excluded"].tolist()[0] > 0
+    result = rejudge(journal, compared(Consistency(threshold=0.7)))
+    assert result.targets["excluded"].tolist()[0] > 0
     with pytest.raises(InputError, match=r"did not count \(excluded: the source image was not a"):
         rejudge(journal, compared(Forgiving()))
 

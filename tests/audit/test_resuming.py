@@ -128,11 +128,11 @@ def test_what_models_count_is_added_up_over_all_runs(space: QuestionSpace) -> No
     for model, budget in ((first, 3), (second, 5), (second, 9)):
         with Audit(space, model, budget=budget, journal=journal, seed=1) as audit:
             audit.run()
-    told = journal.facts()["endpoint"]
-    assert told["calls"] == 9
-    assert told["failures"] == {"timeout": 1 + 6 // 3}
-    assert (told["in_flight"], told["workers"]) == ({"at the end": 4}, 2)
-    assert told["first_malformed"] == f"of {id(first)}"
+    endpoint = journal.facts()["endpoint"]
+    assert endpoint["calls"] == 9
+    assert endpoint["failures"] == {"timeout": 1 + 6 // 3}
+    assert (endpoint["in_flight"], endpoint["workers"]) == ({"at the end": 4}, 2)
+    assert endpoint["first_malformed"] == f"of {id(first)}"
 
 
 def test_calls_without_an_answer_come_first_when_resumed(space: QuestionSpace) -> None:

@@ -80,10 +80,10 @@ def test_verify_recomputes_slices_and_everything_agrees(per_call, options):
     journal = audited(per_call=per_call, half_width=0.03, **options)
     certificate = read_facts(journal.facts()).certificate
     assert certificate.slices
-    found = verify(journal)
+    statuses = verify(journal)
     history = tracks(certificate, journal.draws(), journal.calls())
     stated = journal.facts()["intervals"]
-    for interval, track, row in zip(found, history, stated, strict=True):
+    for interval, track, row in zip(statuses, history, stated, strict=True):
         ends = (interval.lower, interval.upper)
         assert ends == pytest.approx((track.lower[-1], track.upper[-1]), abs=1e-9)
         assert ends == pytest.approx((row["lower"], row["upper"]), abs=1e-9)
@@ -170,11 +170,11 @@ def test_an_ended_audit_may_look_for_more_at_the_present_draw():
 
 def test_other_losses_leave_slices_out(journal):
     space, _ = world()
-    found = rejudge(journal, space)
+    result = rejudge(journal, space)
     registered = summarise(journal).targets[:1]
-    assert found.targets["target"].tolist() == ["overall label error"]
+    assert result.targets["target"].tolist() == ["overall label error"]
     for side in ("lower", "upper"):
-        assert found.targets[side].tolist() == pytest.approx(registered[side].tolist(), abs=1e-12)
+        assert result.targets[side].tolist() == pytest.approx(registered[side].tolist(), abs=1e-12)
 
 
 def test_looks_lie_a_factor_apart():
@@ -185,8 +185,8 @@ def test_a_look_finds_what_an_ended_audit_shows(journal):
     space, _ = world()
     plain = audited(discover=0, half_width=0.05)
     evidence = Evidence.of(space, plain.draws(), plain.calls())
-    found = find(space, evidence, atoms_of(space, ["metadata", "cells"]), most=2)
-    assert found[0].words == "site north, device b, x"
+    slices = find(space, evidence, atoms_of(space, ["metadata", "cells"]), most=2)
+    assert slices[0].words == "site north, device b, x"
 
 
 # -- what verify refuses ---------------------------------------------------------------------

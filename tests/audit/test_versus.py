@@ -72,8 +72,8 @@ TRUTHS = truths()
 
 
 def delta(questions: QuestionSpace, a: Skilled, b: Skilled) -> np.ndarray:
-    found = named_targets(questions, TARGETS, None)
-    rates = [means(questions, found, *all_losses(questions, model)) for model in (a, b)]
+    targets = named_targets(questions, TARGETS, None)
+    rates = [means(questions, targets, *all_losses(questions, model)) for model in (a, b)]
     return rates[0] - rates[1]
 
 
@@ -147,8 +147,8 @@ def test_every_interval_of_differences_holds_at_every_moment(comparisons: int, l
         versus = compare(questions, a, b, budget=60, seed=seed, **options)
         fine = True
         while calls := versus.audit.ask(1):
-            said = versus.audit.model.ask([c.prompt for c in calls])
-            versus.audit.tell(calls[0], said[0])
+            answers = versus.audit.model.ask([c.prompt for c in calls])
+            versus.audit.tell(calls[0], answers[0])
             (status,) = versus.audit.statuses()
             _, lower, upper = status.difference or (0, 0, 0)
             fine &= lower - 1e-9 <= true <= upper + 1e-9
@@ -254,10 +254,12 @@ def test_an_earlier_audit_of_another_version_is_refused_but_as_a_hint(tmp_path: 
 
 def test_an_earlier_audit_is_refused_while_it_is_written(tmp_path: Path):
     earlier = tmp_path / "earlier.db"
-    said = f"expected an audit that has ended, got one that process {os.getpid()} is writing; wait"
+    message = (
+        f"expected an audit that has ended, got one that process {os.getpid()} is writing; wait"
+    )
     with Audit(space(), both()[0], half_width=0.3, budget=4, seed=9, journal=earlier) as audit:
         audit.run()
-        with pytest.raises(InputError, match=f"{said} until it has ended, or give a copy"):
+        with pytest.raises(InputError, match=f"{message} until it has ended, or give a copy"):
             compare(space(), *both(), margin=0.02, journal_a=earlier)
 
 
@@ -300,10 +302,10 @@ def test_an_answer_that_one_model_does_not_give_is_told_by_its_name():
 def test_a_pair_is_one_answer_and_both_are_checked():
     a, b = both()
     prompt = Prompt(None, ("c0", "c1"), "s0", "identity", 0)
-    (said,) = pair(a, b).ask([prompt])
-    assert isinstance(said, Answer)
-    assert all(isinstance(value, PairedAnswer) for value in said.values)
-    assert said.cost == 2
+    (answer,) = pair(a, b).ask([prompt])
+    assert isinstance(answer, Answer)
+    assert all(isinstance(value, PairedAnswer) for value in answer.values)
+    assert answer.cost == 2
     b.answers = "one"
     with pytest.raises(InputError, match="one call answers the same, got 'old' \\(all\\)"):
         pair(a, b)

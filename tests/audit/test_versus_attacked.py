@@ -170,7 +170,7 @@ def test_halves_are_kept_however_long_the_file_is_open(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(
-    "said",
+    "reply",
     [
         Answer((0.5,)),
         Answer((float("nan"),) * 3),
@@ -183,10 +183,10 @@ def test_halves_are_kept_however_long_the_file_is_open(monkeypatch: pytest.Monke
         None,
     ],
 )
-def test_an_answer_that_is_none_costs_the_other_model_nothing(tmp_path: Path, said: Any):
+def test_an_answer_that_is_none_costs_the_other_model_nothing(tmp_path: Path, reply: Any):
     class Lying(Skilled):
         def ask(self, prompts: Any) -> Any:
-            return [said] * len(prompts)
+            return [reply] * len(prompts)
 
     a, path = both()[0], tmp_path / "journal.db"
     with (
@@ -202,12 +202,12 @@ def test_an_answer_that_is_none_costs_the_other_model_nothing(tmp_path: Path, sa
 class Saying(Skilled):
     """Says the same, whatever it is asked."""
 
-    def __init__(self, name: str, said: Any) -> None:
+    def __init__(self, name: str, reply: Any) -> None:
         super().__init__(name, 1)
-        self.said = said
+        self.reply = reply
 
     def _answer(self, prompt: Prompt) -> Answer | Unanswered:
-        return Answer((self.said,) * len(prompt.concepts), 1.0)
+        return Answer((self.reply,) * len(prompt.concepts), 1.0)
 
 
 def test_models_of_different_kinds_of_answers_are_told_apart():

@@ -66,8 +66,8 @@ def test_verify_recomputes_what_was_replayed_from_the_key_of_then(tmp_path: Path
         path = tmp_path / f"{name}.db"
         with replayed(tmp_path / "a.db", a, b, space(), journal=path) as versus:
             versus.run()
-            told = versus.audit.journal.facts()["replay"]
-            versus.audit.journal.set_facts(replay={**told, name: changed})
+            fact = versus.audit.journal.facts()["replay"]
+            versus.audit.journal.set_facts(replay={**fact, name: changed})
         with pytest.raises(JournalError, match="but the key and the proposal come to call"):
             verify(read_journal(path))
 
@@ -112,8 +112,8 @@ def test_intervals_hold_at_every_moment_of_a_replay_and_after(
         true, fine = delta(questions, a, b)[0], True
         versus = replayed(path, a, b, questions, seed=seed, confidence=confidence, budget=80)
         while calls := versus.audit.ask(1):
-            said = versus.audit.model.ask([c.prompt for c in calls])
-            versus.audit.tell(calls[0], said[0])
+            answers = versus.audit.model.ask([c.prompt for c in calls])
+            versus.audit.tell(calls[0], answers[0])
             (status,) = versus.audit.statuses()
             _, lower, upper = status.difference or (0, 0, 0)
             fine &= lower - 1e-9 <= true <= upper + 1e-9

@@ -43,11 +43,11 @@ def test_one_odd_cell_is_named_and_not_the_model_blamed(tmp_path: Path) -> None:
     odd = [*LOOP]
     odd[8] = "maybe"
     root = pages(tmp_path, loop=odd)
-    told = "row 9 holds 'maybe', the other 11 are 0 or 1"
-    with pytest.warns(UserWarning, match=f"column 'loop' was taken for metadata: {told}"):
+    message = "row 9 holds 'maybe', the other 11 are 0 or 1"
+    with pytest.warns(UserWarning, match=f"column 'loop' was taken for metadata: {message}"):
         dataset = as_dataset(root)
     space = QuestionSpace(dataset)
-    assert dict(overview(space, ["overall label error"], "all"))["loop"] == f"metadata: {told}"
+    assert dict(overview(space, ["overall label error"], "all"))["loop"] == f"metadata: {message}"
     with pytest.raises(InputError, match=r"got 'maybe' at sample 'page_8\.png', concept 'loop'"):
         as_dataset(root, concepts=["even", "loop"])
 
@@ -57,17 +57,17 @@ def test_init_says_how_to_ask_about_a_column_that_one_cell_spoilt(
 ) -> None:
     root = pages(tmp_path, loop=[*LOOP[:-1], "noo"])
     assert run("init", str(tmp_path / "start"), "--data", str(root)) == 0
-    told = " ".join(capsys.readouterr().out.split())
-    assert "column 'loop' was taken for metadata: row 12 holds 'noo'" in told
-    assert "mend that cell and move the column from `metadata` to `concepts` in SPEC.toml" in told
+    output = " ".join(capsys.readouterr().out.split())
+    assert "column 'loop' was taken for metadata: row 12 holds 'noo'" in output
+    assert "mend that cell and move the column from `metadata` to `concepts` in SPEC.toml" in output
 
 
 def test_a_column_of_metadata_that_could_be_asked_about_is_named(tmp_path: Path) -> None:
     root = pages(tmp_path)
     given: dict[str, Any] = {"id_column": "file", "metadata": ["loop", "site"]}
     dataset = read_table(root / "labels.csv", root / "images", **given)
-    told = "metadata, though it holds only 0 and 1: take it out of metadata to ask about it"
-    assert dataset.remarks == {"file": "names the images", "loop": told}
+    message = "metadata, though it holds only 0 and 1: take it out of metadata to ask about it"
+    assert dataset.remarks == {"file": "names the images", "loop": message}
     chosen = read_table(root / "labels.csv", root / "images", concepts=["even"], **given)
     assert "loop" not in chosen.remarks
 
@@ -90,9 +90,9 @@ def test_init_leaves_out_a_row_without_its_image_and_says_so_in_the_spec(
     root = pages(tmp_path, file=[*NAMES[:6], "page_999.png", *NAMES[7:]])
     start = tmp_path / "start"
     assert run("init", str(start), "--data", str(root)) == 0
-    told = " ".join(capsys.readouterr().out.split())
-    assert "images 11; 1 left out, as" in told
-    assert "page_999.png (missing)" in told
+    output = " ".join(capsys.readouterr().out.split())
+    assert "images 11; 1 left out, as" in output
+    assert "page_999.png (missing)" in output
     assert 'broken = "skip"' in (start / "SPEC.toml").read_text()
     assert run("audit", str(start / "SPEC.toml"), "--dry-run") == 0
 
@@ -143,8 +143,8 @@ def test_the_table_says_what_became_of_everything_within_80_columns() -> None:
 
 def test_init_and_dry_run_print_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("init", str(tmp_path / "spec"), "--data", str(pages(tmp_path / "data"))) == 0
-    told = capsys.readouterr().out
-    assert re.search(r"loop +concept: 4 yes, 8 no", told)
+    output = capsys.readouterr().out
+    assert re.search(r"loop +concept: 4 yes, 8 no", output)
     assert run("audit", str(tmp_path / "spec" / "SPEC.toml"), "--dry-run") == 0
     again = capsys.readouterr().out
     assert re.search(r"file +names the images", again)

@@ -78,9 +78,6 @@ def test_dataset_section_that_cannot_be_used_is_named(
 def test_what_is_wrong_in_other_sections_is_said_in_their_words(
     section: dict[str, Any], message: str
 ) -> None:
-    table = {
-        "dataset": {"kind": "fashion"},
-        "model": {"kind": "simulated", "target": "unbiased"},
-    }
+    table = {"dataset": {"kind": "fashion"}, "model": {"kind": "simulated", "target": "unbiased"}}
     with pytest.raises(InputError, match=message):
         parse_spec({**table, **section}, "SPEC.toml")

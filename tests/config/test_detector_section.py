@@ -28,8 +28,10 @@ def space(
 
 
 def test_a_detector_that_nothing_asks_is_refused(tmp_path: Path) -> None:
-    said = r"detector: expected an oracle or a relation .*, got oracle 'consistency' and .*leave \["
-    with pytest.raises(InputError, match=said):
+    message = (
+        r"detector: expected an oracle or a relation .*, got oracle 'consistency' and .*leave \["
+    )
+    with pytest.raises(InputError, match=message):
         space(tmp_path, "consistency", ["identity", "gaussian_noise"])
 
 
@@ -53,7 +55,7 @@ class Mine:
 
 
 @pytest.mark.parametrize(
-    ("returned", "said"),
+    ("returned", "message"),
     [
         ('[Box("dog", 0, 0, float("nan"), 9)]', r"expected finite edges of boxes, got Box\("),
         ('[Box("dog", 4, 4, width + 9, 9)]', r".* within 336 pixels .*right=345"),
@@ -80,10 +82,10 @@ class Mine:
     ],
 )
 def test_what_is_no_box_in_the_image_is_told_before_anything_is_asked(
-    tmp_path: Path, returned: str, said: str
+    tmp_path: Path, returned: str, message: str
 ) -> None:
     (tmp_path / "mine.py").write_text(DETECTOR.format(returned=returned))
-    with pytest.raises(InputError, match=rf"detector: sample 'scene-0-00000': {said}"):
+    with pytest.raises(InputError, match=rf"detector: sample 'scene-0-00000': {message}"):
         space(tmp_path, kind="mine.py:Mine")
 
 

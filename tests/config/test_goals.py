@@ -31,14 +31,14 @@ class Hard(ScriptedModel):
         self.soft = soft
 
     def ask(self, prompts: Any) -> list[Answer | Unanswered]:
-        said: list[Answer | Unanswered] = []
+        rows: list[Answer | Unanswered] = []
         for prompt, answer in zip(prompts, super().ask(prompts), strict=True):
             assert isinstance(answer, Answer)
             (value,) = answer.values
             assert isinstance(value, float)
-            said.append(answer if len(self.asked) == self.soft else Answer((float(value >= 0.5),)))
+            rows.append(answer if len(self.asked) == self.soft else Answer((float(value >= 0.5),)))
             assert isinstance(prompt, Prompt)
-        return said
+        return rows
 
 
 def space_of(samples: int = 50) -> QuestionSpace:
@@ -48,8 +48,8 @@ def space_of(samples: int = 50) -> QuestionSpace:
 # -- together ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("half_width", "tau"), [(0.3, 0.4), (0.15, 0.6)])
-def test_goals_given_together_are_all_reached(half_width: float, tau: float) -> None:
+def test_goals_given_together_are_all_reached() -> None:
+    half_width, tau = 0.15, 0.6
     model, options = ScriptedModel(answers="one"), {"targets": ["overall"], "surrogate": False}
     goal = UncertaintyBelow(tau)
     both = Audit(space_of(), model, half_width=half_width, goal=goal, **options)  # type: ignore[arg-type]
@@ -141,8 +141,8 @@ def test_a_strategy_that_needs_targets_leaves_nothing_behind(
 def test_explore_and_what_only_certificates_need_are_one_too_many(
     flags: dict[str, Any], sets: list[str], option: str
 ) -> None:
-    told = rf"either --explore, which certifies nothing, or {option}, got both"
-    with pytest.raises(InputError, match=told):
+    message = rf"either --explore, which certifies nothing, or {option}, got both"
+    with pytest.raises(InputError, match=message):
         read(None, True, flags, sets, explore=True)
 
 
@@ -157,7 +157,7 @@ def test_set_takes_toml_words_without_quotes_and_tables_within_tables() -> None:
 
 
 @pytest.mark.parametrize(
-    ("strategy", "sets", "kept", "said"),
+    ("strategy", "sets", "kept", "message"),
     [
         ("bald", [], {"power": 2.0}, ""),
         ("neyman", [], None, "{'power': 2.0} are left out: they are those of bald; for neyman,"),
@@ -169,7 +169,7 @@ def test_options_of_the_specs_strategy_are_not_those_of_another(
     strategy: str,
     sets: list[str],
     kept: dict[str, Any] | None,
-    said: str,
+    message: str,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -179,9 +179,9 @@ def test_options_of_the_specs_strategy_are_not_those_of_another(
     )
     spec, _ = read(path, False, {"audit.strategy": strategy}, sets)
     assert (spec.audit.strategy, spec.audit.strategy_options) == (strategy, kept)
-    told = capsys.readouterr().err
-    assert said in told
-    assert bool(told) == bool(said)
+    errors = capsys.readouterr().err
+    assert message in errors
+    assert bool(errors) == bool(message)
 
 
 @pytest.mark.parametrize("half_width", [0.5, 0.6])
@@ -191,14 +191,14 @@ def test_a_half_width_that_all_intervals_have_is_refused(
     """It certified every target with no call at all."""
     write_start(tmp_path)
     spec, out = str(tmp_path / "SPEC.toml"), tmp_path / "out"
-    told = f"below 0.5, which every rate is known to before any question; got {half_width:g}"
+    message = f"below 0.5, which every rate is known to before any question; got {half_width:g}"
     assert run("audit", spec, "--half-width", str(half_width), "--out", str(out)) == 2
-    assert re.search(f"--half-width: .*{told}", capsys.readouterr().err)
+    assert re.search(f"--half-width: .*{message}", capsys.readouterr().err)
     text = Path(spec).read_text().replace("half_width = 0.15", f"half_width = {half_width}")
     Path(spec).write_text(text)
-    with pytest.raises(InputError, match=rf"SPEC.toml: certify.half_width: .*{told}"):
+    with pytest.raises(InputError, match=rf"SPEC.toml: certify.half_width: .*{message}"):
         read_spec(Path(spec))
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=message):
         Audit(space_of(), ScriptedModel(), half_width=half_width)
     assert not out.exists()
 
@@ -258,7 +258,7 @@ def test_who_answers_hard_is_known_of_recordings_and_words() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "tau", "told"),
+    ("answer", "tau", "message"),
     [
         (1.0, 0.5, "this model gives such answers, so the audit will stop after 100 of them"),
         (0.9, 0.5, "if the first 100 are all such, the audit stops and says so"),
@@ -266,7 +266,11 @@ def test_who_answers_hard_is_known_of_recordings_and_words() -> None:
     ],
 )
 def test_a_dry_run_says_that_hard_answers_cannot_reach_tau(
-    answer: float, tau: float, told: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    answer: float,
+    tau: float,
+    message: str | None,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     write_start(tmp_path)
     labels = pd.read_csv(tmp_path / "labels.csv")
@@ -280,5 +284,5 @@ def test_a_dry_run_says_that_hard_answers_cannot_reach_tau(
     assert run("audit", str(tmp_path / "SPEC.toml"), *options) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "when uncertainty falls as far as [stop] asks was not worked out" in out
-    assert ("cannot fall below 0.763" in out) is (told is not None)
-    assert told is None or told in out
+    assert ("cannot fall below 0.763" in out) is (message is not None)
+    assert message is None or message in out

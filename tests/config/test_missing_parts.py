@@ -22,10 +22,7 @@ BARE = Sample("frame 7", None, {"polyp": 1})
 
 
 def test_a_sample_without_image_is_named() -> None:
-    for asked in (
-        BARE.require_image,
-        lambda: Scene.of(BARE, None),
-    ):
+    for asked in (BARE.require_image, lambda: Scene.of(BARE, None)):
         with pytest.raises(
             InputError, match=r"sample 'frame 7': expected a source image, got none"
         ):

@@ -79,7 +79,7 @@ def test_a_provider_is_a_class_and_a_line(provider: str, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("model", "said"),
+    ("model", "message"),
     [
         ({}, r"model\.path: expected the file, got nothing; kind 'mine' needs path"),
         ({"path": "a", "wods": []}, r"model: unknown field 'wods'; did you mean 'words'"),
@@ -92,9 +92,9 @@ def test_a_provider_is_a_class_and_a_line(provider: str, tmp_path: Path) -> None
     ],
 )
 def test_mistakes_are_told_in_the_words_of_the_constructor(
-    provider: str, model: dict[str, Any], said: str
+    provider: str, model: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         spec_of(model)
 
 
@@ -107,10 +107,7 @@ def test_defaults_are_told_and_not_journaled(provider: str) -> None:
 
 
 def test_a_section_goes_to_other_processes() -> None:
-    table = {
-        "dataset": {"kind": "masks", "path": "a"},
-        "model": {"kind": "onnx", "path": "a"},
-    }
+    table = {"dataset": {"kind": "masks", "path": "a"}, "model": {"kind": "onnx", "path": "a"}}
     spec = parse_spec(table, "SPEC.toml")
     for section in (spec.dataset, spec.model):
         assert pickle.dumps(section)
@@ -151,7 +148,7 @@ def test_every_argument_of_a_built_in_strategy_is_an_option() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "said"),
+    ("name", "options", "message"),
     [
         (
             "bald",
@@ -169,7 +166,7 @@ def test_every_argument_of_a_built_in_strategy_is_an_option() -> None:
     ],
 )
 def test_options_of_a_strategy_are_checked_by_its_constructor(
-    name: str, options: dict[str, Any], said: str
+    name: str, options: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(InputError, match=f"^strategy '{name}': {said}"):
+    with pytest.raises(InputError, match=f"^strategy '{name}': {message}"):
         strategies.get(name, **options)

@@ -224,6 +224,6 @@ def test_the_guide_has_an_example_of_every_kind() -> None:
 
 def test_without_a_kind_the_kinds_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("list") == 0
-    told = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in told] == [*KINDS]
-    assert "surrogates  what predicts the model" in told
+    output = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in output] == [*KINDS]
+    assert "surrogates  what predicts the model" in output

@@ -144,8 +144,8 @@ def test_masks_are_audited_verified_and_exported(tmp_path: Path) -> None:
     assert "polyp drop > 0.5: EFR" in targets(out)
     assert "relation medtest/blood, polyp drop > 0.25: EFR" in targets(out)
     failures = tmp_path / "failures"
-    found = from_masks(failures, images="images", masks="masks/polyp")
-    assert len(found) == len(pd.read_csv(failures / "labels.csv"))
+    dataset = from_masks(failures, images="images", masks="masks/polyp")
+    assert len(dataset) == len(pd.read_csv(failures / "labels.csv"))
     assert {row["sample"] for _, row in pd.read_csv(failures / "failures.csv").iterrows()} <= {
         f"frame{place}" for place in range(4)
     }
@@ -293,8 +293,8 @@ def test_a_spec_of_each_provider_runs_on_a_server_with_its_dialect(
     result = json.loads((out / "result.json").read_text())
     said = [w for w in result["warnings"] if w.startswith("the server")]
     assert [caution in one for one in said] == ([] if caution is None else [True])
-    told = capsys.readouterr()
-    assert sum((told.out + told.err).count(one) for one in said) >= len(said)
+    output = capsys.readouterr()
+    assert sum((output.out + output.err).count(one) for one in said) >= len(said)
     vain = {"ollama": 1, "ollama-old": 2}.get(like, 0)  # what is refused costs nothing
     assert bill.answered == result["calls"] + vain
     page = (out / "report.html").read_text(encoding="utf-8")

@@ -17,7 +17,7 @@ DEEP, LARGE = "tables or lists within each other, got more", "integers of 64 bit
 
 @pytest.mark.parametrize("read", [read_spec, read_dataset])
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("a = " + "[" * 100_000 + "]" * 100_000, DEEP),
         ("a" + ".a" * 2_000 + " = 1", DEEP),
@@ -29,11 +29,11 @@ DEEP, LARGE = "tables or lists within each other, got more", "integers of 64 bit
     ids=["lists", "keys", "sixty lists", "digits", "hex", "nested"],
 )
 def test_what_is_too_deep_or_too_large_is_no_toml(
-    tmp_path: Path, read: object, text: str, said: str
+    tmp_path: Path, read: object, text: str, message: str
 ) -> None:
     path = tmp_path / "SPEC.toml"
     path.write_text(text)
-    with pytest.raises(InputError, match=rf"SPEC\.toml: is no TOML: expected .*{said}"):
+    with pytest.raises(InputError, match=rf"SPEC\.toml: is no TOML: expected .*{message}"):
         read(path)  # type: ignore[operator]
 
 
@@ -44,7 +44,7 @@ def test_a_file_as_windows_writes_it_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         (("--max-cost", "inf"), "--max-cost: expected a finite number, got inf"),
         (
@@ -60,12 +60,12 @@ def test_a_file_as_windows_writes_it_is_read(tmp_path: Path) -> None:
     ],
 )
 def test_numbers_that_say_nothing_are_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], given: tuple[str, str], said: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], given: tuple[str, str], message: str
 ) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["audit", "--demo", "--out", str(tmp_path / "run"), *given])
     assert ended.value.code == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_python_is_told_the_same() -> None:
@@ -80,8 +80,7 @@ def test_python_is_told_the_same() -> None:
 
 
 @pytest.mark.parametrize(
-    ("read", "what"),
-    [(read_spec, "a SPEC.toml"), (read_dataset, "a TOML file")],
+    ("read", "what"), [(read_spec, "a SPEC.toml"), (read_dataset, "a TOML file")]
 )
 def test_a_folder_in_place_of_a_file_is_said(read: Any, what: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=f"expected {what}, got a folder"):

@@ -18,6 +18,7 @@ from adaptive_vtt.experiments.reic.metaic_rome import ROME
 from adaptive_vtt.oracles import Premise
 from adaptive_vtt.testing import tiny_dataset
 from adaptive_vtt.types import Box, FollowUp, Outcome, Question, Unanswered
+from tests.helpers.audits import counted
 from tests.helpers.pasted import CAT, DOG, METAIC, noise, sample
 
 # -- classes in captions -------------------------------------------------------------------
@@ -155,7 +156,7 @@ def test_a_space_asks_for_captions_of_insertions_and_removals_alone() -> None:
     space = QuestionSpace(tiny_dataset(3, 2), chosen, oracle=CaptionClasses())
     assert space.concepts == ("caption",)
     assert space.size == 3 * (4 + 3)
-    assert space.count(relation="metaic") == 12
+    assert counted(space, relation="metaic") == 12
     source, made = space.pair(0)
     assert source.asks["caption"].text == "Describe the image in one sentence."
     assert made.details == {"not eligible": "no annotated object"}

@@ -23,6 +23,7 @@ from adaptive_vtt.testing.contracts import RelationContract
 from adaptive_vtt.types import Box, Image, Sample
 from adaptive_vtt.utils.random_streams import generator
 from tests.helpers.annotated import coco
+from tests.helpers.audits import counted
 from tests.helpers.pasted import CAT, DOG, HEIGHT, METAIC, WIDTH, inside, noise, sample
 
 
@@ -228,5 +229,5 @@ def test_a_spec_names_both_as_plug_ins(tmp_path: Path) -> None:
     }
     space = build_space(parse_spec(table, "SPEC.toml"), tmp_path)
     assert space.concepts == ("caption",)
-    assert space.count(relation="metaic") == 2 * 4
-    assert space.count(relation="rome") == 2 * 3
+    assert counted(space, relation="metaic") == 2 * 4
+    assert counted(space, relation="rome") == 2 * 3

@@ -3,6 +3,8 @@
 from typing import Any
 
 from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt.certify.targets import selected, size
+from adaptive_vtt.families import OfSlice
 from adaptive_vtt.journal import Journal
 from adaptive_vtt.testing import ScriptedModel
 
@@ -25,3 +27,9 @@ def finished(space: QuestionSpace, **options: Any) -> Audit:
     audit = Audit(space, options.pop("model", None) or ScriptedModel(), **options)
     audit.run()
     return audit
+
+
+def counted(space: QuestionSpace, **fields: Any) -> int:
+    """The number of questions that have these values in fields of a filter."""
+    where = {name: [value] for name, value in fields.items() if value is not None}
+    return size(space, selected(space, OfSlice("these"), where))
