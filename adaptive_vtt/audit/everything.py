@@ -44,10 +44,14 @@ def all_losses(
     space: QuestionSpace, model: ModelUnderTest, advance: Advance = lambda calls: None
 ) -> tuple[Indices, Floats]:
     """Return every eligible question, ascending, and its loss; NaN where it does not count."""
-    answered = _answered(space, model, advance)[1]
-    rows = sorted((row for row in answered if row.loss is not None), key=lambda row: row.question)
-    losses = [np.nan if row.excluded else row.loss for row in rows]
-    return np.array([row.question for row in rows], np.int64), np.array(losses, float)
+    return losses_in(answered(space, model, advance)[1])
+
+
+def losses_in(rows: Sequence[AnswerRow]) -> tuple[Indices, Floats]:
+    """Return the same of the rows of all answers."""
+    judged = sorted((row for row in rows if row.loss is not None), key=lambda row: row.question)
+    losses = [np.nan if row.excluded else row.loss for row in judged]
+    return np.array([row.question for row in judged], np.int64), np.array(losses, float)
 
 
 def all_answers(
@@ -60,7 +64,7 @@ def all_answers(
     """
     import pandas as pd
 
-    journal, rows = _answered(space, model, advance)
+    journal, rows = answered(space, model, advance)
     table = np.full((space.total // len(space.concepts), len(space.asked)), np.nan)
     for row in rows:
         if row.answer is not None:
@@ -77,12 +81,6 @@ def all_answers(
     return pd.concat([keys, pd.DataFrame(answers, columns=list(space.asked))], axis=1)
 
 
-def unanswered(space: QuestionSpace, model: ModelUnderTest) -> int:
-    """Return how many questions that count get no answer."""
-    rows = _answered(space, model, lambda calls: None)[1]
-    return sum(r.loss is not None and r.answer is None and not r.excluded for r in rows)
-
-
 def means(
     space: QuestionSpace, targets: Sequence[Target], questions: Indices, losses: Floats
 ) -> Floats:
@@ -97,8 +95,8 @@ def means(
     return np.asarray(sums / np.maximum(counts, 1))
 
 
-def _answered(
-    space: QuestionSpace, model: ModelUnderTest, advance: Advance
+def answered(
+    space: QuestionSpace, model: ModelUnderTest, advance: Advance = lambda calls: None
 ) -> tuple[Journal, list[AnswerRow]]:
     """Return the journal of an audit that asked everything, whatever went unanswered, and its
     answers, those included that cannot be judged."""
@@ -118,8 +116,8 @@ def _source_scores(space: QuestionSpace, journal: Journal) -> dict[int, Floats]:
     """Return by sample the scores of the answers about its source image (asked,), NaN without a
     number."""
     sources = Judge(space, read_facts(journal.facts()).settings.answers).sources
-    for answered in journal.sources():
-        sources.know(answered)
+    for reply in journal.sources():
+        sources.know(reply)
     scores: dict[int, Floats] = {}
     for number, values in sources.known.items():
         sample, place = divmod(number, sources.per_sample)

@@ -49,7 +49,7 @@ from ..surrogates import Named
 from ..types import Answer, CallMode, Floats, Indices
 from ..utils.figures import Bar, figure, is_exact, table_html
 from . import Audit
-from .everything import all_losses, means, unanswered
+from .everything import answered, losses_in, means
 from .halves import HalfStore, key_of
 from .progress import Hooks
 
@@ -287,8 +287,8 @@ class Versus:
             _refuse_other_earlier(journal, paired.options, journal_a)
         about = f"{self.space.fingerprint} {both.name} {version_of(both)} {both.template_hash}"
         file = None if journal is None else journal.with_name(f"{journal.name}.halves")
-        answered = {} if journal is None else _answered(self.space, journal)
-        store = HalfStore(file, about, answered, earlier.answers)
+        pairs = {} if journal is None else _answered(self.space, journal)
+        store = HalfStore(file, about, pairs, earlier.answers)
         both.halves = self._opened.enter_context(closing(store))
         surrogate: bool | Named = False
         if certify.surrogate:
@@ -369,14 +369,17 @@ class Versus:
         known = Recorded(recorded, per_call=adapted_model(b).answers, name="a")
         known.tells_losses = space.oracle.tells_losses
         _check_whole(space, known)
-        if certify.unanswered == "both" and (missing := unanswered(space, known)):
+        rows = answered(space, known)[1]
+        counting = [row for row in rows if row.loss is not None and not row.excluded]
+        missing = sum(row.answer is None for row in counting)
+        if certify.unanswered == "both" and missing:
             raise unexpected(
                 "recorded_a",
                 "an answer to every question where unanswered = 'both'",
                 f"none to {missing} of {space.size}",
                 "record them, or take unanswered = 'loss'",
             )
-        questions, losses = all_losses(space, known)
+        questions, losses = losses_in(rows)
         targets = named_targets(space, certify.targets, certify.where)
         rates = tuple(means(space, targets, questions, losses).tolist())
         values = np.full(space.total, 0.5)  # P(yes) with A's losses

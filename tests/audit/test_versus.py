@@ -483,7 +483,7 @@ def test_paired_losses_are_halfway_where_both_lose_alike():
 def test_targets_are_checked_before_anything_is_taught_or_asked(monkeypatch: pytest.MonkeyPatch):
     a, b = both()
     answers = all_answers(space(), a)
-    monkeypatch.setattr("adaptive_vtt.audit.versus.all_losses", never)
+    monkeypatch.setattr("adaptive_vtt.audit.versus.answered", never)
     monkeypatch.setattr("adaptive_vtt.models.local.self_taught.SelfTaught.of", never)
     taught = {"self_taught": True, "budget": 8}
     for targets, weights in (["relation:fog"], None), (["overall"], {"fog": 2.0}):
