@@ -37,16 +37,23 @@ def overview(space: QuestionSpace, targets: Sequence[str], answers: CallMode) ->
     """
     severities = Counter(variant.relation.name for variant in space.variants)
     relations = [f"{n} (x{k})" if k > 1 else n for n, k in severities.items()]
-    return [
-        *_read(space),
-        *_task(space),
-        ("relations (severities)", some(relations, MANY)),
-        ("targets", f"{len(targets)}: {some(targets, FEW)}" if targets else "none is certified"),
-        ("a call", _call(space, answers)),
-    ]
+    rows, suited = [*_data(space)], proposed(space.dataset)
+    if type(space.oracle.original) is type(REGISTRY.make(suited.oracle, {})):
+        rows.append(("task", suited.why))  # else somebody chose another oracle, and knows why
+    rows.append(("relations (severities)", some(relations, MANY)))
+    certified = f"{len(targets)}: {some(targets, FEW)}" if targets else "none is certified"
+    # a call as it may be made: about the first image, under the last change
+    dataset, variant = adapted_dataset(as_loaded(space.dataset)), space.variants[-1]
+    concepts = dataset.concepts if answers == "all" else dataset.concepts[:1]
+    words = [ask.text for ask in dataset.asks(0).values()]
+    about = repr(words[0]) if words else some(concepts, MANY)
+    severity = f", severity {variant.severity}" if variant.severity else ""
+    at_once = " at once" if len(concepts) > 1 and not words else ""
+    under = f"{dataset.sample_id(0)} under {variant.relation.name}{severity}"
+    return [*rows, ("targets", certified), ("a call", f"{under}: {about}{at_once}?")]
 
 
-def _read(space: QuestionSpace) -> Iterator[Row]:
+def _data(space: QuestionSpace) -> Iterator[Row]:
     """Yield what became of each part of the data."""
     dataset = adapted_dataset(as_loaded(space.dataset))
     images = f"{len(dataset):,}" if dataset.has_images else f"none, of {len(dataset):,} samples"
@@ -75,24 +82,6 @@ def _read(space: QuestionSpace) -> Iterator[Row]:
     plain = [name for name in dataset.metadata_columns if name not in dataset.remarks]
     if plain:
         yield "metadata", some(plain, MANY)
-
-
-def _task(space: QuestionSpace) -> Iterator[Row]:
-    """Yield what counts as wrong, with the reason, unless somebody chose another oracle."""
-    suited = proposed(space.dataset)
-    if type(space.oracle.original) is type(REGISTRY.make(suited.oracle, {})):
-        yield "task", suited.why
-
-
-def _call(space: QuestionSpace, answers: CallMode) -> str:
-    """Return a possible call in words: about the first image, under the last change."""
-    dataset, variant = adapted_dataset(as_loaded(space.dataset)), space.variants[-1]
-    concepts = dataset.concepts if answers == "all" else dataset.concepts[:1]
-    words = [ask.text for ask in dataset.asks(0).values()]
-    about = repr(words[0]) if words else some(concepts, MANY)
-    severity = f", severity {variant.severity}" if variant.severity else ""
-    at_once = " at once" if len(concepts) > 1 and not words else ""
-    return f"{dataset.sample_id(0)} under {variant.relation.name}{severity}: {about}{at_once}?"
 
 
 def show(space: QuestionSpace, targets: Sequence[str], answers: CallMode, to: Console) -> None:
