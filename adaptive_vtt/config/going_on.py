@@ -196,7 +196,8 @@ def _check_limits(limits: Mapping[str, Any], journal: Journal, facts: Facts) -> 
     """Raise InputError for a limit below what the audit in ``journal`` spent already, and for a
     half-width where it has none to change."""
     draws, calls, sources = journal.draws(proposals=False), journal.calls(), journal.sources()
-    seconds = max((row.elapsed for row in [*draws, *calls, *sources]), default=0.0)
+    times = [*(d.elapsed for d in draws), *(c.elapsed for c in calls)]
+    seconds = max([*times, *(s.elapsed for s in sources)], default=0.0)
     cost = costs_of(calls, sources, journal.judging()).cost
     questions = sum(answer.loss is not None for call in calls for answer in call.answers)
     spent: dict[str, tuple[float, str]] = {
