@@ -14,7 +14,7 @@ import pandas as pd
 from ..errors import unexpected
 from ..journal import Journal, SQLiteJournal, read_journal
 from ..oracles.choice import ASKED
-from ..results.beliefs import Told, beliefs
+from ..results.beliefs import TableName, beliefs
 from ..results.outcomes import FAILED, with_metadata
 from ..results.result import Result, summarise
 from ..results.run import Run
@@ -211,13 +211,13 @@ class Inspection:
             )
         return Picture(title, *map(_decoded, kept))
 
-    def beliefs(self, of: Told) -> pd.DataFrame:
+    def beliefs(self, of: TableName) -> pd.DataFrame:
         with self._reading() as run:
             return beliefs(run, of)
 
     def perturbations(self) -> pd.DataFrame:
         from ..results.report.evidence import Evidence
-        from ..results.report.perturbations import perturbations
+        from ..results.report.rates import perturbations
 
         with self._reading() as run:
             return perturbations(Evidence(run))

@@ -8,8 +8,8 @@ from typing import Any
 from ..audit import Audit
 from ..config import Spec
 from ..config.building import build_audit
-from ..results.report.beside_journal import BASELINE_NAMES, BASELINES, Baseline
 from ..results.report.frame import check_way
+from ..results.report.run_files import BASELINE_NAMES, BASELINES, Baseline
 from ..utils.files import write_text
 from .after import Before
 from .options import names

@@ -27,7 +27,7 @@ from ..people.reading import reading_task
 from ..people.realism import realism_task
 from ..people.review import review_task, write_accepted
 from ..results.advice import Step
-from ..results.report.beside_journal import write
+from ..results.report.run_files import write
 from ..results.report.section import figure
 from ..utils.files import whole_folder, write_text
 from .build_vqa import QUESTIONS, SPEC, spec_text

@@ -14,7 +14,7 @@ from ..errors import AvttError, InputError
 from ..journal import Journal
 from ..journal.facts import read_facts
 from ..models.local.reader import COLUMNS, NO, UNSURE, YES, latest, read_answers
-from ..results.report.beside_journal import Realism
+from ..results.report.run_files import Realism
 from ..space import QuestionSpace
 from ..types import Image, JsonObject
 from ..utils.files import write_text

@@ -16,8 +16,7 @@ from ..errors import InputError
 from ..journal import Journal
 from ..journal.facts import read_facts
 from ..models.local.reader import YES, card_id
-from ..results.report.beside_journal import Cell, Realism, identity
-from ..results.report.people import realism_table
+from ..results.report.run_files import Cell, Realism, identity, realism_table
 from ..types import IDENTITY
 from ..utils.random_streams import generator
 from .agreement import agreement, answered, majority

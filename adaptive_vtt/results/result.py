@@ -23,7 +23,7 @@ from ..types import JsonObject
 from ..utils.figures import USD, Bar, figure, money, on_page, table_html
 from ..utils.files import write_text
 from . import census
-from .beliefs import PLOTS, Told, plotted
+from .beliefs import PLOTS, TableName, plotted
 from .cautions import cautions
 from .derived import Bounds, Rates, figures
 from .opening import sentence
@@ -59,7 +59,7 @@ class Source(Protocol):
     def picture(self, row: Any) -> Any:
         """See ``Result.picture``."""
 
-    def beliefs(self, of: Told) -> pd.DataFrame:
+    def beliefs(self, of: TableName) -> pd.DataFrame:
         """See ``Result.beliefs``."""
 
     def perturbations(self) -> pd.DataFrame:
@@ -155,7 +155,7 @@ class Result:
         ``inspection.Picture`` with ``source`` and ``follow_up``, which notebooks show."""
         return self._source("picture").picture(row)
 
-    def beliefs(self, of: Told = "cell") -> pd.DataFrame:
+    def beliefs(self, of: TableName = "cell") -> pd.DataFrame:
         """What was believed as the audit went on, a row per concept, relation, severity and moment:
         concept, relation, severity, draws, predicted, sd, spread, asked, failed, lower, upper.
 
@@ -177,7 +177,7 @@ class Result:
         if name in PLOTS:
             return Figure(plotted(name, about, self.beliefs))
         if about is not None:
-            raise InputError(f"plot {name!r}: expected nothing beside the name, got {about!r}")
+            raise InputError(f"plot {name!r}: expected nothing after the name, got {about!r}")
         if name == INTERVALS:
             return Figure(figure(self._caption, [*map(_bar, self.statuses)]))
         charts = self._source("plot").figures()
@@ -209,7 +209,7 @@ class Result:
 
     def tables(self) -> dict[str, pd.DataFrame]:
         """ "targets"; "derived" and "perturbations" (per relation and concept, see
-        ``report.perturbations``) where there are any. Of a comparison "differences", how much
+        ``report.rates.perturbations``) where there are any. Of a comparison "differences", how much
         more the second model errs, as shares; its ``targets`` are rates of pairs."""
         if self.versus:
             return {"differences": self._differences()}

@@ -22,7 +22,7 @@ from adaptive_vtt.oracles import Consistency, ContainsTruth, Premise
 from adaptive_vtt.relations import get
 from adaptive_vtt.results.advice import way
 from adaptive_vtt.results.report import render
-from adaptive_vtt.results.report.answers import question_in_words
+from adaptive_vtt.results.report.evidence import question_in_words
 from adaptive_vtt.results.result import summarise
 from adaptive_vtt.testing import tiny_dataset
 from adaptive_vtt.types import Answer, Ask, FollowUp, Prompt, Question, Sample, Unanswered

@@ -150,9 +150,9 @@ def test_the_report_shows_slices_with_pictures(folder):
     assert "only the draws made after that certify it" in html
     rate = r"<b>[0-9.]+ to [0-9.]+.%</b>"
     assert re.search(
-        rf"Of the \d+ questions unseen when it was found {rate} fail.*: quote this", html
+        rf"Of the \d+ questions unseen when it was noticed {rate} fail.*: quote this", html
     )
-    assert "Of the whole slice, the failures by which it was found included" in html
+    assert "Of the whole slice, the failures by which it was noticed included" in html
 
 
 def test_the_report_says_nothing_of_slices_where_none_were_looked_for(folder):

@@ -13,14 +13,14 @@ from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.people.cards import Pictures
 from adaptive_vtt.people.realism import REALISTIC, SAME, pairs, pairs_in_turn, summarise
 from adaptive_vtt.results.report import page
-from adaptive_vtt.results.report.beside_journal import (
+from adaptive_vtt.results.report.run_files import (
     REALISM,
     Cell,
     Realism,
-    said_of_realism,
+    realism_of,
+    realism_table,
     write,
 )
-from adaptive_vtt.results.report.people import realism_table
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from tests.helpers.labelled_audit import answers
 
@@ -99,7 +99,7 @@ def test_a_report_tells_realism_of_its_own_audit_alone(asked: Journal, tmp_path:
         judged.model_dump_json().replace("[1,1]", "[-1,1]"),
     ):
         (tmp_path / REALISM).write_text(spoilt)
-        assert said_of_realism(tmp_path, facts) is None
+        assert realism_of(tmp_path, facts) is None
 
 
 def test_the_least_realistic_stand_first_and_those_nobody_judged_last():

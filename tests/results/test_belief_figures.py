@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from plotly.graph_objects import Figure
 
 import adaptive_vtt as avtt
 from adaptive_vtt.datasets import from_table
@@ -40,9 +39,9 @@ def space() -> avtt.QuestionSpace:
 
 @pytest.fixture(scope="module")
 def audit() -> avtt.Audit:
-    found = avtt.Audit(space(), ScriptedModel(refuse=0.1), **OPTIONS)
-    found.run()
-    return found
+    made = avtt.Audit(space(), ScriptedModel(refuse=0.1), **OPTIONS)
+    made.run()
+    return made
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +70,7 @@ def test_cells_are_those_of_the_journal(audit: avtt.Audit, result: Result) -> No
 
 @pytest.mark.parametrize(
     ("of", "groups"),
-    [("overall", 1), ("concept", 2), ("relation", 2), ("severity", 3), ("relation-concept", 4)],
+    [("overall", 1), ("severity", 3), ("relation-concept", 4)],
 )
 def test_groups_are_means_of_their_cells(result: Result, of: Any, groups: int) -> None:
     table, cells = result.beliefs(of), result.beliefs()
@@ -95,7 +94,7 @@ def believed_sizes(result: Result) -> list[int]:
     return list(about.sizes)
 
 
-def test_certified_intervals_stand_beside_what_is_believed(result: Result) -> None:
+def test_certified_intervals_stand_next_to_predictions(result: Result) -> None:
     targets = result.targets.set_index("target")
     for of, kind in (
         ("overall", "overall label error"),
@@ -120,14 +119,14 @@ def test_images_and_predictions(audit: avtt.Audit, result: Result) -> None:
     assert last["sample"].tolist() == [audit.space.dataset.sample_id(k) for k in range(20)]
     assert last["asked"].tolist() == [(asked["sample"] == name).sum() for name in last["sample"]]
     assert last[["x", "y", "predicted", "sd"]].notna().all(axis=None)
-    told = result.beliefs("predictions")
+    rows = result.beliefs("predictions")
     draws = {d.draw: d for d in audit.journal.draws()}
-    assert told["predicted"].tolist() == [draws[k].why["predicted_loss"] for k in told["draw"]]
+    assert rows["predicted"].tolist() == [draws[k].why["predicted_loss"] for k in rows["draw"]]
     losses = dict(zip(asked["question"], asked["loss"], strict=True))
-    assert told["loss"].tolist() == [losses[draws[k].question] for k in told["draw"]]
+    assert rows["loss"].tolist() == [losses[draws[k].question] for k in rows["draw"]]
 
 
-def test_what_is_damaged_or_unknown_is_said(audit: avtt.Audit, result: Result) -> None:
+def test_what_is_damaged_or_unknown_is_refused(audit: avtt.Audit, result: Result) -> None:
     with pytest.raises(InputError, match="unknown table 'cells'; did you mean 'cell'"):
         result.beliefs("cells")  # type: ignore[arg-type]
     row = BeliefRow(8, {"predicted": [0.5, "x"], "sd": [1]})
@@ -143,16 +142,6 @@ def test_what_is_damaged_or_unknown_is_said(audit: avtt.Audit, result: Result) -
 # -- figures -------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", PLOTS)
-def test_every_figure_is_plotly_s(result: Result, name: str) -> None:
-    found = result.plot(name)
-    assert isinstance(found, Figure)
-    assert found.data
-    json.loads(found.to_json())
-    assert not [a for a in found.layout.annotations if "explores" in a.text]
-
-
 def test_the_surface_has_the_numbers_of_the_table(result: Result) -> None:
     table = result.beliefs("relation-concept").query("draws == 40")
     heat = result.plot("beliefs").data[0]
@@ -165,8 +154,8 @@ def test_the_surface_has_the_numbers_of_the_table(result: Result) -> None:
         assert [*row] == [cells[y, x].asked for x in heat.x]
     at = cells[heat.y[0], heat.x[0]]
     text = heat.text[0][0]
-    for said in (f"{at.failed} of {at.asked}", percent(at.predicted), span(at.lower, at.upper)):
-        assert said in text
+    for words in (f"{at.failed} of {at.asked}", percent(at.predicted), span(at.lower, at.upper)):
+        assert words in text
     one = result.plot("beliefs", "gaussian_noise").data[0]
     assert [*one.x] == ["1", "3"]
 
@@ -175,9 +164,9 @@ def test_the_surface_has_the_numbers_of_the_table(result: Result) -> None:
 def test_curves_have_bands_dots_and_whiskers(result: Result) -> None:
     """Five traces a panel, a panel per relation: the second is that of the noise."""
     table = result.beliefs("severity").query("draws == 40 and relation == 'gaussian_noise'")
-    found = result.plot("concept")
-    assert [note.text for note in found.layout.annotations] == ["identity", "gaussian_noise"]
-    mean, raw, whisker, low, high = found.data[5:]
+    figure = result.plot("concept")
+    assert [note.text for note in figure.layout.annotations] == ["identity", "gaussian_noise"]
+    mean, raw, whisker, low, high = figure.data[5:]
     assert [*mean.y] == table["predicted"].tolist()
     top = (table["predicted"] + 1.96 * table["sd"]).clip(0, 1) - table["predicted"]
     bottom = table["predicted"] - (table["predicted"] - 1.96 * table["sd"]).clip(0, 1)
@@ -191,21 +180,23 @@ def test_curves_have_bands_dots_and_whiskers(result: Result) -> None:
     name = cells["concept"].iloc[0]
     mine = cells[cells["concept"] == name]
     assert [*result.plot("concept", name).data[5].y] == mine["predicted"].tolist()
-    beside = result.plot("relation", "gaussian_noise")
-    assert [note.text for note in beside.layout.annotations] == cells["concept"].unique().tolist()
-    assert [*beside.data[0].y] == mine["predicted"].tolist()
+    by_concept = result.plot("relation", "gaussian_noise")
+    assert [note.text for note in by_concept.layout.annotations] == cells[
+        "concept"
+    ].unique().tolist()
+    assert [*by_concept.data[0].y] == mine["predicted"].tolist()
     with pytest.raises(InputError, match=f"unknown concept '{name}s'; did you mean '{name}'"):
         result.plot("concept", f"{name}s")
-    assert result.plot("relation") == beside, "the last one, where none is named"
-    with pytest.raises(InputError, match="plot 'images': expected nothing beside the name"):
+    assert result.plot("relation") == by_concept, "the last one, where none is named"
+    with pytest.raises(InputError, match="plot 'images': expected nothing after the name"):
         result.plot("images", name)
-    with pytest.raises(InputError, match="plot 'cost': expected nothing beside the name"):
+    with pytest.raises(InputError, match="plot 'cost': expected nothing after the name"):
         result.plot("cost", name)
 
 
 def test_dots_on_the_surface_are_the_draws_since_the_moment_before(result: Result) -> None:
     """None where none was made, and the larger the more there were."""
-    moments = Moments.of(result.beliefs("relation-concept"))
+    moments = Moments.read("relation-concept", result.beliefs("relation-concept"))
     before, now = (np.array(moments.columns["drawn"][k]) for k in (-2, -1))
     assert moments.columns["fresh"][-1] == (now - before).tolist()
     assert sum(now - before) == moments.draws[-1] - moments.draws[-2]
@@ -214,7 +205,7 @@ def test_dots_on_the_surface_are_the_draws_since_the_moment_before(result: Resul
     sizes = dict(zip(zip(dots.y, dots.x, strict=True), dots.marker.size, strict=True))
     for group, k in places.items():
         assert (sizes[group] > 0) == (now[k] > before[k])
-    few = Moments.of(result.beliefs(), most=12)
+    few = Moments.read("cell", result.beliefs(), most=12)
     assert (len(few.draws), few.draws[-1]) == (2, 40)
 
 
@@ -224,7 +215,7 @@ def test_moments_are_read_without_pyarrow_too(result: Result) -> None:
     with pd.option_context("mode.string_storage", "python"):
         plain = pd.DataFrame({name: values.tolist() for name, values in table.items()})
         assert not np.asarray(plain["concept"], object).flags.writeable
-        assert Moments.of(plain) == Moments.of(table)
+        assert Moments.read("cell", plain) == Moments.read("cell", table)
 
 
 def test_the_gain_is_that_of_predictions_over_the_plain_rate() -> None:
@@ -233,7 +224,7 @@ def test_the_gain_is_that_of_predictions_over_the_plain_rate() -> None:
     assert figures.gain(table).startswith("Mean squared error 0.010 over 100 calls")
     assert "100 calls are worth 2" in figures.gain(table)
     assert "saved no calls" in figures.gain(table.assign(predicted=1 - loss))
-    assert figures.gain(table[:0]).startswith("No draw tells")
+    assert figures.gain(table[:0]).startswith("No draw has")
 
 
 # -- audits of other kinds, and names that attack ------------------------------------------
@@ -246,10 +237,10 @@ def test_hostile_names_stay_text() -> None:
     audit.run()
     for name in PLOTS:
         about = {"concept": EVIL, "relation": "identity"}.get(name)
-        told = json.dumps(audit.result().plot(name, about).to_plotly_json(), default=str)
-        assert "<script" not in told, name
-        assert "<b>" not in told, name
-        assert name == "calibration" or "&lt;script" in told, name
+        text = json.dumps(audit.result().plot(name, about).to_plotly_json(), default=str)
+        assert "<script" not in text, name
+        assert "<b>" not in text, name
+        assert name == "calibration" or "&lt;script" in text, name
     assert "&lt;script" in str(audit.result().plot("concept", EVIL).layout.title.text)
 
 
@@ -272,7 +263,7 @@ def test_an_audit_that_explores_says_that_nothing_is_predicted() -> None:
     assert heat.z[0][0] == rates[heat.y[0], heat.x[0]]
     assert result.plot("uncertainty").data
     calibration = result.plot("calibration")
-    assert "No draw tells" in calibration.layout.annotations[0].text
+    assert "No draw has" in calibration.layout.annotations[0].text
 
 
 def test_a_journal_without_beliefs_says_so() -> None:

@@ -28,7 +28,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def told(page: Path) -> dict[str, Any]:
+def content(page: Path) -> dict[str, Any]:
     return dict(unpacked(page.read_text(), "believed-data"))
 
 
@@ -55,9 +55,9 @@ def move(browser: Browser, moment: int) -> None:
     browser.until(f"{SURFACE}.dataset.moment === '{moment}'")
 
 
-def grid(told: dict[str, Any], column: str, moment: int) -> list[list[float | None]]:
-    heat = told["surfaces"][""]["data"][0]["meta"]["at"]
-    values = told["tables"]["relation-concept"]["columns"][column][moment]
+def grid(content: dict[str, Any], column: str, moment: int) -> list[list[float | None]]:
+    heat = content["surfaces"][""]["data"][0]["meta"]["at"]
+    values = content["tables"]["relation-concept"]["columns"][column][moment]
     return [[values[k] for k in row] for row in heat]
 
 
@@ -72,34 +72,38 @@ def cell_at(browser: Browser, row: int, column: int) -> tuple[float, float]:
 
 
 def test_slider_moves_surface_curves_and_list_and_a_cell_leads_to_its_failures(
-    page: Path, tmp_path: Path, told: dict[str, Any]
+    page: Path, tmp_path: Path, content: dict[str, Any]
 ) -> None:
-    last = len(told["moments"]) - 1
+    last = len(content["moments"]) - 1
     with at(page, tmp_path, SURFACE) as browser:
         heat, dots = f"{SURFACE}.data[0]", f"{SURFACE}.data[1].marker.size"
-        assert browser.value(f"{heat}.z") == grid(told, "predicted", last)
-        assert browser.value(f"{heat}.text") == grid(told, "said", last)
+        assert browser.value(f"{heat}.z") == grid(content, "predicted", last)
+        assert browser.value(f"{heat}.text") == grid(content, "text", last)
         lit = browser.value(dots)
         move(browser, 3)
-        assert browser.value(f"{heat}.z") == grid(told, "predicted", 3) != grid(told, "raw", 3)
-        assert browser.value(dots) == [v for row in grid(told, "fresh_size", 3) for v in row] != lit
-        said = browser.value("document.getElementById('moments-said').textContent")
-        assert said == f"after {told['moments'][3]} draws"
+        assert (
+            browser.value(f"{heat}.z") == grid(content, "predicted", 3) != grid(content, "raw", 3)
+        )
+        assert (
+            browser.value(dots) == [v for row in grid(content, "fresh_size", 3) for v in row] != lit
+        )
+        text = browser.value("document.getElementById('moments-text').textContent")
+        assert text == f"after {content['moments'][3]} draws"
         title = browser.value("document.getElementById('moments-title').textContent")
-        assert title == f"Asked between draws {told['moments'][2]} and {told['moments'][3]}"
+        assert title == f"Asked between draws {content['moments'][2]} and {content['moments'][3]}"
         rows = "document.querySelectorAll('#moments-draws tbody tr').length"
-        assert browser.value(rows) == told["draws"]["counts"][3]
+        assert browser.value(rows) == content["draws"]["counts"][3]
         browser.value(f"{CURVES}.scrollIntoView({{ behavior: 'instant', block: 'center' }})")
         browser.until(f"{CURVES}.dataset.drawn")
-        severity = told["tables"]["severity"]["columns"]["predicted"][3]
-        mine = told["curves"][""]["data"][5]["meta"]["at"]
+        severity = content["tables"]["severity"]["columns"]["predicted"][3]
+        mine = content["curves"][""]["data"][5]["meta"]["at"]
         assert browser.value(f"{CURVES}.data[5].y") == [severity[k] for k in mine]
         browser.value(f"{SURFACE}.scrollIntoView({{ behavior: 'instant', block: 'center' }})")
         browser.value("pause(200)")
         browser.mouse((5, 5), cell_at(browser, 0, 1))
-        group = told["surfaces"][""]["data"][0]["meta"]["at"][0][1]
-        concept, relation, _ = told["tables"]["relation-concept"]["groups"][group]
-        places = told["relations"].index(relation), told["concepts"].index(concept)
+        group = content["surfaces"][""]["data"][0]["meta"]["at"][0][1]
+        concept, relation, _ = content["tables"]["relation-concept"]["groups"][group]
+        places = content["relations"].index(relation), content["concepts"].index(concept)
         browser.until("location.hash")
         assert browser.value("location.hash") == "#failures?relation={}&concept={}".format(*places)
         for name, place in zip(("relation", "concept"), places, strict=True):
@@ -109,7 +113,7 @@ def test_slider_moves_surface_curves_and_list_and_a_cell_leads_to_its_failures(
 
 @pytest.mark.slow
 def test_menus_colour_the_surface_and_choose_panels(
-    page: Path, tmp_path: Path, told: dict[str, Any]
+    page: Path, tmp_path: Path, content: dict[str, Any]
 ) -> None:
     change = (
         "((id, value) => {{ const s = document.getElementById(id); s.value = value; "
@@ -118,17 +122,19 @@ def test_menus_colour_the_surface_and_choose_panels(
     with at(page, tmp_path, SURFACE) as browser:
         for look in ("sd", "asked", "raw", "difference"):
             browser.value(change.format("surface-look", look))
-            assert browser.value(f"{SURFACE}.data[0].z") == grid(told, look, -1)
+            assert browser.value(f"{SURFACE}.data[0].z") == grid(content, look, -1)
         browser.value(change.format("surface-of", "rotation"))
-        assert browser.value(f"{SURFACE}.data[0].x") == told["surfaces"]["rotation"]["data"][0]["x"]
+        assert (
+            browser.value(f"{SURFACE}.data[0].x") == content["surfaces"]["rotation"]["data"][0]["x"]
+        )
         browser.value(f"{CURVES}.scrollIntoView({{ behavior: 'instant', block: 'center' }})")
         browser.until(f"{CURVES}.dataset.drawn")
-        cells = told["tables"]["cell"]["columns"]["predicted"][-1]
+        cells = content["tables"]["cell"]["columns"]["predicted"][-1]
         for name in ("c1", "r1"):
             browser.value(change.format("curves-of", name))
             wanted = [
                 [cells[k] for k in trace["meta"]["at"]]
-                for trace in told["curves"][name]["data"]
+                for trace in content["curves"][name]["data"]
                 if trace["meta"]["bind"]["y"] == "predicted"
             ]
             means = f"{CURVES}.data.filter((t) => t.meta.bind.y === 'predicted').map((t) => t.y)"
@@ -182,8 +188,8 @@ def test_keys_go_through_the_surface_and_the_images(page: Path, tmp_path: Path) 
     with at(page, tmp_path, SURFACE) as browser:
         browser.value(f"{SURFACE}.focus()")
         browser.value(press.format(SURFACE, "ArrowRight"))
-        said = browser.value(f"{SURFACE}.closest('.plot').querySelector('.plot-said').textContent")
-        assert "asked failed" in said
+        text = browser.value(f"{SURFACE}.closest('.plot').querySelector('.plot-text').textContent")
+        assert "asked failed" in text
         browser.value(press.format(SURFACE, "Enter"))
         browser.until("location.hash.startsWith('#failures?relation=')")
         browser.value(f"{IMAGES}.scrollIntoView({{ behavior: 'instant', block: 'center' }})")

@@ -30,8 +30,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
     with pytest.raises(SystemExit) as ended:
         main(list(arguments))
-    said = capsys.readouterr()
-    return int(ended.value.code or 0), said.out + said.err
+    output = capsys.readouterr()
+    return int(ended.value.code or 0), output.out + output.err
 
 
 def test_a_census_is_listed_with_its_exact_rates(
@@ -58,9 +58,9 @@ def test_one_that_a_limit_ended_says_so(tmp_path: Path, capsys: pytest.CaptureFi
     assert "exact" not in run(capsys, "runs", str(tmp_path))[1]
     assert read_run(cut).told == "40 calls were made"
     assert not all(row.certified for row in read_rates(cut).rows)
-    code, said = run(capsys, "gate", str(cut), "--rule", "overall <= 0.1")
+    code, text = run(capsys, "gate", str(cut), "--rule", "overall <= 0.1")
     assert code in (1, 4)
-    assert "overall" in said
+    assert "overall" in text
     report = (cut / "report.html").read_text()
     assert "Not every question was asked" in report
 

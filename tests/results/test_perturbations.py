@@ -14,12 +14,12 @@ from adaptive_vtt.datasets import from_table
 from adaptive_vtt.oracles import TopClass
 from adaptive_vtt.results.outcomes import outcomes
 from adaptive_vtt.results.report.evidence import Evidence
-from adaptive_vtt.results.report.perturbations import perturbations, section
+from adaptive_vtt.results.report.rates import perturbations, perturbations_section
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import Image
 from adaptive_vtt.utils.tables import restored
 from tests.helpers.command_line import run
-from tests.helpers.report_kinds import labels, masks
+from tests.helpers.report_kinds import labels
 from tests.helpers.report_pages import audit
 
 CLASSES = ["dark", "grey", "light"]
@@ -60,8 +60,8 @@ def table(folder: Path) -> pd.DataFrame:
     assert run("report", str(folder), "--tables") == 0
     assert (folder / "tables" / "targets.csv").is_file()
     assert CONTRAST in (folder / "tables" / "perturbations.tex").read_text()
-    found = restored(pd.read_csv(folder / "tables" / "perturbations.csv"))
-    return found.set_index(["relation", "concept"])
+    table = restored(pd.read_csv(folder / "tables" / "perturbations.csv"))
+    return table.set_index(["relation", "concept"])
 
 
 def test_the_latex_of_targets_has_the_columns_that_a_page_holds(
@@ -69,8 +69,8 @@ def test_the_latex_of_targets_has_the_columns_that_a_page_holds(
 ) -> None:
     header = re.search(r"toprule\n(.*?) \\\\", (folder / "tables" / "targets.tex").read_text())
     assert header is not None
-    told = ["target", "questions", "estimate", "lower", "upper", "certified"]
-    assert header[1].split(" & ")[:6] == told
+    names = ["target", "questions", "estimate", "lower", "upper", "certified"]
+    assert header[1].split(" & ")[:6] == names
     assert header[1].split(" & ")[6:] in ([], ["decided"])
     assert len(pd.read_csv(folder / "tables" / "targets.csv").columns) > 20
 
@@ -90,21 +90,21 @@ def test_figures_of_a_relation_are_those_of_scikit_learn(
     mine = everything[everything["relation"] == CONTRAST]
     at: dict[str, Any] = {"index": ["sample", "severity"], "columns": "concept"}
     truth = mine.pivot(**at, values="truth").to_numpy().argmax(axis=1)
-    said = mine.pivot(**at, values="answer").to_numpy().argmax(axis=1)
-    assert 0 < (said == truth).mean() < 1
+    predicted = mine.pivot(**at, values="answer").to_numpy().argmax(axis=1)
+    assert 0 < (predicted == truth).mean() < 1
     average: dict[str, Any] = {"average": "macro", "zero_division": 0}
     expected = {
-        "accuracy": metrics.accuracy_score(truth, said),
-        "macro recall": metrics.recall_score(truth, said, **average),
-        "macro precision": metrics.precision_score(truth, said, **average),
-        "macro F1": metrics.f1_score(truth, said, **average),
-        "Cohen's kappa": metrics.cohen_kappa_score(truth, said),
+        "accuracy": metrics.accuracy_score(truth, predicted),
+        "macro recall": metrics.recall_score(truth, predicted, **average),
+        "macro precision": metrics.precision_score(truth, predicted, **average),
+        "macro F1": metrics.f1_score(truth, predicted, **average),
+        "Cohen's kappa": metrics.cohen_kappa_score(truth, predicted),
     }
     row = table.loc[(CONTRAST, "all")]
     for name, value in expected.items():
         for end in ("", " lower", " upper"):
             assert row[name + end] == pytest.approx(value, abs=1e-9)
-    of_each = metrics.recall_score(truth, said, average=None)
+    of_each = metrics.recall_score(truth, predicted, average=None)
     assert table.loc[CONTRAST]["recall"][CLASSES].tolist() == pytest.approx(of_each.tolist())
 
 
@@ -119,15 +119,15 @@ def test_a_page_has_it(folder: Path, table: pd.DataFrame) -> None:
 @pytest.mark.parametrize("guarantee", ["all", "each"])
 def test_intervals_are_turned_and_figures_of_several_hold_together(guarantee: str) -> None:
     journal = labels(targets=["relations", "relation-sides"], guarantee=guarantee, **FEW)
-    found = perturbations(Evidence(journal))
+    table = perturbations(Evidence(journal))
     for rate, figure in (("label error", "accuracy"), ("miss rate", "recall")):
-        there = found[found[rate].notna()]
+        there = table[table[rate].notna()]
         assert len(there)
         assert (there[figure] == 1 - there[rate]).all()
         assert (there[f"{figure} lower"] == 1 - there[f"{rate} upper"]).all()
         assert (there[f"{figure} upper"] == 1 - there[f"{rate} lower"]).all()
-    assert ("balanced accuracy" in found) == (guarantee == "all")
-    shown = section(Evidence(journal))
+    assert ("balanced accuracy" in table) == (guarantee == "all")
+    shown = perturbations_section(Evidence(journal))
     assert shown is not None
     assert ("all of these hold together" in shown.html) == (guarantee == "all")
 
@@ -142,13 +142,7 @@ def test_of_one_relation_each_concept_has_its_balanced_accuracy() -> None:
     assert figures.notna().all()
 
 
-def test_masks_have_no_accuracy() -> None:
-    found = perturbations(Evidence(masks()))
-    assert "accuracy" not in found
-    assert found["EFR"].notna().any()
-
-
 def test_without_a_relation_there_is_none() -> None:
     journal = labels(targets=["overall", "concepts"], **FEW)
     assert perturbations(Evidence(journal)).empty
-    assert section(Evidence(journal)) is None
+    assert perturbations_section(Evidence(journal)) is None

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from adaptive_vtt.results.report import write_report
-from adaptive_vtt.utils.image_files import read_image
 from tests.helpers.chromium import Browser, needs_chromium
 from tests.helpers.report_kinds import KINDS
 from tests.results.test_report_odd import hostile_journal
@@ -37,9 +36,9 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run_in(reports: Path, tmp_path: Path, name: str, script: str, hash: str = "") -> Any:
     """What ``script``, the body of an async function, returns in the page of this name."""
     with opened(reports / f"{name}.html", tmp_path, hash) as browser:
-        found = browser.value("(async () => {" + script + "})()")
+        result = browser.value("(async () => {" + script + "})()")
         assert browser.complaints == []
-    return found
+    return result
 
 
 @contextmanager
@@ -106,7 +105,7 @@ def test_plotly_comes_with_the_first_figure_and_names_are_text(
       await pause(300);
       chart.focus();
       chart.dispatchEvent(new KeyboardEvent("keydown", { key: "End" }));
-      const said = chart.closest(".plot").querySelector(".plot-said").textContent;
+      const spoken = chart.closest(".plot").querySelector(".plot-text").textContent;
       const legend = [...chart.querySelectorAll(".legendtext")].map((t) => t.textContent);
       const foreign = chart.querySelectorAll("a, script, img, b").length;
       const saved = [];
@@ -123,17 +122,17 @@ def test_plotly_comes_with_the_first_figure_and_names_are_text(
       const one = { name: "=1+1", x: [1], y: [2] };
       const two = { name: "&lt;b>, 'x'", x: [3], y: [null] };
       const csv = avtt.csv({ data: [one, two], layout: {} });
-      return { before, said, legend, foreign, saved, csv };
+      return { before, spoken, legend, foreign, saved, csv };
     """
-    found = run_in(reports, tmp_path, "hostile", script)
-    assert found["before"] == "undefined"
-    assert "where <script>alert(1)</script> %{y}" in found["said"]
-    assert [n for n in found["legend"] if "<script>alert(1)</script> %{y}" in n], found["legend"]
-    assert found["foreign"] == 0
-    png, csv = sorted(found["saved"], key=lambda pair: pair[0].endswith("csv"))
+    result = run_in(reports, tmp_path, "hostile", script)
+    assert result["before"] == "undefined"
+    assert "where <script>alert(1)</script> %{y}" in result["spoken"]
+    assert [n for n in result["legend"] if "<script>alert(1)</script> %{y}" in n], result["legend"]
+    assert result["foreign"] == 0
+    png, csv = sorted(result["saved"], key=lambda pair: pair[0].endswith("csv"))
     assert png == ["widths-chart.png", "data:image/png;"]
     assert csv == ["widths-chart.csv", "blob:null/"[:15] + csv[1][10:]]
-    assert found["csv"] == "series,x,y\n'=1+1,1,2\n\"<b>, 'x'\",3,\n"
+    assert result["csv"] == "series,x,y\n'=1+1,1,2\n\"<b>, 'x'\",3,\n"
 
 
 @pytest.mark.slow
@@ -149,10 +148,10 @@ def test_ways_to_plotly(reports: Path, tmp_path: Path, way: str) -> None:
             browser.value("delete window.DecompressionStream; null")
         drawn = way == "folder"
         assert dict(browser.value("walk()"))["widths-chart"] == drawn
-        said = (
-            "document.getElementById('widths-chart').closest('.plot').querySelector('.plot-said')"
+        text = (
+            "document.getElementById('widths-chart').closest('.plot').querySelector('.plot-text')"
         )
-        sentence = browser.value(f"{said}.textContent")
+        sentence = browser.value(f"{text}.textContent")
         assert sentence.startswith("This figure cannot be drawn here: ") != drawn
         assert (tmp_path / "plotly.min.js").exists() == drawn
 
@@ -162,7 +161,7 @@ def test_a_bar_a_cell_and_a_target_lead_to_their_failures(reports: Path, tmp_pat
     """Each link shows as many cards as failures fit it, and the address says what is shown."""
     script = """
       const items = avtt.read("failures-data");
-      const found = [];
+      const seen = [];
       for (const link of document.querySelectorAll(".forest th a, .cell, .worst .drill")) {
         location.hash = link.hash;
         await new Promise((done) => setTimeout(done, 20));
@@ -173,14 +172,14 @@ def test_a_bar_a_cell_and_a_target_lead_to_their_failures(reports: Path, tmp_pat
           (!want.severity || item.severity === Number(want.severity)));
         const cards = document.getElementById("failures-list").children.length;
         const kept = location.hash === link.hash;
-        found.push([link.className, cards === Math.min(fit.length, 9), kept]);
+        seen.push([link.className, cards === Math.min(fit.length, 9), kept]);
       }
-      return found;
+      return seen;
     """
-    found = run_in(reports, tmp_path, "labels", script)
-    assert {kind.split()[0] for kind, _, _ in found} == {"drill", "cell"}
-    assert len(found) > 15
-    assert all(fits and kept for _, fits, kept in found)
+    result = run_in(reports, tmp_path, "labels", script)
+    assert {kind.split()[0] for kind, _, _ in result} == {"drill", "cell"}
+    assert len(result) > 15
+    assert all(fits and kept for _, fits, kept in result)
 
 
 def test_keys_go_through_the_failures_and_close_them(reports: Path, tmp_path: Path) -> None:
@@ -191,23 +190,23 @@ def test_keys_go_through_the_failures_and_close_them(reports: Path, tmp_path: Pa
       const dialog = document.getElementById("failure");
       const place = document.getElementById("failure-place");
       const title = () => `${place.textContent} ${location.hash}`;
-      const found = [dialog.open, title()];
-      press("ArrowRight"); await pause(); found.push(title());
-      press("ArrowLeft"); await pause(); found.push(title());
+      const seen = [dialog.open, title()];
+      press("ArrowRight"); await pause(); seen.push(title());
+      press("ArrowLeft"); await pause(); seen.push(title());
       const difference = () => document.querySelector("#failure-views canvas");
       for (let k = 0; k < 20 && !difference(); k++) await pause();
       for (const tag of ["img", "canvas"]) {
-        found.push(document.querySelectorAll(`#failure-views ${tag}`).length);
+        seen.push(document.querySelectorAll(`#failure-views ${tag}`).length);
       }
       dialog.dispatchEvent(new Event("cancel", { cancelable: true }));  // what Escape does
-      found.push(dialog.open, location.hash, document.activeElement.hash);
-      press("ArrowRight"); found.push(document.activeElement.hash);
-      return found;
+      seen.push(dialog.open, location.hash, document.activeElement.hash);
+      press("ArrowRight"); seen.push(document.activeElement.hash);
+      return seen;
     """
     page = (reports / "uncertified.html").read_text(encoding="utf-8")
-    found = re.search(r'id="failures-data">(.*?)</script>', page)
-    assert found is not None
-    items = json.loads(found[1])
+    match = re.search(r'id="failures-data">(.*?)</script>', page)
+    assert match is not None
+    items = json.loads(match[1])
     at = next(k for k, item in enumerate(items) if len(item["views"]) == 2 and k > 0)
     first, second = (f"#failure-{items[k]['id']}" for k in (at, at + 1))
     count = len(items)
@@ -243,23 +242,4 @@ def test_screenshots(reports: Path, tmp_path: Path, name: str) -> None:
                 browser.value("pause(500)")
                 browser.screenshot(target := out / f"{name}-{width}-{scheme}.png")
                 assert target.stat().st_size > 20_000
-        assert browser.complaints == []
-
-
-@pytest.mark.slow
-def test_a_link_to_filtered_failures_is_shown_where_it_leads(reports: Path, tmp_path: Path) -> None:
-    """The section stands below the bar, and is drawn. Chromium's --screenshot is blank here, as of
-    any page that was scrolled; a window is not."""
-    with Browser(tmp_path / "profile") as browser:
-        browser.open((reports / "each.html").as_uri() + "#failures?target=3")
-        browser.until("document.querySelectorAll('#failures-list article').length")
-        top = "document.getElementById('failures').getBoundingClientRect().top"
-        browser.until(f"0 < {top} && {top} < 100")
-        assert browser.value("document.querySelector('[data-filter=target]').value") == "3"
-        browser.screenshot(tmp_path / "linked.png")
-        assert read_image(tmp_path / "linked.png", "screenshot").std() > 10
-        browser.resize(390, 844)
-        heads = "[...document.querySelectorAll('.map th')]"
-        name = f"{heads}.find((head) => head.textContent === 'gaussian_noise')"
-        assert browser.value(f"{name}.innerHTML") == "gaussian_<wbr>noise"  # breaks there
         assert browser.complaints == []

@@ -11,7 +11,7 @@ import pytest
 import adaptive_vtt as avtt
 from adaptive_vtt.errors import JournalError
 from adaptive_vtt.journal import Journal, MemoryJournal
-from adaptive_vtt.results.report import certified, render
+from adaptive_vtt.results.report import render
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import Answer, Unanswered
 from tests.helpers.report_pages import CERTIFIED, EVIL, FOLDED, Tags, audit, block, unfinished
@@ -37,10 +37,6 @@ ODD = {
         tiny_dataset(concepts=1), ScriptedModel(), ["identity"], budget=5
     ),
     "no pictures": lambda: audit(tiny_dataset(images=False), ScriptedModel(), budget=20),
-    "40 concepts": lambda: audit(tiny_dataset(concepts=40), ScriptedModel(), budget=20),
-    "everything asked": lambda: audit(
-        tiny_dataset(4), ScriptedModel(answers="one"), ["identity"], strategy="random"
-    ),
 }
 ODD_CERTIFIED = {
     "nothing asked": lambda: unfinished(0, half_width=0.1),
@@ -53,23 +49,15 @@ ODD_CERTIFIED = {
         unanswered="both",
         fail_on_error=1,
     ),
-    "one target": lambda: many_targets(2, targets=["overall"]),
     "100 targets": lambda: many_targets(targets=["concepts"]),
     "everything asked": lambda: audit(
-        tiny_dataset(4),
-        ScriptedModel(answers="one"),
-        ["identity"],
-        half_width=0.01,
-        at_most=0.4,
+        tiny_dataset(4), ScriptedModel(answers="one"), ["identity"], half_width=0.01, at_most=0.4
     ),
 }
 
 
-LARGE = {"some refused", "40 concepts"}
-
-
 @pytest.mark.filterwarnings("error", "ignore:.torch.jit.script:DeprecationWarning")
-@pytest.mark.parametrize("name", [*sorted(ODD.keys() - LARGE), *slowly(*sorted(LARGE))])
+@pytest.mark.parametrize("name", [*sorted(ODD.keys() - {"some refused"}), *slowly("some refused")])
 def test_odd_audits_have_a_whole_page(name: str) -> None:
     page = render(ODD[name]())
     tags = Tags(page)
@@ -92,7 +80,7 @@ def test_odd_certified_audits_have_a_whole_page(name: str) -> None:
     assert [a["id"] for t, a in tags.tags if t == "section"] == there
     assert page.rstrip().endswith("</html>")
     block(page, "widths-chart-data")
-    assert tags.with_id("derived") == (name != "one target")
+    assert tags.with_id("derived")
     assert not re.search(r"\bnan\b|\bNone\b", tags.text)
 
 
@@ -104,13 +92,6 @@ def test_unfinished_certified_audit_says_what_is_open() -> None:
     assert "0 to 100 %" in text
     text = Tags(render(unfinished(3, at_most=0.1, targets=["overall"]))).text
     assert "overall label error is not yet decided against 10 %." in text
-
-
-def test_unfinished_audit_says_so() -> None:
-    text = Tags(render(unfinished(3))).text
-    assert "Still running" in text
-    assert "3 calls have no answer yet" in text
-    assert "no question has been answered and judged" in text
 
 
 def test_journal_without_an_audit_is_refused() -> None:
@@ -161,8 +142,3 @@ def test_hostile_text_stays_text() -> None:
         f"{escape(EVIL)} %&#123;y}}" in name for name in names
     )  # Plotly shows what stands there as HTML
     assert not any("<" in name for name in names)
-
-
-def test_the_axis_ends_behind_every_interval() -> None:
-    assert certified.axis([0.2, 0.6], 0, 6)[0] == pytest.approx(1.06 * 0.6)
-    assert certified.axis([0.2, 0.6], 0.7, 6)[0] == pytest.approx(1.06 * 0.7)

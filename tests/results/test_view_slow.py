@@ -1,4 +1,4 @@
-"""Connections that say little: pages in the browser are answered beside them."""
+"""Slow connections: pages in the browser are answered in the meantime."""
 
 import http.client
 import socket
@@ -21,8 +21,8 @@ pytestmark = pytest.mark.shares  # the thread that answers is begun by whoever a
 def view(tmp_path_factory: pytest.TempPathFactory) -> Iterator[View]:
     folder: Path = tmp_path_factory.mktemp("slow")
     finished(small_space(), journal=folder / "journal.db", **{**LIMITS, "budget": 4}).close()
-    with View(folder) as found:
-        yield found
+    with View(folder) as server:
+        yield server
 
 
 def slow(view: Serving) -> socket.socket:
@@ -32,7 +32,7 @@ def slow(view: Serving) -> socket.socket:
 
 
 @pytest.mark.slow
-def test_a_page_is_answered_beside_many_slow_connections(view: View) -> None:
+def test_a_page_is_answered_among_many_slow_connections(view: View) -> None:
     with ExitStack() as held:
         for _ in range(256):
             held.enter_context(slow(view))
@@ -47,13 +47,13 @@ def test_a_page_is_answered_beside_many_slow_connections(view: View) -> None:
 def test_a_head_that_drips_in_is_not_waited_for(view: View) -> None:
     with Serving(view.site, patience=0.5) as server, slow(server) as connection:
         connection.settimeout(0.1)
-        began, said = time.monotonic(), b"?"
-        while said and time.monotonic() - began < 8:
+        began, byte = time.monotonic(), b"?"
+        while byte and time.monotonic() - began < 8:
             try:
                 connection.sendall(b"a")
-                said = connection.recv(1)
+                byte = connection.recv(1)
             except TimeoutError:
                 continue
             except ConnectionError:  # ended, too: with bytes that nobody read
-                said = b""
-        assert said == b""
+                byte = b""
+        assert byte == b""

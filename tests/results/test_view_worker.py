@@ -42,7 +42,7 @@ def test_files_of_the_working_folder_shadow_no_module_of_its_process(tmp_path: P
 
 
 @pytest.mark.slow
-def test_its_end_is_told_with_the_exit_code_and_the_environment_stays() -> None:
+def test_its_end_is_reported_with_the_exit_code_and_the_environment_stays() -> None:
     before = os.environ.get(SAFE)
     worker = Worker()
     try:

@@ -1,6 +1,6 @@
-"""What an audit believed as it went on: tables of it, and Plotly figures made of those alone."""
+"""Predictions of an audit at its checkpoints: tables of them, and Plotly figures of the tables."""
 
 from .figures import PLOTS, plotted
-from .tables import Beliefs, Told, beliefs
+from .tables import TableName, beliefs
 
-__all__ = ["PLOTS", "Beliefs", "Told", "beliefs", "plotted"]
+__all__ = ["PLOTS", "TableName", "beliefs", "plotted"]

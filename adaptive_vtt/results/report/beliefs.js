@@ -23,7 +23,7 @@
     return { tickvals: kept.map(Math.sqrt), ticktext: kept.map(String) };
   };
 
-  const said = (bin, count) => {
+  const label = (bin, count) => {
     const a = grid[bin];
     const p = (truth) => `${Math.round(100 * Math.min(1, Math.max(0, 2 * a - truth)))}\u202f%`;
     const where = bin === 50 ? "P(yes) 100\u202f% where absent, or 0\u202f% where present" : a < 0.5 ? `absent, P(yes) ${p(0)}` : `present, P(yes) ${p(1)}`;
@@ -46,7 +46,7 @@
       ...(marginal ? [line("performance GP, as its marginal", marginal, { color: THIRD, width: 2.5 })] : []),
       {
         type: "scatter", mode: "markers", name: "answers counted", x: hits.map(([bin]) => grid[bin]), y: to(counts), meta: { y: counts },
-        text: hits.map(([bin, n]) => said(bin, n)), hovertemplate: "%{text}<extra></extra>", marker: { color: TEXT, size: narrow ? 6 : 7 },
+        text: hits.map(([bin, n]) => label(bin, n)), hovertemplate: "%{text}<extra></extra>", marker: { color: TEXT, size: narrow ? 6 : 7 },
       },
     ];
     const quarters = QUARTERS.map((names, k) => ({

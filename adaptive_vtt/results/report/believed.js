@@ -17,19 +17,19 @@
   // -- surface and curves --------------------------------------------------------------------
   const slider = byId("moments-at");
   const PACE = 450;  // milliseconds a moment
-  let told = null;
-  const load = () => (told ||= avtt.unpacked("believed-data"));
+  let loading = null;
+  const load = () => (loading ||= avtt.unpacked("believed-data"));
 
   // A trace as it was at moment k of its table.
   const turned = (data, trace, k) => {
     const { of, at, bind } = trace.meta;
-    const found = { ...trace };
+    const copy = { ...trace };
     for (const [path, column] of Object.entries(bind)) {
       const values = taken(data.tables[of].columns[column][k], at);
       const [outer, inner] = path.split(".");
-      found[outer] = inner ? { ...found[outer], [inner]: values } : values;
+      copy[outer] = inner ? { ...copy[outer], [inner]: values } : values;
     }
-    return found;
+    return copy;
   };
 
   // Which moment of its table that is: large tables have fewer than the slider.
@@ -63,7 +63,7 @@
     location.hash = `#failures?${query}`;
   };
   const clicked = async ({ data: trace, pointNumber }) => {
-    const at = [pointNumber].flat().reduce((found, k) => (found ?? [])[k], trace.meta && trace.meta.at);
+    const at = [pointNumber].flat().reduce((values, k) => (values ?? [])[k], trace.meta && trace.meta.at);
     if (typeof at === "number") go(await load(), trace.meta.of, at);
   };
 
@@ -106,9 +106,9 @@
     const play = byId("moments-play");
     const redraw = async () => {
       const times = (await load()).moments;
-      const said = `after ${amount(times[Number(slider.value)])} draws`;
-      byId("moments-said").textContent = said;
-      slider.setAttribute("aria-valuetext", said);
+      const text = `after ${amount(times[Number(slider.value)])} draws`;
+      byId("moments-text").textContent = text;
+      slider.setAttribute("aria-valuetext", text);
       const now = slider.value;
       await Promise.all([drawSurface(), drawCurves(), list()]);
       byId("surface-chart").dataset.moment = now;
@@ -174,12 +174,12 @@
   };
 
   const hover = ({ points: [point] }) => {
-    const found = picture(figure.samples[point.pointNumber]);
-    thumbnail.hidden = !found;
-    if (!found) return;
+    const shown = picture(figure.samples[point.pointNumber]);
+    thumbnail.hidden = !shown;
+    if (!shown) return;
     const { xaxis, yaxis } = point;
     const [left, top] = [xaxis._offset + xaxis.d2p(point.x), yaxis._offset + yaxis.d2p(point.y)];
-    thumbnail.src = found[0];
+    thumbnail.src = shown[0];
     Object.assign(thumbnail.style, { left: `${Math.min(Math.max(left - 44, 0), chart.clientWidth - 88)}px`, top: `${top > 120 ? top - 108 : top + 20}px` });
   };
 

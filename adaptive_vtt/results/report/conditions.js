@@ -21,11 +21,11 @@
     const base = (row) => map.figures[f].base.reduce((sum, k) => sum + row[2 + k], 0);
     const bad = (row) => (row[7 + f] === null ? 0 : f === 0 ? row[7 + f] : 1 - Math.max(0, row[7 + f]));
     const rows = map.cells[chosen] || [];
-    const found = new Map(rows.map((row) => [`${row[0]},${row[1]}`, row]));
+    const cells = new Map(rows.map((row) => [`${row[0]},${row[1]}`, row]));
     const solid = rows.filter((row) => base(row) >= map.few).map(bad);
     const worst = Math.max(0.1, ...(solid.length ? solid : rows.map(bad)));
     for (const cell of table.querySelectorAll(".cell")) {
-      const row = found.get(cell.dataset.place);
+      const row = cells.get(cell.dataset.place);
       const shade = row ? Math.min(1, bad(row) / worst) : 0;
       const few = Boolean(row) && base(row) < map.few;
       cell.style.setProperty("--shade", `${Math.round(100 * shade)}%`);

@@ -1,43 +1,170 @@
-"""What the journal says and what follows from it, worked out once and shared by all sections: rows,
-calls that went wrong, the answer GPs that the answers teach, and where every target stands.
+"""The content of a journal and what follows from it, worked out once for all sections of the page.
+
+Rows, answers in words, wrong calls, the answer GPs that the answers teach, and the standing of
+every target.
 """
 
-import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from shlex import quote
+from string import ascii_uppercase
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from markupsafe import Markup
 
 from ...certify.further import Range, further, longest
 from ...certify.status import TargetStatus
-from ...certify.tracks import Track, members_of
+from ...certify.tracks import members_of
 from ...certify.verify_draws import Membership
-from ...families import OfConcept, in_short
+from ...families import in_short
 from ...journal import Journal, SQLiteJournal
+from ...journal.facts import OracleFacts
 from ...journal.files import JOURNAL
 from ...journal.rows import AnswerRow, CallRow
 from ...oracles.base import LABEL_ERROR
-from ...types import IDENTITY, SIDES, Floats
+from ...oracles.choice import ASKED
+from ...types import IDENTITY, SIDES, Floats, JsonObject
 from ...utils.figures import in_points, on_page
 from ..advice import spec_named
-from ..beliefs import Beliefs
 from ..cautions import cautions
 from ..derived import Bounds
 from ..outcomes import FAILED, counting, sample_word, unanswered
 from ..run import Run
-from .answers import answers_of
-from .beside_journal import baselines, said_of_realism
+from .run_files import baselines, realism_of
+from .section import THIN, Section, fragment
+
+LONGEST = 400
+"""Characters of a question that are shown, at most."""
+QUOTED, BRIEF = 160, 80
+"""Characters of a reply that a card, and a row of a table, shows at most."""
+NO_REASON = "no reason was given"
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The answers of an audit.
+
+    Attributes:
+        number: What a number that the model answers is.
+        sided: Whether a concept is present or absent, with an error rate for each.
+        in_words: Whether models answer in words, which have no P(yes) and no sides.
+        of_concepts: Whether every question names a concept; captions are of the whole image.
+    """
+
+    number: str
+    sided: bool
+    in_words: bool
+    of_concepts: bool
+
+    @classmethod
+    def of(cls, oracle: OracleFacts, calls: Iterable[CallRow]) -> "Answers":
+        rows = [answer for call in calls for answer in call.answers]
+        number = "loss" if oracle.tells_losses else "score" if "EFR" in oracle.rates else "P(yes)"
+        captions = any("objects" in (row.details or {}) for row in rows)
+        in_words = captions or any(row.said is not None for row in rows)
+        sided = not in_words and set(oracle.rates) == set(SIDES)
+        return cls(number, sided, in_words, not captions)
+
+    def asked(
+        self, concept: str, sample: str, change: str, answer: AnswerRow | None
+    ) -> tuple[str, str, str]:
+        """Return a question in words: what stands before, in and after bold type."""
+        image = f"{sample} after {change}" if change else sample
+        if not self.of_concepts:
+            return "", "", image
+        if answer is not None and (words := question_in_words(answer)) is not None:
+            return f"“{words['question']}” of {image}", "", ""
+        return "Is ", concept, f" present in {image}?"
+
+    def verdict(self, answer: AnswerRow | None) -> tuple[str, str]:
+        """Return the verdict in a word, and its reason."""
+        if answer is None:
+            return "waiting", "no answer yet"
+        if answer.answer is None:
+            return "unanswered", answer.unanswered or NO_REASON
+        if answer.loss is None:
+            return "unknown", "not judged"
+        verdict = "right" if answer.loss < 0.5 else "wrong"
+        if answer.said is not None:
+            return verdict, answer.said[:BRIEF]
+        if verdict == "right":
+            return verdict, "present" if answer.truth else "absent"
+        return verdict, "missed: it is present" if answer.truth else "false alarm: it is absent"
+
+    def line(self, concept: str, place: int, answer: AnswerRow) -> JsonObject:
+        """Return what a card shows of a wrong answer about a concept, the one at ``place``."""
+        number = answer.answer if answer.said is None else None
+        if answer.said is not None:
+            text = f"“{answer.said[:QUOTED]}”"
+            text += f": {answer.unanswered}" if answer.unanswered else ""
+        elif number is None:
+            text = f"no answer: {answer.unanswered or NO_REASON}"
+        else:
+            text = self.shown(number)
+        return {
+            "key": place,
+            "truth": (answer.truth or 0) if self.sided else None,
+            "name": concept,
+            "is": f"is {'present' if answer.truth else 'absent'}" if self.sided else "",
+            "text": text,
+            "at": number,
+            "asked": question_in_words(answer),
+        }
+
+    def shown(self, number: float) -> str:
+        """Return an answer that is a number in words."""
+        return f"{self.number} {100 * number:.0f}{THIN}%"
+
+    def of_model(self, details: Mapping[str, Any]) -> str:
+        """Return the answer of one of two models, and its loss."""
+        reply, loss = details.get("said"), float(details.get("loss", 0))
+        lost = {0.0: "right", 1.0: "wrong"}.get(loss, f"lost {loss:.2f}")
+        if isinstance(reply, dict):
+            words = f"no answer ({reply['unanswered']})" if "unanswered" in reply else "an answer"
+        elif isinstance(reply, int | float):
+            words = self.shown(reply)
+        else:
+            words = f"“{str(reply)[:QUOTED]}”"
+        return f"{words}, {lost}"
+
+
+def question_in_words(row: AnswerRow) -> JsonObject | None:
+    """Return ``question``, ``options`` (letter, text, whether it is right) and, where there are
+    none, the ``right`` answer; None where the journal keeps no question in words."""
+    asked = (row.details or {}).get(ASKED)
+    if not isinstance(asked, Mapping):
+        return None
+
+    def cut(text: str) -> str:
+        return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."
+
+    right: Sequence[str] = [str(text) for text in asked.get("right", ())]
+    lettered = zip(ascii_uppercase, asked.get("options", ()), strict=False)
+    options = [[letter, cut(str(text)), letter in right] for letter, text in lettered]
+    return {
+        "question": cut(str(asked.get("question", ""))),
+        "options": options,
+        "right": "" if options else cut(", ".join(right)),
+    }
+
 
 CHECKPOINTS = 200
 """Moments at which the uncertainty of the answer GPs is measured, at most."""
 MOST = 500
 """Failing calls that are listed where everything was asked and no picture was kept."""
+
+
+def capital(rate: str) -> str:
+    """Return a name with a capital, and the rest as it is."""
+    return f"{rate[0].upper()}{rate[1:]}"
+
+
 RATES = {
     "miss rate": "Miss rate: error where the concept is present",
     "false-alarm rate": "False-alarm rate: error where the concept is absent",
@@ -55,8 +182,8 @@ KINDS = {
     **dict.fromkeys(
         ("relation, error", f"relation, {LABEL_ERROR}"), "Error rate per relation and concept"
     ),
-    **{f"relation, {rate}": f"{rate[0].upper()}{rate[1:]} per relation" for rate in RATES},
-    "slice": "Slices, found by the audit itself",
+    **{f"relation, {rate}": f"{capital(rate)} per relation" for rate in RATES},
+    "slice": "Slices, noticed by the audit itself",
     "other": "Other targets",
 }
 """Kinds of targets in the order of the page."""
@@ -65,7 +192,7 @@ Counts = npt.NDArray[np.int64]
 
 
 class Asked(NamedTuple):
-    """What a question is about, as far as its number tells."""
+    """The subject of a question, as far as its number shows."""
 
     concept: str
     relation: str
@@ -75,14 +202,13 @@ class Asked(NamedTuple):
 class Failure(NamedTuple):
     """One call that went wrong.
 
-    ``mistakes``: what was answered wrongly, or not at all, the surest first; ``right``: how many
-    other answers there are. ``pictures``: PNGs of the source and the follow-up image, None where
-    none were kept; ``targets``: places of the targets that a wrong answer of the call belongs to.
+    ``mistakes``: wrong and missing answers, the surest first; ``right``: the number of other
+    answers. ``pictures``: PNGs of the source and the follow-up image, None where none were kept;
+    ``targets``: places of the targets that a wrong answer of the call belongs to.
     """
 
     call: int
     sample: str
-    about: Asked
     change: str
     pictures: tuple[bytes, bytes] | None
     mistakes: list[AnswerRow]
@@ -111,9 +237,7 @@ class Replay:
 class Standing(TargetStatus):
     """A target's status on a page. ``label`` names it within its ``kind``, a key of KINDS.
 
-    ``raw`` is the mean loss of the questions seen and ``belief`` the answer GP's error rate, each
-    None where there is none. ``settled``: all that was asked of it is reached, after ``settled_at``
-    calls (None: not yet), when ``settled_seen`` of its questions were seen.
+    ``settled``: all that was asked of it is reached, after ``settled_at`` calls (None: not yet).
     """
 
     place: int
@@ -121,58 +245,44 @@ class Standing(TargetStatus):
     label: str
     settled: bool
     settled_at: int | None
-    settled_seen: int
-    raw: float | None
-    belief: float | None
 
     @property
     def bounds(self) -> Bounds:
         return Bounds(self.estimate, self.lower, self.upper)
 
-    @property
-    def beliefs_outside(self) -> list[tuple[str, float, str]]:
-        """Return beliefs outside the interval: what (raw or belief), its value, above or below;
-        none where the interval is emptied itself."""
-        return [
-            (what, value, "above" if value > self.upper else "below")
-            for what, value in (("raw", self.raw), ("belief", self.belief))
-            if value is not None and not (self.emptied or self.lower <= value <= self.upper)
-        ]
-
 
 class Evidence:
     """A journal's rows, with what the sections of the page make of them.
 
-    ``table`` is its outcomes, one row per judged question; ``counted`` lacks the questions that
-    turned out not to count. ``folder`` and ``spec`` are what commands call the run and its
-    SPEC.toml, quoted. ``sample``: what one is called, image or item. ``adaptive``: whether earlier
-    answers had a say in what was asked. ``cost``: of all answers, those about source images
-    included; ``unconfirmed``: the part that may not have been charged. ``elapsed``: seconds until
-    the last thing journaled.
-
     Args:
-        source: Where an audit was begun.
-        beside: The folder in which lies what random draws took, and what people said.
+        source: The journal of an audit, or its run.
+        folder: The folder with baselines and people's judgements, None for none.
+
+    Attributes:
+        table: Outcomes, one row per judged question; ``counted`` lacks excluded ones.
+        folder: What commands call the run, quoted; ``spec``: what they call its SPEC.toml.
+        sample: What a sample is called, "image" or "item".
+        adaptive: Whether earlier answers influenced what was asked.
+        cost: Cost of all answers; ``unconfirmed``: the part that may not have been charged.
+        elapsed: Seconds until the last row of the journal.
 
     Raises:
         JournalError: No audit was begun.
     """
 
-    def __init__(self, source: Journal | Run, beside: Path | None = None) -> None:
+    def __init__(self, source: Journal | Run, folder: Path | None = None) -> None:
         self.run = run = Run.of(source)
         self.facts = facts = run.facts
         self.settings, self.certificate, self.space = facts.settings, facts.certificate, facts.space
         self.concepts, self.variants = list(facts.space.concepts), list(facts.space.variants)
         self.relations = facts.space.relations
-        self.place_of = {name: place for place, name in enumerate(self.concepts)}
         self.draws, self.calls, self.sources = run.draws, run.calls, run.sources
         self.pictures, self.head, self.table = run.pictures, run.head, run.table
         self.cost, self.unconfirmed = run.cost, run.unconfirmed
         self.folder, self.spec = _folder(run.journal), spec_named(facts)
-        self.baselines = () if beside is None else baselines(beside)
-        self.realism = None if beside is None else said_of_realism(beside, facts)
-        # what follows from the rows
-        self.answers = answers_of(facts.settings.oracle, self.calls)
+        self.baselines = () if folder is None else baselines(folder)
+        self.realism = None if folder is None else realism_of(folder, facts)
+        self.answers = Answers.of(facts.settings.oracle, self.calls)
         self.sample = sample_word(facts.space, self.pictures)
         self.drawn = {row.call: row for row in self.draws}
         self.call_of = {row.call: row for row in self.calls}
@@ -186,9 +296,17 @@ class Evidence:
         times = [row.elapsed for part in every for row in part]
         self.elapsed = max([*times, facts.ended.elapsed if facts.ended else 0.0])
 
+    def section(
+        self, title: str, id: str, template: str = "", late: Markup | str = "", **values: Any
+    ) -> Section:
+        """Return the section that a template, by default the one named as its ``id``, makes of
+        ``values`` and of all attributes of the evidence."""
+        context = {**vars(self), "evidence": self, **values}
+        return Section(title, id, fragment(template or f"{id}.html", **context), late)
+
     @cached_property
     def warnings(self) -> list[str]:
-        """What to mind, without full stops."""
+        """The cautions, without full stops."""
         return [warning.rstrip(".") for warning in cautions(self.run)]
 
     @cached_property
@@ -199,7 +317,7 @@ class Evidence:
     # -- questions and calls -----------------------------------------------------------------------
 
     def asked(self, question: int) -> Asked:
-        """Return what the question of this number is about."""
+        """Return the subject of the question of this number."""
         _, variant, concept = self.space.numbering.parts(question)
         return Asked(self.concepts[concept], *self.variants[variant])
 
@@ -229,7 +347,7 @@ class Evidence:
 
     @cached_property
     def _membership(self) -> Membership | None:
-        """Which targets questions belong to, where no draw says it."""
+        """The targets of all questions, where draws do not name them."""
         population = self.facts.population
         return None if population is None else Membership(population, population["targets"])
 
@@ -245,31 +363,25 @@ class Evidence:
 
     def _failure(self, call: CallRow) -> Failure:
         wrong = [a for a in call.answers if a.loss is not None and a.loss >= FAILED]
-        asked = self.asked(wrong[0].question)
+        _, relation, severity = self.asked(wrong[0].question)
         return Failure(
             call.call,
             self.drawn[call.call].sample,
-            asked,
-            self.change(asked.relation, asked.severity),
+            self.change(relation, severity),
             self.pictures.get(call.call),
             sorted(wrong, key=lambda row: -_distance(row)),
             sum(a.loss is not None and not a.excluded for a in call.answers) - len(wrong),
             self.targets_of(call.call, (a.question for a in wrong)),
         )
 
-    # -- beliefs -----------------------------------------------------------------------------------
-
-    @cached_property
-    def beliefs(self) -> Beliefs:
-        """What was believed as the audit went on."""
-        run = self.run
-        rows = run.believed, run.belief_rows, run.draws, run.calls
-        return Beliefs(run.facts, *rows, self.history)
+    # -- the answer GPs ----------------------------------------------------------------------------
 
     @cached_property
     def replay(self) -> Replay:
         """The answer GPs, learnt again from the first answer to the last."""
-        from ...surrogates import AnswerGP
+        import torch
+
+        from ...surrogates import AnswerGP, AnswerPoints
 
         gp = AnswerGP(len(self.concepts), form=self.settings.form, device="cpu")
         # calls answered, and questions judged by then, at each checkpoint; 0 and all included
@@ -277,42 +389,31 @@ class Evidence:
         judged_by = np.searchsorted(self.table["draw"].to_numpy(np.int64), draws, side="right")
         calls = np.unique(np.linspace(0, len(draws), CHECKPOINTS).round().astype(np.int64))
         questions = np.concatenate([[0], judged_by])[calls].astype(np.int64)
-        uncertainty = np.stack([*self._learnt(gp, questions)])
-        mean, deviation = gp.mean().numpy(), gp.variance().sqrt().numpy()
-        counts = gp.counts.numpy().astype(np.int64)
-        return Replay(calls, questions, uncertainty, gp.grid.numpy(), mean, deviation, counts)
-
-    def _learnt(self, gp: Any, checkpoints: Counts) -> Iterator[Floats]:
-        """Teach ``gp`` all answers; yield C x 2, its relative uncertainty at each checkpoint."""
-        import torch
-
-        from ...surrogates import AnswerPoints
-
-        concepts = np.asarray(self.table["concept"].map(self.place_of), dtype=np.int64)
+        places = {name: place for place, name in enumerate(self.concepts)}
+        concepts = np.asarray(self.table["concept"].map(places), dtype=np.int64)
         truths = np.asarray(self.table["truth"], dtype=np.int64)
         coordinates = np.asarray(self.table["coordinate"], dtype=np.float64)
-        left = np.array(self.space.cell_counts, dtype=np.int64)
-        start = 0
-        for end in checkpoints.tolist():
+        left, uncertainty = np.array(self.space.cell_counts, dtype=np.int64), []
+        for start, end in pairwise([0, *questions.tolist()]):
             part = np.arange(start, end)
             np.subtract.at(left, (concepts[part], truths[part]), 1)
             part = part[~np.isnan(coordinates[part])]
             gp.observe(AnswerPoints(*map(torch.from_numpy, (concepts[part], coordinates[part]))))
-            yield np.where(left > 0, gp.uncertainty().numpy() / gp.prior_uncertainty, np.nan)
-            start = end
+            relative = gp.uncertainty().numpy() / gp.prior_uncertainty
+            uncertainty.append(np.where(left > 0, relative, np.nan))
+        mean, deviation = gp.mean().numpy(), gp.variance().sqrt().numpy()
+        counts = gp.counts.numpy().astype(np.int64)
+        grid = gp.grid.numpy()
+        return Replay(calls, questions, np.stack(uncertainty), grid, mean, deviation, counts)
 
     # -- targets -----------------------------------------------------------------------------------
 
     @property
-    def history(self) -> list[Track]:
-        """Every target's interval over the draws, in the order of the certificate."""
-        return self.run.history
-
-    @property
     def widest(self) -> Floats:
-        """(T + 1,): the largest half-width after each draw, abandoned targets apart."""
-        kept = [t for t in self.history if not t.emptied] or self.history
-        return np.asarray(np.max([t.half_width for t in kept], axis=0))
+        """(T + 1,): the largest half-width after each draw, abandoned targets left out."""
+        history = self.run.history
+        kept = [track for track in history if not track.emptied] or history
+        return np.asarray(np.max([track.half_width for track in kept], axis=0))
 
     def calls_to(self, width: float) -> Range | None:
         """Return the calls, those made included, until every interval is within +-``width``: as
@@ -329,82 +430,42 @@ class Evidence:
 
     @cached_property
     def standings(self) -> list[Standing]:
-        """Where every target stands, in the order of the certificate; [] without one.
+        """The standing of every target, in the order of the certificate; [] without one."""
+        return [self._standing(place) for place in range(len(self.run.statuses))]
 
-        Where classes are compared with each other, beliefs about one of them imply no rate.
-        """
-        if self.certificate is None:
-            return []
-        alone = self.space.concepts_are != "classes" and not self.certificate.counted
-        rates = implied_rates(self) if alone else {}
-        return [_standing(self, k, track, rates) for k, track in enumerate(self.history)]
-
-
-def implied_rates(evidence: Evidence) -> dict[tuple[str, int], float]:
-    """Return (concept, side) -> the error rate the answer GP implies; sides never answered are left
-    out.
-
-    A bin's coordinate, (P(yes) + truth) / 2, tells both the side and whether the answer is wrong.
-    The rate is the wrong share of the posterior mean summed over the side's bins: FP / (TN + FP)
-    where the concept is absent (0), FN / (TP + FN) where it is present (1). The middle bin belongs
-    to both sides, and is divided as the answers in it are.
-    """
-    answered, learnt = evidence.table[evidence.table["answer"].notna()], evidence.replay
-    mass, middle = np.maximum(learnt.mean, 0.0), learnt.mean.shape[1] // 2
-    rates: dict[tuple[str, int], float] = {}
-    groups: Any = answered.groupby(["concept", "truth"], sort=False)  # the stubs know no tuples
-    for (name, side), part in groups:
-        place, at = evidence.place_of[name], part["coordinate"].to_numpy(float)
-        among = learnt.counts[place, middle]
-        share = (np.abs(at - 0.5) <= 0.5 / (2 * middle)).sum() / among if among else 0.5
-        # outwards from the middle: wrong answers first, then right ones
-        half = mass[place, middle:] if side else mass[place, middle::-1]
-        half = half * np.where(np.arange(middle + 1) == 0, min(share, 1.0), 1.0)
-        wrong = half[: middle // 2].sum() + half[middle // 2] / 2
-        if half.sum() > 0:
-            rates[name, int(side)] = float(wrong / half.sum())
-    return rates
-
-
-def _standing(
-    evidence: Evidence, place: int, track: Track, rates: Mapping[tuple[str, int], float]
-) -> Standing:
-    """Return where the target at ``place`` stands. ``rates``: see ``implied_rates``."""
-    certificate, status = evidence.certificate, evidence.run.statuses[place]
-    assert certificate is not None
-    target = status.id
-    width, limit, side = certificate.half_width, certificate.at_most, status.decided
-    reached = np.ones(len(track.lower), bool)
-    if width is not None:
-        reached &= track.half_width <= width
-    if certificate.decides:
-        reached &= track.decided != 0
-    elif limit is not None:
-        reached &= (track.lower > limit) | (track.upper <= limit)
-        below = "open" if limit < status.upper else "below"
-        side = "above" if status.lower > limit else below
-    settled = (width is None or status.certified) and side != "open" and not status.emptied
-    if certificate.counted:
-        settled = status.certified
-    moment = int(reached.argmax()) if reached.any() else len(reached) - 1
-    about = (target.concept, target.side) if isinstance(target, OfConcept) else None
-    known = target.heading in KINDS
-    own = {
-        "decided": side,
-        "drawn": status.estimate if status.drawn is None else status.drawn,
-        "questions": int(track.questions[-1]),
-    }
-    return Standing(
-        **{**vars(status), **own},
-        place=place,
-        kind=target.heading if known else "other",
-        label=in_short(target, evidence.variants) if known else target.name,
-        settled=settled,
-        settled_at=moment if settled else None,
-        settled_seen=int(track.questions[moment if settled else -1]),
-        raw=None if math.isnan(track.mean) else track.mean,
-        belief=rates.get(about) if about and target.rate in SIDES else None,
-    )
+    def _standing(self, place: int) -> Standing:
+        certificate, status, track = (
+            self.certificate,
+            self.run.statuses[place],
+            self.run.history[place],
+        )
+        assert certificate is not None
+        width, limit, decided = certificate.half_width, certificate.at_most, status.decided
+        reached = np.ones(len(track.lower), bool) if width is None else track.half_width <= width
+        if certificate.decides:
+            reached = reached & (track.decided != 0)
+        elif limit is not None:
+            reached = reached & ((track.lower > limit) | (track.upper <= limit))
+            sides = {"above": status.lower > limit, "below": status.upper <= limit, "open": True}
+            decided = next(side for side, holds in sides.items() if holds)
+        settled = (width is None or status.certified) and decided != "open" and not status.emptied
+        if certificate.counted:
+            settled = status.certified
+        moment = int(reached.argmax()) if reached.any() else len(reached) - 1
+        known = status.id.heading in KINDS
+        changed = {
+            "decided": decided,
+            "drawn": status.estimate if status.drawn is None else status.drawn,
+            "questions": int(track.questions[-1]),
+        }
+        return Standing(
+            **{**vars(status), **changed},
+            place=place,
+            kind=status.id.heading if known else "other",
+            label=in_short(status.id, self.variants) if known else status.name,
+            settled=settled,
+            settled_at=moment if settled else None,
+        )
 
 
 def ordered(standings: Sequence[Standing]) -> list[tuple[str, list[Standing]]]:
@@ -419,8 +480,8 @@ def _distance(row: AnswerRow) -> float:
 
 
 def _folder(journal: Journal) -> str:
-    """Return the folder of a run from where one stands. Elsewhere, or of no run, "DIR": the page
-    may be passed on, and tells no path of this machine."""
+    """Return the folder of a run, relative to the working directory; "DIR" elsewhere and without a
+    run: the page may be passed on, and holds no path of this machine."""
     if not isinstance(journal, SQLiteJournal) or journal.path.name != JOURNAL:
         return "DIR"
     folder, here = journal.path.parent, Path.cwd()

@@ -1,22 +1,21 @@
-"""The frame of every page: head, style, what its policy lets run, and plotly.js.
+"""The frame of every page: head, style, the policy on scripts, and plotly.js.
 
 Reports, figures, ``avtt view``, previews and pages to label on extend frame.html.
+
 plotly.js is packed with gzip inside the page, where plots.js unpacks it once the first figure comes
-into view; it may lie beside the page instead, or at Plotly's public address.
+into view; it may lie next to the page instead, or at Plotly's public address.
 """
 
 import gzip
 import hashlib
 import json
-import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
@@ -29,8 +28,6 @@ WAYS = ("inline", "folder", "cdn")
 FILE = "plotly.min.js"
 SERVED = f"/files/{FILE}"
 """Where ``avtt view`` serves it."""
-NOTHING = "This page loads nothing from anywhere."
-LOADS = "This page loads {}, and nothing else."
 POLICY: Mapping[str, str] = MappingProxyType(
     {
         "default-src": "'none'",
@@ -40,8 +37,16 @@ POLICY: Mapping[str, str] = MappingProxyType(
         "form-action": "'none'",
     }
 )
-"""What every page may load, scripts apart: of these only its own run, by their hashes."""
-_ELEMENT = Markup('<script type="text/plain" id="plotly-js" data-src="{}" {}>{}</script>')
+"""Sources that every page may load; the policy names its own scripts by their hashes."""
+
+
+class Library(NamedTuple):
+    """plotly.js for a page: the ``source`` that its policy must allow, the ``element`` that stands
+    in it, and a sentence on what it ``loads``."""
+
+    source: str
+    element: Markup
+    loads: str
 
 
 def framed(
@@ -60,21 +65,22 @@ def framed(
         scripts: Files that run in it, in this order; by name those of this folder.
         styles: Style sheets that follow page.css.
         plotly: Where plotly.js is, see ``library``; None for a page without figures.
-        allowed: Directives of the policy in place of those in ``POLICY``, or besides.
-        values: What the template shows; ``title`` among them.
+        allowed: Directives of the policy that replace or extend those of ``POLICY``.
+        values: Values of the template; ``title`` among them.
     """
-    path, brought = HERE / template, None if plotly is None else library(plotly)
+    path, brought = HERE / template, library(plotly)
     run = [_script(HERE / name) for name in scripts]
-    sources = [*map(hashed, run), *([brought.allowed] if brought else [])]
-    policy = {**POLICY, "script-src": " ".join(sources) or "'none'", **allowed}
+    sources = " ".join(filter(None, [*map(hashed, run), brought.source])) or "'none'"
+    policy = {**POLICY, "script-src": sources, **allowed}
+    sheets = [sheet.read_text(encoding="utf-8") for sheet in (HERE / "page.css", *styles)]
     page = fragment(
         path.name,
         path.parent,
         policy="; ".join(f"{name} {sources}" for name, sources in policy.items()),
-        styles=[Markup(_colours()), *(ours(sheet) for sheet in (HERE / "page.css", *styles))],
+        styles=[*map(Markup, [_colours(), *sheets])],
         scripts=[*map(Markup, run)],
-        library=brought.element if brought else "",
-        loads=brought.loads if brought else NOTHING,
+        library=brought.element,
+        loads=brought.loads,
         served=bool(allowed),
         **values,
     )
@@ -84,12 +90,12 @@ def framed(
 def figure_page(
     title: str, lead: str, parts: Sequence[tuple[str, Markup]], *, drawn: bool = True
 ) -> str:
-    """Return a page of figures and tables: a heading each, and what stands below it.
+    """Return a page of figures and tables.
 
     Args:
-        title: Of the page.
+        title: Title of the page.
         lead: A sentence below it.
-        parts: Headings, and what stands there.
+        parts: Headings, and the content below each.
         drawn: Whether there are figures.
     """
     scripts, plotly = (("page.js", "plots.js"), "inline") if drawn else (("page.js",), None)
@@ -98,13 +104,8 @@ def figure_page(
     )
 
 
-def ours(path: Path) -> Markup:
-    """Return a file of this package, to stand in a page as it is."""
-    return Markup(path.read_text(encoding="utf-8"))
-
-
 def hashed(script: str) -> str:
-    """Return what lets exactly this script run: its hash, as a policy has it."""
+    """Return the source of a policy that allows exactly this script: its hash."""
     return f"'sha256-{b64encode(hashlib.sha256(script.encode()).digest()).decode('ascii')}'"
 
 
@@ -118,57 +119,47 @@ def _script(path: Path) -> str:
 def _colours() -> str:
     """Return the palette as variables of a style sheet, in light and in dark."""
     light, dark = (
-        ":root { "
-        + " ".join(f"--{name}: {both[place]};" for name, both in PALETTE.items())
-        + " color-scheme: light dark; }"
-        for place in (0, 1)
+        " ".join(f"--{name}: {both[place]};" for name, both in PALETTE.items()) for place in (0, 1)
     )
+    light, dark = (f":root {{ {names} color-scheme: light dark; }}" for names in (light, dark))
     return f"{light}\n@media (prefers-color-scheme: dark) {{ {dark} }}"
 
 
 # -- plotly.js -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Library:
-    """``allowed``: what the page's policy must let run; ``element``: what stands in the page;
-    ``loads``: what the page loads, in words."""
-
-    allowed: str
-    element: Markup
-    loads: str
-
-
 def check_way(way: str) -> str:
-    """Return the way, where there is such a one; raise InputError."""
+    """Return ``way`` unchanged. Raise InputError unless it is one of ``WAYS``."""
     if way not in WAYS:
         raise InputError(f"--plotly: expected {', '.join(WAYS[:-1])} or {WAYS[-1]}, got {way!r}")
     return way
 
 
 @cache
-def library(way: str) -> Library:
-    """Return plotly.js of the installed package, brought in one of WAYS, or from SERVED."""
+def library(way: str | None) -> Library:
+    """Return plotly.js of the installed package, brought in one of WAYS, or from SERVED; an empty
+    one for None."""
+    nothing = "This page loads nothing from anywhere."
+    if way is None:
+        return Library("", Markup(""), nothing)
+    element = Markup('<script type="text/plain" id="plotly-js" data-src="{}" {}>{}</script>')
+    loads = f"This page loads {FILE}, and nothing else."
     if way == SERVED:
-        return Library("'self'", _ELEMENT.format(SERVED, "", ""), LOADS.format(FILE))
-    if check_way(way) == "inline":
+        return Library("'self'", element.format(SERVED, "", ""), loads)
+    if check_way(way) == "folder":
+        return Library("'self' file:", element.format(FILE, "", ""), loads)
+    if way == "inline":
         packed = b64encode(gzip.compress(_source().encode(), mtime=0)).decode("ascii")
-        return Library(hashed(_source()), _ELEMENT.format("", "", Markup(packed)), NOTHING)
-    if way == "folder":
-        return Library("'self' file:", _ELEMENT.format(FILE, "", ""), LOADS.format(FILE))
-    import plotly.io
+        return Library(hashed(_source()), element.format("", "", Markup(packed)), nothing)
+    from plotly.offline import get_plotlyjs_version
 
-    # Plotly's own address of this version, and its hash where it tells one
-    page = plotly.io.to_html({}, include_plotlyjs="cdn", full_html=False)
-    tag = next(t for t in re.findall(r"<script[^>]*>", page) if "src=" in t)
-    named = dict(re.findall(r'(src|integrity)="([^"]+)"', tag))
-    address, integrity = named["src"], named.get("integrity")
-    kept = Markup('data-integrity="{}"').format(integrity) if integrity else ""
-    return Library(address, _ELEMENT.format(address, kept, ""), LOADS.format(address))
+    address = f"https://cdn.plot.ly/plotly-{get_plotlyjs_version()}.min.js"
+    integrity = Markup('data-integrity="{}"').format(hashed(_source()).strip("'"))
+    return Library(address, element.format(address, integrity, ""), loads.replace(FILE, address))
 
 
-def write_beside(page: Path, way: str) -> None:
-    """Write plotly.min.js beside the page where it is to be there, once."""
+def write_library(page: Path, way: str) -> None:
+    """Write plotly.min.js next to a page that loads it from there, unless it is there."""
     target = page.parent / FILE
     if way == "folder" and not (target.is_file() and target.read_bytes() == _source().encode()):
         write_text(target, _source())

@@ -22,24 +22,24 @@
   };
 
   // -- cards ---------------------------------------------------------------------------
-  const view = (found, alt) => {
+  const view = (shown, alt) => {
     const figure = make("figure");
     const frame = make("div", "", "view");
-    if (found.ratio) frame.style.aspectRatio = found.ratio;
-    if (found.picture === null) frame.append(make("div", found.bare || "the journal kept no picture", "blank"));
+    if (shown.ratio) frame.style.aspectRatio = shown.ratio;
+    if (shown.picture === null) frame.append(make("div", shown.bare || "the journal kept no picture", "blank"));
     else {
-      const image = make("img", "", Math.max(pictures[found.picture][1], pictures[found.picture][2]) < 96 ? "tiny" : "");
-      [image.width, image.height, image.alt] = [pictures[found.picture][1], pictures[found.picture][2], alt];
-      [image.loading, image.decoding, image.src] = ["lazy", "async", pictures[found.picture][0]];
+      const image = make("img", "", Math.max(pictures[shown.picture][1], pictures[shown.picture][2]) < 96 ? "tiny" : "");
+      [image.width, image.height, image.alt] = [pictures[shown.picture][1], pictures[shown.picture][2], alt];
+      [image.loading, image.decoding, image.src] = ["lazy", "async", pictures[shown.picture][0]];
       frame.append(image);
     }
-    for (const [left, top, width, height, name, wrong] of found.boxes || []) {
+    for (const [left, top, width, height, name, wrong] of shown.boxes || []) {
       const box = make("span", "", wrong ? "box wrong" : "box");
       Object.assign(box.style, { left: `${left}%`, top: `${top}%`, width: `${width}%`, height: `${height}%` });
       box.append(make("i", name));
       frame.append(box);
     }
-    figure.append(frame, make("figcaption", found.caption));
+    figure.append(frame, make("figcaption", shown.caption));
     return figure;
   };
 
@@ -54,23 +54,23 @@
     return all;
   };
 
-  const line = (found) => {
+  const line = (about) => {
     const item = make("li");
     const what = make("span", "", "what");
-    what.append(make("b", found.name), ` ${found.is}`);
-    const said = make("span", "", "said");
-    if (found.at !== null) {
+    what.append(make("b", about.name), ` ${about.is}`);
+    const answer = make("span", "", "answer");
+    if (about.at !== null) {
       const scale = make("span", "", "scale");
       const mark = make("span");
       scale.setAttribute("aria-hidden", "true");
-      mark.style.left = `${100 * found.at}%`;
+      mark.style.left = `${100 * about.at}%`;
       scale.append(mark);
-      said.append(scale);
+      answer.append(scale);
     }
-    said.append(found.said);
-    item.append(what, said);
-    if (found.asked) item.append(asked(found.asked));
-    if (found.rule) item.append(make("span", found.rule, "rule"));
+    answer.append(about.text);
+    item.append(what, answer);
+    if (about.asked) item.append(asked(about.asked));
+    if (about.rule) item.append(make("span", about.rule, "rule"));
     return item;
   };
 
@@ -90,7 +90,7 @@
     open.href = `#failure-${item.id}`;
     open.setAttribute("aria-label", `Open ${item.sample}, ${item.change}`);
     const name = make("p", item.sample, "failure-name");
-    open.append(...(item.views.length ? item.views.map((found, k) => view(found, alt(item, k))) : [name]));
+    open.append(...(item.views.length ? item.views.map((each, k) => view(each, alt(item, k))) : [name]));
     const lines = make("ul", "", "mistakes");
     lines.append(...item.lines.slice(0, LISTED).map(line), ...replied(item));
     article.append(open, ...(item.views.length ? [name] : []), lines);
@@ -188,9 +188,9 @@
 
   const facts = (item) => {
     const relation = wordsOf.relation && wordsOf.relation[item.relation];
-    const found = [["Relation", relation || item.change], ["Severity", String(item.severity)]];
-    if (wordsOf.target && item.targets.length) found.push(["Counts for", item.targets.map((k) => wordsOf.target[k]).join(", ")]);
-    return found;
+    const rows = [["Relation", relation || item.change], ["Severity", String(item.severity)]];
+    if (wordsOf.target && item.targets.length) rows.push(["Counts for", item.targets.map((k) => wordsOf.target[k]).join(", ")]);
+    return rows;
   };
 
   const open = (at) => {
@@ -198,7 +198,7 @@
     const item = shown[at];
     byId("failure-title").textContent = item.sample;
     byId("failure-place").textContent = `${at + 1} of ${shown.length}`;
-    byId("failure-views").replaceChildren(...item.views.map((found, k) => view(found, alt(item, k))));
+    byId("failure-views").replaceChildren(...item.views.map((each, k) => view(each, alt(item, k))));
     byId("failure-facts").replaceChildren(...facts(item).flatMap(([name, value]) => [make("dt", name), make("dd", value)]));
     byId("failure-lines").replaceChildren(...item.lines.map(line), ...replied(item));
     byId("failure-note").textContent = item.note;

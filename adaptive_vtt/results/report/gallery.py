@@ -1,11 +1,15 @@
-"""What went wrong, in pictures: failing calls, captions that break a rule, where two models
-disagree, and slices. gallery.js makes cards of what stands here about each call.
+"""The failures in pictures: failing calls, captions that break a rule, questions on which two
+models disagree, and slices. gallery.js makes a card of the data of each call.
+
+Pictures stand in the page as data addresses, each once, as long as there is room.
 """
 
+from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from ...certify.decisions import ALIKE
@@ -17,11 +21,78 @@ from ...oracles.findings import caption_findings
 from ...oracles.findings import judged as judged_captions
 from ...types import JsonObject
 from ...utils.figures import shorten
+from ...utils.image_codec import declared_size
 from ..difference import names_of
-from .answers import Words
 from .evidence import Evidence, Failure
-from .pictures import Album, Picture
 from .section import THIN, Section, data
+
+MAX_CHARACTERS = 6_000_000
+"""Characters of all pictures of the gallery together, so that the page can be mailed."""
+SMALL_PNG = 6_000
+"""PNGs of so many bytes stay as they are; larger ones become WebP, at a tenth of the size."""
+QUALITY = 82
+"""Quality of WebP, 1 to 100: its faults do not show next to those of an image."""
+LARGEST_SIDE = 1024
+"""Pixels a side that are decoded, at most: a journal's own are far smaller."""
+NO_ROOM = "left out: this page would be too large to send"
+
+
+class Picture(NamedTuple):
+    """A picture as a data address, and its size in pixels."""
+
+    address: str
+    width: int
+    height: int
+
+
+class Album:
+    """Pictures by number, the same one once, as long as their addresses have ``room``.
+
+    ``full``: how many were left out for lack of it.
+    """
+
+    def __init__(self, room: int = MAX_CHARACTERS) -> None:
+        self.pictures: list[Picture] = []
+        self._places: dict[bytes, int] = {}
+        self._room = room
+        self.full = 0
+
+    def add(self, png: bytes | None) -> int | None:
+        """Return the picture's number; None where there is none, or where it no longer fits."""
+        if png is None:
+            return None
+        if png not in self._places:
+            made = picture(png)
+            if len(made.address) > self._room:
+                self.full += 1
+                return None
+            self._room -= len(made.address)
+            self._places[png] = len(self.pictures)
+            self.pictures.append(made)
+        return self._places[png]
+
+    def view(self, png: bytes | None, caption: str) -> JsonObject:
+        """Return a picture's number, None where there is none to show, with its caption; ``bare``:
+        why it is left out."""
+        number = self.add(png)
+        why = {} if number is not None or png is None else {"bare": NO_ROOM}
+        return {"picture": number, "caption": caption, **why}
+
+
+def picture(png: bytes) -> Picture:
+    """Return a PNG as it is, or, where that is large, as WebP."""
+    width, height = declared_size(png) or (1, 1)
+    kind, data = "png", png
+    if len(png) > SMALL_PNG and max(width, height) <= LARGEST_SIDE:
+        import cv2
+
+        image = cv2.imdecode(np.frombuffer(png, np.uint8), cv2.IMREAD_COLOR)
+        if image is not None:
+            done, webp = cv2.imencode(".webp", image, [cv2.IMWRITE_WEBP_QUALITY, QUALITY])
+            if done and len(webp) < len(png):
+                kind, data = "webp", webp.tobytes()
+    return Picture(f"data:image/{kind};base64," + b64encode(data).decode("ascii"), width, height)
+
 
 SLICES_ROOM = 1_000_000
 """Characters of all pictures of slices."""
@@ -32,15 +103,7 @@ OTHER = "other"
 EXAMPLES = 6
 """Pictures of a slice, at most."""
 
-Options = list[tuple[Any, str]]
-
-
-class Filter(NamedTuple):
-    """What cards may be chosen by: a key of theirs, a heading, and values with their words."""
-
-    key: str
-    title: str
-    options: Options
+Options = Iterable[tuple[Any, str]]
 
 
 class Gallery:
@@ -52,16 +115,6 @@ class Gallery:
         self.evidence, self.album = evidence, Album()
         self.cards: list[JsonObject] = []
 
-    def views(self, call: int, change: str) -> list[JsonObject]:
-        """Return the follow-up, after its source where that differs; none of what is no image."""
-        if self.evidence.sample == "item":
-            return []
-        source, follow_up = self.evidence.pictures.get(call, (None, None))
-        views = [self.album.view(follow_up, change)]
-        if source is not None and source != follow_up:
-            views.insert(0, self.album.view(source, "source"))
-        return views
-
     def add(
         self,
         call: int,
@@ -70,20 +123,28 @@ class Gallery:
         note: str = "",
         views: list[JsonObject] | None = None,
     ) -> None:
-        """Add the card of a call."""
-        drawn, reply = self.evidence.drawn[call], self.evidence.call_of[call].reply
-        if isinstance(self.evidence.answers, Words):  # whose lines quote it
-            reply = ""
-        asked = self.evidence.asked(drawn.question)
-        change = self.evidence.change(asked.relation, asked.severity)
+        """Add the card of a call. Its views are, by default, the follow-up, after its source where
+        that differs; none of items."""
+        evidence = self.evidence
+        drawn = evidence.drawn[call]
+        _, relation, severity = evidence.asked(drawn.question)
+        change = evidence.change(relation, severity)
+        if views is None:
+            source, follow_up = evidence.pictures.get(call, (None, None))
+            pictures: list[tuple[bytes | None, str]] = []
+            pictures += [(source, "source")] if source is not None and source != follow_up else []
+            pictures += [(follow_up, change)] if evidence.sample == "image" else []
+            views = [self.album.view(*each) for each in pictures]
+        # lines quote answers in words themselves
+        reply = "" if evidence.answers.in_words else evidence.call_of[call].reply
         self.cards.append(
             {
                 "id": call,
                 "sample": drawn.sample,
-                "relation": self.evidence.relations.index(asked.relation),
-                "severity": asked.severity,
+                "relation": evidence.relations.index(relation),
+                "severity": severity,
                 "change": change,
-                "views": self.views(call, change) if views is None else views,
+                "views": views,
                 "lines": lines,
                 "note": note,
                 "reply": shorten(" ".join(reply.split()), QUOTED),
@@ -91,38 +152,36 @@ class Gallery:
             }
         )
 
-    def section(self, intro: str, concept: Filter, truth: Filter, wide: bool = False) -> Section:
-        """Return the section of all cards."""
+    def section(
+        self, intro: str, concept: str, concepts: Options, truth: str, sides: Options, **more: Any
+    ) -> Section:
+        """Return the section of all cards, with the headings and options of two of its menus."""
         evidence, album, cards = self.evidence, self.album, self.cards
         certified = evidence.certificate.targets if evidence.certificate else ()
         severities = sorted({severity for _, severity in evidence.variants})
         filters = [
-            Filter("target", "Certified target", list(enumerate(certified))),
-            Filter("relation", "Relation", list(enumerate(evidence.relations))),
-            Filter("severity", "Severity", [(k, str(k)) for k in severities]),
-            concept,
-            truth,
+            ("target", "Certified target", list(enumerate(certified))),
+            ("relation", "Relation", list(enumerate(evidence.relations))),
+            ("severity", "Severity", [(k, str(k)) for k in severities]),
+            ("concept", concept, list(concepts)),
+            ("truth", truth, list(sides)),
         ]
-        items = evidence.sample == "item"
         bare = sum(all(v["picture"] is None and "bare" not in v for v in c["views"]) for c in cards)
-        return Section.of(
-            evidence,
+        return evidence.section(
             "Failures",
             "failures",
-            "gallery.html",
             late=data("pictures", album.pictures),
             failed=len(cards),
-            judged=len(evidence.table),
-            bare=0 if items else bare,
+            bare=0 if evidence.sample == "item" else bare,
             full=album.full,
             intro=intro,
-            wide=wide,
-            filters=[each for each in filters if len(each.options) > 1],
+            filters=[each for each in filters if len(each[2]) > 1],
             items=data("failures-data", cards),
+            **{"wide": False, **more},
         )
 
 
-def section(evidence: Evidence) -> Section:
+def failures_section(evidence: Evidence) -> Section:
     """Show all failures, the surest mistakes first."""
     if not evidence.answers.of_concepts:
         return _broken_captions(evidence)
@@ -133,27 +192,14 @@ def section(evidence: Evidence) -> Section:
         lines = [one] if one else [_line(evidence, row) for row in failure.mistakes]
         note = f"{right} other {'answer' if right == 1 else 'answers'} right" if right else ""
         gallery.add(failure.call, lines, failure.targets, "" if one else note)
-    sides: Options = [(1, "where it is present"), (0, "where it is absent")]
+    sides = [(1, "where it is present"), (0, "where it is absent")]
     return gallery.section(
         "Calls with a wrong or missing answer, the most confident first",
-        Filter("concept", "True class" if classes else "Concept", [*enumerate(evidence.concepts)]),
-        Filter("truth", "Side", sides if evidence.answers.sided and not classes else []),
+        "True class" if classes else "Concept",
+        enumerate(evidence.concepts),
+        "Side",
+        sides if evidence.answers.sided and not classes else [],
     )
-
-
-def _class_line(evidence: Evidence, call: int) -> JsonObject | None:
-    """Return the true class of an image and the predicted one; None where the answers do not tell
-    them."""
-    rows = [row for row in evidence.call_of[call].answers if row.loss is not None]
-    true = next((row for row in rows if row.truth == 1), None)
-    given = [row for row in rows if row.answer is not None]
-    top = max(given, key=lambda row: row.answer or 0.0, default=None)
-    if true is None or top is None or top.truth == 1:
-        return None
-    name, predicted = (evidence.concepts[r.question % len(evidence.concepts)] for r in (true, top))
-    words = {"name": f"true: {name}", "is": "", "said": f"predicted: {predicted}"}
-    words["said"] += f" ({round(100 * (top.answer or 0.0))}{THIN}%)"
-    return {**_line(evidence, true), **words, "at": None}
 
 
 def _line(evidence: Evidence, row: AnswerRow) -> JsonObject:
@@ -161,11 +207,23 @@ def _line(evidence: Evidence, row: AnswerRow) -> JsonObject:
     return evidence.answers.line(evidence.concepts[place], place, row)
 
 
+def _class_line(evidence: Evidence, call: int) -> JsonObject | None:
+    """Return the true class of an image and the predicted one; None where answers are missing."""
+    rows = [row for row in evidence.call_of[call].answers if row.loss is not None]
+    true = next((row for row in rows if row.truth == 1), None)
+    given = [row for row in rows if row.answer is not None]
+    top = max(given, key=lambda row: row.answer or 0.0, default=None)
+    if true is None or top is None or top.truth == 1:
+        return None
+    name, predicted = (evidence.concepts[r.question % len(evidence.concepts)] for r in (true, top))
+    text = f"predicted: {predicted} ({round(100 * (top.answer or 0.0))}{THIN}%)"
+    return {**_line(evidence, true), "name": f"true: {name}", "is": "", "text": text, "at": None}
+
+
 def two_answers_section(evidence: Evidence) -> Section:
-    """Show, of two models compared, the questions that only one of them answered rightly, with
-    both answers."""
-    a, b = names_of(evidence.facts)
-    old, new = ("", "") if (a, b) == ("A", "B") else (f", {a}", f", {b}")
+    """Show the questions that only one of two models answered rightly, with both answers."""
+    names = names_of(evidence.facts)
+    old, new = ("", "") if names == ("A", "B") else (f", {name}" for name in names)
     gallery = Gallery(evidence)
 
     def apart(row: AnswerRow) -> float:
@@ -177,21 +235,21 @@ def two_answers_section(evidence: Evidence) -> Section:
         rows = [a for a in call.answers if a.loss not in (None, ALIKE) and not a.excluded]
         if rows:
             calls.append((call.call, sorted(rows, key=lambda row: -apart(row))))
-    calls.sort(key=lambda one: (one[0] not in evidence.pictures, -apart(one[1][0])))
+    calls.sort(key=lambda each: (each[0] not in evidence.pictures, -apart(each[1][0])))
     for number, rows in calls:
         lines = []
         for row in rows:
-            details = row.details or {}
-            both = (evidence.answers.of_model(details.get(name, {})) for name in "ab")
-            said = "A {}; B {}".format(*both)
-            truth = int((row.loss or 0) > ALIKE)
-            lines.append({**_line(evidence, row), "truth": truth, "said": said, "at": None})
+            a, b = (evidence.answers.of_model((row.details or {}).get(n, {})) for n in "ab")
+            both = {"text": f"A {a}; B {b}", "truth": int((row.loss or 0) > ALIKE), "at": None}
+            lines.append({**_line(evidence, row), **both})
         gallery.add(number, lines, evidence.targets_of(number, (row.question for row in rows)))
     return gallery.section(
         "Every call in which one model lost more than the other, the largest differences first: "
         f"A is the old model{old}; B is the new one{new}",
-        Filter("concept", "Concept", list(enumerate(evidence.concepts))),
-        Filter("truth", "Who lost less", [(1, "the new model, B"), (0, "the old model, A")]),
+        "Concept",
+        enumerate(evidence.concepts),
+        "Who lost less",
+        [(1, "the new model, B"), (0, "the old model, A")],
     )
 
 
@@ -207,93 +265,77 @@ def captions_section(evidence: Evidence) -> Section | None:
     counts: dict[str, Counter[str]] = {name: Counter() for name in evidence.relations}
     for answer in judged_captions(evidence.calls):
         relation = evidence.asked(answer.question).relation
-        counts[relation].update(one["type"] or OTHER for one in _broken(answer))
+        counts[relation].update(each["type"] or OTHER for each in _broken(answer))
     rows = [
         {"relation": name, **{t: broken[k] for k, t in ERROR_TYPES.items()}, "all": broken.total()}
         for name, broken in counts.items()
     ]
-    return Section.of(
-        evidence,
-        "Caption violations",
-        "captions",
-        "captions.html",
-        figures=figures,
-        counts=pd.DataFrame(rows),
-    )
+    table = pd.DataFrame(rows)
+    return evidence.section("Caption violations", "captions", figures=figures, counts=table)
 
 
 def _broken(answer: AnswerRow) -> list[Mapping[str, Any]]:
-    return [one for one in (answer.details or {})["objects"] if one["rule"] is not None]
+    return [each for each in (answer.details or {})["objects"] if each["rule"] is not None]
 
 
 def _broken_captions(evidence: Evidence) -> Section:
     """Show every follow-up with a violation: both pictures with boxes, both captions, the object,
     the rule; those with pictures first."""
+
+    def status(each: Mapping[str, Any]) -> str:
+        visible = each["visible"]
+        return each["status"] + ("" if visible is None else f", {visible:.0%} in view")
+
     gallery = Gallery(evidence)
     wrong = [a for a in judged_captions(evidence.calls) if a.loss and _broken(a)]
     wrong.sort(key=lambda answer: answer.call not in evidence.pictures)
     for answer in wrong:
         details = answer.details or {}
-        objects, sizes = details["objects"], (details["size"], details.get("shown_size"))
-        pictures = evidence.pictures.get(answer.call, (None, None))
-        captions = [f"“{details[name]}”" for name in ("source", "caption")]
+        source, follow_up = evidence.pictures.get(answer.call, (None, None))
+        album, objects = gallery.album, details["objects"]
+        before = album.view(source, f"“{details['source']}”")
+        after = album.view(follow_up, f"“{details['caption']}”")
         views = [
-            _boxed(gallery.album.view(png, caption), objects, where, size)
-            for png, caption, where, size in zip(
-                pictures, captions, ("boxes", "shown"), sizes, strict=True
-            )
+            _boxed(before, details["size"], objects, "boxes"),
+            _boxed(after, details.get("shown_size"), objects, "shown"),
         ]
         lines = [
             {
-                "key": one["type"] or OTHER,
+                "key": each["type"] or OTHER,
                 "truth": None,
-                "name": one["name"],
-                "is": _status(one),
-                "said": ERROR_TYPES.get(one["type"], "another error"),
+                "name": each["name"],
+                "is": status(each),
+                "text": ERROR_TYPES.get(each["type"], "another error"),
                 "at": None,
-                "rule": rule_text(one),
+                "rule": rule_text(each),
             }
-            for one in _broken(answer)
+            for each in _broken(answer)
         ]
-        others = [f"{one['name']} ({_status(one)})" for one in objects if one["rule"] is None]
+        others = [f"{each['name']} ({status(each)})" for each in objects if each["rule"] is None]
         note = f"Also: {', '.join(others)}" if others else ""
         targets = evidence.targets_of(answer.call, [answer.question])
         gallery.add(answer.call, lines, targets, note, views)
     met = {line["key"] for card in gallery.cards for line in card["lines"]}
-    kinds: Options = [*ERROR_TYPES.items(), (OTHER, "of another kind")]
-    return gallery.section(
-        "Every follow-up whose caption breaks a rule",
-        Filter("concept", "Error type", [(kind, words) for kind, words in kinds if kind in met]),
-        Filter("truth", "Side", []),
-        wide=True,
-    )
-
-
-def _status(one: Mapping[str, Any]) -> str:
-    return one["status"] + ("" if one["visible"] is None else f", {one['visible']:.0%} in view")
+    kinds = [*ERROR_TYPES.items(), (OTHER, "of another kind")]
+    intro = "Every follow-up whose caption breaks a rule"
+    types = [(kind, words) for kind, words in kinds if kind in met]
+    return gallery.section(intro, "Error type", types, "Side", [], wide=True)
 
 
 def _boxed(
-    view: JsonObject, objects: Sequence[Mapping[str, Any]], where: str, size: Sequence[int] | None
+    view: JsonObject, size: Sequence[int] | None, objects: Sequence[Mapping[str, Any]], where: str
 ) -> JsonObject:
-    """Return the view with ``boxes``: left, top, width and height in percent of the picture, what
-    is in it, and whether that breaks a rule. ``size``: height and width that objects are placed
+    """Return the view with ``boxes``: left, top, width and height in percent of the picture, the
+    object in it, and whether that breaks a rule. ``size``: height and width that objects are placed
     in."""
     if not size:
         return {**view, "boxes": [], "ratio": 1.0}
-    height, width = size
-    boxes = [
-        (
-            100 * left / width,
-            100 * top / height,
-            100 * (right - left) / width,
-            100 * (bottom - top) / height,
-            str(one["name"]),
-            one["rule"] is not None,
-        )
-        for one in objects
-        for left, top, right, bottom in one.get(where) or ()
-    ]
+    (height, width), boxes = size, []
+    for each in objects:
+        for left, top, right, bottom in each.get(where) or ():
+            place = left / width, top / height, (right - left) / width, (bottom - top) / height
+            broken = each["rule"] is not None
+            boxes.append((*(100 * share for share in place), str(each["name"]), broken))
     return {**view, "boxes": boxes, "ratio": width / height}
 
 
@@ -301,37 +343,21 @@ def _boxed(
 
 
 def slices_section(evidence: Evidence) -> Section | None:
-    """Show a card per slice: groups that the audit found to fail often, each with its interval and
-    pictures; None where none was looked for."""
+    """Show a card per slice: groups that the audit noticed to fail often, each with its interval
+    and pictures; None where the audit did not look for any."""
     certificate = evidence.certificate
     if certificate is None or not (certificate.set_aside or certificate.slices):
         return None
     album, own = Album(SLICES_ROOM), evidence.standings[certificate.registered :]
     rates = unseen(certificate, evidence.calls, [(s.lower, s.upper) for s in own])
     overall = [s.upper for s in evidence.standings if isinstance(s.id, Overall)]
-    slices = [
-        {
-            "found": found,
-            "standing": standing,
-            "unseen": rate,
-            # wholly above that of all questions: the failures it was found by speak for themselves
-            "apart": bool(overall) and rate is not None and rate.lower > overall[0],
-            "examples": _examples(
-                [f for f in evidence.failures if standing.place in f.targets], album
-            ),
-        }
-        for found, standing, rate in zip(certificate.slices, own, rates, strict=True)
-    ]
-    return Section.of(
-        evidence,
-        "Slices",
-        "slices",
-        "slices.html",
-        slices=slices,
-        share=certificate.set_aside,
-        confidence=certificate.confidence,
-        together=certificate.guarantee == "all",
-    )
+    slices = []
+    for noticed, standing, rate in zip(certificate.slices, own, rates, strict=True):
+        failures = [f for f in evidence.failures if standing.place in f.targets]
+        # wholly above that of all questions: the failures it was noticed by speak for themselves
+        apart = bool(overall) and rate is not None and rate.lower > overall[0]
+        slices.append((noticed, standing, rate, apart, _examples(failures, album)))
+    return evidence.section("Slices", "slices", slices=slices)
 
 
 def _examples(failures: Sequence[Failure], album: Album) -> list[tuple[Picture, str]]:
@@ -341,6 +367,6 @@ def _examples(failures: Sequence[Failure], album: Album) -> list[tuple[Picture, 
         if failure.pictures and failure.sample not in examples and len(examples) < EXAMPLES:
             number = album.add(failure.pictures[1])
             if number is not None:
-                words = f"{failure.sample}, {failure.change}"
-                examples[failure.sample] = (album.pictures[number], words)
+                caption = f"{failure.sample}, {failure.change}"
+                examples[failure.sample] = (album.pictures[number], caption)
     return list(examples.values())

@@ -1,19 +1,25 @@
-"""The first screen: how much goes wrong, what that cost, where it is worst, what to do next."""
+"""The first screen: the error rate, or the difference of those of two models; its cost, the highest
+error rates, and the next steps.
+"""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import pandas as pd
+
 from ...certify.further import longest
-from ...journal.facts import CertificateFacts
+from ...certify.status import Compared, calls_of
 from ...oracles.base import error_of
-from ...utils.figures import POINT
-from ..advice import Names, Step, in_money, next_steps
+from ...utils.figures import EXACT, POINT, is_exact
+from ..advice import Names, Step, in_money, next_steps, steps_of_two
+from ..difference import DECISIONS, WHOLE, brief, names_of, point_span, points, told
 from ..opening import CHANGED, ORIGINAL, READABLE, WIDE, opening
 from ..outcomes import FAILED, wilson
-from .beside_journal import BASELINE_NAMES
-from .evidence import Evidence, Failure, Standing
-from .pictures import Picture, picture
-from .section import FEW, Section, amount, beside, exact, percent, span, within
+from .evidence import Evidence, Failure, Standing, capital
+from .gallery import Picture, picture
+from .rates import axis
+from .run_files import BASELINE_NAMES
+from .section import FEW, THIN, Section, amount, estimated, exact, percent, span, within
 
 OPEN = 4
 """Open targets that are named, at most."""
@@ -21,12 +27,14 @@ WORST = 3
 """Groups that are shown."""
 PICTURED = 2
 """Pictures of each."""
+AROUND = 4
+"""Marks of the axis of differences to either side of 0, at most."""
 SOME = 0.005
-"""Where a lower bound is below this, hardly anything is known to go wrong."""
+"""Groups with a lower bound below this are not among the worst."""
 
 
 class Verdict(NamedTuple):
-    """``before`` the ``figure`` and ``after`` it stand in large type, ``sure`` beneath."""
+    """``before`` and ``after`` stand around the ``figure`` in large type, ``sure`` beneath."""
 
     before: str
     figure: str
@@ -35,27 +43,25 @@ class Verdict(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Questions of one kind, and how often they go wrong.
+    """Questions of one kind, and their error rate.
 
-    ``rate`` and ``basis`` say so in words. ``sure`` and ``perhaps``: the ends of the bar, shares:
-    so much goes wrong at least, and at most. ``query``: what the gallery filters by; ``failures``:
-    the calls that went wrong there, the surest mistakes first.
+    ``rate`` and ``basis`` are in words. ``lower`` and ``upper`` are the ends of the bar, shares.
+    ``query``: the filter of the gallery; ``failures``: wrong calls, the surest mistakes first.
     """
 
     name: str
     rate: str
     basis: str
-    sure: float
-    perhaps: float
+    lower: float
+    upper: float
     query: str
     failures: list[Failure]
 
 
-def section(evidence: Evidence) -> Section:
+def verdict_section(evidence: Evidence) -> Section:
     """Show verdict, cost, worst groups and next steps."""
     groups = worst(evidence)
-    return Section.of(
-        evidence,
+    return evidence.section(
         "Verdict",
         "verdict",
         "headline.html",
@@ -71,41 +77,37 @@ def section(evidence: Evidence) -> Section:
 
 
 def verdict(evidence: Evidence) -> Verdict:
-    """Return how much goes wrong. Certified where anything is: the error on images as they are,
-    which people come for, and that with all changes; else that of all, or of the worst target. Raw
-    where nothing is certified."""
-    certificate, rows = evidence.certificate, evidence.standings
-    if certificate is None:
+    """Return the error rate. Certified where anything is: that on original images, which people
+    come for, and that with all changes; else that of all, or of the worst target. Raw where nothing
+    is certified."""
+    if evidence.certificate is None:
         return _raw_verdict(evidence)
-    places, by_place = opening(evidence.facts), {s.place: s for s in rows}
-    plain = None if places is None else by_place.get(places.plain)
-    every = None if places is None or places.whole is None else by_place.get(places.whole)
-    whole = next((s for s in rows if s.kind == "overall"), None)
+    rows, places = evidence.standings, opening(evidence.facts)
+    by_place = {s.place: s for s in rows}
+    plain, every = map(by_place.get, places or (None, None))
     if plain is not None and (not _is_vague(plain) or (every is None and not _is_unknown(plain))):
         standing = plain
         after = ORIGINAL.replace("your", f"your {amount(evidence.space.samples)}")
     else:
+        whole = next((s for s in rows if s.kind == "overall"), None)
         standing = whole or max(rows, key=lambda s: (s.lower, s.estimate))
-        every, after = None, _of_all(evidence, standing)
+        every, after = None, _about(evidence, standing)
     if _is_unknown(standing):
         return Verdict("", "Nothing is known yet", "", "no answer has narrowed an interval down")
-    parts = _beneath(evidence, certificate, standing)
+    rate, parts = standing.id.rate, _beneath(evidence, standing)
     if _is_vague(standing):
-        before, figure = (
-            f"Hardly known yet: {standing.id.rate}",
-            span(standing.lower, standing.upper),
-        )
-        return Verdict(before, figure, after, "; ".join(parts))
+        interval = span(standing.lower, standing.upper)
+        return Verdict(f"Hardly known yet: {rate}", interval, after, "; ".join(parts))
     figure, beneath = _shown(standing)
     if every is not None:
         more, below = _shown(every)
         after += f"; {more} {CHANGED}"
         beneath += f"; {CHANGED} {below}"
-    return Verdict(_capital(standing.id.rate), figure, after, "; ".join([beneath, *parts]))
+    return Verdict(capital(rate), figure, after, "; ".join([beneath, *parts]))
 
 
-def _of_all(evidence: Evidence, standing: Standing) -> str:
-    """Return what a target is about, as it follows its rate."""
+def _about(evidence: Evidence, standing: Standing) -> str:
+    """Return the questions of a target in words, as they follow its rate."""
     space, count = evidence.space, len(evidence.standings)
     if standing.kind != "overall":
         worst = f", the worst of {amount(count)} targets"
@@ -118,10 +120,11 @@ def _of_all(evidence: Evidence, standing: Standing) -> str:
     return after
 
 
-def _beneath(evidence: Evidence, certificate: CertificateFacts, standing: Standing) -> list[str]:
-    """Return what stands beneath a rate: the share of images with any wrong label, what a constant
-    answer would have, what is missing, how sure."""
-    parts, count = [], len(evidence.standings)
+def _beneath(evidence: Evidence, standing: Standing) -> list[str]:
+    """Return the line beneath a rate in parts: images with any wrong label, the rate of a constant
+    answer, the confidence."""
+    parts, count, certificate = [], len(evidence.standings), evidence.certificate
+    assert certificate is not None
     if standing.any_wrong is not None:
         parts.append(f"any label wrong in {percent(standing.any_wrong)} of the images")
     if constant := standing.baseline:
@@ -137,10 +140,10 @@ def _beneath(evidence: Evidence, certificate: CertificateFacts, standing: Standi
 
 
 def _shown(standing: Standing) -> tuple[str, str]:
-    """Return what stands in large type, and what beneath: the estimate, or the interval if it is
+    """Return the large figure and the line beneath: the estimate first, or the interval if it is
     wide."""
     width, interval = standing.upper - standing.lower, span(standing.lower, standing.upper)
-    estimate = _estimate(standing)
+    estimate = estimated(standing.estimate, standing.lower, standing.upper)
     if width > READABLE:
         return interval, f"most likely {estimate}"
     return estimate, "exact" if width <= POINT else interval
@@ -154,14 +157,6 @@ def _is_unknown(standing: Standing) -> bool:
     return (standing.lower, standing.upper) == (0, 1)
 
 
-def _estimate(standing: Standing) -> str:
-    return beside(standing.estimate, standing.lower, standing.upper)
-
-
-def _capital(rate: str) -> str:
-    return f"{rate[0].upper()}{rate[1:]}"
-
-
 def _raw_verdict(evidence: Evidence) -> Verdict:
     concepts_are, unit, units = evidence.space.concepts_are, evidence.table, "questions"
     if concepts_are == "classes":  # as in ``certify.targets.selected``
@@ -169,11 +164,9 @@ def _raw_verdict(evidence: Evidence) -> Verdict:
     asked, wrong = len(unit), int((unit["loss"] >= FAILED).sum())
     if not asked:
         return Verdict("", "Nothing is known yet", "", "no question has been answered and judged")
-    why = "without a guarantee"
-    if evidence.adaptive:
-        why += ", as the questions were chosen adaptively"
-    counted = f"{amount(wrong)} of {amount(asked)} {units}: a raw figure, {why}"
-    rate = _capital(error_of(concepts_are, evidence.settings.oracle.rates))
+    why = ", as the questions were chosen adaptively" if evidence.adaptive else ""
+    counted = f"{amount(wrong)} of {amount(asked)} {units}: a raw figure, without a guarantee{why}"
+    rate = capital(error_of(concepts_are, evidence.settings.oracle.rates))
     return Verdict(rate, percent(wrong / asked), "of what was asked", counted)
 
 
@@ -181,8 +174,8 @@ def _raw_verdict(evidence: Evidence) -> Verdict:
 
 
 def shown_steps(evidence: Evidence) -> list[Step]:
-    """Return what to do next; where an audit goes on, the first says which targets are open, and
-    how many calls that takes."""
+    """Return the next steps; where an audit continues, the first names open targets, and the calls
+    that they take."""
     open_ = [s for s in evidence.standings if not s.settled]
     if not open_:
         return next_steps(evidence.run, names(evidence))
@@ -190,7 +183,7 @@ def shown_steps(evidence: Evidence) -> list[Step]:
     named = ", ".join(f"{s.name} ({within(s.half_width)})" for s in open_[:OPEN])
     more = f" and {amount(len(open_) - OPEN)} more" if len(open_) > OPEN else ""
     further = longest(s.more_calls for s in open_)
-    takes = "how many more calls that takes cannot be told yet"
+    takes = "no forecast of the calls that takes yet"
     if further is not None:
         which = "it" if len(open_) == 1 else "all of them"
         drawn = len(evidence.draws) + len(evidence.sources)
@@ -200,25 +193,24 @@ def shown_steps(evidence: Evidence) -> list[Step]:
 
 
 def names(evidence: Evidence) -> Names:
-    """Return how commands of a page name its run."""
+    """Return the names by which commands of a page call its run."""
     return Names(evidence.folder, evidence.spec, head=evidence.head)
 
 
-# -- where most goes wrong -------------------------------------------------------------------------
+# -- the highest error rates -----------------------------------------------------------------------
 
 
 def worst(evidence: Evidence) -> list[Group]:
-    """Return the groups with the highest lower bounds, worst first; those about everything left
-    out, and those of which hardly anything is known to go wrong, or whose interval is emptied."""
+    """Return the groups with the highest lower bounds, worst first. The target about everything,
+    lower bounds near 0 and emptied intervals are left out."""
     if evidence.certificate is None:
         return raw_groups(evidence)[:WORST]
-    known = [
-        s for s in evidence.standings if s.kind != "overall" and s.lower >= SOME and not s.emptied
-    ]
+    rows = evidence.standings
+    known = [s for s in rows if s.kind != "overall" and s.lower >= SOME and not s.emptied]
     return [
         Group(
             s.name,
-            _estimate(s),
+            estimated(s.estimate, s.lower, s.upper),
             span(s.lower, s.upper) + ("" if s.settled else ", still open"),
             s.lower,
             s.upper,
@@ -235,46 +227,133 @@ def raw_groups(evidence: Evidence) -> list[Group]:
     A small sample with a high rate so comes after a large one. Groups of fewer than FEW
     questions, and those without a mistake, are left out.
     """
-    table, groups = evidence.counted, list[Group]()
-    table = table.assign(wrong=table["loss"] >= FAILED)
-
-    def add(name: str, part: Any, query: str) -> None:
-        bad, count = int(part["wrong"].sum()), len(part)
-        if count >= FEW and bad:
-            basis = f"{amount(bad)} of {amount(count)} questions, not certified"
-            wrong = set(part.loc[part["wrong"], "question"])
-            met = [f for f in evidence.failures if any(a.question in wrong for a in f.mistakes)]
-            groups.append(Group(name, percent(bad / count), basis, *wilson(bad, count), query, met))
-
-    if evidence.answers.sided:
-        sides: Any = table.groupby(["concept", "truth"], sort=False)  # the stubs know no tuples
-        for (concept, truth), part in sides:
-            name = f"{concept}, where it is {'present' if truth else 'absent'}"
-            add(name, part, f"concept={evidence.place_of[concept]}&truth={truth}")
+    table = evidence.counted.assign(wrong=evidence.counted["loss"] >= FAILED)
+    parts: list[tuple[str, str, Any]] = []
+    # the stubs know no tuples as keys of groups
+    sides: Any = table.groupby(["concept", "truth"], sort=False)
+    for (concept, truth), part in sides if evidence.answers.sided else ():
+        name = f"{concept}, where it is {'present' if truth else 'absent'}"
+        parts.append((name, f"concept={evidence.concepts.index(concept)}&truth={truth}", part))
     changes: Any = table.groupby(["relation", "severity"], sort=False)
     for (relation, severity), part in changes:
         query = f"relation={evidence.relations.index(relation)}&severity={severity}"
-        add(evidence.change(relation, severity), part, query)
-    return sorted(groups, key=lambda g: -g.sure)
+        parts.append((evidence.change(relation, severity), query, part))
+    groups = []
+    for name, query, part in parts:
+        bad, count = int(part["wrong"].sum()), len(part)
+        if count >= FEW and bad:
+            wrong = set(part.loc[part["wrong"], "question"])
+            met = [f for f in evidence.failures if any(a.question in wrong for a in f.mistakes)]
+            basis = f"{amount(bad)} of {amount(count)} questions, not certified"
+            groups.append(Group(name, percent(bad / count), basis, *wilson(bad, count), query, met))
+    return sorted(groups, key=lambda g: -g.lower)
 
 
 def pictured(groups: Sequence[Group]) -> list[list[tuple[Picture, str, int]]]:
-    """Return per group the follow-ups of its surest mistakes: picture, words and call.
-
-    Of samples that no group before has shown, as long as there are; of each sample one first.
-    """
+    """Return per group the follow-ups of its surest mistakes: picture, caption and call. Samples
+    that no earlier group shows come first, and one of each."""
     seen: set[str] = set()
     shown = []
     for group in groups:
-        kept = [f for f in group.failures if f.pictures]
-        first = {f.sample: f for f in reversed(kept)}
-        kept.sort(key=lambda f: (f.sample in seen, f is not first[f.sample]))
-        seen.update(f.sample for f in kept[:PICTURED])
-        shown.append(
-            [
-                (picture(f.pictures[1]), f"{f.sample}, {f.change}", f.call)
-                for f in kept[:PICTURED]
-                if f.pictures
-            ]
+        kept = [(f, f.pictures[1]) for f in group.failures if f.pictures]
+        first = {f.sample: f for f, _ in reversed(kept)}
+        kept.sort(key=lambda each: (each[0].sample in seen, each[0] is not first[each[0].sample]))
+        seen.update(f.sample for f, _ in kept[:PICTURED])
+        captioned = (
+            (picture(png), f"{f.sample}, {f.change}", f.call) for f, png in kept[:PICTURED]
         )
+        shown.append(list(captioned))
     return shown
+
+
+# -- two models ------------------------------------------------------------------------------------
+
+
+def versus_section(evidence: Evidence) -> Section:
+    """Show the first screen: which model has fewer errors, by how much, and the calls."""
+    rows, facts, sources = evidence.run.compared, evidence.facts, len(evidence.sources)
+    calls = calls_of(evidence.certificate, evidence.draws, evidence.calls, sources, facts.known_a)
+    return evidence.section(
+        "Verdict",
+        "verdict",
+        "versus.html",
+        verdict=_versus_verdict(evidence, rows),
+        decided=sum(row.decision != "open" for row in rows),
+        count=len(rows),
+        models=" / ".join(names_of(facts)),
+        calls_of=calls,
+        steps=_versus_steps(evidence, sum(calls)),
+    )
+
+
+def differences_section(evidence: Evidence) -> Section | None:
+    """Show every difference as a bar around 0, and in figures; the margin shaded."""
+    certificate, rows = evidence.certificate, evidence.run.compared
+    if certificate is None or certificate.versus is None:
+        return None
+    both, margin = names_of(evidence.facts), certificate.versus.margin
+    new = brief(both[1])
+    end, marks = axis([max(-row.lower, row.upper) for row in rows], margin, AROUND)
+    counts = {
+        "target": [row.target for row in rows],
+        "questions": [row.questions for row in rows],
+        "lost differently": [percent(row.disagreement) for row in rows],
+        "calls of the old model": [row.calls_a for row in rows],
+        "calls of the new model": [row.calls_b for row in rows],
+    }
+    if not certificate.paired:
+        del counts["lost differently"]
+    return evidence.section(
+        "Differences",
+        "differences",
+        bars=[(r, _difference(r, new), DECISIONS[r.decision].format(b=new)) for r in rows],
+        end=end,
+        marks=[(mark, points(mark)) for mark in [*(-m for m in marks[:0:-1]), *marks]],
+        margin=margin,
+        rows=pd.DataFrame(counts),
+        names=both,
+        whole=all(is_exact(row.lower, row.upper) for row in rows) and WHOLE,
+    )
+
+
+def _versus_verdict(evidence: Evidence, rows: list[Compared]) -> Verdict:
+    certificate, row = evidence.certificate, rows[0]
+    assert certificate is not None
+    assert certificate.versus is not None
+    claim, margin = certificate.versus.at_least, certificate.versus.margin
+    about = "" if row.target.startswith("overall ") else f"in {row.target}"
+    which = "at every moment" if len(rows) == 1 else f"the first of {amount(len(rows))} targets"
+    b, sure = names_of(evidence.facts)[1], f", {exact(certificate.confidence)} sure, {which}"
+    span = f"{point_span(-row.upper, -row.lower)}{THIN}points{sure}"
+    if is_exact(row.lower, row.upper):
+        span, sure = EXACT, ""
+    if row.decision in ("better", "worse"):
+        less = "less" if row.decision == "better" else "more"
+        return Verdict(f"{b} errs", f"{abs(100 * row.delta):.1f}{THIN}points {less}", about, span)
+    ends = f"{_difference(row, b)}{sure}"
+    if row.decision == "within":
+        limit = f"{100 * margin:g}{THIN}points"
+        return Verdict("The models differ by no more than", limit, about, ends)
+    if claim is None:
+        return Verdict("", "It is open which model errs less", about, ends)
+    decided = {"holds": "The claim holds:", "fails": "The claim fails that"}
+    how = "more often by at most" if claim <= 0 else "less often by at least"
+    before = f"{decided.get(row.decision, 'It is open whether')} {b} errs {how}"
+    # the interval is certified next to the claim
+    return Verdict(before, f"{abs(100 * claim):.3g}{THIN}points", about, f"the interval: {ends}")
+
+
+def _difference(row: Compared, b: str) -> str:
+    return told(b, -row.delta, -row.upper, -row.lower)
+
+
+def _versus_steps(evidence: Evidence, calls: int) -> list[Step]:
+    """Return the next steps; the first says how many more calls would decide what is open."""
+    open_ = [status for status in evidence.run.statuses if status.decision == "open"]
+    further, why = longest(s.more_calls for s in open_), "still open: the same command continues"
+    if open_ and further is not None:
+        more = further.times(calls / max(len(evidence.draws) + len(evidence.sources), 1))
+        why += f"; {more} more calls would decide it, "
+        why += f"{amount(calls + more.most)} in all at the most, for --budget"
+    again = evidence.facts.begun_by or ""
+    return steps_of_two(evidence.run, names(evidence), (), again, why)

@@ -32,8 +32,8 @@ for (const table of document.querySelectorAll("table.sortable")) {
     const cell = row.cells[column];
     if ("value" in cell.dataset) return parseFloat(cell.dataset.value);
     const text = cell.textContent.trim();
-    const found = column ? number.exec(text) : null;
-    return text === "–" ? NaN : found ? parseFloat(found[1].replaceAll(",", "").replace("−", "-")) : text;
+    const match = column ? number.exec(text) : null;
+    return text === "–" ? NaN : match ? parseFloat(match[1].replaceAll(",", "").replace("−", "-")) : text;
   };
   const compare = (a, b) => (typeof a === "string" || typeof b === "string" ? String(a).localeCompare(String(b)) : a - b);
   heads.forEach((head, column) => head.firstElementChild.addEventListener("click", () => {

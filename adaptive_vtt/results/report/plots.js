@@ -169,12 +169,12 @@
   };
 
   const failed = ({ element, place }, error) => {
-    const said = place.querySelector(".plot-said");
+    const text = place.querySelector(".plot-text");
     const table = place.querySelector(".plain");
     element.hidden = true;
     place.querySelector(".plot-tools").hidden = true;
-    said.classList.add("caption");
-    said.textContent = `This figure cannot be drawn here: ${error.message}${table ? "; the table has its numbers." : "."}`;
+    text.classList.add("caption");
+    text.textContent = `This figure cannot be drawn here: ${error.message}${table ? "; the table has its numbers." : "."}`;
     if (table) table.open = true;
   };
 
@@ -201,12 +201,12 @@
     const trace = element.data[curve];
     state.point = Math.min(Math.max(state.point + point, 0), trace.x.length - 1);
     const { xaxis = {}, yaxis = {} } = element.layout;
-    const worded = (value, axis) => (typeof value === "number" ? `${Number(value.toFixed(2)).toLocaleString("en")}${axis.ticksuffix || ""}` : plainText(value ?? "nothing"));
+    const inWords = (value, axis) => (typeof value === "number" ? `${Number(value.toFixed(2)).toLocaleString("en")}${axis.ticksuffix || ""}` : plainText(value ?? "nothing"));
     const about = xaxis.title ? ` ${plainText(xaxis.title.text)}` : "";
     const [x, y] = [trace.x[state.point], heights(trace)[state.point]];
     const name = trace.customdata && typeof trace.customdata[0] === "string" ? trace.customdata[0] : trace.name;
-    state.place.querySelector(".plot-said").textContent = `${plainText(name)}: ${worded(y, yaxis)}, ${worded(x, xaxis)}${about}`;
-    if (trace.hovertemplate && trace.hovertemplate.startsWith("%{text}")) state.place.querySelector(".plot-said").textContent = lines(trace.text[state.point]);
+    state.place.querySelector(".plot-text").textContent = `${plainText(name)}: ${inWords(y, yaxis)}, ${inWords(x, xaxis)}${about}`;
+    if (trace.hovertemplate && trace.hovertemplate.startsWith("%{text}")) state.place.querySelector(".plot-text").textContent = lines(trace.text[state.point]);
     element.dataset.at = state.point;
     state.at = { data: trace, curveNumber: curve, pointNumber: state.point };
     window.Plotly.Fx.hover(element, [{ curveNumber: curve, pointNumber: state.point }], [trace.xaxis, trace.yaxis].every((a) => a) ? [`${trace.xaxis}${trace.yaxis}`] : undefined);
@@ -219,7 +219,7 @@
     const within = (k, count) => Math.min(Math.max(k, 0), count - 1);
     const [row, column] = state.cell || [map.z.length, -1];
     state.cell = [within(row - (state.cell ? down : 1), map.z.length), within(column + (state.cell ? right : 1), map.x.length)];
-    state.place.querySelector(".plot-said").textContent = lines(map.text[state.cell[0]][state.cell[1]]);
+    state.place.querySelector(".plot-text").textContent = lines(map.text[state.cell[0]][state.cell[1]]);
     state.at = { data: map, curveNumber: 0, pointNumber: state.cell };
     window.Plotly.Fx.hover(element, [{ curveNumber: 0, pointNumber: state.cell }]);
   };

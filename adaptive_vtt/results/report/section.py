@@ -1,8 +1,8 @@
-"""What a section of the page is, and the means to make one.
+"""A section of the page, and the means to make one.
 
-A section is a module with one function, Evidence in and Section out, listed in page.py.
-Its template stands beside it; figures are made by plots.py. Every rate and every half-width is in
-percent.
+A section is made by a function, ``Evidence`` in and ``Section`` out, that page.py lists. Its
+template is named as the section's id; figures are made by plots.py. Rates and half-widths are shown
+in percent.
 """
 
 import gzip
@@ -29,35 +29,23 @@ FEW = 10
 THIN = "\u202f"
 """The narrow space before a unit, where no line may break."""
 SIGNIFICANT = 4
-"""Decimals kept of what is plotted."""
+"""Decimals kept of plotted values."""
 MAX_ROWS = 400
-"""Rows of a table that a page shows, at most; the files that are written beside it have all."""
+"""Rows of a table that a page shows, at most; the files written with it have all."""
 
 
 @dataclass(frozen=True)
 class Section:
-    """A section with its title and its anchor ``id``; ``html`` must be safe already. ``late`` is
-    large data that stands at the end of the page, so that the rest is painted first."""
+    """A section with its title and its anchor ``id``.
+
+    ``html`` is safe already. ``late`` is large data that stands at the end of the page, so that the
+    rest is painted first.
+    """
 
     title: str
     id: str
     html: Markup
     late: Markup | str = ""
-
-    @classmethod
-    def of(
-        cls,
-        evidence: object,
-        title: str,
-        id: str,
-        template: str,
-        late: Markup | str = "",
-        **values: Any,
-    ) -> "Section":
-        """Return the section that a template of this folder makes of ``values``, and of what the
-        evidence has under its own names."""
-        context = {**vars(evidence), "evidence": evidence, **values}
-        return cls(title, id, fragment(template, **context), late)
 
 
 def fragment(template: str, folder: Path = HERE, /, **values: Any) -> Markup:
@@ -69,14 +57,14 @@ def fragment(template: str, folder: Path = HERE, /, **values: Any) -> Markup:
 
 
 def data(id: str, value: Any) -> Markup:
-    """Return ``value`` as JSON that page.js reads by ``id``; NaN becomes null, nothing can break
-    out."""
+    """Return ``value`` as JSON that page.js reads by ``id``; NaN becomes null, and no text can end
+    the script."""
     json = htmlsafe_json_dumps(plain(value), separators=(",", ":"), allow_nan=False)
     return Markup('<script type="application/json" id="{}">{}</script>').format(id, json)
 
 
 def packed(id: str, value: Any) -> Markup:
-    """As ``data``, for what is large and plain already: with gzip, so read by ``avtt.unpacked``."""
+    """Return a large ``value`` without NaN as ``data``, with gzip, for ``avtt.unpacked``."""
     json = dumps(value, separators=(",", ":"), allow_nan=False)
     text = b64encode(gzip.compress(json.encode(), mtime=0)).decode("ascii")
     return Markup('<script type="text/plain" id="{}">{}</script>').format(id, text)
@@ -97,39 +85,39 @@ def table(label: str, rows: pd.DataFrame, *, words: bool = False) -> Markup:
     """Return a table to sort, whose first column names its rows; unknown values are dashes.
 
     Args:
-        label: What it shows, for those who do not see it.
-        rows: Its rows; texts stand as they are.
+        label: What it shows, for screen readers.
+        rows: Its rows; page.js sorts a column by the number in each cell.
         words: Whether cells are sentences, which break and stand to the left.
     """
-    cells = [[_cell(value) for value in row] for row in rows.itertuples(index=False)]
+
+    def cell(value: Any) -> str:
+        if value is None or pd.isna(value):
+            return "–"
+        if isinstance(value, float):
+            return f"{value:g}"
+        return f"{value:,}" if isinstance(value, int) else str(value)
+
+    cells = [[cell(value) for value in row] for row in rows.itertuples(index=False)]
     heads = [str(column) for column in rows]
     return fragment("table.html", label=label, heads=heads, rows=cells, words=words)
-
-
-def _cell(value: Any) -> str:
-    """Return what a cell shows; page.js sorts by the number in it."""
-    if value is None or pd.isna(value):
-        return "–"
-    if isinstance(value, int | float):
-        return f"{value:g}" if isinstance(value, float) else f"{value:,}"
-    return str(value)
 
 
 # -- figures in words ------------------------------------------------------------------------------
 
 
 percent = partial(figures.percent, space=THIN)
-beside = partial(figures.beside, space=THIN)
+estimated = partial(figures.beside, space=THIN)
+"""An estimate with the decimals of its interval."""
 span = partial(figures.span, space=THIN)
 
 
 def figure(value: float | None) -> str:
-    """Return a figure to two decimals; nothing known is a dash."""
+    """Return a figure to two decimals; an unknown one is a dash."""
     return "–" if value is None or math.isnan(value) else f"{value + 0.0:.2f}"
 
 
 def within(half_width: float | None) -> str:
-    """Return a half-width in points, rounded up: ±1.5 points; nothing known is a dash."""
+    """Return a half-width in points, rounded up: ±1.5 points; an unknown one is a dash."""
     if half_width is None or math.isnan(half_width):
         return "–"
     return f"±{figures.tenths(figures.outward(0, half_width)[1])}{THIN}points"
@@ -155,17 +143,16 @@ def duration(seconds: float) -> str:
     if seconds < 60:
         return f"{seconds:.1f}{THIN}s"
     minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest:02} s"
-    return f"{minutes // 60} h {minutes % 60:02} min"
+    hours, left = divmod(minutes, 60)
+    return f"{hours} h {left:02} min" if hours else f"{minutes} min {rest:02} s"
 
 
 @cache
 def _environment(folder: Path) -> Environment:
     environment = templates_of(folder, HERE)
-    shown = {"percent": percent, "beside": beside, "figure": figure, "within": within}
-    shown |= {"aim": aim, "exact": exact, "amount": amount, "duration": duration}
-    shown |= {"money": figures.money, "on_page": figures.on_page, "in_points": figures.in_points}
-    environment.filters.update(shown)
-    environment.globals.update(span=span, as_table=table)
+    ours = {each.__name__: each for each in (figure, within, aim, exact, amount, duration)}
+    theirs = (figures.money, figures.on_page, figures.in_points)
+    environment.filters |= {**ours, **{each.__name__: each for each in theirs}}
+    environment.filters |= {"percent": percent, "estimated": estimated}
+    environment.globals |= {"span": span, "as_table": table}
     return environment

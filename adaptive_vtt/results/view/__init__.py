@@ -1,4 +1,4 @@
-"""Runs in the browser while they go on: their reports, a list of them, and two beside each other.
+"""Runs in the browser, live: their reports, a list of them, and two side by side.
 
 Served on this machine alone, from the journals alone, which are only read.
 """

@@ -1,5 +1,5 @@
-"""The pages: a list of runs, a run with its report in a frame, two runs beside each other; and what
-stands at which address.
+"""The pages: a list of runs, a run with its report in a frame, and two runs side by side; and the
+address of each.
 """
 
 import json
@@ -20,9 +20,6 @@ from ..runs import Listed, Rates, span_of
 from .comparison import compare, figure, together
 from .watching import PAGE, Latest, Report, Watch
 
-# -- pages -----------------------------------------------------------------------------------------
-
-
 HERE = Path(__file__).parent
 LIST = HERE / "list.js"
 Row = tuple[Listed, Latest[Rates]]
@@ -36,14 +33,26 @@ ORDERS: dict[str, Callable[[Row], Any]] = {
     "state": lambda row: row[0].state,
     "written": lambda row: -(row[0].written or 0.0),
 }
-"""Columns of the list, and what each is sorted by."""
+"""Column of the list -> its key for sorting."""
+ALLOWED = {"connect-src": "'self'", "frame-src": "'self'", "form-action": "'self'"}
+"""Directives of the policy of our own pages, added to those of every page."""
+UNFRAMED, FRAMED = "frame-ancestors 'none'", "frame-ancestors 'self'"
+"""Who may frame our own pages, and a report, in addition to their own policies."""
+MAX_FIELDS = 100
+"""Fields of an address's query, at most."""
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
 
 
 def known(run: Listed, rates: Latest[Rates]) -> Rates | None:
-    """Its intervals: of a running audit the newest ones, else none but those of its last row."""
-    found = rates.value
-    stale = found is not None and found.head != run.head and run.state != "running"
-    return None if stale else found
+    """Return its intervals: of a running audit the newest ones, else only those of its last row."""
+    value = rates.value
+    stale = value is not None and value.head != run.head and run.state != "running"
+    return None if stale else value
 
 
 def _worst(rates: Latest[Rates]) -> float:
@@ -51,21 +60,27 @@ def _worst(rates: Latest[Rates]) -> float:
 
 
 def address(name: str) -> str:
-    """Where the page of the run of this name stands."""
+    """Return the address of the page of the run of this name."""
     return f"/run/{quote(name, safe='')}/"
 
 
 def state_of(run: Listed, report: Latest[Report], rates: Latest[Rates]) -> JsonObject:
-    """What a run's page asks for again and again."""
-    shown, words = report.value, on_page(run.words)
+    """Return the state that a run's page asks for again and again."""
+    shown, words, note = report.value, on_page(run.words), ""
     if run.state == "running":
         words = f"running: {run.took}, last entry {run.ago}"
+    if report.failure:
+        note = f"the report could not be built: {report.failure}"
+    elif shown is None:
+        note = "the first report is being built" if report.busy else ""
+    elif run.calls > shown.calls:
+        note = f"report: after {shown.calls:,} calls"
     return {
         "state": run.state,
         "words": words,
         "figures": " · ".join(_figures(run, known(run, rates))),
-        "report": None if shown is None else f"report/{shown.name}/report.html",
-        "note": _note(run, report),
+        "report": None if shown is None else f"report/{shown.out.name}/{PAGE}",
+        "note": note,
     }
 
 
@@ -88,41 +103,14 @@ def _figures(run: Listed, rates: Rates | None) -> Iterator[str]:
         yield f"changed {run.ago}"
 
 
-def _note(run: Listed, report: Latest[Report]) -> str:
-    """How the report below lags behind the journal, or why there is none."""
-    if report.failure:
-        return f"the report could not be built: {report.failure}"
-    if report.value is None:
-        return "the first report is being built" if report.busy else ""
-    behind = run.calls - report.value.calls
-    return f"report: after {report.value.calls:,} calls" if behind > 0 else ""
-
-
 def points(difference: float) -> str:
-    """A difference of rates in percentage points, with its sign."""
+    """Return a difference of rates in percentage points, with its sign."""
     return f"{100 * difference:+.1f} points".replace("-", "\N{MINUS SIGN}")
 
 
 def at_least(share: float) -> str:
-    """A share that is promised, in percent and rounded down: 0.0567 as 5.6 %."""
+    """Return a share that is promised, in percent and rounded down: 0.0567 as 5.6 %."""
     return percent(outward(share, share)[0])
-
-
-# -- addresses -------------------------------------------------------------------------------------
-
-
-ALLOWED = {"connect-src": "'self'", "frame-src": "'self'", "form-action": "'self'"}
-"""What our own pages may reach, beside what every page may."""
-UNFRAMED, FRAMED = "frame-ancestors 'none'", "frame-ancestors 'self'"
-"""Who may frame our own pages, and a report; what they may load they say themselves."""
-MAX_FIELDS = 100
-"""Fields of an address's query, at most."""
-HEADERS = {
-    "X-Content-Type-Options": "nosniff",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-store",
-}
 
 
 class Site:
@@ -132,21 +120,22 @@ class Site:
         self.watch = watch
 
     def answer(self, address: str) -> Response:
-        """Return what a GET of ``address``, path and query, gets."""
+        """Return the response to a GET of ``address``, path and query."""
         try:
             parts = urlsplit(address)
             query = parse_qs(parts.query, max_num_fields=MAX_FIELDS)
         except ValueError:  # http://[bad/
             return trouble("Expected an address, got one that cannot be read.", 400)
         try:
-            return self._at(parts.path, query)
-        except InputError as error:  # the folder went while it was being watched
+            response = self._at([unquote(step) for step in parts.path.split("/")[1:]], query)
+        except InputError as error:  # the folder was removed while it was being watched
             return trouble(str(error), 404)
+        return response or trouble(f"Nothing is served at {parts.path!r}.", 404)
 
-    def _at(self, path: str, query: Mapping[str, list[str]]) -> Response:
-        match [unquote(step) for step in path.split("/")[1:]]:
+    def _at(self, steps: Sequence[str], query: Mapping[str, list[str]]) -> Response | None:
+        match steps:
             case [""]:
-                return self._front(query)
+                return self._front(query.get("by", [""])[0])
             case ["compare"]:
                 return self._compare(query.get("run", []))
             case ["files", name] if name == FILE:
@@ -156,37 +145,34 @@ class Site:
                 if run is None:
                     return trouble(f"There is no run {name!r} here.", 404)
                 return self._run(run, rest)
-        return trouble(f"Nothing is served at {path!r}.", 404)
+        return None
 
-    def _front(self, query: Mapping[str, list[str]]) -> Response:
-        runs = self.watch.runs()
-        if [run.folder for run in runs] == [self.watch.root]:
+    def _front(self, by: str) -> Response:
+        root, runs = self.watch.root, self.watch.runs()
+        if [run.folder for run in runs] == [root]:
             return _moved(address(runs[0].name))
-        rows = [(run, self.watch.rates(run)) for run in runs]
-        by = query.get("by", [""])[0]
         by = by if by in ORDERS else "written"
-        ordered = [(run, known(run, r), r.failure) for run, r in sorted(rows, key=ORDERS[by])]
-        return _page(
-            "runs.html", f"Runs in {self.watch.root}", root=self.watch.root, rows=ordered, by=by
-        )
+        rows = sorted(((run, self.watch.rates(run)) for run in runs), key=ORDERS[by])
+        shown = [(run, known(run, rates), rates.failure) for run, rates in rows]
+        return _page("runs.html", f"Runs in {root}", root=root, rows=shown, by=by)
 
     def _compare(self, names: Sequence[str]) -> Response:
         chosen = [run for name in names if (run := self.watch.run(name)) is not None]
         if len(chosen) != 2 or len(names) != 2:
             return trouble("Choose two runs of the list to compare them.", 404)
-        a, b = chosen
-        one, other = self.watch.rates(a), self.watch.rates(b)
-        first, second = known(a, one), known(b, other)
-        for run, rates in ((a, first), (b, second)):
-            if rates is not None and rates.compared:
-                already = f"{run.name} compares two models already: {rates.compared}. "
+        latest = [self.watch.rates(run) for run in chosen]
+        rates = [known(run, newest) for run, newest in zip(chosen, latest, strict=True)]
+        for run, each in zip(chosen, rates, strict=True):
+            if each is not None and each.compared:
+                already = f"{run.name} compares two models already: {each.compared}. "
                 return trouble(already + "Choose two audits of one model each.", 409)
-        found = compare(first, second) if first and second else None
+        (a, b), (first, second) = chosen, rates
+        comparison = compare(first, second) if first and second else None
         everyone = [self.watch.rates(run).value for run in self.watch.runs()]
-        certifying = [rates for rates in everyone if rates is not None and rates.rows]
+        certifying = [each for each in everyone if each is not None and each.rows]
         chart = None
-        if found is not None and found.pairs:
-            drawn = data("pairs-chart-data", {"": figure(found, (a.name, b.name))})
+        if comparison is not None and comparison.pairs:
+            drawn = data("pairs-chart-data", {"": figure(comparison.pairs, (a.name, b.name))})
             chart = frame("pairs-chart", "Intervals of both runs", [], []) + drawn
         return _page(
             "compare.html",
@@ -197,13 +183,13 @@ class Site:
             points=points,
             a=a,
             b=b,
-            found=found,  # None while an interval is being computed, or where that failed
-            failure=one.failure or other.failure,
+            comparison=comparison,  # None while an interval is being computed, or that failed
+            failure=next((each.failure for each in latest if each.failure), ""),
             chosen={"count": len(certifying), "sure": together(certifying)},
             chart=chart,
         )
 
-    def _run(self, run: Listed, rest: Sequence[str]) -> Response:
+    def _run(self, run: Listed, rest: Sequence[str]) -> Response | None:
         match rest:
             case []:  # what the page asks for stands below its address, which ends in a slash
                 return _moved(address(run.name))
@@ -215,13 +201,12 @@ class Site:
                 return _response(json.dumps(state).encode(), "application/json")
             case ["report", number, *names]:
                 path = self.watch.file(run, number, "/".join(names) or PAGE)
-                if path is not None:
-                    return _file(path, FRAMED)
-        return trouble(f"Nothing is served at {run.name!r}.", 404)
+                return None if path is None else _file(path, FRAMED)
+        return None
 
 
 def trouble(sentence: str, status: int) -> Response:
-    """Return a page that says what is wrong."""
+    """Return a page with a sentence on what is wrong."""
     return _page("trouble.html", "avtt view", status=status, sentence=sentence)
 
 

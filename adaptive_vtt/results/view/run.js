@@ -13,7 +13,7 @@ let loading = false;
 const documentOf = (frame) => frame && frame.contentDocument;
 
 // -- what a reader did to the page ---------------------------------------------------------
-// Elements are found again by id, or by their place among their kind where they have none.
+// Elements are matched by id, or by their place among their kind where they have none.
 const parts = (page, kind) => [...page.querySelectorAll(kind)].map((element, place) => [element.id || `${kind} ${place}`, element]);
 
 function anchors(page) {
@@ -82,24 +82,24 @@ function offer(wanted) {
 }
 
 // -- following -----------------------------------------------------------------------------
-function tell(found) {
-  document.getElementById("words").textContent = found.words;
-  document.getElementById("words").className = `state ${found.state}`;
-  document.getElementById("figures").textContent = found.figures;
-  document.getElementById("note").textContent = found.note;
-  document.title = `${found.state}: ${title}`;
-  hold.hidden = found.state !== "running";
+function show(state) {
+  document.getElementById("words").textContent = state.words;
+  document.getElementById("words").className = `state ${state.state}`;
+  document.getElementById("figures").textContent = state.figures;
+  document.getElementById("note").textContent = state.note;
+  document.title = `${state.state}: ${title}`;
+  hold.hidden = state.state !== "running";
 }
 
 async function follow() {
   if (!document.hidden) {
     try {
       const answer = await fetch("state");
-      const found = answer.ok ? await answer.json() : { state: "unreadable", words: "There is no such run here any more.", figures: "", note: "", report: null };
-      tell(found);
-      offer(found.report);
+      const state = answer.ok ? await answer.json() : { state: "unreadable", words: "There is no such run here any more.", figures: "", note: "", report: null };
+      show(state);
+      offer(state.report);
     } catch (error) {
-      tell({ state: "unreadable", words: "Nobody serves this page any more: 'avtt view' was ended. What stands below is the last that it told.", figures: "", note: "" });
+      show({ state: "unreadable", words: "Nobody serves this page any more: 'avtt view' was ended. Below stands the last report.", figures: "", note: "" });
     }
   }
   setTimeout(follow, EVERY);

@@ -13,7 +13,7 @@ PATIENCE = 15.0
 
 
 class Serving(HttpServer):
-    """Serves the pages of ``site`` (``HttpServer``); only GET is answered."""
+    """Server of the pages of ``site`` (``HttpServer``); only GET is answered."""
 
     def __init__(self, site: Site, port: int = 0, patience: float = PATIENCE) -> None:
         super().__init__(port, most_bytes=0, patience=patience, idle=patience)
@@ -21,34 +21,35 @@ class Serving(HttpServer):
 
     @property
     def url(self) -> str:
-        """Where the first page stands."""
+        """The address of the first page."""
         return f"{super().url}/"
 
     def error(self, rejected: Rejected) -> Response:
-        """Return a page that says so."""
+        """Return a page with the reason."""
         sentence = f"{rejected.message[0].upper()}{rejected.message[1:]}."
         return trouble(sentence, rejected.status)
 
     async def serve(self, call: Call) -> bool:
         """Answer in a thread, as reading runs takes its time."""
-        if call.request.method == "GET":
-            answer = await asyncio.to_thread(self._answer, call.request.address)
+        request = call.request
+        if request.method != "GET":
+            answer = self.error(Rejected(501, f"expected GET, got {request.method[:20]}"))
         else:
-            answer = self.error(Rejected(501, f"expected GET, got {call.request.method[:20]}"))
+            try:
+                answer = await asyncio.to_thread(self.site.answer, request.address)
+            except Exception as error:  # a mistake of ours must not look like a lost connection
+                mistake = f"a mistake of this server: {type(error).__name__}: {one_line(error)}"
+                answer = self.error(Rejected(500, mistake))
         await call.send(answer)
         return True
 
-    def _answer(self, address: str) -> Response:
-        try:
-            return self.site.answer(address)
-        except Exception as error:  # a mistake of ours must not look like a lost connection
-            mistake = f"a mistake of this server: {type(error).__name__}: {one_line(error)}"
-            return self.error(Rejected(500, mistake))
-
 
 class View(Serving):
-    """Serves the pages about ``root``, a run folder or a folder of runs. Raises InputError where
-    there is no such folder, and where the port cannot be had."""
+    """Server of the pages about ``root``, a run folder or a folder of runs.
+
+    Raises:
+        InputError: There is no such folder, or the port is taken.
+    """
 
     def __init__(self, root: Path, port: int = 0) -> None:
         self._watch = Watch(root)
