@@ -84,7 +84,8 @@ def verdict(evidence: Evidence) -> Verdict:
         return _raw_verdict(evidence)
     rows, places = evidence.standings, opening(evidence.facts)
     by_place = {s.place: s for s in rows}
-    plain, every = map(by_place.get, places or (None, None))
+    plain = by_place.get(places.plain) if places else None
+    every = by_place.get(places.whole) if places and places.whole is not None else None
     if plain is not None and (not _is_vague(plain) or (every is None and not _is_unknown(plain))):
         standing = plain
         after = ORIGINAL.replace("your", f"your {amount(evidence.space.samples)}")
