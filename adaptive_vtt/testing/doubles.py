@@ -14,21 +14,25 @@ from ..utils.random_streams import generator
 def tiny_dataset(
     samples: int = 12, concepts: int = 3, *, images: bool = True, seed: int = 0
 ) -> TableDataset:
-    """A few random 16 x 16 colour images with random truths, every concept on both sides."""
+    """Return random 16 x 16 colour images with random truths; no concept has one side alone.
+
+    Args:
+        samples: Number of images, at least 2.
+        concepts: Number of concepts.
+        images: Without, samples have no images.
+        seed: Same seed, same dataset.
+    """
     rng = generator(seed, "tiny dataset")
     labels = (rng.random((samples, concepts)) < 0.4).astype(int)
     labels[0], labels[1] = 0, 1
-    table = pd.DataFrame(
-        labels,
-        index=[f"s{i}" for i in range(samples)],
-        columns=[f"c{i}" for i in range(concepts)],
-    )
+    names, columns = [f"s{i}" for i in range(samples)], [f"c{i}" for i in range(concepts)]
+    table = pd.DataFrame(labels, index=names, columns=columns)
     pictures = rng.integers(0, 256, (samples, 16, 16, 3), dtype=np.uint8) if images else None
     return from_table(pictures, table, name="tiny")
 
 
 class ScriptedModel(ModelDefaults):
-    """Answers by a fixed rule of (seed, image, concept), and counts what it is asked.
+    """Model that answers by a fixed rule of (seed, image, concept), and lists what it is asked.
 
     Answers are uniform in [0, 1]; every answered call costs 1, a refused one 0.5.
     ``refuse``: share of calls that come back Unanswered. ``asked`` lists (sample, relation,
@@ -39,11 +43,8 @@ class ScriptedModel(ModelDefaults):
     most_cost = 1.0
 
     def __init__(self, *, answers: CallMode = "all", seed: int = 0, refuse: float = 0.0) -> None:
-        self.answers = answers
-        self.name = "scripted"
+        self.answers, self.name, self._seed, self._refuse = answers, "scripted", seed, refuse
         self.asked: list[tuple[str, str, int, tuple[str, ...]]] = []
-        self._seed = seed
-        self._refuse = refuse
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
         return [self._answer(p) for p in prompts]

@@ -4,8 +4,8 @@
         avtt_gate("runs/nightly", "overall <= 0.1", "relation:fog <= 20 %")
 
 Passes where every rule passes, fails with the rulings where one fails, and skips where one is open,
-unless pytest was given ``--avtt-open=fail``. Nothing is asked. This module imports no more than
-pytest has, so that it costs other test suites nothing.
+unless pytest was given ``--avtt-open=fail``. Nothing is asked. This module imports only
+pytest, so that it costs other test suites nothing.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def avtt_gate(request: pytest.FixtureRequest) -> Callable[..., None]:
-    """Decides rules about the audit in a run folder: ``avtt_gate(DIR, RULE, ...)``."""
+    """Decide rules about the audit in a run folder: ``avtt_gate(DIR, RULE, ...)``."""
 
     def decide(folder: Path | str, *rules: str) -> None:
         from ..journal import read_journal
@@ -35,13 +35,12 @@ def avtt_gate(request: pytest.FixtureRequest) -> Callable[..., None]:
         from ..results.gate import gate
 
         with closing(read_journal(Path(folder) / JOURNAL)) as journal:
-            found = gate(journal, rules)
-        told = "\n".join([*map(str, found.rulings), found.promise])
-        if found.state == "fail":
-            pytest.fail(told, pytrace=False)
-        if found.state == "open":
-            if request.config.getoption("--avtt-open") == "fail":
-                pytest.fail(told, pytrace=False)
-            pytest.skip(told)
+            decision = gate(journal, rules)
+        text = "\n".join([*map(str, decision.rulings), decision.promise])
+        fails = decision.state == "open" and request.config.getoption("--avtt-open") == "fail"
+        if decision.state == "fail" or fails:
+            pytest.fail(text, pytrace=False)
+        if decision.state == "open":
+            pytest.skip(text)
 
     return decide

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from copy import deepcopy
+from dataclasses import replace
 from itertools import islice
 
 import numpy as np
@@ -12,7 +13,7 @@ from ...datasets.base import Dataset
 from ...errors import InputError
 from ...models.base import ConcurrentModel, ModelDefaults, ModelUnderTest, adapted_model
 from ...models.checking import checked, is_cost, name_of
-from ...oracles import Oracle, OracleDefaults, Premise
+from ...oracles import Oracle, Premise
 from ...relations import Relation, get
 from ...space import QuestionSpace
 from ...types import (
@@ -30,15 +31,15 @@ from ...types import (
 )
 from ...utils.random_streams import generator
 from .. import tiny_dataset
-from .checks import assert_json, assert_line
+from .checks import Contract, assert_json, assert_line
 
 
-class ModelContract:
+class ModelContract(Contract):
     """``make``: the model. ``concepts``, ``image`` and ``prompts``: what it is asked."""
 
     concepts: tuple[str, ...] = ("c0", "c1", "c2")
     repeatable = True
-    """Whether the same prompt has the same answer, whenever and beside whichever it is asked."""
+    """Whether the same prompt always has the same answer, in any batch."""
     tolerance = 1e-6
     """By how much P(yes) may differ in batches of another size (float32 sums)."""
 
@@ -46,37 +47,37 @@ class ModelContract:
         raise TypeError(f"{type(self).__name__} defines no make")
 
     def image(self, number: int) -> Image:
-        """The source image of sample ``s0`` .. ``s3``."""
+        """Return the source image of sample ``s0`` .. ``s3``."""
         image = tiny_dataset(4, 3).sample(number).image
         assert image is not None
         return image
 
     def prompts(self, answers: str) -> list[Prompt]:
-        """Four sources and a follow-up of each, about all concepts at a time or one."""
-        relation = get("brightness_up")
-        found = []
+        """Return four sources and a follow-up of each, about all concepts at a time or one."""
+        relation, prompts = get("brightness_up"), []
+        asked = [self.concepts] if answers == "all" else [(name,) for name in self.concepts]
         for number in range(4):
             image = self.image(number)
             rng = generator(0, "contract", number)
             made = relation.transform(image.copy(), 2, rng)  # type: ignore[attr-defined]
             for picture, name, severity in ((image, "identity", 0), (made, "brightness_up", 2)):
-                every = [self.concepts] if answers == "all" else [(c,) for c in self.concepts]
                 where = (f"s{number}", name, severity)
-                found += [Prompt(picture, concepts, *where) for concepts in every]
-        return found
+                prompts += [Prompt(picture, concepts, *where) for concepts in asked]
+        return prompts
 
     # -- the tests ---------------------------------------------------------------------
 
-    def test_it_says_whether_a_call_answers_one_concept_or_all(self) -> None:
+    def test_every_prompt_has_an_answer_of_the_promised_form_and_price(self) -> None:
         with closing(self._made()) as model:
             assert model.answers in ("one", "all")
-
-    def test_every_prompt_has_an_answer_of_the_form_that_is_promised(self) -> None:
-        with closing(self._made()) as model:
             answers = checked(model, self.prompts(model.answers))
             assert any(isinstance(a, Answer) for a in answers), "nothing was answered"
+            assert model.most_cost is None or is_cost(model.most_cost)
+            if model.prices_known:
+                assert model.most_cost is not None
+                assert all(a.cost <= model.most_cost for a in answers)
 
-    def test_asked_again_it_says_the_same(self) -> None:
+    def test_asked_again_alone_or_in_another_order_it_answers_the_same(self) -> None:
         if not self.repeatable:
             return
         with closing(self._made()) as model, closing(self._made()) as other:
@@ -84,47 +85,32 @@ class ModelContract:
             answers = checked(model, prompts)
             self._assert_same(checked(model, prompts), answers)
             self._assert_same(checked(other, prompts), answers)
-
-    def test_answers_come_in_the_order_of_prompts_whatever_their_company(self) -> None:
-        if not self.repeatable:
-            return
-        with closing(self._made()) as model:
-            prompts = self.prompts(model.answers)
-            answers = checked(model, prompts)
             self._assert_same(checked(model, prompts[::-1])[::-1], answers)
             self._assert_same([checked(model, [p])[0] for p in prompts], answers)
 
     def test_images_sent_are_left_alone(self) -> None:
         with closing(self._made()) as model:
             prompts = self.prompts(model.answers)
-            before = [None if p.image is None else p.image.copy() for p in prompts]
+            before = deepcopy([prompt.image for prompt in prompts])
             checked(model, prompts)
             for prompt, image in zip(prompts, before, strict=True):
                 assert np.array_equal(prompt.image, image)  # type: ignore[arg-type]
 
-    def test_no_call_costs_more_than_it_says_is_the_most(self) -> None:
-        with closing(self._made()) as model:
-            answers = checked(model, self.prompts(model.answers))
-            assert model.most_cost is None or is_cost(model.most_cost)
-            if model.prices_known:
-                assert model.most_cost is not None
-                assert all(a.cost <= model.most_cost for a in answers)
-
-    def test_what_it_says_of_itself_can_be_journaled(self) -> None:
+    def test_what_describes_it_can_be_journaled(self) -> None:
         with closing(self._made()) as model:
             assert_line(name_of(model))
-            for said in (model.version, model.template_hash, model.content()):
-                assert said is None or isinstance(said, str)
+            for text in (model.version, model.template_hash, model.content()):
+                assert text is None or isinstance(text, str)
             assert isinstance(model.needs_image, bool)
             assert isinstance(model.takes_words, bool)
-            worded = model.template_hash is not None
-            assert model.takes_words or not worded, "its prompts do not say Prompt.words"
-            assert "template" in model.protocol() or not worded, "its protocol names no template"
+            in_words = model.template_hash is not None
+            assert model.takes_words or not in_words, "its prompts do not say Prompt.words"
+            assert "template" in model.protocol() or not in_words, "its protocol names no template"
             assert_json(model.protocol())
             assert model.most_attempts >= 1
             assert_json(model.statistics())
 
-    def test_asked_several_things_at_a_time_it_says_the_same(self) -> None:
+    def test_asked_several_things_at_a_time_it_answers_the_same(self) -> None:
         with closing(self._made()) as model:
             if not isinstance(model, ConcurrentModel):
                 return
@@ -134,17 +120,14 @@ class ModelContract:
             if self.repeatable:
                 self._assert_same(answers, checked(model, prompts))
 
-    # -- what they are made of ---------------------------------------------------------
-
     def _made(self) -> ModelDefaults:
         return adapted_model(self.make())
 
     def _assert_same(
         self, one: Sequence[Answer | Unanswered], other: Sequence[Answer | Unanswered]
     ) -> None:
-        assert len(one) == len(other)
+        assert [*map(type, one)] == [*map(type, other)]
         for mine, theirs in zip(one, other, strict=True):
-            assert type(mine) is type(theirs)
             if isinstance(mine, Answer) and isinstance(theirs, Answer):
                 pairs = zip(mine.values, theirs.values, strict=True)
                 assert all(self._alike(a, b) for a, b in pairs), (mine, theirs)
@@ -158,62 +141,56 @@ class ModelContract:
 
 
 MAX_CALLS = 24
-"""So many calls of a space are judged."""
+"""Calls of a space that are judged, at most."""
+SILENT = Unanswered("refused")
 
 
-class OracleContract:
+class OracleContract(Contract):
     """``make``: the oracle. ``dataset`` and ``relations``: what is asked; ``value``: what a model
-    may say, P(yes) unless the oracle reads masks or words."""
+    may answer, P(yes) unless the oracle reads masks or words."""
 
     def make(self) -> Oracle:
         raise TypeError(f"{type(self).__name__} defines no make")
 
     def dataset(self) -> Dataset:
-        """Samples that the oracle can judge."""
+        """Return samples that the oracle can judge."""
         return tiny_dataset(6, 3)
 
     def relations(self) -> list[str | Relation]:
-        """What makes the follow-ups."""
+        """Return what makes the follow-ups."""
         return [IDENTITY, "brightness_up"]
 
     def value(self, sample: Sample, concept: str, rng: np.random.Generator) -> Value:
-        """An answer to a question about ``concept``, right or wrong, as ``rng`` has it."""
+        """Return an answer to a question about ``concept``, right or wrong by chance."""
         return float(rng.choice([0.0, 0.3, 0.5, 1.0]))
 
     # -- the tests ---------------------------------------------------------------------
 
-    def test_outcomes_lie_in_their_ranges(self) -> None:
+    def test_outcomes_lie_in_their_ranges_differ_and_are_repeatable(self) -> None:
         calls = list(self._calls(self._space()))
         assert calls, "no question of the dataset can be judged"
         for cases, _, outcomes in calls:
             assert len(outcomes) == len(cases)
-            for outcome in outcomes:
-                self._assert_outcome(outcome)
-
-    def test_losses_tell_right_from_wrong(self) -> None:
-        losses = {o.loss for _, _, outcomes in self._calls(self._space()) for o in outcomes}
+            self._assert_outcomes(outcomes)
+        losses = {outcome.loss for _, _, outcomes in calls for outcome in outcomes}
         assert len(losses) > 1, f"expected several losses, got {losses} alone"
-
-    def test_judging_again_comes_to_the_same(self) -> None:
-        first = [outcomes for _, _, outcomes in self._calls(self._space())]
-        assert [outcomes for _, _, outcomes in self._calls(self._space())] == first
+        again = [outcomes for _, _, outcomes in self._calls(self._space())]
+        assert again == [outcomes for _, _, outcomes in calls]
 
     def test_what_is_judged_is_left_alone(self) -> None:
         space = self._space()
         for cases, values, _ in self._calls(space):
-            before = deepcopy((cases, values))
+            before = repr(deepcopy((cases, values)))
             space.oracle.judge_call(cases, values)
-            assert repr(before) == repr((cases, values))
+            assert before == repr((cases, values))
 
     def test_a_call_left_unanswered_has_a_loss_and_no_coordinate(self) -> None:
         space = self._space()
         for cases, values, _ in self._calls(space):
-            silent = [
-                Case(c.question, c.place, Unanswered("refused"), c.expected, c.source_answer)
-                for c in cases
-            ]
-            for outcome in space.oracle.judge_call(silent, [Unanswered("refused")] * len(values)):
-                self._assert_outcome(outcome)
+            silent = [replace(c, answer=SILENT) for c in cases]
+            outcomes = space.oracle.judge_call(silent, [SILENT] * len(values))
+            self._assert_outcomes(outcomes)
+            for outcome in outcomes:
                 assert outcome.coordinate is None
                 assert outcome.excluded or outcome.loss == space.oracle.unanswered_loss
 
@@ -221,10 +198,9 @@ class OracleContract:
         space = self._space()
         if space.oracle.needs_source:
             for _, _, outcomes in self._calls(space, received=False):
-                for outcome in outcomes:
-                    self._assert_outcome(outcome)
+                self._assert_outcomes(outcomes)
 
-    def test_it_says_what_is_asked_and_what_rates_are_called(self) -> None:
+    def test_it_states_what_is_asked_and_the_names_of_rates(self) -> None:
         space = self._space()
         assert len(space.asked_by) == len(space.concepts)
         assert all(0 <= place < len(space.asked) for place in space.asked_by)
@@ -241,21 +217,18 @@ class OracleContract:
             value = self.value(sample, concept, generator(0, "contract"))
             try:
                 recorded = space.oracle.record(value, sample, concept)
-            except InputError as error:  # an oracle may say that it cannot be judged again
+            except InputError as error:  # an oracle may refuse to be judged again
                 assert_line(str(error))
-                continue
-            assert recorded is None or math.isfinite(recorded)
+            else:
+                assert recorded is None or math.isfinite(recorded)
 
-    def test_versions_to_ask_about_are_no_more_than_the_most(self) -> None:
+    def test_there_are_at_most_so_many_versions_to_ask_about(self) -> None:
         space = self._space()
         most = space.oracle.most_versions(space.dataset)
         for index in range(len(space.dataset)):
             versions = space.oracle.versions(space.dataset.sample(index), None)
             assert all(0 <= place < most for place in versions)
-            for version in versions.values():
-                assert version.make().dtype == np.uint8
-
-    # -- what they are made of ---------------------------------------------------------
+            assert all(version.make().dtype == np.uint8 for version in versions.values())
 
     def _space(self) -> QuestionSpace:
         return QuestionSpace(self.dataset(), self.relations(), oracle=self.make())
@@ -263,47 +236,44 @@ class OracleContract:
     def _calls(
         self, space: QuestionSpace, *, received: bool = True
     ) -> Iterator[tuple[list[Case], list[Value], list[Outcome]]]:
-        """Calls that answer all concepts: their cases, their answers, and their outcomes."""
+        """Yield calls that answer all concepts: their cases, their answers, and their outcomes."""
         images = np.unique(space.image_of(space.nth(np.arange(space.size)))).tolist()
         for image in islice(images, MAX_CALLS):
             sample, follow_up = space.pair(image)
             rng = generator(0, "contract", image)
-            said = [self.value(sample, concept, rng) for concept in space.asked]
-            before = [
-                self.value(sample, c, rng) if received else Unanswered("refused")
-                for c in space.asked
-            ]
-            values = [said[k] for k in space.asked_by]
-            cases = []
+            answers = [self.value(sample, concept, rng) for concept in space.asked]
+            before: list[Value] = [SILENT] * len(space.asked)
+            if received:
+                before = [self.value(sample, concept, rng) for concept in space.asked]
+            values = [answers[k] for k in space.asked_by]
+            relation, cases = space.variants[image % len(space.variants)].relation, []
             for place in range(len(space.concepts)):
                 number = image * len(space.concepts) + place
                 if space.eligible(number):
                     question = space.question(number)
-                    relation = space.variants[image % len(space.variants)].relation
                     source = self._received(space, sample, before[space.asked_by[place]])
-                    given = Premise(relation, follow_up, sample, question, source)
-                    expected = space.oracle.expect(given)
+                    premise = Premise(relation, follow_up, sample, question, source)
+                    expected = space.oracle.expect(premise)
                     cases.append(Case(question, place, values[place], expected, source))
             yield cases, values, space.oracle.judge_call(cases, values)
 
     @staticmethod
     def _received(space: QuestionSpace, sample: Sample, value: Value) -> SourceAnswer:
-        """What was said of the source, and the same of all its versions."""
-        oracle: OracleDefaults = space.oracle
-        if not oracle.needs_source:
+        """Return the answer about the source, and the same about all its versions."""
+        if not space.oracle.needs_source:
             return None
-        if oracle.most_versions(space.dataset) == 0:
+        if space.oracle.most_versions(space.dataset) == 0:
             return value
-        wanted = oracle.versions(sample, Received(value, {}))
+        wanted = space.oracle.versions(sample, Received(value, {}))
         return Received(value, dict.fromkeys(wanted, value))
 
     @staticmethod
-    def _assert_outcome(outcome: Outcome) -> None:
-        for number in (outcome.loss, outcome.coordinate):
-            assert number is None or 0 <= number <= 1
-        assert outcome.score is None or math.isfinite(outcome.score)
-        for reason in (outcome.unanswered, outcome.excluded):
-            if reason is not None:
-                assert_line(reason)
-        if outcome.details is not None:
-            assert_json(dict(outcome.details))
+    def _assert_outcomes(outcomes: Sequence[Outcome]) -> None:
+        for outcome in outcomes:
+            for number in (outcome.loss, outcome.coordinate):
+                assert number is None or 0 <= number <= 1
+            assert outcome.score is None or math.isfinite(outcome.score)
+            for reason in (outcome.unanswered, outcome.excluded):
+                if reason is not None:
+                    assert_line(reason)
+            assert_json(dict(outcome.details or {}))

@@ -10,23 +10,28 @@ from ...errors import AvttError
 from ...types import Image
 
 
+class Contract:
+    """A suite of tests; a subclass makes what is tested."""
+
+    def make(self) -> Any:
+        """Return a new instance of what is tested."""
+        raise TypeError(f"{type(self).__name__} defines no make")
+
+
 def error_of(kind: type[AvttError], action: Callable[[], Any]) -> str:
-    """What an action says that is to be refused; fails where it is not, or not in one line."""
+    """Return the one line with which an action is refused. Raise AssertionError where it is not."""
     try:
         action()
     except kind as error:
-        said = str(error)
-    else:
-        raise AssertionError(f"expected {kind.__name__}, got no error")
-    assert_line(said)
-    return said
+        assert_line(str(error))
+        return str(error)
+    raise AssertionError(f"expected {kind.__name__}, got no error")
 
 
 def assert_line(text: object) -> None:
-    """A text of one line that says something."""
+    """Check that a text is one line that is not empty."""
     assert isinstance(text, str), f"expected a text, got {type(text).__name__}"
-    assert text.strip(), "expected a text that says something, got an empty one"
-    assert "\n" not in text, f"expected one line, got {text!r}"
+    assert len(text.strip().splitlines()) == len(text.splitlines()) == 1, f"no one line: {text!r}"
 
 
 def assert_image(image: Image) -> None:
@@ -37,5 +42,5 @@ def assert_image(image: Image) -> None:
 
 
 def assert_json(value: object) -> None:
-    """What JSON gives back as it was: no NaN, no array, no tuple."""
+    """Check that JSON returns a value unchanged: it has no NaN, no array, no tuple."""
     assert json.loads(json.dumps(value, allow_nan=False)) == value
