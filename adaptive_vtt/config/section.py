@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
-from ..utils.options import Told, arguments, options_of, parameters_of
+from ..utils.options import PartOption, arguments, options_of, parameters_of
 from ..utils.other_code import is_target
 from ..utils.registry import Registry, first_line
 
@@ -138,7 +138,7 @@ def _plug_in(family: type[Any]) -> type[Any]:
     return create_model(f"{family.__name__}: code", __base__=(PlugIn, family), __doc__=about)
 
 
-def _about(option: Told) -> dict[str, Any]:
+def _about(option: PartOption) -> dict[str, Any]:
     return {"description": option.option.about, **option.option.limits}
 
 

@@ -16,7 +16,7 @@ from ..types import Image
 from ..utils.random_streams import generator
 
 Reply = Mapping[str, float]
-"""What may be said in reply to one question, and how likely each is; they sum to 1."""
+"""The possible replies to one question -> how likely each is; they sum to 1."""
 
 _NUMBERED = re.compile(r"^\s*(?:Question\s+)?(\d+)[.:)]\s+.*\?", re.IGNORECASE)
 _OPTION = re.compile(r"^\s*\(?([A-Z])[.):]\s+\S", re.MULTILINE)

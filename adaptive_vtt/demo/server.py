@@ -40,7 +40,7 @@ _MOST_ALTERNATIVES = 20
 
 
 class Model(Protocol):
-    """What a server answers by."""
+    """Model that answers for the server."""
 
     name: str
 
@@ -50,7 +50,7 @@ class Model(Protocol):
 
 @dataclass
 class Statistics:
-    """What a server did since it started.
+    """Counts of what a server did since it started.
 
     ``requests`` = ``answered`` + ``rejected`` (a mistake of the client's) + ``limited`` +
     ``broken`` + ``cut`` + ``lost`` (the client had gone). Tokens are all that were billed; those
@@ -76,7 +76,7 @@ class Statistics:
 
 
 class DemoServer(HttpServer):
-    """Serves a model on this machine; clients of OpenAI's API take ``url + "/v1"``.
+    """Server of a model on this machine; clients of OpenAI's API take ``url + "/v1"``.
 
     Honours ``logprobs`` with ``top_logprobs``, ``max_tokens`` and a ``response_format`` of
     json_schema. Also a context manager. What fails depends on the seed, a request's body and how
@@ -142,7 +142,7 @@ class DemoServer(HttpServer):
             self._working -= 1
 
     async def _chat(self, call: Call) -> bool:
-        """Answer one request, or fail it; whether the connection stays open."""
+        """Answer one request, or fail it; return whether the connection stays open."""
         counts, request = self.statistics, call.request
         try:
             self._check_key(request)
@@ -180,26 +180,26 @@ class DemoServer(HttpServer):
         return True
 
     def _fate(self, body: bytes) -> tuple[Failure | None, float]:
-        """How a request fails, if it does, and the seconds that its answer takes."""
+        """Return how a request fails, if it does, and the seconds that its answer takes."""
         digest = hashlib.blake2b(body, digest_size=16).digest()
         rng = generator(self._seed, f"demo fate/{digest.hex()}", self._times[digest])
         self._times[digest] += 1
-        chance, normal, way = rng.random(), rng.normal(), int(rng.integers(len(_FAILURES)))
+        chance, normal, place = rng.random(), rng.normal(), int(rng.integers(len(_FAILURES)))
         seconds = self._latency * math.exp(self._spread * normal)
-        return _FAILURES[way] if chance < self._fail else None, seconds
+        return _FAILURES[place] if chance < self._fail else None, seconds
 
     def _looked_up(self, request: Request) -> Response:
+        asked = f"{request.method} {request.path}"
+        if asked == f"GET {STATISTICS}":
+            return Response(200, {**asdict(self.statistics), "cost": self.statistics.cost})
         try:
-            if request.method == "GET" and request.path == STATISTICS:
-                counts = asdict(self.statistics)
-                return Response(200, {**counts, "cost": self.statistics.cost})
             self._check_key(request)
-            if request.method == "GET" and request.path == "/v1/models":
-                card = {"id": self.model.name, "object": "model", "owned_by": "adaptive-vtt"}
-                return Response(200, {"object": "list", "data": [{**card, "created": 0}]})
-            raise Rejected(404, f"nothing is served at {request.method} {request.path}")
         except Rejected as rejected:
             return self.error(rejected)
+        if asked != "GET /v1/models":
+            return self.error(Rejected(404, f"nothing is served at {asked}"))
+        card = {"id": self.model.name, "object": "model", "owned_by": "adaptive-vtt"}
+        return Response(200, {"object": "list", "data": [{**card, "created": 0}]})
 
     def _check_key(self, request: Request) -> None:
         sent = request.headers.get("authorization", "").removeprefix("Bearer ").strip()
@@ -211,7 +211,7 @@ class DemoServer(HttpServer):
 
 
 def _completion(model: Model, asked: JsonObject) -> JsonObject:
-    """The answer to a request's last user message that has an image: those before are examples."""
+    """Return the answer to the last user message with an image: those before are examples."""
     if asked.get("model") != model.name:
         sentence = f"The model `{asked.get('model')}` does not exist; here is `{model.name}`."
         raise Rejected(404, sentence, "model_not_found")
@@ -219,7 +219,7 @@ def _completion(model: Model, asked: JsonObject) -> JsonObject:
         raise Rejected(400, "this server answers once and whole: no stream, n = 1")
     image, prompt, prompt_tokens = _read(asked.get("messages"))
     replies = model.replies(image, prompt)
-    words = re.findall(r"\s*\S+", _worded(asked.get("response_format"), replies))
+    words = re.findall(r"\s*\S+", _text(asked.get("response_format"), replies))
     most = asked.get("max_completion_tokens") or asked.get("max_tokens") or len(words)
     if not isinstance(most, int) or most < 1:
         raise Rejected(400, f"expected max_tokens as a whole number above 0, got {most!r}")
@@ -242,11 +242,11 @@ def _completion(model: Model, asked: JsonObject) -> JsonObject:
 
 
 def _read(messages: Any) -> tuple[Image | None, str, int]:
-    """The image and the words that are answered, and the tokens of all messages: one for four
-    characters, and 85 + 170 for each tile of 512 x 512 pixels of an image."""
+    """Return the image and the words that are answered, and the tokens of all messages: one for
+    four characters, and 85 + 170 for each tile of 512 x 512 pixels of an image."""
     if not isinstance(messages, list) or not messages:
         raise Rejected(400, "expected messages, a list that is not empty")
-    found, prompt, tokens = None, "", 0
+    chosen, prompt, tokens = None, "", 0
     for message in messages:
         parts = message.get("content") if isinstance(message, dict) else None
         parts = [{"type": "text", "text": parts}] if isinstance(parts, str) else parts
@@ -257,13 +257,13 @@ def _read(messages: Any) -> tuple[Image | None, str, int]:
         tokens += math.ceil(len(text) / 4)
         for image in images:
             tokens += 85 + 170 * math.prod(math.ceil(side / 512) for side in image.shape[:2])
-        if message.get("role") == "user" and (images or found is None):
-            prompt, found = text, images[-1] if images else found
-    return found, prompt, tokens
+        if message.get("role") == "user" and (images or chosen is None):
+            prompt, chosen = text, images[-1] if images else chosen
+    return chosen, prompt, tokens
 
 
 def _decoded(part: Any) -> Image:
-    """H x W x 3 RGB uint8 of a data URI; nothing is fetched from elsewhere."""
+    """Return H x W x 3 RGB uint8 of a data URI; nothing is fetched from elsewhere."""
     url = part.get("url") if isinstance(part, dict) else None
     if not isinstance(url, str) or not url.startswith("data:"):
         raise Rejected(400, "expected image_url with a url that is a data URI")
@@ -271,23 +271,22 @@ def _decoded(part: Any) -> Image:
         data = base64.b64decode(url.partition(",")[2], validate=True)
     except (binascii.Error, ValueError):
         raise Rejected(400, "expected an image in base64") from None
-    size = declared_size(data)
-    if size is None:
+    if (size := declared_size(data)) is None:
         raise Rejected(400, "expected an image file: PNG, JPEG, GIF, BMP, TIFF or WebP")
     if math.prod(size) > _MOST_PIXELS:
         raise Rejected(413, f"expected at most {_MOST_PIXELS} pixels, got {size[0]} x {size[1]}")
-    image = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
-    if image is None:
+    if (image := cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)) is None:
         raise Rejected(400, "the image cannot be decoded")
     return np.ascontiguousarray(image[:, :, ::-1], np.uint8)
 
 
-def _worded(wanted: Any, replies: Sequence[Reply]) -> str:
-    """The replies in words, a line for each of several; as JSON where a schema is given."""
-    said = [max(reply, key=lambda word: reply[word]) for reply in replies]
+def _text(wanted: Any, replies: Sequence[Reply]) -> str:
+    """Return the replies in words, a line for each of several; as JSON where a schema is given."""
+    words = [max(reply, key=lambda word: reply[word]) for reply in replies]
     kind = wanted.get("type") if isinstance(wanted, dict) else None
     if kind in (None, "text"):
-        return said[0] if len(said) == 1 else "\n".join(f"{n}: {w}" for n, w in enumerate(said, 1))
+        lines = [f"{number}: {word}" for number, word in enumerate(words, 1)]
+        return words[0] if len(words) == 1 else "\n".join(lines)
     described = wanted.get("json_schema") if kind == "json_schema" else None
     schema = described.get("schema") if isinstance(described, dict) else None
     properties = schema.get("properties") if isinstance(schema, dict) else None
@@ -297,7 +296,7 @@ def _worded(wanted: Any, replies: Sequence[Reply]) -> str:
 
 
 def _stated(name: str, schema: Any, replies: Sequence[Reply]) -> float | str:
-    """P(yes) where a property is a number, else words; it is named by a question's number."""
+    """Return P(yes) where a property is a number, else words; a question's number names it."""
     numbered = name.isdecimal() and 1 <= int(name) <= len(replies)
     reply = replies[int(name) - 1] if numbered else replies[0]
     word = max(reply, key=lambda word: reply[word])
@@ -306,7 +305,7 @@ def _stated(name: str, schema: Any, replies: Sequence[Reply]) -> float | str:
 
 
 def _logprobs(asked: Mapping[str, Any], tokens: Sequence[str], replies: Sequence[Reply]) -> Any:
-    """Per token its log-probability; where the one answer stands, those of all that may be said."""
+    """Return the log-probability of every token; at the one answer, those of all possible ones."""
     if not asked.get("logprobs"):
         return None
     top = asked.get("top_logprobs") or 0

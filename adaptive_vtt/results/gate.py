@@ -25,7 +25,7 @@ from ..journal.facts import CertificateFacts, Constant
 from ..space import QuestionSpace
 from ..stopping import Combinable
 from ..stopping import State as AuditState
-from ..utils.figures import beside, is_exact, outward, percent
+from ..utils.figures import estimate_percent, is_exact, outward, percent
 from .cautions import cautions, no_better, silence
 from .difference import brief, names_of, point_span, told
 from .outcomes import is_mute
@@ -122,7 +122,7 @@ class Ruling:
         """The estimate: in percent, or that the new model errs so many points more or less."""
         if self.rule.versus:
             return told(self.model, self.estimate, self.lower, self.upper).rpartition(" (")[0]
-        return beside(self.estimate, self.lower, self.upper)
+        return estimate_percent(self.estimate, self.lower, self.upper)
 
     @property
     def span(self) -> str:

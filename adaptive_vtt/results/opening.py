@@ -10,7 +10,7 @@ from ..certify.targets import Target, selected_by
 from ..journal.facts import Facts
 from ..journal.rows import CallRow
 from ..types import IDENTITY
-from ..utils.figures import EXACT, Bar, beside, is_exact, outward, percent, span
+from ..utils.figures import EXACT, Bar, estimate_percent, is_exact, outward, percent, span
 from .outcomes import unanswered
 from .run import Run
 
@@ -104,6 +104,6 @@ def _words(status: TargetStatus) -> str:
         return f"hardly known yet ({span(lower, upper)})"
     if upper - lower > READABLE:
         low, high = outward(lower, upper)
-        likely = beside(estimate, lower, upper)
+        likely = estimate_percent(estimate, lower, upper)
         return f"between {100 * low:.1f} and {100 * high:.1f} %, most likely {likely}"
     return Bar("", estimate, lower, upper, done=False).words

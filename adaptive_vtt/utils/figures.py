@@ -1,4 +1,4 @@
-"""What reports, notebooks and pages show alike: rounded intervals, words, and figures of intervals.
+"""Rounded intervals, words and figures of intervals, the same in reports, notebooks and pages.
 
 Bounds are rounded outward to three decimals: a bound rounded to the nearest promises too much half
 of the time, and one figure would have two values on two pages.
@@ -35,12 +35,12 @@ def is_exact(lower: float, upper: float) -> bool:
 
 
 def outward(lower: float, upper: float) -> tuple[float, float]:
-    """An interval to three decimals that holds what it held."""
+    """Return an interval rounded outward to three decimals."""
     return math.floor(1000 * lower + SLACK) / 1000, math.ceil(1000 * upper - SLACK) / 1000
 
 
 def percent(share: float | None, space: str = " ") -> str:
-    """0.123 as 12.3 %, small shares with more digits; nothing known is a dash."""
+    """Return 0.123 as 12.3 %, small shares with more digits; NaN and None as a dash."""
     if share is None or math.isnan(share):
         return "–"
     small = abs(share)
@@ -48,7 +48,7 @@ def percent(share: float | None, space: str = " ") -> str:
     return f"{100 * share + 0.0:.{digits}f}{space}%"
 
 
-def beside(share: float, lower: float, upper: float, space: str = " ") -> str:
+def estimate_percent(share: float, lower: float, upper: float, space: str = " ") -> str:
     """Return an estimate with the decimals of its interval, 0.0 % (0 to 36.2 %); an exact one as
     ``percent`` does."""
     if math.isnan(share) or is_exact(lower, upper):
@@ -57,19 +57,19 @@ def beside(share: float, lower: float, upper: float, space: str = " ") -> str:
 
 
 def tenths(share: float) -> str:
-    """0.085 as 8.5, and 0 and 1 as 0 and 100: per cent without its sign."""
+    """Return 0.085 as 8.5, and 0 and 1 as 0 and 100: per cent without its sign."""
     return f"{100 * share + 0.0:.{0 if share in (0, 1) else 1}f}"
 
 
 def span(lower: float, upper: float, space: str = " ") -> str:
-    """An interval in per cent, rounded outwards: 8.5 to 11.5 %."""
+    """Return an interval in per cent, rounded outwards: 8.5 to 11.5 %."""
     low, high = map(tenths, outward(lower, upper))
     return f"{low} to {high}{space}%"
 
 
 def money(value: float, currency: str = USD) -> str:
-    """A cost in a currency of ISO 4217: $12.50, 12.50 CHF, and below ten cents two digits that
-    count: $0.0042."""
+    """Return a cost in a currency of ISO 4217: $12.50, 12.50 CHF, and below ten cents two
+    significant digits: $0.0042."""
     digits = 2
     if MIN_MONEY <= abs(value) < 0.1:
         digits = 1 - math.floor(math.log10(abs(value)))
@@ -79,18 +79,18 @@ def money(value: float, currency: str = USD) -> str:
 
 
 def in_points(words: str) -> str:
-    """Half-widths as shares, in what an audit says of its rules, in percentage points: of "within
-    +-0.08" "within +-8 points"."""
-    return _SHARES.sub(lambda found: f"+-{100 * float(found[1]):g} points", words)
+    """Return words with half-widths in percentage points: "within +-0.08" as "within +-8
+    points"."""
+    return _SHARES.sub(lambda share: f"+-{100 * float(share[1]):g} points", words)
 
 
 def points(half_width: float) -> str:
-    """A half-width, given as a share, in percentage points: +-8 points."""
+    """Return a half-width, given as a share, in percentage points: +-8 points."""
     return f"+-{100 * half_width:.3g} points"
 
 
 def on_page(words: str) -> str:
-    """A terminal's +- as pages have it, ±."""
+    """Return words of a terminal with ± in place of +-, for pages."""
     return words.replace("+-", "±")
 
 
@@ -104,7 +104,7 @@ def shorten(text: str, most: int) -> str:
 
 
 def shown(words: object) -> str:
-    """Words that a figure shows as they are: as a name, a title, a label or on an axis."""
+    """Return words escaped for a figure: a name, a title, a label or on an axis."""
     return escape(str(words), quote=False).replace("%{", "%&#123;")
 
 
@@ -149,13 +149,13 @@ class Bar:
     lower: float
     upper: float
     done: bool
-    told: str = ""
+    note: str = ""
     signed: bool = False
 
     @property
     def words(self) -> str:
         """The share and its interval in per cent (a difference in points), rounded outwards; or
-        that it is exact."""
+        "exact"."""
         if math.isnan(self.estimate):
             return "not asked yet"
         sign = "+" if self.signed else ""
@@ -172,7 +172,7 @@ class Bar:
         return COLOURS["accent" if self.done else "muted"]
 
 
-def table_html(title: str, told: str, rows: Sequence[Bar], notes: Sequence[str]) -> str:
+def table_html(title: str, summary: str, rows: Sequence[Bar], notes: Sequence[str]) -> str:
     """Return a title, a sentence, a table with a line per share and notes, for notebooks.
 
     It needs no script and no style sheet; everything is escaped.
@@ -180,16 +180,19 @@ def table_html(title: str, told: str, rows: Sequence[Bar], notes: Sequence[str])
     import pandas as pd
 
     columns = ["target", "estimate and interval", ""]
-    table = pd.DataFrame([(bar.name, bar.words, bar.told) for bar in rows], columns=columns)
+    table = pd.DataFrame([(bar.name, bar.words, bar.note) for bar in rows], columns=columns)
     with pd.option_context("display.max_colwidth", None):
-        shown = table.to_html(index=False, border=0)
+        html = table.to_html(index=False, border=0)
     lines = "".join(f"<div>{escape(note)}</div>" for note in notes)
-    return f"<div><b>{escape(title)}</b></div><div>{escape(told)}</div>{shown}{lines}"
+    return f"<div><b>{escape(title)}</b></div><div>{escape(summary)}</div>{html}{lines}"
 
 
 def figure(title: str, rows: Sequence[Bar]) -> JsonObject:
-    """A line per bar from the top, in per cent, as ``plotly.graph_objects.Figure`` takes it."""
+    """Return a figure as ``plotly.graph_objects.Figure`` takes it: a line per bar from the top, in
+    per cent."""
     drawn = list(reversed(rows))  # Plotly's first row is the lowest
+    reach = [(bar.upper - bar.estimate, bar.estimate - bar.lower) for bar in drawn]
+    above, below = ([0.0 if v != v else 100 * v for v in side] for side in zip(*reach, strict=True))
     trace = {
         "type": "scatter",
         "mode": "markers",
@@ -198,8 +201,8 @@ def figure(title: str, rows: Sequence[Bar]) -> JsonObject:
         "error_x": {
             "type": "data",
             "symmetric": False,
-            "array": [100 * _reach(bar.upper - bar.estimate) for bar in drawn],
-            "arrayminus": [100 * _reach(bar.estimate - bar.lower) for bar in drawn],
+            "array": above,
+            "arrayminus": below,
             "color": COLOURS["muted"],
         },
         "marker": {"size": 9, "color": [bar.colour for bar in drawn]},
@@ -207,42 +210,20 @@ def figure(title: str, rows: Sequence[Bar]) -> JsonObject:
         "hovertemplate": "%{y}: %{text}<extra></extra>",
         "cliponaxis": False,  # a dot at 0 is whole
     }
+    # the axis ends a little beyond all estimates and intervals
+    ends = [abs(v) for bar in rows for v in (bar.estimate, bar.lower, bar.upper) if v == v]
+    end = 105 * max([0.01, *ends])
+    axis: JsonObject = {"title": {"text": "error (%)"}, "range": [0, end]}
+    if any(bar.signed for bar in rows):
+        axis = {"title": {"text": "difference of error rates (points)"}, "range": [-end, end]}
+        axis |= {"zeroline": True, "zerolinecolor": COLOURS["muted"]}
+    names = {"automargin": True, "dtick": 1, "ticks": "outside", "tickcolor": "rgba(0,0,0,0)"}
     layout = {
         "template": "plotly_white",
         "title": {"text": shown(title), "font": {"size": 14}},
         "height": 130 + 26 * len(rows),
         "margin": {"t": 60, "b": 60},
-        "xaxis": _difference(rows) if any(b.signed for b in rows) else _error(rows),
-        "yaxis": {  # each row's name, however many there are, and not under a dot at 0
-            "automargin": True,
-            "dtick": 1,
-            "ticks": "outside",
-            "tickcolor": "rgba(0,0,0,0)",
-        },
+        "xaxis": axis,
+        "yaxis": names,  # each row's name, however many there are, and not under a dot at 0
     }
     return {"data": [trace], "layout": layout}
-
-
-def _error(rows: Sequence[Bar]) -> JsonObject:
-    return {"title": {"text": "error (%)"}, "range": [0, _end(rows)]}
-
-
-def _difference(rows: Sequence[Bar]) -> JsonObject:
-    most = _end(rows)
-    title = {"text": "difference of error rates (points)"}
-    return {
-        "title": title,
-        "range": [-most, most],
-        "zeroline": True,
-        "zerolinecolor": COLOURS["muted"],
-    }
-
-
-def _end(rows: Sequence[Bar]) -> float:
-    """Where the axis ends, in per cent: a little beyond all estimates and intervals."""
-    ends = [abs(v) for bar in rows for v in (bar.estimate, bar.lower, bar.upper) if v == v]
-    return 105 * max([0.01, *ends])
-
-
-def _reach(distance: float) -> float:
-    return 0.0 if math.isnan(distance) else distance

@@ -13,7 +13,7 @@ import stat
 import tempfile
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
@@ -29,24 +29,10 @@ else:
     _Path = type(Path())  # before Python 3.12 Path itself cannot be derived from
 
 
-def write_bytes(path: Path, data: bytes) -> None:
-    """Replaces ``path`` in one step. Raises InputError, and leaves nothing, where it cannot."""
-    with _replacing(path) as handle, os.fdopen(handle, "wb") as file:
-        file.write(data)
-
-
-@contextmanager
-def whole_file(path: Path) -> Iterator[TextIO]:
-    """A file for UTF-8 text that replaces ``path`` in the end, or goes where that fails; errors
-    as ``write_bytes``."""
-    text: Any = {"encoding": "utf-8", "errors": "backslashreplace", "newline": ""}
-    with _replacing(path) as handle, os.fdopen(handle, "w", **text) as file:
-        yield file
-
-
 @contextmanager
 def _replacing(path: Path) -> Iterator[int]:
-    """The handle of a new file beside ``path``, to be closed within, that takes its place."""
+    """Yield the handle of a new file, to be closed within, that then takes the place of ``path``.
+    Raise InputError, and leave nothing, where the system refuses that."""
     with _writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -61,36 +47,50 @@ def _replacing(path: Path) -> Iterator[int]:
 
 @contextmanager
 def _writing(path: Path) -> Iterator[None]:
-    """Raises InputError for what the system refuses within."""
     try:
         yield
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
 
 
+def write_bytes(path: Path, data: bytes) -> None:
+    """Replace ``path`` in one step. Raise InputError, and leave nothing, where that fails."""
+    with _replacing(path) as handle, os.fdopen(handle, "wb") as file:
+        file.write(data)
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[TextIO]:
+    """Yield a file for UTF-8 text that replaces ``path`` in the end, or goes where that fails;
+    errors as ``write_bytes``."""
+    text: Any = {"encoding": "utf-8", "errors": "backslashreplace", "newline": ""}
+    with _replacing(path) as handle, os.fdopen(handle, "w", **text) as file:
+        yield file
+
+
 def write_text(path: Path, text: str) -> None:
-    """Replaces ``path`` with UTF-8 text in one step; errors as ``write_bytes``. What a file name
-    that is no UTF-8 brought along is written as an escape."""
+    """Replace ``path`` with UTF-8 text in one step; errors as ``write_bytes``. Parts of a file name
+    that are no UTF-8 are written as escapes."""
     write_bytes(path, text.encode(errors="backslashreplace"))
 
 
 def near_file(path: Path) -> str:
-    """Another file of that folder and ending that may have been meant, or ""."""
+    """Return a question after the file of that folder and ending that may have been meant, or
+    ""."""
     if os.path.exists(path):  # Path.exists raises for some names, such as too long ones
         return ""
     try:
-        there = list(path.parent.iterdir())
+        files = list(path.parent.iterdir())
     except OSError:
         return ""
     # a link that points nowhere is listed, too
-    beside = [file.name for file in there if file.suffix == path.suffix and file.name != path.name]
-    near = get_close_matches(path.name, beside, n=1, cutoff=0.3)
+    names = [file.name for file in files if file.suffix == path.suffix and file.name != path.name]
+    near = get_close_matches(path.name, names, n=1, cutoff=0.3)
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def why_unread(path: Path, error: BaseException) -> str:
-    """Why ``path`` could not be read, and what to do where it is not there, for a sentence that
-    names it."""
+    """Return why ``path`` could not be read, and what to do where it does not exist."""
     if not isinstance(error, OSError):
         return one_line(error)
     remedy = instead(path) if isinstance(error, FileNotFoundError) else ""
@@ -98,32 +98,32 @@ def why_unread(path: Path, error: BaseException) -> str:
 
 
 def instead(path: Path) -> str:
-    """What to do about a file or folder that is not there, "" where it is."""
+    """Return what to do about a file or folder that does not exist, "" where it does."""
     if os.path.exists(path):
         return ""
     return near_file(path) or "; put it there, or name another"
 
 
 def file_names(names: Iterable[str]) -> list[str]:
-    """The names, safe for files and all different, whatever a file system makes of case."""
-    found: dict[str, str] = {}
+    """Return the names, safe for files and all different, whatever a file system makes of case."""
+    taken: dict[str, str] = {}
     for name in map(safe_name, names):
         chosen, times = name, 1
-        while chosen.lower() in found:
+        while chosen.lower() in taken:
             times += 1
             chosen = f"{name}-{times}"
-        found[chosen.lower()] = chosen
-    return [*found.values()]
+        taken[chosen.lower()] = chosen
+    return [*taken.values()]
 
 
 def safe_name(name: str) -> str:
-    """``name`` in letters, digits and "._-" alone, not hidden, no option and not empty."""
+    """Return ``name`` in letters, digits and "._-" alone, not hidden, no option and not empty."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name).lstrip(".-") or "_"
 
 
 @contextmanager
 def whole_folder(out: Path) -> Iterator[Path]:
-    """A folder beside ``out`` that takes its place in the end, or goes where that fails."""
+    """Yield a new folder that takes the place of ``out`` in the end, or goes where that fails."""
     out = Path(os.path.abspath(out))
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(
@@ -146,7 +146,7 @@ def whole_folder(out: Path) -> Iterator[Path]:
 
 
 def hash_files(paths: Iterable[Path]) -> str:
-    """A short hash of the names and bytes of files, in their order."""
+    """Return a short hash of the names and bytes of files, in their order."""
     digest = hashlib.blake2b(digest_size=12)
     for path in paths:
         digest.update(f"{path.name}\0{hash_file(path)}".encode())
@@ -154,6 +154,7 @@ def hash_files(paths: Iterable[Path]) -> str:
 
 
 def hash_file(path: Path) -> str:
+    """Return a hash of 16 digits of the bytes of a file."""
     with open(path, "rb", opener=regular) as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=8)).hexdigest()
 
@@ -171,14 +172,15 @@ class Inside(_Path):
 
 
 def inside(path: Path | str, within: str | None) -> Path:
-    """``path``, that ``opened`` takes for a file in the folder whose real path is ``within``."""
-    found = Inside(path)
-    found.within = within
-    return found
+    """Return ``path``, which ``opened`` refuses outside the folder whose real path is
+    ``within``."""
+    guarded = Inside(path)
+    guarded.within = within
+    return guarded
 
 
 def holds(folder: str, real: str) -> bool:
-    """Whether the real path of a folder is that of what holds another."""
+    """Return whether a real path lies in the folder of another real path."""
     try:
         return os.path.commonpath([folder, real]) == folder
     except ValueError:  # on another drive
@@ -211,20 +213,16 @@ def text_in(path: Path, encoding: str = "utf-8", errors: str = "strict") -> str:
 
 
 def opened(path: Path) -> BinaryIO:
-    """The file at ``path``, to be read and closed; InputError where it leads out of its folder.
-
-    What is looked at is the file that was opened, whatever became of its name meanwhile.
-    """
+    """Return the file at ``path``, to be read and closed. Raise InputError where it leads out of
+    its folder: the file that was opened is checked, whatever became of its name meanwhile."""
     file = open(path, "rb", opener=regular)  # noqa: SIM115 - handed on
     within = getattr(path, "within", None)
     if within is None:
         return file
-    try:
+    with suppress(OSError):
         real = os.path.realpath(path)
         if holds(within, real) and os.path.samestat(os.stat(real), os.fstat(file.fileno())):
             return file
-    except OSError:
-        pass
     file.close()
     raise InputError(
         f"{path}: expected a file inside {within!r}, got one that is outside, by a link that was "
@@ -233,7 +231,8 @@ def opened(path: Path) -> BinaryIO:
 
 
 def contents(path: Path) -> bytes:
-    """All of a file, or of what reads like one; InputError where it leads out of its folder."""
+    """Return all of a file, or of what reads like one. Raise InputError where it leads out of its
+    folder."""
     if not isinstance(path, Path):
         return path.read_bytes()
     with opened(path) as file:
@@ -241,7 +240,7 @@ def contents(path: Path) -> bytes:
 
 
 def as_path(source: Path | str) -> Path:
-    """``source`` as a path, the folder it may not lead out of kept."""
+    """Return ``source`` as a path; an ``Inside`` keeps its folder."""
     return source if isinstance(source, Path) else Path(source)
 
 
@@ -249,33 +248,50 @@ MAX_DEEP = 50
 """Most tables and lists within each other."""
 MAX_INTEGER = 2**63
 """What integers stay below, as TOML says; larger ones fit no database and may not be printed."""
+_TOO_DEEP = f"expected at most {MAX_DEEP} tables or lists within each other, got more"
+_TOO_LARGE = "expected integers of 64 bits (19 digits), got a larger one"
 
 
 def toml_of(text: str) -> Table:
-    """The tables of a TOML text; raises tomllib.TOMLDecodeError for what is none."""
+    """Return the tables of a TOML text. Raise tomllib.TOMLDecodeError for any other text."""
     try:
-        found = tomllib.loads(text)
+        table = tomllib.loads(text)
     except RecursionError:
-        raise tomllib.TOMLDecodeError(_too_deep()) from None
+        raise tomllib.TOMLDecodeError(_TOO_DEEP) from None
     except tomllib.TOMLDecodeError:
         raise
     except ValueError:  # Python's own limit of digits
-        raise tomllib.TOMLDecodeError(_too_large()) from None
-    level: list[Any] = [found]
+        raise tomllib.TOMLDecodeError(_TOO_LARGE) from None
+    level: list[Any] = [table]
     for _ in range(MAX_DEEP + 1):
         level = [value for each in level for value in _within(each)]
     if level:
-        raise tomllib.TOMLDecodeError(_too_deep())
-    return found
+        raise tomllib.TOMLDecodeError(_TOO_DEEP)
+    return table
+
+
+def _within(value: Any) -> list[Any]:
+    """Return the values in a table or list. Raise for an integer that is too large."""
+    if isinstance(value, int) and not -MAX_INTEGER <= value < MAX_INTEGER:
+        raise tomllib.TOMLDecodeError(_TOO_LARGE)
+    if isinstance(value, dict):
+        return [*value.values()]
+    return value if isinstance(value, list) else []
 
 
 def read_toml(
     path: Path, what: str, hint: Callable[[Path], str] = lambda path: "", mind: str = ""
 ) -> Table:
-    """The tables of a TOML file, which is to be ``what``. Raises InputError where it cannot be
-    read, with a ``hint`` of what to do, and where it is no TOML, with what to ``mind``.
+    """Return the tables of a TOML file.
 
-    The lines of what is no TOML, which may hold keys, are not repeated.
+    Args:
+        path: The file.
+        what: What it is to be, for messages.
+        hint: Makes of the path what to do where it cannot be read.
+        mind: What to do where it is no TOML. Its lines, which may hold keys, are not repeated.
+
+    Raises:
+        InputError: The file cannot be read, or is no TOML.
     """
     try:
         return toml_of(text_in(path, "utf-8-sig"))  # as Windows writes it
@@ -289,26 +305,10 @@ def read_toml(
 
 
 def merged(table: Mapping[str, Any], changes: Mapping[str, Any]) -> Table:
-    """``table`` with the values of ``changes`` in place of its own, table by table."""
-    return {**table, **{name: _merged(table.get(name), new) for name, new in changes.items()}}
-
-
-def _merged(old: Any, new: Any) -> Any:
-    return merged(old or {}, new) if isinstance(new, dict) and isinstance(old, dict | None) else new
-
-
-def _within(value: Any) -> list[Any]:
-    """What a table or list holds; raises for an integer that is too large."""
-    if isinstance(value, int) and not -MAX_INTEGER <= value < MAX_INTEGER:
-        raise tomllib.TOMLDecodeError(_too_large())
-    if isinstance(value, dict):
-        return [*value.values()]
-    return value if isinstance(value, list) else []
-
-
-def _too_deep() -> str:
-    return f"expected at most {MAX_DEEP} tables or lists within each other, got more"
-
-
-def _too_large() -> str:
-    return "expected integers of 64 bits (19 digits), got a larger one"
+    """Return ``table`` with the values of ``changes`` in place of its own, table by table."""
+    result = dict(table)
+    for name, new in changes.items():
+        old = table.get(name)
+        inner = isinstance(new, dict) and isinstance(old, dict | None)
+        result[name] = merged(old or {}, new) if inner else new
+    return result

@@ -26,7 +26,7 @@ _DIGITS = 15
 
 
 class Rejected(Exception):
-    """A request that is wrong, whoever sends it again; each server words it its own way."""
+    """A request that is wrong, whoever sends it again; each server phrases the answer."""
 
     def __init__(
         self, status: int, message: str, code: str | None = None, param: str | None = None
@@ -50,20 +50,18 @@ class Request:
 
     @cached_property
     def query(self) -> Mapping[str, str]:
-        """One value for each name."""
+        """The parameters, one value for each name."""
         return dict(parse_qsl(self.address.partition("?")[2]))
 
     def json(self) -> JsonObject:
-        """The body as a JSON object; raises Rejected for anything else."""
+        """Return the body as a JSON object. Raise Rejected for anything else."""
         try:
-            found = json.loads(self.body)
-        except RecursionError:
-            raise Rejected(400, "the body is JSON nested too deep") from None
-        except ValueError as error:
+            value = json.loads(self.body)
+        except (RecursionError, ValueError) as error:
             raise Rejected(400, f"the body is no JSON: {error}") from None
-        if not isinstance(found, dict):
+        if not isinstance(value, dict):
             raise Rejected(400, "expected a JSON object as the body")
-        return found
+        return value
 
 
 @dataclass(frozen=True)
@@ -75,15 +73,13 @@ class Response:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def encoded(self, keep_alive: bool) -> tuple[bytes, bytes]:
-        """Head and body as they are sent."""
+        """Return head and body as they are sent."""
         raw = isinstance(self.content, bytes)
         body = self.content if raw else json.dumps(self.content).encode()
-        headers = {
-            "Content-Type": f"application/{'octet-stream' if raw else 'json'}",
-            "Content-Length": len(body),
-            "Connection": "keep-alive" if keep_alive else "close",
-            **self.headers,
-        }
+        kind = f"application/{'octet-stream' if raw else 'json'}"
+        keep = "keep-alive" if keep_alive else "close"
+        headers = {"Content-Type": kind, "Content-Length": len(body), "Connection": keep}
+        headers |= self.headers
         known = self.status in set(HTTPStatus)  # 529, overloaded, is none of HTTP's
         phrase = HTTPStatus(self.status).phrase if known else "Overloaded"
         lines = [f"HTTP/1.1 {self.status} {phrase}", *(f"{k}: {v}" for k, v in headers.items())]
@@ -109,19 +105,21 @@ class Call:
         return self.reader.at_eof() or self.writer.is_closing()
 
     async def send(self, response: Response) -> None:
+        """Send a response, within ``patience`` seconds."""
         self.writer.write(b"".join(response.encoded(self.keep)))
         async with asyncio.timeout(self.patience):
             await self.writer.drain()
 
     def send_half(self, response: Response) -> None:
+        """Send a response that is cut short."""
         head, body = response.encoded(keep_alive=False)
         self.writer.write(head + body[: len(body) // 2])
 
 
 class HttpServer:
-    """Serves on loopback, in a thread of its own, from ``start`` to ``close``.
+    """Server on loopback, in a thread, from ``start`` to ``close``.
 
-    A subclass says in ``serve`` what is answered, and in ``error`` how that a request is wrong.
+    A subclass answers in ``serve``, and makes the response to a wrong request in ``error``.
     ``port`` 0 takes a free one. Bodies above ``most_bytes`` get 413, and a Host other than this
     machine's own names 421. A client is dropped that takes more than ``patience`` seconds to begin
     its first request, to send the head of one, to send its body, or to take the answer; between
@@ -138,11 +136,11 @@ class HttpServer:
         self._connections: set[asyncio.Task[None]] = set()
 
     async def serve(self, call: Call) -> bool:
-        """Answers a call; whether the connection may stay open."""
+        """Answer a call; return whether the connection may stay open."""
         raise TypeError(f"{type(self).__name__} defines no serve")
 
     def error(self, rejected: Rejected) -> Response:
-        """The response to a request that is wrong."""
+        """Return the response to a request that is wrong."""
         raise TypeError(f"{type(self).__name__} defines no error")
 
     @property
@@ -151,7 +149,7 @@ class HttpServer:
         return f"http://{ADDRESS}:{self.port}"
 
     def start(self) -> Self:
-        """Listens from now on; returns itself."""
+        """Listen from now on; return itself."""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
@@ -164,7 +162,7 @@ class HttpServer:
         return self
 
     def close(self) -> None:
-        """Ends every connection; nothing listens afterwards. A second call does nothing."""
+        """End every connection; nothing listens afterwards. A second call does nothing."""
         if self._thread is None:
             return
         self._run(self._end())
@@ -220,8 +218,8 @@ class HttpServer:
     async def _one(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, wait: float
     ) -> bool:
-        """Serves one request, which begins within ``wait`` seconds; whether the connection stays
-        open."""
+        """Serve one request, which begins within ``wait`` seconds; return whether the connection
+        stays open."""
         try:
             request = await _read(reader, writer, self._most_bytes, self._patience, wait)
         except Rejected as rejected:  # where the next request begins is not known
@@ -241,12 +239,12 @@ async def _read(
     patience: float,
     idle: float,
 ) -> Request | None:
-    """The next request of a connection, None at its end.
+    """Return the next request of a connection, None at its end.
 
     ``patience``: seconds that the head may take, and the body again; ``idle``: seconds until
-    the first byte. Raises TimeoutError where they pass, and Rejected for what is no HTTP/1.1,
-    for a Host that is not loopback (421), for a body without a length (411) and for one above
-    ``most_bytes`` (413).
+    the first byte. Raise TimeoutError where they pass, and Rejected for a request that is no
+    HTTP/1.1, for a Host that is not loopback (421), for a body without a length (411) and for one
+    above ``most_bytes`` (413).
     """
     try:
         async with asyncio.timeout(idle):
@@ -266,26 +264,18 @@ async def _read(
     if not is_loopback(host):
         got = repr(host[:60]) if host else "none"
         raise Rejected(421, f"expected the Host localhost or 127.0.0.1, got {got}")
-    length = _length(headers, most_bytes)
+    length, digits = headers.get("content-length", "0"), f"a number of up to {_DIGITS} digits"
+    if "transfer-encoding" in headers:
+        raise Rejected(411, "expected a Content-Length, not a Transfer-Encoding")
+    if not (length.isascii() and length.isdigit() and len(length) <= _DIGITS):
+        raise Rejected(400, f"expected {digits} as Content-Length, got {length[:40]!r}")
+    if int(length) > most_bytes:
+        raise Rejected(413, f"expected a body of at most {most_bytes} bytes, got {length}")
     if headers.get("expect", "").lower() == "100-continue":
         writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
     try:
         async with asyncio.timeout(patience):
-            body = await reader.readexactly(length)
+            body = await reader.readexactly(int(length))
     except asyncio.IncompleteReadError:
         return None
     return Request(words[0], words[1], headers, body)
-
-
-def _length(headers: Mapping[str, str], most_bytes: int) -> int:
-    length = headers.get("content-length", "0")
-    if "transfer-encoding" in headers:
-        raise Rejected(411, "expected a Content-Length, not a Transfer-Encoding")
-    if not (length.isascii() and length.isdigit() and len(length) <= _DIGITS):
-        raise Rejected(
-            400,
-            f"expected a number of up to {_DIGITS} digits as Content-Length, got {length[:40]!r}",
-        )
-    if int(length) > most_bytes:
-        raise Rejected(413, f"expected a body of at most {most_bytes} bytes, got {length}")
-    return int(length)

@@ -1,11 +1,10 @@
-"""Images as the bytes of files: PNG and JPEG made, and what a header says before decoding."""
+"""Images as the bytes of files: PNG and JPEG made, and headers read before anything is decoded."""
 
 import struct
 from base64 import b64encode
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError
@@ -13,15 +12,13 @@ from ..types import Image
 
 
 def png(image: Image) -> bytes:
-    """H x W, or H x W x C with C in 1, 3 (RGB), of uint8 as a PNG, which loses nothing.
-
-    Raises InputError for another shape.
-    """
+    """Return H x W, or H x W x C with C in 1, 3 (RGB), of uint8 as a PNG, which loses nothing.
+    Raise InputError for another shape."""
     return _encoded(".png", image)
 
 
 def jpeg(image: Image, quality: int = 88) -> bytes:
-    """The same as a JPEG of ``quality`` (1..100), which is smaller."""
+    """Return the same as a JPEG of ``quality`` (1..100), which is smaller."""
     import cv2
 
     return _encoded(".jpg", image, cv2.IMWRITE_JPEG_QUALITY, quality)
@@ -31,35 +28,33 @@ def _encoded(ending: str, image: npt.NDArray[Any], *options: int) -> bytes:
     import cv2
 
     channels = image.shape[2] if image.ndim == 3 else 1
-    done, data = False, np.empty(0, np.uint8)
     if image.ndim in (2, 3) and channels in (1, 3) and image.size:
         turned = cv2.cvtColor(image, cv2.COLOR_RGB2BGR) if channels == 3 else image
         done, data = cv2.imencode(ending, turned, options)
-    if not done:
-        raise InputError(
-            f"image: expected H x W or H x W x 1 or 3 of uint8, got {image.shape} of {image.dtype}"
-        )
-    return data.tobytes()
+        if done:
+            return data.tobytes()
+    raise InputError(
+        f"image: expected H x W or H x W x 1 or 3 of uint8, got {image.shape} of {image.dtype}"
+    )
 
 
 def data_address(image: Image) -> str:
-    """The image as a PNG in an address that a page may hold ("data:...")."""
+    """Return the image as a PNG in an address that a page may hold ("data:...")."""
     return "data:image/png;base64," + b64encode(png(image)).decode("ascii")
 
 
 _WIDTH, _HEIGHT, _ORIENTATION, _EXTRA = 256, 257, 274, 338  # tags of TIFF 6.0, section 8
 _FRAMES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}  # JPEG markers that start a frame
 _NUMBERS = {1: "B", 3: "H", 4: "I", 16: "Q"}  # TIFF field types that hold a whole number
+_PNG, _JPEG = b"\x89PNG\r\n\x1a\n", b"\xff\xd8"
 
 _CUT_SHORT = (struct.error, IndexError, OverflowError)
-"""What looking past the end of a file, or at an absurd place in it, raises."""
+"""Errors of reading past the end of a file, or at an absurd place in it."""
 
 
 def declared_size(data: bytes) -> tuple[int, int] | None:
-    """Width and height in stored pixels, as a PNG, JPEG, GIF, BMP, TIFF or WebP declares them.
-
-    None for any other format, and for a header that is cut short.
-    """
+    """Return width and height in stored pixels, as a PNG, JPEG, GIF, BMP, TIFF or WebP declares
+    them; None for any other format, and for a header that is cut short."""
     try:
         return _size(data)
     except _CUT_SHORT:
@@ -67,7 +62,7 @@ def declared_size(data: bytes) -> tuple[int, int] | None:
 
 
 def orientation(data: bytes) -> int:
-    """The EXIF orientation, 1 to 8; 1 (upright) where none is given.
+    """Return the EXIF orientation, 1 to 8; 1 (upright) where none is given.
 
     The numbers are those of EXIF 2.3, tag 274: 1 upright, 3 upside down, 6 and 8 turned.
     """
@@ -76,12 +71,12 @@ def orientation(data: bytes) -> int:
 
 
 def is_tiff(data: bytes) -> bool:
-    """Whether the file is a TIFF, whose decoder turns it upright and applies 8-bit alpha."""
+    """Return whether the file is a TIFF, whose decoder turns it upright and applies 8-bit alpha."""
     return data[:4] in (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 
 
 def tiff_has_alpha(data: bytes) -> bool:
-    """Whether the last channel of a TIFF is alpha that its colours are not multiplied by."""
+    """Return whether the last channel of a TIFF is alpha that its colours are not multiplied by."""
     return _tag(data, _EXTRA) == 2
 
 
@@ -93,7 +88,7 @@ def _tag(tiff: bytes, tag: int) -> int | None:
 
 
 def _size(data: bytes) -> tuple[int, int] | None:
-    if data.startswith(b"\x89PNG\r\n\x1a\n"):
+    if data.startswith(_PNG):
         return _unpack(">II", data, 16)
     if data.startswith(b"GIF8"):
         return _unpack("<HH", data, 6)
@@ -101,8 +96,10 @@ def _size(data: bytes) -> tuple[int, int] | None:
         old = data[14] == 12  # the header of OS/2
         width, height = _unpack("<HH" if old else "<ii", data, 18)
         return abs(width), abs(height)
-    if data.startswith(b"\xff\xd8"):
-        return _jpeg_size(data)
+    if data.startswith(_JPEG):
+        frames = (at for marker, at, _ in _jpeg_segments(data) if marker in _FRAMES)
+        start = next(frames, None)
+        return None if start is None else _unpack(">HH", data, start + 1)[::-1]  # height first
     if _is_webp(data):
         return _webp_size(data)
     tags = _tags(data)
@@ -114,15 +111,8 @@ def _unpack(layout: str, data: bytes, at: int) -> tuple[int, int]:
     return int(first), int(second)
 
 
-def _jpeg_size(data: bytes) -> tuple[int, int] | None:
-    for marker, at, _ in _jpeg_segments(data):
-        if marker in _FRAMES:
-            height, width = _unpack(">HH", data, at + 1)
-            return width, height
-    return None
-
-
 def _jpeg_segments(data: bytes) -> Iterator[tuple[int, int, int]]:
+    """Yield the marker, start and length of each segment before the pixels."""
     at = 2
     while at + 4 <= len(data) and data[at] == 0xFF:
         marker = data[at + 1]
@@ -143,7 +133,8 @@ def _is_webp(data: bytes) -> bool:
 def _webp_size(data: bytes) -> tuple[int, int] | None:
     kind = data[12:16]
     if kind == b"VP8X" and len(data) >= 30:
-        return _three_bytes(data, 24) + 1, _three_bytes(data, 27) + 1
+        width, height = (int.from_bytes(data[at : at + 3], "little") for at in (24, 27))
+        return width + 1, height + 1
     if kind == b"VP8L":
         bits = struct.unpack_from("<I", data, 21)[0]
         return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
@@ -153,13 +144,9 @@ def _webp_size(data: bytes) -> tuple[int, int] | None:
     return None
 
 
-def _three_bytes(data: bytes, at: int) -> int:
-    return int.from_bytes(data[at : at + 3], "little")
-
-
 def _exif(data: bytes) -> bytes:
-    """The EXIF block of a JPEG, PNG or WebP, which is laid out like a TIFF; may be empty."""
-    if data.startswith(b"\xff\xd8"):
+    """Return the EXIF block of a JPEG, PNG or WebP, which is laid out like a TIFF; may be empty."""
+    if data.startswith(_JPEG):
         for marker, at, length in _jpeg_segments(data):
             if marker == 0xE1 and data[at : at + 6] == b"Exif\0\0":
                 return data[at + 6 : at + length]
@@ -182,18 +169,16 @@ def _chunk(data: bytes, wanted: bytes, at: int, layout: str, *, length_first: bo
 
 
 def _tags(data: bytes) -> dict[int, int]:
-    """The whole numbers of the first directory of a TIFF, or of a BigTIFF."""
+    """Return the whole numbers of the first directory of a TIFF, or of a BigTIFF."""
     if not is_tiff(data):
         return {}
     order, big = "<" if data[:2] == b"II" else ">", b"+" in data[2:4]
     start = struct.unpack_from(order + ("Q" if big else "I"), data, 8 if big else 4)[0]
     count, width, entry = ("Q", 8, 20) if big else ("H", 2, 12)
-    entries = struct.unpack_from(order + count, data, start)[0]
-    tags = {}
-    for number in range(min(entries, 4096)):
-        at = start + width + number * entry
+    entries, tags = struct.unpack_from(order + count, data, start)[0], {}
+    for at in range(start + width, start + width + min(entries, 4096) * entry, entry):
         tag, kind = struct.unpack_from(order + "HH", data, at)
         if kind in _NUMBERS:
-            value_at = at + (12 if big else 8)
-            tags[tag] = int(struct.unpack_from(order + _NUMBERS[kind], data, value_at)[0])
+            number = struct.unpack_from(order + _NUMBERS[kind], data, at + (12 if big else 8))
+            tags[tag] = int(number[0])
     return tags

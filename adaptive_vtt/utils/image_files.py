@@ -31,8 +31,8 @@ HEADER = 2**16
 
 
 def as_image(source: Any, where: str) -> Image:
-    """``source``, an array or a PIL image, as H x W x C uint8 with C in 1, 3; raises InputError
-    for anything else."""
+    """Return an array or a PIL image as H x W x C uint8 with C in 1, 3. Raise InputError for
+    anything else."""
     image = np.asarray(_as_shown(source))
     if image.ndim == 2:
         image = image[:, :, None]
@@ -47,7 +47,8 @@ def as_image(source: Any, where: str) -> Image:
 
 
 def _as_shown(source: Any) -> Any:
-    """A PIL image upright, grey or RGB, transparent pixels on black; anything else as it is."""
+    """Return a PIL image upright, grey or RGB, transparent pixels on black; anything else as it
+    is."""
     pillow = sys.modules.get("PIL.Image")  # there are no PIL images before it is imported
     if pillow is None or not isinstance(source, pillow.Image):
         return source
@@ -66,16 +67,17 @@ def _as_shown(source: Any) -> Any:
 
 
 def read_image(path: Path, where: str) -> Image:
-    """The file at ``path`` as H x W x 3 RGB (or H x W x 1 grey) uint8.
+    """Return the file at ``path`` as H x W x 3 RGB (or H x W x 1 grey) uint8.
 
-    Reads PNG, JPEG, GIF, BMP, TIFF and WebP. Raises InputError where the file is missing, is no
+    Reads PNG, JPEG, GIF, BMP, TIFF and WebP. Raise InputError where the file is missing, is no
     image, has other than 8 or 16 bits, or is larger than MAX_PIXELS.
     """
     return image_of(_read(path, where), path, where)
 
 
 def image_of(data: bytes, path: Path | str, where: str) -> Image:
-    """The bytes of an image file as ``read_image`` reads them; ``path``: what errors call it."""
+    """Return the bytes of an image file as ``read_image`` reads them; ``path``: what errors call
+    it."""
     cv2 = _silent_cv2()
     _check_size(data, path, where)
     try:
@@ -105,7 +107,7 @@ def begins_as_image(path: Path) -> bool:
 
 @cache
 def _silent_cv2() -> Any:
-    """OpenCV without its own lines about broken files, of which errors tell here by name;
+    """Return OpenCV without its own lines about broken files, which errors name here;
     OPENCV_LOG_LEVEL brings them back."""
     import cv2
 
@@ -115,15 +117,15 @@ def _silent_cv2() -> Any:
 
 
 def read_size(path: Path, where: str) -> tuple[int, int]:
-    """Height and width of the picture at ``path`` when upright, read from its header."""
+    """Return height and width of the picture at ``path`` when upright, read from its header."""
     data = _read(path, where)
     width, height = _check_size(data, path, where)
     return (width, height) if orientation(data) >= 5 else (height, width)
 
 
 def pixels_declared(path: Path) -> float:
-    """Pixels of the image at ``path`` as its first ``HEADER`` bytes declare them; NaN where they do
-    not, or cannot be read."""
+    """Return the pixels of the image at ``path`` as its first ``HEADER`` bytes declare them; NaN
+    where they do not, or cannot be read."""
     try:
         with opened(path) as file:
             size = declared_size(file.read(HEADER))
@@ -171,7 +173,8 @@ def _eight_bits(image: npt.NDArray[Any], path: Path | str, where: str) -> Image:
 
 
 def _rgb(image: Image, transparent: bool) -> Image:
-    """Grey as it is; BGR as RGB; BGRA as RGB, laid on black where alpha is ``transparent``."""
+    """Return grey unchanged; BGR as RGB; BGRA as RGB, laid on black where alpha is
+    ``transparent``."""
     if image.ndim == 2:
         return image
     colour = image[:, :, 2::-1]
@@ -181,12 +184,12 @@ def _rgb(image: Image, transparent: bool) -> Image:
     return np.ascontiguousarray(colour)
 
 
-def _upright(image: Image, way: int) -> Image:
-    """The picture turned as EXIF orientation ``way`` (1..8) asks for."""
-    if way >= 5:  # rows and columns stand for each other
+def _upright(image: Image, turn: int) -> Image:
+    """Return the picture turned as EXIF orientation ``turn`` (1..8) asks for."""
+    if turn >= 5:  # rows and columns stand for each other
         image = image.swapaxes(0, 1)
-    if way in (2, 3, 6, 7):
+    if turn in (2, 3, 6, 7):
         image = image[:, ::-1]
-    if way in (3, 4, 7, 8):
+    if turn in (3, 4, 7, 8):
         image = image[::-1]
     return image

@@ -21,8 +21,8 @@ PACKAGE = "adaptive-vtt"
 
 
 def lazily(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The ``__getattr__`` and ``__dir__`` of a package, by which a name that it imports for type
-    checks, ``from .module import name``, is imported when it is first asked for."""
+    """Return the ``__getattr__`` and ``__dir__`` of a package, by which a name that it imports for
+    type checks, ``from .module import name``, is imported when it is first asked for."""
     tree = ast.parse(inspect.getsource(modules[package]))
     checked = [node for node in tree.body if isinstance(node, ast.If)]
     home_of = {
@@ -44,35 +44,35 @@ def lazily(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]
 
 
 def is_table(value: object) -> "TypeIs[pd.DataFrame]":
-    """Whether it is a DataFrame. Loads no pandas: whoever has a DataFrame has loaded it."""
+    """Return whether it is a DataFrame. Loads no pandas: whoever has a DataFrame has loaded it."""
     pandas = modules.get("pandas")
     return pandas is not None and isinstance(value, pandas.DataFrame)
 
 
 def pip_install(extra: str) -> str:
-    """``pip install`` with what the extra of that name needs: the packages themselves, as an extra
-    can be named only where the package is on an index."""
+    """Return ``pip install`` with what the extra of that name needs: the packages themselves, as an
+    extra can be named only where the package is on an index."""
     try:
         packages = requires(PACKAGE) or []
     except PackageNotFoundError:  # run from a checkout that was not installed
         packages = []
     mine = re.compile(rf"""extra\s*==\s*["']{extra}["']""")
-    found = [line.split(";")[0].strip() for line in packages if mine.search(line)]
-    return " ".join(["pip install", *(f"'{name}'" for name in found or [f"{PACKAGE}[{extra}]"])])
+    needs = [line.split(";")[0].strip() for line in packages if mine.search(line)]
+    return " ".join(["pip install", *(f"'{name}'" for name in needs or [f"{PACKAGE}[{extra}]"])])
 
 
 @contextmanager
-def needed(extra: str, told: str) -> Iterator[None]:
-    """Imports of packages that an extra needs. Raises InputError, with the pip command behind what
-    is ``told``, where one is missing."""
+def needed(extra: str, purpose: str) -> Iterator[None]:
+    """Import packages that an extra needs. Raise InputError, with the pip command after the
+    ``purpose``, where one is missing."""
     try:
         yield
     except ImportError:
-        raise InputError(f"{told}: {pip_install(extra)}") from None
+        raise InputError(f"{purpose}: {pip_install(extra)}") from None
 
 
 def own_version() -> str:
-    """What was installed: the last tag, and what came after it; "0+unknown" of a bare checkout."""
+    """Return the version that was installed; "0+unknown" for a checkout that was not."""
     try:
         return version(PACKAGE)
     except PackageNotFoundError:

@@ -1,7 +1,7 @@
 """What the pixels of a mask mean: two values far apart, or values that somebody names.
 
 Masks come as 0 and 255, as 0 and 1, with the noise of a JPEG or soft edges, as numbers of classes
-or instances, with palettes, and in colours. Only the first four can be read without being told.
+or instances, with palettes, and in colours. Only the first four can be read without an option.
 """
 
 from collections.abc import Sequence
@@ -116,7 +116,7 @@ def met_values(values: Values) -> set[str]:
 @dataclass(frozen=True)
 class MaskReading:
     """Which values of masks are inside, and which are not to be judged; () for those that two
-    values far apart tell."""
+    values far apart show."""
 
     inside: tuple[Named, ...] = ()
     ignore: tuple[Named, ...] = ()
@@ -139,7 +139,7 @@ class MaskReading:
 
 def matching(values: Values, wanted: Sequence[Named]) -> Mask:
     """Return where a mask has any of the values; colours may be a JPEG's, not quite the same."""
-    found = np.zeros(values.shape[:2], bool)
+    mask = np.zeros(values.shape[:2], bool)
     if (
         values.ndim == 3
         and len(wanted) == 3
@@ -150,15 +150,15 @@ def matching(values: Values, wanted: Sequence[Named]) -> Mask:
     for value in wanted:
         colour = _colour(value)
         if value == NONZERO:
-            found |= values.any(axis=2) if values.ndim == 3 else values != 0
+            mask |= values.any(axis=2) if values.ndim == 3 else values != 0
         elif sides is not None and values.max() > 1:
-            found |= sides if value else ~sides
+            mask |= sides if value else ~sides
         elif values.ndim == 2:
             grey = colour[0] if colour and len({*colour}) == 1 else value
-            found |= values == grey if isinstance(grey, int) else False
+            mask |= values == grey if isinstance(grey, int) else False
         elif colour:
-            found |= np.abs(values.astype(int) - colour).max(axis=2) <= 32
-    return found
+            mask |= np.abs(values.astype(int) - colour).max(axis=2) <= 32
+    return mask
 
 
 def listed_values(value: Named | Sequence[Named]) -> tuple[Named, ...]:

@@ -1,4 +1,4 @@
-"""What a part can be told, written once: at its constructor.
+"""The options of a part, written once: at its constructor.
 
     def from_table(
         labels: Annotated[Path | str, Option("CSV of labels", reads=at_base)],
@@ -25,19 +25,23 @@ import numpy as np
 from ..errors import InputError, check_known
 
 _NUMBERS = {bool: "true or false", int: "a whole number", float: "a number"}
-_LIMITS = {"gt": "above", "ge": "at least", "lt": "below", "le": "at most"}
-_HOLDS = {"gt": operator.gt, "ge": operator.ge, "lt": operator.lt, "le": operator.le}
+_LIMITS = {
+    "gt": ("above", operator.gt),
+    "ge": ("at least", operator.ge),
+    "lt": ("below", operator.lt),
+    "le": ("at most", operator.le),
+}
 
 
 def at_base(value: str, base: Path) -> Path:
-    """A path of a SPEC.toml, which starts at the file's folder."""
+    """Return a path of a SPEC.toml, which starts at the file's folder."""
     return base / value
 
 
 class Option:
     """What a parameter is, in words, and which values it takes.
 
-    ``reads``: makes the argument of what a SPEC.toml says and of its folder. ``name``: of the
+    ``reads``: makes the argument of a value in a SPEC.toml and of its folder. ``name``: of the
     field there, where it is not the parameter's. ``type``: its type there, where it is not what
     the parameter's makes in TOML. ``limits``: ``ge``, ``gt``, ``le``, ``lt``, ``min_length``,
     ``max_length``, ``pattern`` (of currencies).
@@ -57,18 +61,15 @@ class Option:
 
 @dataclass(frozen=True)
 class Group:
-    """Marks a parameter that takes what ``made`` makes, whose options stand beside the others, or a
-    ``**options`` that ``made`` takes.
-
-    ``defaults``: what they are here, where that is not the dataclass's.
-    """
+    """Marks a parameter that takes what ``made`` makes, whose options join the others, or a
+    ``**options`` that ``made`` takes. ``defaults`` take the place of the dataclass's."""
 
     made: Callable[..., Any]
     defaults: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Told:
+class PartOption:
     """One option of a part: ``name`` of its field, the parameter that takes it, and its group's
     parameter and marker, where it is in one. ``default``: Parameter.empty where it is needed."""
 
@@ -80,88 +81,80 @@ class Told:
     group: tuple[str, Group] | None = None
 
 
-def options_of(made: Callable[..., Any]) -> list[Told]:
-    """The options of a function, or of a class and of those that its ``**options`` go to."""
-    found: dict[str, Told] = {}
+def options_of(made: Callable[..., Any]) -> list[PartOption]:
+    """Return the options of a function, or of a class and of those that its ``**options`` go to."""
+    options: dict[str, PartOption] = {}
     for function in _constructors(made):
         for parameter in signature(function).parameters.values():
-            for told in _told(parameter):
-                found.setdefault(told.name, told)
-    return list(found.values())
+            for option in _options(parameter):
+                options.setdefault(option.name, option)
+    return list(options.values())
 
 
 def parameters_of(made: Callable[..., Any]) -> set[str]:
-    """The names of all parameters, those that ``**options`` stand for among them."""
+    """Return the names of all parameters, those that ``**options`` stand for among them."""
     return {name for function in _constructors(made) for name in signature(function).parameters}
 
 
 def arguments(made: Callable[..., Any], values: Mapping[str, Any], base: Path) -> dict[str, Any]:
-    """The arguments of ``made`` for the fields of a SPEC.toml in the folder ``base``; those that
-    are None are left to their defaults."""
-    found: dict[str, Any] = {}
+    """Return the arguments of ``made`` for the fields of a SPEC.toml in the folder ``base``; those
+    that are None are left to their defaults."""
+    taken: dict[str, Any] = {}
     groups: dict[str, tuple[Group, dict[str, Any]]] = {}
-    for told in options_of(made):
-        value = values.get(told.name)
+    for each in options_of(made):
+        value = values.get(each.name)
         if value is None:
             continue
-        argument = value if told.option.reads is None else told.option.reads(value, base)
-        if told.group is None:
-            found[told.parameter] = argument
+        argument = value if each.option.reads is None else each.option.reads(value, base)
+        if each.group is None:
+            taken[each.parameter] = argument
         else:
-            name, group = told.group
-            groups.setdefault(name, (group, {**group.defaults}))[1][told.parameter] = argument
-    return found | {name: group.made(**own) for name, (group, own) in groups.items()}
+            name, group = each.group
+            groups.setdefault(name, (group, {**group.defaults}))[1][each.parameter] = argument
+    return taken | {name: group.made(**own) for name, (group, own) in groups.items()}
 
 
 def check_options(made: Callable[..., Any], values: Mapping[str, Any], where: str = "") -> None:
-    """Raises InputError for the first of the arguments ``values`` of ``made`` that is none of its
-    option's words, no number where one is expected, or one outside of its range.
+    """Check arguments of ``made`` whose options take words or numbers; None is always taken.
 
-    Options of other types are checked by what takes them; None leaves an option to its default.
+    Raises:
+        InputError: An argument is none of its option's words, no number, or out of range.
     """
-    for told in options_of(made):
-        value = values.get(told.parameter)
-        if value is not None and told.group is None:
-            _check(told, value, where)
+    for each in options_of(made):
+        value = values.get(each.parameter)
+        if value is not None and each.group is None:
+            _check(each, value, where)
 
 
-def _check(told: Told, value: Any, where: str) -> None:
-    kinds = [kind for kind in _sides(told.annotation) if kind is not NoneType]
-    words = [word for kind in kinds for word in get_args(kind) if get_origin(kind) is Literal]
-    numbers = [kind for kind in kinds if get_origin(kind) is not Literal]
-    if words and not numbers:
-        check_known(told.name, str(value), words, where)
+def _check(option: PartOption, value: Any, where: str) -> None:
+    union = get_origin(option.annotation) in (Union, UnionType)
+    sides = get_args(option.annotation) if union else (option.annotation,)
+    words = [word for side in sides if get_origin(side) is Literal for word in get_args(side)]
+    kinds = [side for side in sides if side is not NoneType and get_origin(side) is not Literal]
+    if words and not kinds:
+        check_known(option.name, str(value), words, where)
         return
-    if value in words or not all(kind in _NUMBERS for kind in numbers):
+    if value in words or not all(kind in _NUMBERS for kind in kinds):
         return
-    limits = {name: told.option.limits[name] for name in _HOLDS if name in told.option.limits}
-    is_number = any(_is(value, kind) for kind in numbers)
-    if is_number and all(_HOLDS[name](value, limit) for name, limit in limits.items()):
+    limits = {n: limit for n, limit in option.option.limits.items() if n in _LIMITS}
+    within = (_LIMITS[name][1](value, limit) for name, limit in limits.items())
+    if any(_is(value, kind) for kind in kinds) and all(within):
         return
-    place = f"{where}: " if where else ""
+    bounds = " and ".join(f"{_LIMITS[n][0]} {limits[n]:.10g}" for n in _LIMITS if n in limits)
+    bounds = f" of {bounds}" if bounds.startswith("at ") else f" {bounds}".rstrip()
     infinite = isinstance(value, float) and math.isinf(value)
     names = {**_NUMBERS, float: "a finite number"} if infinite else _NUMBERS
-    expected = [names[kind] + _range(limits) for kind in numbers] + [*map(repr, words)]
-    raise InputError(f"{place}{told.name}: expected {' or '.join(expected)}, got {value!r}")
-
-
-def _sides(annotation: Any) -> tuple[Any, ...]:
-    """The sides of a union; another type by itself."""
-    return get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+    expected = " or ".join([*(names[kind] + bounds for kind in kinds), *map(repr, words)])
+    place = f"{where}: " if where else ""
+    raise InputError(f"{place}{option.name}: expected {expected}, got {value!r}")
 
 
 def _is(value: Any, kind: Any) -> bool:
-    """Whether a value is a finite number of this kind; truth values are 0 and 1 alone."""
+    """Return whether a value is a finite number of this kind; truth values are 0 and 1 alone."""
     if kind is bool:
         return isinstance(value, Integral | np.bool_) and value in (0, 1)
     number = Integral if kind is int else Real
     return isinstance(value, number) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _range(limits: Mapping[str, Any]) -> str:
-    """A range in words, after what is in it."""
-    said = " and ".join(f"{_LIMITS[name]} {limit:.10g}" for name, limit in limits.items())
-    return f" of {said}" if said.startswith("at ") else f" {said}" * bool(said)
 
 
 def _constructors(made: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
@@ -171,28 +164,20 @@ def _constructors(made: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
     for kind in made.__mro__:
         if (function := vars(kind).get("__init__")) is not None:
             yield function
-            taken = signature(function).parameters.values()
-            if all(each.kind is not Parameter.VAR_KEYWORD for each in taken):
+            parameters = signature(function).parameters.values()
+            if all(each.kind is not Parameter.VAR_KEYWORD for each in parameters):
                 return
 
 
-def _told(parameter: Parameter) -> Iterator[Told]:
-    inner, *marks = get_args(parameter.annotation) or (None,)
-    if not hasattr(parameter.annotation, "__metadata__"):
-        return
-    for mark in marks:
+def _options(parameter: Parameter) -> Iterator[PartOption]:
+    for mark in getattr(parameter.annotation, "__metadata__", ()):
         if isinstance(mark, Option):
+            kind = get_args(parameter.annotation)[0]
             name = mark.name or parameter.name
-            yield Told(name, parameter.name, inner, parameter.default, mark)
-        if isinstance(mark, Group):
-            yield from _grouped(parameter, mark)
-
-
-def _grouped(parameter: Parameter, mark: Group) -> Iterator[Told]:
-    """The options of a group; those of a marked ``**options`` are arguments of their own."""
-    for told in options_of(mark.made):
-        if parameter.kind is Parameter.VAR_KEYWORD:
-            yield told
-        else:
-            default = mark.defaults.get(told.parameter, told.default)
-            yield replace(told, default=default, group=(parameter.name, mark))
+            yield PartOption(name, parameter.name, kind, parameter.default, mark)
+        for each in options_of(mark.made) if isinstance(mark, Group) else ():
+            if parameter.kind is Parameter.VAR_KEYWORD:  # arguments of their own
+                yield each
+            else:
+                default = mark.defaults.get(each.parameter, each.default)
+                yield replace(each, default=default, group=(parameter.name, mark))

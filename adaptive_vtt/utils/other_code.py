@@ -1,4 +1,4 @@
-"""Other people's code: found by name, completed with defaults, described, and told where it failed.
+"""Other people's code: imported by name, completed with defaults, and located where it failed.
 
 Objects of their modules are named ``package.module:name`` or ``file.py:name``.
 """
@@ -29,9 +29,10 @@ _LOCK = RLock()  # of the random states that the whole process shares
 
 
 def load_object(target: str, base: Path | None = None, what: str = "model") -> Any:
-    """What ``target`` names; a relative file starts at ``base``, else, where none is there, here.
+    """Return what ``target`` names; a relative file starts at ``base``, else, where none is there,
+    here.
 
-    ``what``: the kind of thing, for messages. Raises InputError for a target of another form,
+    ``what``: the kind of thing, for messages. Raise InputError for a target of another form,
     a module that cannot be imported, and a name that it does not have.
     """
     where, colon, name = target.rpartition(":")
@@ -49,20 +50,20 @@ def load_object(target: str, base: Path | None = None, what: str = "model") -> A
 
 
 def is_target(name: str) -> bool:
-    """Whether a name is that of code: ``file.py:name`` or ``package.module:name``."""
+    """Return whether a name is that of code: ``file.py:name`` or ``package.module:name``."""
     return ":" in name
 
 
 def file_of(target: str, base: Path | None = None) -> Path | None:
-    """The file that a target names; None where it names a package's module."""
+    """Return the file that a target names; None where it names a package's module."""
     where = target.rpartition(":")[0]
     return _located(where, base or Path()) if where.endswith(".py") else None
 
 
 def _located(where: str, base: Path) -> Path:
-    """The file beside the spec, in ``base``; where none is there, the one where one stands."""
-    beside = base / where
-    return Path(where) if Path(where).is_file() and not beside.is_file() else beside
+    """Return the file next to the spec, in ``base``; where there is none, the one from here."""
+    path = base / where
+    return Path(where) if Path(where).is_file() and not path.is_file() else path
 
 
 def _module(where: str, base: Path, what: str) -> ModuleType:
@@ -80,9 +81,9 @@ def _module(where: str, base: Path, what: str) -> ModuleType:
 
 
 def _remedy(error: BaseException) -> str:
-    """What to do about an import that failed, where the error tells."""
+    """Return what to do about an import that failed, as far as the error shows."""
     if isinstance(error, ModuleNotFoundError):
-        return f"; install it for {sys.executable}, or write it beside the file that imports it"
+        return f"; install it for {sys.executable}, or write it next to the file that imports it"
     if isinstance(error, FileNotFoundError) and not os.path.isabs(str(error.filename or os.sep)):
         return f"; its path starts at {os.getcwd()}: write Path(__file__).parent / its name instead"
     return ""
@@ -94,7 +95,7 @@ def _from_file(path: Path, what: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"avtt_user_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise InputError(f"{what}: file {str(path)!r} is no Python module")
-    if str(path.parent) not in sys.path:  # last: a file beside it hides no installed package
+    if str(path.parent) not in sys.path:  # last: a file next to it hides no installed package
         sys.path.append(str(path.parent))
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
@@ -103,9 +104,9 @@ def _from_file(path: Path, what: str) -> ModuleType:
 
 
 def place_of(error: BaseException) -> str:
-    """ " at model.py, line 7, in predict"; "" where none of their lines was running.
+    """Return " at model.py, line 7, in predict"; "" where none of their lines was running.
 
-    Theirs is what is neither of this package, nor of Python, nor installed beside it.
+    Theirs is what is neither of this package, nor of Python, nor installed with it.
     """
     frames = traceback.extract_tb(error.__traceback__)
     theirs = [frame for frame in frames if _is_theirs(frame.filename)]
@@ -117,13 +118,14 @@ def place_of(error: BaseException) -> str:
 
 
 def defined_at(function: Any) -> str:
-    """ " from model.py, line 7", where a function or method begins; "" where none can be told."""
+    """Return " from model.py, line 7", where a function or method begins; "" where it is not
+    known."""
     code = getattr(function, "__code__", None)
     return f" from {shown(code.co_filename)}, line {code.co_firstlineno}" if code else ""
 
 
 def shown(path: str) -> str:
-    """The path as seen from here, where it lies below; else as it is."""
+    """Return the path as seen from here, where it lies below; else as it is."""
     real = os.path.abspath(path)
     here = os.path.join(os.getcwd(), "")
     return real.removeprefix(here)
@@ -158,9 +160,9 @@ class Completed:
 
 
 def fingerprint_of(part: object) -> str:
-    """A part in the journal: by its ``fingerprint``, a function's name, or its class."""
-    said = getattr(part, "fingerprint", None) or getattr(part, "__name__", type(part).__name__)
-    return str(said)
+    """Return how a part is journaled: its ``fingerprint``, a function's name, or its class."""
+    name = getattr(part, "__name__", type(part).__name__)
+    return str(getattr(part, "fingerprint", None) or name)
 
 
 @contextmanager

@@ -45,21 +45,19 @@ class Registry:
     def __init__(
         self, kind: str, room: str, members: Iterable[str], built_in: Mapping[str, object]
     ) -> None:
-        self.kind = kind
-        self.room = room
-        self.members = tuple(members)
-        self.built_in = dict(built_in)
+        self.kind, self.room = kind, room
+        self.members, self.built_in = tuple(members), dict(built_in)
 
     @property
     def group(self) -> str:
         return f"adaptive_vtt.{self.room}"
 
     def is_code(self, name: str) -> bool:
-        """Whether the name is not a built-in one: to use it, other people's code is imported."""
+        """Return whether the name is not a built-in one: to use it, other code is imported."""
         return name not in self.built_in
 
     def check(self, name: str, where: str = "") -> None:
-        """Raises InputError for a name that names nothing; imports nothing."""
+        """Raise InputError for a name that names nothing; import nothing."""
         if self.is_code(name) and not is_target(name) and name not in self._by_name():
             if name.endswith(".py"):
                 place = f"{where}: " if where else ""
@@ -70,62 +68,74 @@ class Registry:
             raise unknown(self.kind, name, [*self.built_in, *self._by_name()], where)
 
     def get(self, name: str, base: Path | None = None) -> Any:
-        """The object of that name, imported; relative files start at ``base`` (default: here).
-
-        Raises InputError for an unknown name, and for code that cannot be imported.
-        """
-        if not self.is_code(name):
-            return _imported(self.built_in[name])
-        if is_target(name):
+        """Return the object of that name, imported; relative files start at ``base`` (default:
+        here). Raise InputError for an unknown name, and for code that cannot be imported."""
+        if is_target(name) and self.is_code(name):
             return load_object(name, base, self.kind)
         self.check(name)
-        return self._loaded(self._by_name()[name])
+        part = self.built_in.get(name)
+        if part is None:
+            return self._loaded(self._by_name()[name])
+        if isinstance(part, str):
+            module, _, attribute = part.partition(":")
+            return getattr(import_module(module), attribute)
+        return part
 
     def make(self, name: str, options: Mapping[str, Any], base: Path | None = None) -> Any:
-        """The part of that name: a class or function is called with the options, and with the
-        folder ``base`` where it has a parameter of that name; anything else is taken as it is.
+        """Return the part of that name: a class or function is called with the options, and with
+        the folder ``base`` where it has a parameter of that name; anything else is taken as it is.
 
-        Raises InputError for options that it does not take, and where no part comes of it.
+        Raises:
+            InputError: The part does not take these options, or none comes of it.
         """
         return self.called(self.get(name, base), name, options, base)
 
     def check_options(
         self, name: str, options: Iterable[str], base: Path | None = None, also: Iterable[str] = ()
     ) -> None:
-        """Raises InputError for an option that neither the part of that name nor ``also`` has."""
-        found = self.get(name, base)
-        if taken := _signature(found) if _is_called(found) else None:
+        """Raise InputError for an option that neither the part of that name nor ``also`` has."""
+        part = self.get(name, base)
+        if taken := _signature(part) if _is_called(part) else None:
             self._check_names(taken, name, options, also)
 
     def called(
-        self, found: Any, name: str, options: Mapping[str, Any], base: Path | None = None
+        self, part: Any, name: str, options: Mapping[str, Any], base: Path | None = None
     ) -> Any:
-        """``make``, of an object that was found already."""
-        if _is_called(found):
-            found = found(**self._fitting(found, name, options, base))
-        elif options:
-            raise InputError(
-                f"{self.kind} {name!r}: expected a class or a function to call with options "
-                f"{sorted(options)}, got {type(found).__name__}"
-            )
-        return found
+        """Return what ``make`` does, of an object that was imported already."""
+        if not _is_called(part):
+            if options:
+                raise InputError(
+                    f"{self.kind} {name!r}: expected a class or a function to call with options "
+                    f"{sorted(options)}, got {type(part).__name__}"
+                )
+            return part
+        taken = _signature(part)
+        if taken is not None:
+            self._check_names(taken, name, options)
+            if "base" in taken.parameters and "base" not in options:
+                options = {**options, "base": base or Path()}
+            try:
+                taken.bind(**options)
+            except TypeError as error:
+                raise InputError(f"{self.kind} {name!r}: {one_line(error)}") from None
+            check_options(part, options, f"{self.kind} {name!r}")
+        return part(**options)
 
-    def checked(self, found: Any, name: str) -> Any:
-        """``found`` again; raises InputError naming the first member that it lacks."""
+    def checked(self, part: Any, name: str) -> Any:
+        """Return ``part`` unchanged. Raise InputError naming the first missing member."""
         for member in self.members:
-            if not hasattr(found, member):
+            if not hasattr(part, member):
                 article = "an" if self.kind[0] in "aeiou" else "a"
                 raise InputError(
                     f"{self.kind} {name!r}: expected {article} {self.kind} (with "
-                    f"{', '.join(self.members)}), got {type(found).__name__} without {member!r}"
+                    f"{', '.join(self.members)}), got {type(part).__name__} without {member!r}"
                 )
-        return found
+        return part
 
     def entries(self) -> list[Entry]:
-        """Every part with a name, built-in ones first; imports all of them.
+        """Return every part with a name, built-in ones first; all of them are imported.
 
-        A package's part that cannot be imported, or goes by a built-in name, is there with a
-        note that says so.
+        A package's part that cannot be imported, or has a built-in name, has a note about that.
         """
         built_in = [Entry(name, first_line(self.get(name))) for name in self.built_in]
         return [*built_in, *map(self._entry, self._declared())]
@@ -136,11 +146,11 @@ class Registry:
         return sorted(entry_points(group=self.group), key=lambda point: point.name)
 
     def _by_name(self) -> dict[str, EntryPoint]:
-        """What packages declare under names of their own."""
+        """Return what packages declare under names that are not built in."""
         return {point.name: point for point in self._declared() if self.is_code(point.name)}
 
     def package_of(self, name: str) -> tuple[str, str] | None:
-        """Package and version that declare the name, without importing it; None for none."""
+        """Return package and version that declare the name, without importing it, or None."""
         point = self._by_name().get(name)
         return None if point is None else _package(point)
 
@@ -160,53 +170,35 @@ class Registry:
             ) from error
 
     def _entry(self, point: EntryPoint) -> Entry:
-        package, version = _package(point)
+        about = note = ""
         if not self.is_code(point.name):
             note = f"not reached: {point.name!r} is built in; use {point.value!r}"
-            return Entry(point.name, "", package, version, note)
-        try:
-            about = first_line(self._loaded(point))
-        except InputError as error:
-            return Entry(point.name, "", package, version, str(error))
-        return Entry(point.name, about, package, version)
-
-    def _fitting(
-        self, made: Any, name: str, options: Mapping[str, Any], base: Path | None
-    ) -> dict[str, Any]:
-        """The options as arguments; raises InputError for one that is missing, not taken, or out of
-        the range that its annotation tells."""
-        taken = _signature(made)
-        if taken is None:
-            return dict(options)
-        self._check_names(taken, name, options)
-        if "base" in taken.parameters and "base" not in options:
-            options = {**options, "base": base or Path()}
-        try:
-            taken.bind(**options)
-        except TypeError as error:
-            raise InputError(f"{self.kind} {name!r}: {one_line(error)}") from None
-        check_options(made, options, f"{self.kind} {name!r}")
-        return dict(options)
+        else:
+            try:
+                about = first_line(self._loaded(point))
+            except InputError as error:
+                note = str(error)
+        return Entry(point.name, about, *_package(point), note)
 
     def _check_names(
         self, taken: Signature, name: str, options: Iterable[str], also: Iterable[str] = ()
     ) -> None:
-        """Raises InputError for an option that it does not take, naming the nearest of those that
-        it does."""
+        """Raise InputError for an option that it does not take, naming the nearest that it does."""
         parameters = taken.parameters.values()
         if any(each.kind is Parameter.VAR_KEYWORD for each in parameters):
             return
         known = [*(each.name for each in parameters if each.name != "base"), *also]
         for option in options:
-            if not known and option != "base":
+            if option == "base":
+                continue
+            if not known:
                 raise InputError(f"{self.kind} {name!r}: expected no options, got {option!r}")
-            if option != "base":
-                check_known("option", option, known, f"{self.kind} {name!r}")
+            check_known("option", option, known, f"{self.kind} {name!r}")
 
 
-def _is_called(found: object) -> bool:
-    """Whether a part is made by calling what its name names."""
-    return isclass(found) or isroutine(found) or isinstance(found, partial)
+def _is_called(part: object) -> bool:
+    """Return whether a part is made by calling what its name names."""
+    return isclass(part) or isroutine(part) or isinstance(part, partial)
 
 
 def _signature(made: Any) -> Signature | None:
@@ -216,20 +208,12 @@ def _signature(made: Any) -> Signature | None:
         return None
 
 
-def _imported(found: object) -> Any:
-    if not isinstance(found, str):
-        return found
-    module, _, attribute = found.partition(":")
-    return getattr(import_module(module), attribute)
-
-
-def first_line(found: Any) -> str:
-    """What an object says of itself, in one line."""
-    own = vars(found).get("about", "") if hasattr(found, "__dict__") else ""
-    text = own if isinstance(own, str) and own else getdoc(found) or ""
+def first_line(part: Any) -> str:
+    """Return the ``about`` of an object, or the first line of its docstring."""
+    own = vars(part).get("about", "") if hasattr(part, "__dict__") else ""
+    text = own if isinstance(own, str) and own else getdoc(part) or ""
     return text.strip().partition("\n")[0]
 
 
 def _package(point: EntryPoint) -> tuple[str, str]:
-    found = point.dist
-    return ("unknown", "") if found is None else (found.name, found.version)
+    return ("unknown", "") if point.dist is None else (point.dist.name, point.dist.version)

@@ -29,19 +29,19 @@ _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 
 
 def inert(cell: Any) -> Any:
-    """The cell with an apostrophe before what may be taken for a formula; others as they are."""
+    """Return a cell, with an apostrophe before what may be taken for a formula."""
     if isinstance(cell, str) and _FORMULA.match(cell) and not _NUMBER.fullmatch(cell):
         return f"'{cell}"
     return cell
 
 
 def original(cell: Any) -> Any:
-    """What ``inert`` made this cell of."""
+    """Return what ``inert`` made this cell of."""
     return cell[1:] if isinstance(cell, str) and cell[:1] == "'" and _FORMULA.match(cell) else cell
 
 
 def csv_text(table: pd.DataFrame, digits: int | None = None) -> str:
-    """The table as a CSV file, without its index, names and texts made ``inert``.
+    """Return the table as a CSV file, without its index, names and texts made ``inert``.
 
     ``table``: its columns are named by texts. ``digits``: that floats have; None: all.
     """
@@ -50,16 +50,16 @@ def csv_text(table: pd.DataFrame, digits: int | None = None) -> str:
 
 
 def latex(table: pd.DataFrame, name: str, caption: str = "", digits: str = "%.4f") -> str:
-    """The table for a paper, to be read by \\input; needs the package booktabs.
+    """Return the table for a paper, to be read by \\input; needs the package booktabs.
 
     ``caption``: as LaTeX, with < and > outside of formulas. Default: the name. ``digits``: how
     floats are written. Columns that hold a number are set to the right.
     """
     title = caption or name.replace("-", " ").capitalize()
-    told: dict[str, Any] = {"index": False, "na_rep": "--", "float_format": digits}
+    options: dict[str, Any] = {"index": False, "na_rep": "--", "float_format": digits}
     numbers = [any(isinstance(cell, Number) for cell in table[column]) for column in table]
-    told["column_format"] = "".join("r" if some else "l" for some in numbers)
-    rows = table.to_latex(escape=True, label=name, caption=title, **told)
+    options["column_format"] = "".join("r" if some else "l" for some in numbers)
+    rows = table.to_latex(escape=True, label=name, caption=title, **options)
     rows = _OF_LINE_BREAK.sub("{}", rows).replace("<", "$<$").replace(">", "$>$")
     return f"% needs \\usepackage{{booktabs}}\n{rows}"
 
@@ -69,7 +69,7 @@ def write_tables(
     tables: Mapping[str, pd.DataFrame],
     for_paper: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> None:
-    """Writes each as tables/NAME.csv and tables/NAME.tex in the folder. ``for_paper``: the columns
+    """Write each as tables/NAME.csv and tables/NAME.tex in the folder. ``for_paper``: the columns
     that the LaTeX of a table has, as far as there are such, where a page cannot hold all."""
     for name, table in tables.items():
         columns = [column for column in for_paper.get(name, table) if column in table]
@@ -78,14 +78,14 @@ def write_tables(
 
 
 def restored(table: pd.DataFrame) -> pd.DataFrame:
-    """The table that ``csv_text`` wrote: names and texts without the apostrophe."""
+    """Return the table that ``csv_text`` wrote: names and texts without the apostrophe."""
     return _changed(table, original)
 
 
 def check_width(path: Path, delimiter: str = ",") -> None:
-    """Raises InputError where a table has over MAX_COLUMNS columns; reads its header alone.
+    """Raise InputError where a table has over MAX_COLUMNS columns; read its header alone.
 
-    What is no text, or is not there, is left to whoever reads the table.
+    A file that is no text, or does not exist, is left to whoever reads the table.
     """
     try:
         with open(path, encoding="utf-8-sig", newline="", opener=regular) as file:

@@ -23,7 +23,7 @@ from adaptive_vtt.config import Spec
 from adaptive_vtt.config.oracles import JudgeSpec
 from adaptive_vtt.config.section import Section, kind_name, kinds_of, plain, shown_default
 from adaptive_vtt.results.result_file import PUBLISHED
-from adaptive_vtt.utils.options import Told, options_of
+from adaptive_vtt.utils.options import PartOption, options_of
 from adaptive_vtt.utils.registry import Registry, first_line
 
 SPEC_HEAD = """# SPEC.toml
@@ -115,7 +115,7 @@ def _options(parts: Registry, head: str) -> Iterator[str]:
             yield f"{title}{TABLE.format('option')}{rows}"
 
 
-def _told(option: Told) -> str:
+def _told(option: PartOption) -> str:
     default = f"`{_json(plain(option.default))}`"
     return _row(f"`{option.name}`", _type(option.annotation), default, option.option.about)
 

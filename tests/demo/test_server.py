@@ -22,7 +22,6 @@ from adaptive_vtt.datasets.formats.fashion_mnist import CONCEPT_NAMES
 from adaptive_vtt.demo.answers import Classifier
 from adaptive_vtt.demo.fashion_cnn import predict
 from adaptive_vtt.demo.server import PRICE_INPUT, PRICE_OUTPUT, STATISTICS, DemoServer
-from adaptive_vtt.errors import InputError
 from adaptive_vtt.models import OpenAIChat, Prices, Retries
 from adaptive_vtt.types import Answer, Image, Prompt
 from adaptive_vtt.utils.image_codec import png
@@ -52,18 +51,18 @@ def test_it_answers_as_the_bundled_classifier_does(server: DemoServer) -> None:
     with client_of(server) as client:
         assert [model.id for model in client.models.list()] == [MODEL]
         for index in range(6):
-            said = client.chat.completions.create(
+            answer_text = client.chat.completions.create(
                 model=MODEL, messages=messages(image(index), BAG), logprobs=True, top_logprobs=2
             )
-            (choice,) = said.choices
+            (choice,) = answer_text.choices
             yes = expected(index)
             assert choice.message.content == ("Yes" if yes > 0.5 else "No")
             (token,) = choice.logprobs.content
             likely = {each.token: np.exp(each.logprob) for each in token.top_logprobs}
             assert likely["Yes"] == pytest.approx(yes, abs=1e-6)
             assert sum(likely.values()) == pytest.approx(1, abs=1e-6)
-            assert said.usage.prompt_tokens == -(-len(BAG) // 4) + 85 + 170
-            assert said.usage.completion_tokens == 1
+            assert answer_text.usage.prompt_tokens == -(-len(BAG) // 4) + 85 + 170
+            assert answer_text.usage.completion_tokens == 1
 
 
 @pytest.mark.parametrize(("answers", "yes_from"), [("one", "auto"), ("all", "structured")])
@@ -76,8 +75,8 @@ def test_an_audits_model_gets_the_classifiers_probabilities(
     model = OpenAIChat(MODEL, base_url=address, answers=answers, yes_from=yes_from)
     prompts = [Prompt(image(k), concepts, str(k), "identity", 0) for k in range(4)]
     with closing(model):
-        said = model.ask(prompts)
-    values = [answer.values for answer in said if isinstance(answer, Answer)]
+        answer_text = model.ask(prompts)
+    values = [answer.values for answer in answer_text if isinstance(answer, Answer)]
     wanted = [[expected(k, concept) for concept in concepts] for k in range(4)]
     assert np.array(values, float) == pytest.approx(np.array(wanted), abs=1e-5)
 
@@ -210,11 +209,6 @@ def test_the_command_refuses_what_cannot_be(
 ) -> None:
     assert run("serve-demo", *options) == 2
     assert sentence in capsys.readouterr().err
-
-
-def test_a_port_that_is_taken_is_named(server: DemoServer) -> None:
-    with pytest.raises(InputError, match=f"cannot listen on port {server.port}"):
-        DemoServer(port=server.port).start()
 
 
 def test_the_command_prints_a_spec_and_ends_with_ctrl_c_and_its_bill() -> None:

@@ -26,15 +26,15 @@ def connected(server: DemoServer) -> "closing[socket.socket]":
 
 def until_dropped(client: socket.socket) -> tuple[float, bytes]:
     """Seconds until the server ends the connection, and what it said before."""
-    began, said = time.monotonic(), b""
+    began, output = time.monotonic(), b""
     while True:
         try:
             part = client.recv(65536)
         except ConnectionError:
             part = b""
         if not part:
-            return time.monotonic() - began, said
-        said += part
+            return time.monotonic() - began, output
+        output += part
 
 
 def refuses(client: socket.socket, part: bytes, rest: float) -> bool:
@@ -73,8 +73,8 @@ def get(host: str, path: str = STATISTICS, more: str = "Connection: close\r\n") 
 def test_half_open_clients_are_dropped(server: DemoServer, begun: bytes) -> None:
     with connected(server) as client:
         client.sendall(begun)
-        seconds, said = until_dropped(client)
-    assert said == b""
+        seconds, output = until_dropped(client)
+    assert output == b""
     assert PATIENCE / 2 < seconds < PATIENCE + 30
 
 
@@ -95,9 +95,9 @@ def test_this_machine_may_be_called_by_its_names(server: DemoServer, host: str) 
     ["example.org", "localhost.example.org", "127.0.0.1.example.org", "10.0.0.1", "a@localhost"],
 )
 def test_a_foreign_host_is_refused(server: DemoServer, host: str) -> None:
-    said = exchange(server, get(host))
-    assert said.startswith(b"HTTP/1.1 421 ")
-    assert b"expected the Host localhost or 127.0.0.1" in said
+    output = exchange(server, get(host))
+    assert output.startswith(b"HTTP/1.1 421 ")
+    assert b"expected the Host localhost or 127.0.0.1" in output
 
 
 @pytest.mark.parametrize("length", ["9" * 5000, "9" * 16, "-1", "+1", "0x10", "1 2", "\u0661"])
@@ -105,9 +105,9 @@ def test_a_length_that_is_none_is_a_400(server: DemoServer, length: str) -> None
     head = (
         f"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n"
     )
-    said = exchange(server, head.encode())
-    assert said.startswith(b"HTTP/1.1 400 ")
-    assert len(said) < 1000
+    output = exchange(server, head.encode())
+    assert output.startswith(b"HTTP/1.1 400 ")
+    assert len(output) < 1000
 
 
 @settings(

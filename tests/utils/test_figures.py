@@ -9,11 +9,11 @@ from rich.console import Console
 
 from adaptive_vtt.cli.progress import _table
 from adaptive_vtt.results.gate import Rule, Ruling
-from adaptive_vtt.utils.figures import beside
+from adaptive_vtt.utils.figures import estimate_percent
 
 
 @pytest.mark.parametrize(
-    ("estimate", "lower", "upper", "told"),
+    ("estimate", "lower", "upper", "text"),
     [
         (0.000072, 0.0, 0.362, "0.0 %"),
         (0.1234, 0.1, 0.15, "12.3 %"),
@@ -21,12 +21,12 @@ from adaptive_vtt.utils.figures import beside
         (float("nan"), 0.0, 1.0, "–"),
     ],
 )
-def test_an_estimate_has_the_decimals_of_its_interval(estimate, lower, upper, told):
+def test_an_estimate_has_the_decimals_of_its_interval(estimate, lower, upper, text):
     """More say nothing, unless the rate is known exactly."""
-    assert beside(estimate, lower, upper) == told
-    assert Ruling(Rule.parse("a <= 0.4"), "a", estimate, lower, upper, "pass").told == told
+    assert estimate_percent(estimate, lower, upper) == text
+    assert Ruling(Rule.parse("a <= 0.4"), "a", estimate, lower, upper, "pass").told == text
     row = {"target": "a", "estimate": estimate, "lower": lower, "upper": upper, "questions": 9}
     console = Console(file=io.StringIO(), width=80)
     targets = pd.DataFrame([{**row, "more_calls": 1}])
     console.print(_table(SimpleNamespace(census={}, targets=targets)))
-    assert f" {told} " in console.file.getvalue()
+    assert f" {text} " in console.file.getvalue()

@@ -106,7 +106,7 @@ def table(label: str, rows: pd.DataFrame, *, words: bool = False) -> Markup:
 
 
 percent = partial(figures.percent, space=THIN)
-estimated = partial(figures.beside, space=THIN)
+estimated = partial(figures.estimate_percent, space=THIN)
 """An estimate with the decimals of its interval."""
 span = partial(figures.span, space=THIN)
 
