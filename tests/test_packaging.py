@@ -79,27 +79,10 @@ def test_wheel_holds_every_file_of_the_package_and_nothing_else(
     assert packaged == package_files(wheel.parent / "source")
 
 
-def test_wheel_holds_types_data_and_the_three_rooms(names: set[str]) -> None:
-    assert {
-        "adaptive_vtt/py.typed",
-        "adaptive_vtt/datasets/formats/data/fashion.npz",
-        "adaptive_vtt/demo/data/fashion_cnn.npz",
-        "adaptive_vtt/strategies/__init__.py",
-        "adaptive_vtt/surrogates/answer_gp.py",
-        "adaptive_vtt/experiments/__init__.py",
-        "adaptive_vtt/experiments/medtest/data/phantom_unet.npz",
-        "adaptive_vtt/experiments/reic/data/scene_things.json",
-    } <= names
-
-
 def test_wheel_holds_the_licences(names: set[str]) -> None:
     licences = {name.split("/licenses/")[1] for name in names if "/licenses/" in name}
     data_licence = "adaptive_vtt/datasets/formats/data/LICENSE-fashion-mnist.txt"
     assert licences == {"LICENSE", data_licence}
-
-
-def test_wheel_holds_no_tests(names: set[str]) -> None:
-    assert not [name for name in names if "tests" in name.split("/") or "conftest" in name]
 
 
 def test_wheel_has_the_command(wheel: Path, names: set[str]) -> None:
@@ -124,14 +107,14 @@ def test_version_is_that_of_the_tag_and_of_an_archive_the_fallback(tmp_path: Pat
     assert version() == "0.7.0"
 
 
-@pytest.mark.parametrize("kind", ["medtest.phantoms:frames", "reic.drawn_scenes:scenes"])
 def test_a_spec_elsewhere_names_drawn_worlds_of_an_installed_wheel(
-    wheel: Path, tmp_path: Path, kind: str
+    wheel: Path, tmp_path: Path
 ) -> None:
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "installed")
     (tmp_path / "SPEC.toml").write_text(
-        f'[dataset]\nkind = "adaptive_vtt.experiments.{kind}"\n[dataset.options]\ncount = 1\n'
+        '[dataset]\nkind = "adaptive_vtt.experiments.medtest.phantoms:frames"\n'
+        "[dataset.options]\ncount = 1\n"
     )
     code = """
 from pathlib import Path
@@ -144,17 +127,6 @@ assert phantom_unet.predict([image])[0].shape[1:] == image.shape[:2]
 """
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "installed")}
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, check=True)
-
-
-def test_rooms_are_imported_from_the_wheel(wheel: Path) -> None:
-    code = f"""
-import sys
-sys.path.insert(0, {str(wheel)!r})
-import adaptive_vtt.experiments as room
-assert room.__file__.startswith({str(wheel)!r}), room.__file__
-"""
-    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("room", ["adaptive_vtt", *ROOMS])

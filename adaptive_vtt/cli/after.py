@@ -1,5 +1,5 @@
-"""``avtt audit --after DIR``: an audit that goes by what earlier ones found: one of an earlier
-version of the model, or those of three or more other models, a cohort."""
+"""``avtt audit --after DIR``: an audit that starts from the answers of earlier ones: of an earlier
+version of the model, or of three or more other models, a cohort."""
 
 import os
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from ..utils.figures import points
 
 ROUNDING = 1e-9
 MIN_RATE = 0.01
-"""The lowest rate that uniform questions are reckoned for: of 0 no formula knows the variance."""
+"""The lowest rate for which calls are forecast: at 0 the formula knows no variance."""
 SAME = ("ids", "sizes", "confidence", "guarantee", "unanswered")
 """Facts of a certificate in which audits agree whose calls are compared."""
 
@@ -43,7 +43,7 @@ class Before:
         if 1 < len(folders) < MIN_MODELS:
             raise InputError(
                 f"--after: expected one run of an earlier version, or runs of {MIN_MODELS} or more "
-                f"other models, got {len(folders)}; of two nobody can tell how far models differ"
+                f"other models, got {len(folders)}, which do not show how far models differ"
             )
         earlier = {}
         for folder in folders:
@@ -54,45 +54,48 @@ class Before:
 
     @property
     def changes(self) -> JsonObject:
-        """What of a spec they change: one is its prior journal, several are its cohort."""
+        """The fields of a spec that they set: one is its prior journal, several its cohort."""
         paths = [os.path.abspath(folder) for folder in self.folders]
         if len(paths) == 1:
             return {"certify.prior_journal": os.path.join(paths[0], JOURNAL)}
         return {"certify.cohort": paths}
 
-    def seeded(self, spec: Spec, given: int | None) -> Spec:
+    def seeded(self, spec: Spec, seed: int | None) -> Spec:
         """Return the spec with a seed that is none of the earlier audits'. Raise InputError where
-        that was ``given`` on the command line, and for an audit that certifies nothing."""
+        that was ``seed`` of the command line, and for an audit that certifies nothing."""
         if not spec.certify.certifies:
             raise InputError(
                 "--after: expected an audit that certifies, which predictions serve, got one that "
                 "explores; give --half-width"
             )
-        seed = spec.audit.seed
-        same = [f for f, facts in self.folders.items() if facts.settings.seed == seed]
-        if not same:
+        taken = {facts.settings.seed: folder for folder, facts in self.folders.items()}
+        if spec.audit.seed not in taken:
             return spec
-        if given is not None:
+        if seed is not None:
             raise InputError(
-                f"--seed: expected another one than that of {same[0]}, {given}, so that the "
+                f"--seed: expected another one than that of {taken[seed]}, {seed}, so that the "
                 "draws are new; leave it out for a fresh one"
             )
-        seeded = spec.audit.model_copy(update={"seed": fresh_seed()})
-        return spec.model_copy(update={"audit": seeded})
+        audit = spec.audit.model_copy(update={"seed": fresh_seed()})
+        return spec.model_copy(update={"audit": audit})
 
-    def tell(self, audit: Audit, result: Result) -> str:
-        """Return how many calls it took, an earlier version, and uniform questions, for the same
-        half-width."""
+    def summary(self, audit: Audit, result: Result) -> str:
+        """Return how many calls this audit, an earlier version, and uniform questions take to the
+        same half-width."""
         width, wanted = float(result.targets["half_width"].max()), audit.certify.half_width
         reached = wanted is not None and width <= wanted
         if wanted is not None and reached:
             width = wanted
         took = f"to {points(width)} this audit took {audit.belief.certifying.sequences.moves:,}"
-        uniform = f"uniform questions would take about {_uniform(audit, result):,}"
-        formula = "by the formula of 'avtt plan'"
+        rates = result.targets["estimate"].clip(MIN_RATE, 1 - MIN_RATE).tolist()
+        both = audit.certify.unanswered == "both"
+        rows, _ = forecasts(audit.belief.certifying, 1.0, both, rates)
+        likely = max(row.likely[rate] for row, rate in zip(rows, rates, strict=True))
+        uniform = f"; uniform questions would take about {likely:,}"
+        formula = ", by the formula of 'avtt plan'"
         if len(self.folders) > 1:
-            others = f"going by {len(self.folders)} other models"
-            return f"{took} calls, {others}; {uniform} to what was asked for, {formula}"
+            others = f"calls, with {len(self.folders)} other models as a cohort"
+            return f"{took} {others}{uniform} to what was asked for{formula}"
         ((folder, facts),) = self.folders.items()
         before = _took(folder, facts, audit, width)
         if before is None:
@@ -101,10 +104,10 @@ class Before:
                 "compared with these"
             )
         model = full_name(facts.settings.model, facts.model_version)
+        expected = f"{uniform}{formula}" if reached else ""
         return (
-            f"{took} calls, {folder} (of {model}) took {before}"
-            f"{f'; {uniform}, {formula}' if reached else ''}. What its answers saved cannot be "
-            "told from one run, as models and luck differ"
+            f"{took} calls, {folder} (of {model}) took {before}{expected}. One run does not show "
+            "what its answers saved, as models and luck differ"
         )
 
 
@@ -122,11 +125,3 @@ def _took(folder: Path, facts: Facts, audit: Audit, width: float) -> str | None:
     widest = np.max([track.half_width for track in moves], axis=0)  # after 0, 1 ... draws
     reached = np.flatnonzero(widest <= width + ROUNDING)
     return f"{reached[0]:,}" if len(reached) else f"more than its {len(widest) - 1:,}"
-
-
-def _uniform(audit: Audit, result: Result) -> int:
-    """Return the calls that uniform questions without predictions are likely to take, at the rates
-    found."""
-    rates = result.targets["estimate"].clip(MIN_RATE, 1 - MIN_RATE).tolist()
-    rows, _ = forecasts(audit.belief.certifying, 1.0, audit.certify.unanswered == "both", rates)
-    return max(row.likely[rate] for row, rate in zip(rows, rates, strict=True))

@@ -78,7 +78,7 @@ def audit(  # noqa: PLR0913 - a command's options
     How to ask:
         strategy (NAME): {audit.strategy}
         after (DIR): Run folder of an audit of an earlier version of the model: what failed there
-            tells where to look, with draws of its own. Again for three or more other models, a
+            shows where to look, with new draws. Again for three or more other models, a
             cohort.
         seed (NUMBER): {audit.seed}
         sample: Draw questions even where asking everything takes less time than that.
@@ -94,10 +94,8 @@ def audit(  # noqa: PLR0913 - a command's options
     }
     begun: Audit | None = None
     with interruptible(out, begun=lambda: begun is not None):
-        if explore and require_certified:
-            raise one_too_many("--require-certified")
-        if explore and after:
-            raise one_too_many("--after")
+        if explore and (require_certified or after):
+            raise one_too_many("--require-certified" if require_certified else "--after")
         before = Before.of(after) if after else None
         prior = {} if before is None else before.changes
         chosen, base = read(spec, demo, {**flags, **prior}, set_, explore=explore)
@@ -108,41 +106,36 @@ def audit(  # noqa: PLR0913 - a command's options
         check_way(plotly)
         words = named(spec, set_, names(targets))
         begun = begin(chosen, base, out, words, sample=sample or demo)
-        result = run_and_report(
-            begun,
-            out,
-            json_,
-            require_certified,
-            open_it=open_,
-            plotly=plotly,
-            ending=None if before is None else partial(before.tell, begun),
-        )
+        ending = None if before is None else partial(before.summary, begun)
+        options: Any = {"open_it": open_, "plotly": plotly, "ending": ending}
+        result = run_and_report(begun, out, json_, require_certified, **options)
         reached = chosen.certify.half_width is not None and bool(result.targets["certified"].all())
         if demo and not json_ and reached and result.calls:
             compare_with_random(chosen, base, out, plotly)
 
 
-# -- the demo: the same audit, really run twice more, with questions drawn at random ----------
+# -- the demo: the same audit, run twice more, with questions drawn at random ------------------
 
 RANDOM: dict[str, Any] = {"strategy": "random", "exploration": 1e-6, "stop": None, "goal": None}
 """An exploration has to be above 0; this one changes no draw."""
-OPTIONS: dict[str, dict[str, Any]] = {
-    "predicted": {"candidates": 512},
-    "uniform": {"surrogate": False},
+UNIFORM: dict[str, tuple[int, dict[str, Any]]] = {
+    "predicted": (2, {"candidates": 512}),
+    "uniform": (10, {"surrogate": False}),
 }
-"""What sets each of ``BASELINE_NAMES`` apart. A draw that goes by no weights needs few candidates:
-they only tell what is predicted of the rest, and fewer are quicker."""
-MAX = {"predicted": 2, "uniform": 10}
-"""Each gives up at so many times this audit's calls; predictions take nearly all the time."""
+"""The baselines of ``BASELINE_NAMES``: each gives up at so many times this audit's calls, as
+predictions take nearly all the time, and has these options. A draw without weights needs few
+candidates: they only show what is predicted of the rest."""
 
 
 def compare_with_random(spec: Spec, base: Path, out: Path, plotly: str = "inline") -> None:
-    """Audit to the same half-width with questions drawn at random, say how many calls that took,
-    and write the report again with it. Raise Interrupted where that is cut short; the audit is
-    whole then.
+    """Audit to the same half-width with questions drawn at random, print how many calls that took,
+    and write the report again with it.
 
-    Nothing is paid for here in the demo; of a paid model one would simulate this with
+    Nothing is paid for here in the demo; for a paid model one would simulate this with
     ``avtt compare`` on recorded answers.
+
+    Raises:
+        Interrupted: The comparison is cut short; the audit is complete then.
     """
     calls = json.loads((out / "result.json").read_text())["calls"]
     console = plain_console()
@@ -152,16 +145,15 @@ def compare_with_random(spec: Spec, base: Path, out: Path, plotly: str = "inline
     )
     baselines = []
     try:
-        for kind, options in OPTIONS.items():
-            begun = build_audit(spec, base, **RANDOM, budget=MAX[kind] * calls, **options)
+        for kind, (most, options) in UNIFORM.items():
+            begun = build_audit(spec, base, **RANDOM, budget=most * calls, **options)
             with begun.without_beliefs() as audit, Live(audit, what=BASELINE_NAMES[kind]) as live:
                 result = audit.run(live.update)
             certified = bool(result.targets["certified"].all())
             baselines.append(Baseline(kind, result.calls, certified))
     except KeyboardInterrupt as interrupt:
-        raise Interrupted.by(
-            interrupt, f"the comparison is left out; the audit is complete: {out / 'report.html'}"
-        ) from None
+        message = f"the comparison is left out; the audit is complete: {out / 'report.html'}"
+        raise Interrupted.by(interrupt, message) from None
     facts = {one.kind: {"calls": one.calls, "certified": one.certified} for one in baselines}
     write_text(out / BASELINES, json.dumps(facts, indent=1) + "\n")
     console.print(f"for the same guarantee this audit took {calls:,} calls")

@@ -1,4 +1,4 @@
-"""``avtt build-vqa``: multiple-choice questions about images that somebody labelled."""
+"""``avtt build-vqa``: make multiple-choice questions about labelled images."""
 
 import json
 import shlex
@@ -12,7 +12,6 @@ import typer
 
 from ..config.datasets import read_dataset
 from ..config.oracles import read_model_of_words
-from ..datasets import Dataset
 from ..datasets.recognition import recognised
 from ..datasets.vqa.paraphrasing import Paraphrases, paraphrased
 from ..datasets.vqa.question_making import MAKERS, Chosen, choose
@@ -69,13 +68,18 @@ def build_vqa(
     """
     if scene and named(scene) not in SCENES:
         raise unknown("scene", scene, SCENES, "--scene")
-    dataset = _dataset(data)
-    kinds_asked = names(kinds) or [*MAKERS]
-    more = Paraphrases()
+    if data.suffix == ".toml":
+        dataset = read_dataset(data)
+    else:
+        layout = recognised(data)
+        if layout.kind == "masks":  # an empty mask says that nothing is there
+            layout = replace(layout, options={**layout.options, "empty": "absent"})
+        dataset = layout.load()
+    asked, more = names(kinds) or [*MAKERS], Paraphrases()
     with whole_folder(out) as folder:
         chosen = choose(
             dataset,
-            kinds_asked,
+            asked,
             concepts=names(concepts),
             per_class=per_class,
             seed=seed,
@@ -84,7 +88,7 @@ def build_vqa(
         )
         if not chosen.places:
             raise InputError(
-                f"{data}: no question of the kinds {', '.join(kinds_asked)} can be made; presence "
+                f"{data}: no question of the kinds {', '.join(asked)} can be made; presence "
                 "needs labels, type labels that exclude each other, the others masks or boxes"
             )
         if paraphrase is not None:
@@ -104,17 +108,19 @@ def build_vqa(
         sources = pd.DataFrame(rows, columns=[*SOURCE])
         write_text(folder / SOURCES, csv_text(sources))
         write_text(folder / SPEC, spec_text())
-    images, counts = sources["sample"].nunique(), sources["kind"].value_counts()
-    typer.echo(f"wrote {out}: {len(rows)} questions about {images} images")
-    typer.echo("\n".join(f"  {kind}: {counts.get(kind, 'none')}" for kind in kinds_asked))
+    counts = sources["kind"].value_counts()
     roles = ", ".join(f"{label} ({role})" for label, role in chosen.roles.items())
-    typer.echo(f"labels: {roles}; --role says otherwise")
+    printed = [
+        f"wrote {out}: {len(rows)} questions about {sources['sample'].nunique()} images",
+        *(f"  {kind}: {counts.get(kind, 'none')}" for kind in asked),
+        f"labels: {roles}; --role says otherwise",
+    ]
     if paraphrase is not None:
         number = sum(map(len, more.wordings.values()))
-        typer.echo(f"{number} more wordings for {money(more.cost)}")
-        typer.echo("".join(f"  refused: {each}\n" for each in more.refused), nl=False)
-    typer.echo(f"next: avtt label {shlex.quote(str(out))} --reader NAME    # accept or reject each")
-    typer.echo(f"  avtt audit {shlex.quote(str(out / SPEC))}")
+        printed.append(f"{number} more wordings for {money(more.cost)}")
+        printed += [f"  refused: {each}" for each in more.refused]
+    printed.append(f"next: avtt label {shlex.quote(str(out))} --reader NAME    # review each")
+    typer.echo("\n".join([*printed, f"  avtt audit {shlex.quote(str(out / SPEC))}"]))
 
 
 def _more_wordings(chosen: Chosen, spec: Path, max_cost: float | None) -> Paraphrases:
@@ -126,23 +132,14 @@ def _more_wordings(chosen: Chosen, spec: Path, max_cost: float | None) -> Paraph
                 f"of {spec}, got {'no --max-cost' if max_cost is None else 'no prices'}"
             )
 
-        def say(text: str) -> tuple[str, float]:
+        def answer(text: str) -> tuple[str, float]:
             reply = model.ask([prompt_of(text, 0)])[0]
             return "" if isinstance(reply, Unanswered) else str(reply.values[0]), reply.cost
 
-        most = model.most_cost or 0.0
-        return paraphrased(chosen.wording_kinds, say, most, inf if max_cost is None else max_cost)
+        most, cap = model.most_cost or 0.0, inf if max_cost is None else max_cost
+        return paraphrased(chosen.wording_kinds, answer, most, cap)
 
 
 def spec_text() -> str:
+    """Return the SPEC.toml of an audit of the questions."""
     return text_of(__package__, "questions.toml", questions=json.dumps(QUESTIONS))
-
-
-def _dataset(data: Path) -> Dataset:
-    """Read the data of a SPEC.toml, or of a layout that is recognised."""
-    if data.suffix == ".toml":
-        return read_dataset(data)
-    layout = recognised(data)
-    if layout.kind == "masks":  # an empty mask says that nothing is there
-        layout = replace(layout, options={**layout.options, "empty": "absent"})
-    return layout.load()

@@ -39,19 +39,14 @@ def census(
         max_cost (MONEY): {audit.max_cost}
         processes (NUMBER): {audit.processes}
     """
-    flags = {
-        "audit.budget": budget,
-        "audit.max_cost": max_cost,
-        "audit.processes": processes,
-    }
+    flags = {"audit.budget": budget, "audit.max_cost": max_cost, "audit.processes": processes}
     begun = False
     with interruptible(out, begun=lambda: begun):
         chosen, base = read(spec, demo, flags, set_)
         check_way(plotly)
         audit = begin(everything(chosen, budget), base, out, named(spec, set_, None))
         begun = True
-        limits = audit.limits.budget, audit.limits.max_cost
-        if audit.model.costs_money and limits == (None, None):
+        if audit.model.costs_money and budget is None and audit.limits.max_cost is None:
             audit.model.close()
             audit.close()
             raise InputError(

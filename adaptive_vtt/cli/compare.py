@@ -1,16 +1,14 @@
-"""``avtt compare``: the same space, several strategies, several seeds."""
+"""``avtt compare``: audit the same space with several strategies, several times each."""
 
-import json
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import typer
-from rich.console import Console
 
 from .. import __version__
 from ..audit.everything import MAX_CALLS, all_answers, calls_of
@@ -21,7 +19,6 @@ from ..benchmark.comparison import StrategyComparison
 from ..benchmark.executors import check_executor, run_all
 from ..benchmark.kept import BUDGET, STRATEGY, KeptRuns
 from ..certify import named_targets
-from ..certify.targets import Target
 from ..config import Spec
 from ..config.building import build_audit, build_model, build_space, unworked
 from ..config.journaled import content_of, contents
@@ -39,9 +36,9 @@ from ..utils.files import hash_file, write_text
 from ..utils.other_code import file_of
 from ..utils.tables import csv_text
 from .options import names
-from .printing import plain_console, table_of
+from .printing import plain_console, print_json, table_of
 from .progress import counting
-from .run_folder import same_command, tell
+from .run_folder import print_steps, same_command
 from .signals import interrupted_as
 from .spec_changes import read, value_of
 
@@ -69,7 +66,7 @@ def compare(
 ) -> None:
     """Compare strategies on the same questions.
 
-    The same command goes on with a comparison that was interrupted: audits that
+    The same command continues a comparison that was interrupted: audits that
     ended are kept in runs.jsonl of its folder, those under way are lost. More
     repeats or strategies cost what is new, an edited strategy its own audits, a
     larger budget those that had not certified everything. One strategy may
@@ -83,8 +80,8 @@ def compare(
         demo: Compare on the bundled model.
         strategies (NAMES): Names, separated by commas, each with its options behind colons;
             'baselines' stands for all there are. Default: random, and the one that an audit would
-            take. Where something is certified, uniform (draws by chance without predictions) stands
-            beside them.
+            take. Where something is certified, uniform (draws by chance without predictions) is
+            added.
         repeats: Audits per strategy, with the seeds 0, 1, 2 ...; 4 or more give a range of ratios.
         half_width (SHARE): {certify.half_width}
         targets (NAMES): {certify.targets}
@@ -109,18 +106,19 @@ def compare(
         raise InputError("--exhaust: expected a half-width to certify (--half-width), got none")
     kept = KeptRuns(out)
     space = build_space(chosen, base)  # a spec that cannot be used ends here, not in a worker
-    kept.expect(**_made_of(chosen, base, space, exhaust), **_code_of(rows, base))
+    kept.expect(**_made_of(chosen, base, space, exhaust, rows))
     if kept.outdated and not json_:
         outdated = ", ".join(f"{name} ({count})" for name, count in kept.outdated.items())
         typer.echo(f"audits outdated, as a strategy or the budget changed: {outdated}", err=True)
     this = _Comparison(chosen, base, space, rows, repeats, executor, out, json_, kept)
-    with interrupted_as(this.way_on):
-        result = this.certified(goal, exhaust) if goal is not None else this.explored()
+    with interrupted_as(this.interruption):
+        if goal is None:
+            result = StrategyComparison(this.runs(chosen, work.uncertainty_run))
+        else:
+            result = this.certified(goal, exhaust)
         paths = result.save(out)
     if json_:
-        short = {name: value for name, value in result.to_dict().items() if name != "runs"}
-        typer.echo(json.dumps(short, indent=1, allow_nan=False))
-        return
+        return print_json({name: v for name, v in result.to_dict().items() if name != "runs"})
     if goal is None:
         _show("median calls until the mean uncertainty is below a share of its prior", result.table)
     else:
@@ -130,7 +128,7 @@ def compare(
     # argmax, which certifies hardly anything, would take about all calls there are
     ending = [run for run in result.runs if run["strategy"] != "argmax" and goal is not None]
     if enough := figures.sufficient_budget(ending):
-        tell([Step(same_command(f"--budget {enough}"), "enough for all strategies")])
+        print_steps([Step(same_command(f"--budget {enough}"), "enough for all strategies")])
 
 
 def _checked(spec: Spec, base: Path, compared: Iterable[str], executor: str) -> list[Entrant]:
@@ -138,8 +136,7 @@ def _checked(spec: Spec, base: Path, compared: Iterable[str], executor: str) -> 
     every audit would pay its model again."""
     costs = spec.model.costs_money
     if not costs and isinstance(spec.model, OwnSection):
-        space = build_space(spec, base)
-        with build_model(spec, base, space.dataset) as model:
+        with build_model(spec, base, build_space(spec, base).dataset) as model:
             costs = model.costs_money
     if costs:
         raise InputError(
@@ -149,7 +146,7 @@ def _checked(spec: Spec, base: Path, compared: Iterable[str], executor: str) -> 
     if isinstance(spec.oracle, WordsSection) and spec.oracle.judge is not None:
         raise InputError(
             "compare: expected an oracle whose rule reads replies alone, got one with a judge "
-            "model, which every audit of a comparison would ask anew; take [oracle.judge] out"
+            "model, which every audit of a comparison would ask again; take [oracle.judge] out"
         )
     check_executor(executor)
     certifying = spec.certify.half_width is not None
@@ -169,19 +166,20 @@ def _row(text: str) -> str | Entrant:
     return Entrant(text, name, values) if options else text
 
 
-# -- what is kept until all audits have ended ---------------------------------------------
-
-
-def _made_of(spec: Spec, base: Path, space: QuestionSpace, exhaust: bool) -> JsonObject:
-    """Return what the runs of a comparison follow from, but for strategies and seeds."""
-    named = {"model": spec.model.file(), **(spec.certify.proxies or {})}
+def _made_of(
+    spec: Spec, base: Path, space: QuestionSpace, exhaust: bool, rows: Iterable[Entrant]
+) -> JsonObject:
+    """Return what the kept runs of a comparison follow from, except seeds and built-in strategies:
+    runs.jsonl is used again only where all of it is the same."""
     files = {}
-    for name, file in named.items():
+    for name, file in {"model": spec.model.file(), **(spec.certify.proxies or {})}.items():
         if file:  # of answers, or the one that holds FILE:NAME
             path = file_of(file, base) or base / file
             files[name] = hash_file(path) if path.is_file() else None
     code = contents(spec, base)
-    code.pop("audit.strategy", None)  # a row's; see _code_of
+    code.pop("audit.strategy", None)  # each row has its own
+    own = {row.name: str(row.strategy) for row in rows}
+    own = {r: n for r, n in own.items() if n not in work.BASELINES and STRATEGIES.is_code(n)}
     return {
         "avtt": __version__,
         "spec": spec.model_dump(mode="json", exclude={"audit": {BUDGET}}),
@@ -190,16 +188,7 @@ def _made_of(spec: Spec, base: Path, space: QuestionSpace, exhaust: bool) -> Jso
         "space": [space.fingerprint, metadata_used(space)],
         "code": code,
         "files": files,
-    }
-
-
-def _code_of(rows: Iterable[Entrant], base: Path) -> JsonObject:
-    """Return the content of each row's strategy that is code of somebody's own."""
-    named = {row.name: str(row.strategy) for row in rows}
-    return {
-        f"{STRATEGY}{row}": content_of(STRATEGIES, name, base)
-        for row, name in named.items()
-        if name not in work.BASELINES and STRATEGIES.is_code(name)
+        **{f"{STRATEGY}{row}": content_of(STRATEGIES, name, base) for row, name in own.items()},
     }
 
 
@@ -217,30 +206,32 @@ class _Comparison:
     quiet: bool
     kept: KeptRuns
 
-    def explored(self) -> StrategyComparison:
-        return StrategyComparison(self._runs(work.uncertainty_run))
-
     def certified(self, goal: float, exhaust: bool) -> StrategyComparison:
-        certify = self.spec.certify
+        """Run audits that certify, next to the truth where that is free, or ``exhaust`` asks it."""
+        certify, spec, truth = self.spec.certify, self.spec, None
         targets = named_targets(self.space, certify.targets, certify.where)
-        if exhaust and isinstance(self.spec.model, OwnSection):
-            return replace(self, spec=self._recorded()).certified(goal, False)
-        truth = self._truth(targets)
+        if exhaust and isinstance(spec.model, OwnSection):
+            spec = self._recorded()
+        if spec.model.free:
+            model = build_model(spec, self.base, self.space.dataset)
+            if (calls := calls_of(self.space, model)) <= MAX_CALLS:
+                with counting("finding the truth", calls, self.quiet) as advance:
+                    truth = truth_of(self.space, model, targets, advance)
         self.kept.expect(truth=truth)
-        runs = self._runs(work.certified_run, truth)
+        runs = self.runs(spec, work.certified_run, truth)
         names = [target.name for target in targets]
         return StrategyComparison(runs, goal, certify.confidence, names, truth)
 
-    def way_on(self) -> str:
-        """Return what is said where it is interrupted."""
+    def interruption(self) -> str:
+        """Return what is printed where it is interrupted."""
         if not self.kept.runs and "answers" in self.kept.facts:
-            return "interrupted; the answers to everything are kept; the same command goes on"
+            return "interrupted; the answers to everything are kept; the same command continues"
         if not self.kept.runs:
             return "interrupted before an audit had ended; the same command begins again"
         wanted = [(row.name, seed) for row in self.rows for seed in range(self.repeats)]
         return (
             f"interrupted; {len(self.kept.runs.keys() & wanted)} of {len(wanted)} audits are "
-            f"kept in {self.kept.path}, those under way are lost; the same command goes on"
+            f"kept in {self.kept.path}, those under way are lost; the same command continues"
         )
 
     def _recorded(self) -> Spec:
@@ -266,25 +257,14 @@ class _Comparison:
         section = ModelSection.model_validate({**replay, "kind": "recorded", "answers": str(file)})
         return spec.model_copy(update={"model": section})
 
-    def _truth(self, targets: Sequence[Target]) -> list[float] | None:
-        """Return the true mean loss of every target, where asking everything is free; else None."""
-        if not self.spec.model.free:
-            return None
-        model = build_model(self.spec, self.base, self.space.dataset)
-        calls = calls_of(self.space, model)
-        if calls > MAX_CALLS:
-            return None
-        with counting("finding the truth", calls, self.quiet) as advance:
-            return truth_of(self.space, model, targets, advance)
-
-    def _runs(
-        self, run: Callable[[work.Job], work.Run], truth: list[float] | None = None
+    def runs(
+        self, spec: Spec, run: Callable[[work.Job], work.Run], truth: list[float] | None = None
     ) -> list[work.Run]:
         """Run every strategy with every seed; those that are kept are not run again."""
         kept = self.kept
-        alone = unworked(self.spec)  # audits run beside each other; each holds its model itself
-        begin = partial(build_audit, alone, self.base)
-        jobs = jobs_of(self.rows, self.repeats, begin, self.spec.audit.budget, truth)
+        # audits run in parallel, so each holds its model itself
+        begin = partial(build_audit, unworked(spec), self.base)
+        jobs = jobs_of(self.rows, self.repeats, begin, spec.audit.budget, truth)
         left = kept.left(jobs)
         if len(left) < len(jobs) and not self.quiet:
             count = f"{len(jobs) - len(left)} of {len(jobs)}"
@@ -299,28 +279,28 @@ class _Comparison:
         return kept.of(jobs)
 
 
-# -- showing ------------------------------------------------------------------------------
+# -- printing -----------------------------------------------------------------------------
 
 
 def _show_certified(result: StrategyComparison) -> None:
-    table, repeats = result.table, result.runs[-1]["seed"] + 1
+    console, table, repeats = plain_console(), result.table, result.runs[-1]["seed"] + 1
     levels = [name for name in map(str, table) if name.startswith("calls to ")]
-    fitting = levels[-3 if Console().width >= WIDE else -2 :]
+    fitting = levels[-3 if console.width >= WIDE else -2 :]
     widths = [name for name in map(str, table) if " half-width at " in name]
     known = ["coverage", "ever missed"] if result.truth is not None else []
-    sheet = figures.rounded_calls(table, fitting)[
-        ["strategy", *fitting, figures.RATIO, *widths, *known]
-    ].assign(**{"ms per draw": (table["seconds per draw"] * 1000).round(1)})
+    columns = ["strategy", *fitting, figures.RATIO, *widths, *known]
+    milliseconds = (table["seconds per draw"] * 1000).round(1)
+    sheet = figures.rounded_calls(table, fitting)[columns].assign(**{"ms per draw": milliseconds})
     count = f"{len(result.targets)} target{'s' * (len(result.targets) != 1)}"
     title = f"median calls to half-widths, {count}, {repeats} repeat{'s' * (repeats != 1)}"
     _show(title, sheet)
     if result.truth is None:
         need = "coverage and errors need the truth: a recorded or simulated model, or --exhaust"
-        plain_console().print(need)
+        console.print(need)
     else:
         _show("errors of estimates made from the same draws", result.estimators)
     for sentence in result.conclusions:
-        plain_console().print(f"- {sentence}")
+        console.print(f"- {sentence}")
 
 
 def _show(title: str, table: pd.DataFrame) -> None:

@@ -1,14 +1,14 @@
 """``avtt export``: the failing follow-ups of an audit as a dataset folder."""
 
 import json
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import typer
 
 from ..audit.making import Making
-from ..audit.shortcut import questions
+from ..audit.shortcut import questions as questions_about
 from ..config import read_spec
 from ..config.building import build_space
 from ..config.going_on import space_of
@@ -21,7 +21,7 @@ from ..journal.files import JOURNAL
 from ..results.cautions import about_answers
 from ..results.export.corrupted import KEPT_BYTES, Sources, export_corrupted
 from ..results.export.disagreements import check_paired, export_disagreements
-from ..results.export.failures import Exported, Format, export_failures
+from ..results.export.failures import Format, export_failures
 from ..results.export.mix import weights_of, write_mix
 from ..results.export.prompt_images import TABLE, Which, count_pictures, write_pictures
 from ..results.export.questions import export_questions
@@ -32,28 +32,24 @@ from .options import names
 from .progress import counting
 from .signals import interrupted_as
 
-OTHERWISE = (
-    "export it from Python with "
-    "adaptive_vtt.results.export.failures.export_failures(audit.journal, audit.space, ...)"
-)
+EXPORT = "export it from Python with adaptive_vtt.results.export."
+OTHERWISE = EXPORT + "failures.export_failures(audit.journal, audit.space, ...)"
 """What to do about a journal that keeps no spec."""
-COMPARED = (
-    "export it from Python with adaptive_vtt.results.export.disagreements.export_disagreements("
-    "versus.audit.journal, versus.space, ...)"
-)
-"""The same of a comparison."""
+COMPARED = EXPORT + "disagreements.export_disagreements(versus.audit.journal, versus.space, ...)"
+"""The same for a comparison."""
 USAGE = {
-    "--questions": "'avtt export --questions SPEC.toml --out DIR', with --sources and --hidden at "
-    "most",
-    "--mix": "'avtt export DIR --mix OUT', DIR a run or a SPEC.toml, with --seed and --run-code at "
-    "most",
+    "--questions": "'avtt export --questions SPEC.toml --out DIR', with --sources and --hidden",
+    "--mix": "'avtt export DIR --mix OUT', DIR a run or a SPEC.toml, with --seed and --run-code",
     "--disagreements": "'avtt export DIR --disagreements OUT', DIR a comparison, with --coco, "
-    "--fiftyone and --run-code at most",
+    "--fiftyone and --run-code",
 }
-"""What stands alone, and how."""
+"""Options that are given without other outputs -> the whole command."""
+
+Written = tuple[JsonObject, list[str]]
+"""Counts of what was written, for --json, and the lines to print without it."""
 
 
-def export(  # noqa: C901, PLR0912, PLR0913 - a command's options
+def export(  # noqa: C901, PLR0912, PLR0913, PLR0915 - a command's options
     source: Path | None = None,
     *,
     failures: Path | None = None,
@@ -92,7 +88,7 @@ def export(  # noqa: C901, PLR0912, PLR0913 - a command's options
 
     Args:
         source (DIR): Folder that an audit wrote (its --out); with --corrupted or --mix also a
-            SPEC.toml, of whose model nothing is asked.
+            SPEC.toml, whose model is asked nothing.
         failures (OUT): Folder to write into; new, or empty.
         disagreements (OUT): Of a comparison ('avtt versus'): the folder for the images at which one
             model lost more than the other; new, or empty.
@@ -131,69 +127,61 @@ def export(  # noqa: C901, PLR0912, PLR0913 - a command's options
             "export: expected --failures OUT, --disagreements OUT, --tsv FILE.tsv, --corrupted "
             "OUT, --mix OUT or --questions SPEC.toml, got none of them"
         )
-    _check_alone(given, source, out, sources or hidden, data is not None or relations is not None)
+    first, about_data = given[0], data is not None or relations is not None
+    pictures, images_alone = first == "--questions", given == ["--corrupted"]
+    others = len(given) > 1 or about_data or (source is None) != pictures
+    if first in USAGE and (others or pictures == (out is None)):
+        raise InputError(f"{first}: expected {USAGE[first]} at most")
+    if not pictures and (sources or hidden or out is not None):
+        raise InputError(f"--questions: expected {USAGE['--questions']} at most")
     if all_ and tsv is None:
-        raise InputError("--all: expected --tsv FILE.tsv beside it; --failures has failures alone")
+        raise InputError("--all: expected --tsv FILE.tsv with it; --failures has failures alone")
     check_known("image format", image_format, FORMATS, "--image-format")
-    wanted: dict[Format, bool] = {"coco": coco, "fiftyone": fiftyone}
-    formats = [name for name, is_wanted in wanted.items() if is_wanted]
+    formats: Any = ["coco"] * coco + ["fiftyone"] * fiftyone
     if formats and failures is None and disagreements is None:
-        raise InputError(f"--{formats[0]}: expected --failures OUT beside it, got none")
+        raise InputError(f"--{formats[0]}: expected --failures OUT with it, got none")
+    if about_data and not (data and relations and source is None and images_alone):
+        raise InputError(
+            "export: expected --data PATH and --relations NAMES with --corrupted OUT alone, "
+            "without DIR; answers are exported from the folder of an audit"
+        )
     if questions is not None and out is not None:
         counts, lines = _pictures(questions, out, sources, hidden, json_)
-    elif source is not None and mix is not None:
+    elif data is not None and corrupted is not None:
+        space = questions_about(as_dataset(data), names(relations)).space
+        counts, lines = _corrupted(None, space, corrupted, json_)
+    elif source is None:
+        raise InputError(
+            "export: expected the folder of an audit, or for --corrupted a SPEC.toml or --data "
+            "PATH, got none of them"
+        )
+    elif mix is not None:
         counts, lines = _mix(source, mix, seed, run_code)
-    elif source is not None and disagreements is not None:
+    elif disagreements is not None:
         counts, lines = _disagreements(source, disagreements, formats, run_code)
+    elif corrupted is not None and images_alone and source.suffix == ".toml":
+        space = build_space(read_spec(source), source.parent)
+        counts, lines = _corrupted(None, space, corrupted, json_)
     else:
         counts, lines = {}, []
-        asked = _asked_about(source, data, names(relations), given == ["--corrupted"], run_code)
-        with asked as (journal, space):
-            if journal is not None and tsv is not None:
-                count = export_questions(
-                    journal,
-                    space,
-                    tsv,
-                    least_loss=least_loss,
-                    everything=all_,
-                    image_format=image_format,
-                )
-                counts["questions"] = count
-                lines.append(f"wrote {tsv}: {count} questions with options and images")
-            if journal is not None and failures is not None:
-                written = export_failures(
-                    journal, space, failures, least_loss=least_loss, formats=formats
-                )
-                counts |= written.as_dict()
-                lines.append(_sentence(written, failures))
+        with closing(read_journal(source / JOURNAL)) as journal:
+            space = space_of(journal, str(source / JOURNAL), OTHERWISE, run_code=run_code)[0]
+            made: list[Written] = []
+            if tsv is not None:
+                made.append(_questions(journal, space, tsv, least_loss, all_, image_format))
+            if failures is not None:
+                made.append(_failures(journal, space, failures, least_loss, formats))
             if corrupted is not None:
-                archives = counts["archives"] = _corrupted(journal, space, corrupted, json_)
-                images, one = sum(archives.values()), next(iter(archives))
-                of = f"{len(archives)} archives of {images} images in all, such as {one}"
-                lines.append(f"wrote {corrupted}: {of}")
-            if journal is not None and (
-                warnings := about_answers(read_facts(journal.facts()), journal.calls())
-            ):
+                made.append(_corrupted(journal, space, corrupted, json_))
+            for more_counts, more_lines in made:
+                counts, lines = counts | more_counts, lines + more_lines
+            if warnings := about_answers(read_facts(journal.facts()), journal.calls()):
                 counts["warnings"] = warnings
                 lines += [f"warning: {warning}" for warning in warnings]
     typer.echo(json.dumps(counts) if json_ else "\n".join(lines))
 
 
-def _check_alone(
-    given: list[str], source: Path | None, out: Path | None, of_pictures: bool, data: bool
-) -> None:
-    """Raise InputError where an option that stands alone has others beside it, or lacks its own."""
-    first, pictures = given[0], given[0] == "--questions"
-    wrong = len(given) > 1 or data or (source is None) != pictures
-    if first in USAGE and (wrong or pictures == (out is None)):
-        raise InputError(f"{first}: expected {USAGE[first]}")
-    if not pictures and (of_pictures or out is not None):
-        raise InputError(f"--questions: expected {USAGE['--questions']}")
-
-
-def _pictures(
-    path: Path, out: Path, sources: bool, hidden: bool, quiet: bool
-) -> tuple[JsonObject, list[str]]:
+def _pictures(path: Path, out: Path, sources: bool, hidden: bool, quiet: bool) -> Written:
     """Write the pictures of a spec's questions, with a table for a model's answers."""
     if hidden and not sources:
         raise InputError("--hidden: expected --sources with it; without that all is written")
@@ -211,7 +199,7 @@ def _pictures(
     return {"pictures": count}, [line]
 
 
-def _mix(source: Path, out: Path, seed: int, run_code: bool) -> tuple[JsonObject, list[str]]:
+def _mix(source: Path, out: Path, seed: int, run_code: bool) -> Written:
     """Write a training set of images as they are and changed ones, of a run or a SPEC.toml."""
     weights = None
     if source.suffix == ".toml":
@@ -233,9 +221,7 @@ def _mix(source: Path, out: Path, seed: int, run_code: bool) -> tuple[JsonObject
     return {"mix": images}, [f"wrote {out}: {sum(images.values())} images to train on: {counts}"]
 
 
-def _disagreements(
-    source: Path, out: Path, formats: list[Format], run_code: bool
-) -> tuple[JsonObject, list[str]]:
+def _disagreements(source: Path, out: Path, formats: list[Format], run_code: bool) -> Written:
     """Write where two models of a comparison differ."""
     where = source / JOURNAL
     with closing(read_journal(where)) as journal:
@@ -243,60 +229,41 @@ def _disagreements(
         space = space_of(journal, str(where), COMPARED, run_code=run_code, compared=True)[0]
         differ = export_disagreements(journal, space, out, formats=formats)
     (old, new), counts = differ.names, differ.folder
-    line = (
+    return differ.as_dict(), [
         f"wrote {out}: {counts.images} images with {counts.answers} answers that differ; {old} "
         f"lost less at {differ.better_a}, {new} at {differ.better_b}; "
         f"{out / 'disagreements.csv'} has both losses"
-    )
-    return differ.as_dict(), [line]
+    ]
 
 
-@contextmanager
-def _asked_about(
-    source: Path | None,
-    data: Path | None,
-    relations: list[str] | None,
-    images_alone: bool,
-    run_code: bool,
-) -> Iterator[tuple[Journal | None, QuestionSpace]]:
-    """Yield the journal of a run folder and its space; where ``images_alone`` are wanted also the
-    space of a SPEC.toml, or of data under relations."""
-    if data is not None or relations is not None:
-        if data is None or relations is None or source is not None or not images_alone:
-            raise InputError(
-                "export: expected --data PATH and --relations NAMES with --corrupted OUT alone, "
-                "without DIR; answers are exported from the folder of an audit"
-            )
-        yield None, questions(as_dataset(data), relations).space
-    elif source is None:
-        raise InputError(
-            "export: expected the folder of an audit, or for --corrupted a SPEC.toml or --data "
-            "PATH, got none of them"
-        )
-    elif images_alone and source.suffix == ".toml":
-        yield None, build_space(read_spec(source), source.parent)
-    else:
-        where = source / JOURNAL
-        with closing(read_journal(where)) as journal:
-            yield journal, space_of(journal, str(where), OTHERWISE, run_code=run_code)[0]
+def _questions(
+    journal: Journal, space: QuestionSpace, path: Path, least_loss: float, every: bool, image: str
+) -> Written:
+    """Write a table of multiple-choice questions with images."""
+    options: Any = {"everything": every, "image_format": image}
+    count = export_questions(journal, space, path, least_loss=least_loss, **options)
+    return {"questions": count}, [f"wrote {path}: {count} questions with options and images"]
 
 
-def _corrupted(
-    journal: Journal | None, space: QuestionSpace, out: Path, quiet: bool
-) -> dict[str, int]:
-    """Write the archives, made in several processes where that saves time."""
+def _failures(
+    journal: Journal, space: QuestionSpace, out: Path, least_loss: float, formats: list[Format]
+) -> Written:
+    """Write the failing follow-ups as a dataset."""
+    done = export_failures(journal, space, out, least_loss=least_loss, formats=formats)
+    masks = "".join(f", {count} masks of {name!r}" for name, count in done.masks.items())
+    images = f"{done.images} images with {done.answers} failing answers{masks}"
+    return done.as_dict(), [f"wrote {out}: {images}; {out / 'dataset.toml'} reads them back"]
+
+
+def _corrupted(journal: Journal | None, space: QuestionSpace, out: Path, quiet: bool) -> Written:
+    """Write all images under all relations, made in several processes where that saves time."""
     making = Making(space, None, Sources(space, KEPT_BYTES).made)
-    images = sum(variant.relation.name != IDENTITY for variant in space.variants)
+    changing = sum(variant.relation.name != IDENTITY for variant in space.variants)
     with (
         interrupted_as(lambda: f"interrupted; {out} was not written"),
-        counting("writing", images * len(space.dataset), quiet) as advance,
+        counting("writing", changing * len(space.dataset), quiet) as advance,
     ):
-        return export_corrupted(journal, space, out, follow_ups=making, advance=advance)
-
-
-def _sentence(written: Exported, out: Path) -> str:
-    masks = "".join(f", {count} masks of {concept!r}" for concept, count in written.masks.items())
-    return (
-        f"wrote {out}: {written.images} images with {written.answers} failing answers{masks}; "
-        f"{out / 'dataset.toml'} reads them back"
-    )
+        archives = export_corrupted(journal, space, out, follow_ups=making, advance=advance)
+    images, one = sum(archives.values()), next(iter(archives))
+    line = f"wrote {out}: {len(archives)} archives of {images} images in all, such as {one}"
+    return {"archives": archives}, [line]

@@ -1,6 +1,5 @@
 """``avtt gate``: may the model pass? Decided from the journal, nothing is asked."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 
@@ -11,8 +10,8 @@ from ..results.gate import VERSUS
 from ..results.gate import gate as decide
 from ..results.run import Run
 from ..utils.files import write_text
-from .printing import folded
-from .run_folder import tell
+from .printing import folded, print_json
+from .run_folder import print_steps
 
 
 def gate(
@@ -28,7 +27,7 @@ def gate(
     """Decide rules about certified rates: 0 pass, 1 fail, 4 open.
 
     Rules are about targets that were registered when the audit began.
-    'versus:TARGET' is how much more often the new model errs than the old one
+    'versus:TARGET' is how much more often the new model is wrong than the old one
     in a comparison ('avtt versus').
 
     The journal is verified first, whether its audit ended or not. One that was
@@ -49,26 +48,20 @@ def gate(
             compared = certificate is not None and certificate.versus is not None
             typer.echo("\n".join(f"{VERSUS * compared}{name}" for name in handles))
             return
-        found = decide(run, rule or [], str(directory), head=head)
+        decision = decide(run, rule or [], str(directory), head=head)
         names = Names.of(run, directory)
-        steps = steps_of_gate(run, found.rulings, names) if found.state == "open" else []
+        steps = steps_of_gate(run, decision.rulings, names) if decision.state == "open" else []
     if junit is not None:
-        write_text(junit, found.junit())
+        write_text(junit, decision.junit())
     if summary is not None:
-        write_text(summary, found.markdown())
+        write_text(summary, decision.markdown())
     if json_:
-        told = {
-            "state": found.state,
-            "rulings": [asdict(r) for r in found.rulings],
-            "warnings": list(found.warnings),
-        }
-        typer.echo(json.dumps(told, indent=1, allow_nan=False))
+        rulings, warnings = [asdict(r) for r in decision.rulings], list(decision.warnings)
+        print_json({"state": decision.state, "rulings": rulings, "warnings": warnings})
     else:
-        typer.echo(folded(f"gate: {found.verdict}; {found.promise}"))
-        for ruling in found.rulings:
-            typer.echo(folded(str(ruling)))
-        for warning in found.warnings:
-            typer.echo(folded(f"warning: {warning}"))
-        tell(steps)
-    if found.exit_code:
-        raise typer.Exit(found.exit_code)
+        lines = [f"gate: {decision.verdict}; {decision.promise}", *map(str, decision.rulings)]
+        for line in (*lines, *(f"warning: {warning}" for warning in decision.warnings)):
+            typer.echo(folded(line))
+        print_steps(steps)
+    if decision.exit_code:
+        raise typer.Exit(decision.exit_code)

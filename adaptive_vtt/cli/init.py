@@ -1,18 +1,18 @@
-"""``avtt init``: a folder that runs as it is, or a SPEC.toml for images that are there."""
+"""``avtt init``: write a folder that runs as it is, or a SPEC.toml for images that are there."""
 
 import json
 import os
 import re
 import shlex
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 
 import numpy as np
 import pandas as pd
@@ -23,7 +23,7 @@ from ..audit.overview import show
 from ..audit.proposed import proposed
 from ..certify.targets import named_targets
 from ..config import Spec
-from ..config.section import Section, kind_name, kinds_of, shown_default
+from ..config.section import kind_name, kinds_of, shown_default
 from ..datasets import Dataset
 from ..datasets.base import adapted_dataset
 from ..datasets.formats.table_file import TABLES
@@ -51,6 +51,16 @@ HEAD = "# What to audit, and how. Every field, with its default: avtt init DIR -
 WRAPPED = (
     '"""The model under test: the file that holds it, wrapped."""\n\nfrom pathlib import Path\n\n'
 )
+LAYOUTS = {
+    "classes": "in {count} class folders ({names})",
+    "masks": "with masks",
+    "images": "without labels",
+    "table": "with a table of labels ({names})",
+    "medmnist": "of a MedMNIST archive ({names})",
+    "endobench": "with questions in words ({names})",
+    "hugging-face": "of a Hugging Face dataset ({names})",
+}
+"""Kind of a layout -> what is printed of it."""
 
 
 def init(
@@ -63,8 +73,8 @@ def init(
 ) -> None:
     """Write a SPEC.toml and a model.py to start from.
 
-    Class folders, images beside masks, a table of labels (CSV, TSV, Parquet)
-    beside images, images alone, PASCAL VOC, COCO, YOLO, MedMNIST's .npz,
+    Class folders, images with masks, images with a table of labels (CSV, TSV,
+    Parquet), images alone, PASCAL VOC, COCO, YOLO, MedMNIST's .npz,
     EndoBench's table and Hugging Face's folders are recognised.
 
     Example: avtt init my-audit && avtt audit my-audit/SPEC.toml
@@ -77,26 +87,26 @@ def init(
         like (NAME): A spec to start from instead: see 'avtt list specs'.
         full: Every field that there is, described, with defaults.
     """
+    path, code = directory / "SPEC.toml", shlex.quote(str(directory / "model.py"))
+    spec, todo = shlex.quote(str(path)), ""
     if like is not None:
         if data is not None or model is not None or full:
-            raise InputError("--like: expected neither --data, --model nor --full beside it")
-        path = write_like(directory, like)
-        todo = f"change what is marked with <- in {shlex.quote(str(path))}"
+            raise InputError("--like: expected neither --data, --model nor --full with it")
+        write_like(directory, like)
+        todo = f"change what is marked with <- in {spec}"
     else:
         if model is not None and not model.is_file():
             raise InputError(f"--model: file {str(model)!r} does not exist")
-        written, path = write_first(directory, data, full, model), directory / "SPEC.toml"
-        code = shlex.quote(str(directory / "model.py"))
-        if written is not None:
-            typer.echo(f"found {written.found}")
+        if (written := write_first(directory, data, full, model)) is not None:
+            typer.echo(f"found {written.summary}")
             show(written.space, written.targets, "all", plain_console())
-        todo = "" if written is None else f"make predict in {code} call your model"
-        if written is not None and model is not None:
-            wraps = code if written.model else shlex.quote(str(path))
-            todo = f"look whether {wraps} prepares images as your model was trained"
-    spec, started = shlex.quote(str(path)), not todo
-    typer.echo(f"wrote {path}{', a model and images to try it on' if started else ''}\nnext:")
-    typer.echo("" if started else f"  {todo}\n", nl=False)
+            todo = f"make predict in {code} call your model"
+            if model is not None:
+                wraps = code if written.model else spec
+                todo = f"look whether {wraps} prepares images as your model was trained"
+    typer.echo(f"wrote {path}{'' if todo else ', a model and images to try it on'}\nnext:")
+    if todo:
+        typer.echo(f"  {todo}")
     typer.echo(f"  avtt audit {spec} --dry-run    # what it may take\n  avtt audit {spec}")
 
 
@@ -114,14 +124,13 @@ def about(text: str) -> str:
     return re.split(r"[.:] ", words)[0].rstrip(".")
 
 
-def write_like(directory: Path, name: str) -> Path:
+def write_like(directory: Path, name: str) -> None:
     """Write a bundled spec as ``directory``/SPEC.toml. Raise InputError for an unknown name, and
     where one is there already."""
-    specs, path = bundled(), directory / "SPEC.toml"
+    specs = bundled()
     check_known("spec", name, specs, "--like")
     _refuse_existing(directory, "SPEC.toml")
-    write_text(path, specs[name])
-    return path
+    write_text(directory / "SPEC.toml", specs[name])
 
 
 def _refuse_existing(directory: Path, *names: str) -> None:
@@ -130,14 +139,13 @@ def _refuse_existing(directory: Path, *names: str) -> None:
             raise InputError(f"{directory / name}: stands there already; nothing was written")
 
 
-@dataclass(frozen=True)
-class First:
-    """What ``avtt init`` writes for a layout: SPEC.toml and model.py, what was recognised, the
-    questions about it, and the names of the targets."""
+class First(NamedTuple):
+    """The SPEC.toml and model.py for a layout, what was recognised, the questions about it, and
+    the names of the targets."""
 
     spec: str
     model: str
-    found: str
+    summary: str
     space: QuestionSpace
     targets: list[str]
 
@@ -160,7 +168,7 @@ def write_first(
     endings = {*ENDINGS, *TABLES}
     if data is None and not any(path.suffix.lower() in endings for path in directory.rglob("*")):
         if model is not None:
-            raise InputError("--model: expected images, in DIR or by --data, beside it")
+            raise InputError("--model: expected images, in DIR or by --data, with it")
         write_start(directory, full)
         return None
     written = first(recognised(directory if data is None else data), directory, model=model)
@@ -212,26 +220,35 @@ def first(
     half_width: float = 0.1,
     model: Path | None = None,
 ) -> First:
-    """Propose an audit of the data in ``layout``, as seen from the folder ``base``, and of the file
-    of a ``model``. Raise InputError for data that cannot be used."""
+    """Propose an audit.
+
+    Args:
+        layout: The data.
+        base: Folder of the SPEC.toml, from which its paths start.
+        budget: Calls, at most.
+        half_width: What is certified, as a share.
+        model: File of the model, to be wrapped.
+
+    Raises:
+        InputError: The data cannot be used.
+    """
     if layout.kind == "masks":  # a frame that shows nothing has nothing to lose sight of
         layout = replace(layout, options={**layout.options, "empty": "skip"})
     if layout.kind == "table" and "images" not in layout.options:
         raise InputError(
-            f"{layout.path}: found none of its images: no column has names of image files in "
+            f"{layout.path}: its images are not there: no column has names of image files in "
             f"{str(layout.path.parent)!r} or below; write their names into a column, or put the "
-            "table beside their folder"
+            "table next to their folder"
         )
     layout, dataset = _loaded(layout)
     dataset.sample(0)  # an audit reads that, too
-    code, proposal = _stub(layout, dataset), proposed(dataset)
-    named: Table = {"target": "model.py:predict"}
+    concepts, proposal = [*dataset.concepts], proposed(dataset)
+    code, named = _stub(layout, dataset), Table(target="model.py:predict")
     if model is not None and model.suffix == ".onnx":
-        code = ""
-        named = {"kind": "onnx", "path": seen_from(base, model), "concepts": [*dataset.concepts]}
+        code, named = "", {"kind": "onnx", "path": seen_from(base, model), "concepts": concepts}
     elif model is not None:
         file = f"Path(__file__).parent / {seen_from(base, model)!r}"
-        code = WRAPPED + lines(model, file, len(dataset.concepts))
+        code = WRAPPED + lines(model, file, len(concepts))
         named = {"target": "model.py:predict" if "def predict" in code else "model.py:network"}
     sections: dict[str, Table] = {
         "dataset": _dataset(layout, base),
@@ -242,10 +259,14 @@ def first(
         "certify": {"half_width": half_width, "targets": [*proposal.targets]},
     }
     text = "".join(_section(name, fields) for name, fields in sections.items() if fields)
-    oracle = REGISTERED.make(proposal.oracle, {})
-    space = QuestionSpace(dataset, proposal.relations, oracle=oracle)
-    names = [target.name for target in named_targets(space, [*proposal.targets])]
-    return First(HEAD + text, code, _found(layout, dataset), space, names)
+    space = QuestionSpace(dataset, proposal.relations, oracle=REGISTERED.make(proposal.oracle, {}))
+    targets = [target.name for target in named_targets(space, [*proposal.targets])]
+    shown = ", ".join(concepts[:4])
+    shown += f" and {len(concepts) - 4} more" if len(concepts) > 4 else ""
+    template = LAYOUTS.get(layout.kind, "with boxes ({names})")
+    summary = f"{len(dataset)} images {template.format(count=len(concepts), names=shown)}"
+    summary += f"; {layout.apart}" if layout.apart else ""
+    return First(HEAD + text, code, summary, space, targets)
 
 
 def _loaded(layout: Layout) -> tuple[Layout, Dataset]:
@@ -256,12 +277,14 @@ def _loaded(layout: Layout) -> tuple[Layout, Dataset]:
     except InputError:
         if layout.kind in ("table", "coco", "voc", "yolo"):
             without = replace(layout, options={**layout.options, "broken": "skip"})
-            with suppress(InputError):  # the first error is the one to tell of
+            with suppress(InputError):  # the first error is the one to show
                 return without, without.load()
         raise
 
 
 def _dataset(layout: Layout, base: Path) -> Table:
+    """Return the [dataset] of a layout."""
+
     def from_base(value: Any) -> Any:
         if isinstance(value, list):
             return [*map(from_base, value)]
@@ -270,16 +293,16 @@ def _dataset(layout: Layout, base: Path) -> Table:
     path = seen_from(base, layout.path)
     options = {name: from_base(value) for name, value in layout.options.items()}
     if layout.kind == "table":
-        if options.get("id_column") == "id":
+        if options.get("id_column") == "id":  # as it is by default
             del options["id_column"]
         return {"labels": path, **options}
-    own = {"classes": "own"} if layout.kind == "classes" else {}
+    classes = {"classes": "own"} if layout.kind == "classes" else {}
     where = "labels" if layout.kind == "coco" else "path"
-    return {"kind": layout.kind, where: path, **own, **options}
+    return {"kind": layout.kind, where: path, **classes, **options}
 
 
 def seen_from(base: Path, path: Path) -> str:
-    """Return ``path`` from ``base``; absolute where the two share nothing but the root."""
+    """Return ``path`` from ``base``; absolute where the two share only the root."""
     whole = Path(os.path.abspath(path))
     if os.path.commonpath([whole, os.path.abspath(base)]) == whole.anchor:
         return whole.as_posix()
@@ -293,11 +316,8 @@ def _section(name: str, fields: Mapping[str, Any]) -> str:
         line = f"{field} = {json.dumps(value, ensure_ascii=False)}"
         key = ", ".join(value) if field == "targets" else str(value)
         comment = comments.get(f"{name}.{field}") or comments.get(key, "")
-        commented = f"{line:<{WIDTH}}  # {comment}"
-        if not comment:
-            text += f"{line}\n"
-        else:
-            text += f"{commented}\n" if len(commented) <= 80 else f"# {comment}\n{line}\n"
+        behind = f"{line:<{WIDTH}}  # {comment}" if comment else line
+        text += f"{behind}\n" if len(behind) <= 80 or not comment else f"# {comment}\n{line}\n"
     return text
 
 
@@ -312,24 +332,6 @@ def _stub(layout: Layout, dataset: Dataset) -> str:
         stub = "[np.zeros((1, *image.shape[:2]), bool) for image in images]"
     names = json.dumps([*dataset.concepts], ensure_ascii=False)
     return text_of(__package__, "stub_model.py", concepts=names, returns=returns, stub=stub)
-
-
-LAYOUTS = {
-    "classes": "in {count} class folders ({names})",
-    "masks": "with masks",
-    "images": "without labels",
-    "table": "with a table of labels ({names})",
-    "medmnist": "of a MedMNIST archive ({names})",
-    "endobench": "with questions in words ({names})",
-    "hugging-face": "of a Hugging Face dataset ({names})",
-}
-
-
-def _found(layout: Layout, dataset: Dataset) -> str:
-    names = list(dataset.concepts)
-    shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-    what = LAYOUTS.get(layout.kind, "with boxes ({names})").format(count=len(names), names=shown)
-    return f"{len(dataset)} images {what}{f'; {layout.apart}' if layout.apart else ''}"
 
 
 # -- a SPEC.toml with every field, described ---------------------------------------------------
@@ -365,34 +367,24 @@ def commented_spec(chosen: Mapping[tuple[str, str], Any]) -> str:
         text += f"\n# {SECTIONS.get(section) or kinds[0].__doc__}\n{head}\n"
         described: set[tuple[str, str | None]] = set()
         for kind in kinds:
-            values = {n: v for (s, n), v in chosen.items() if s == section and kind is kinds[0]}
-            text += "".join(_kind(section, kind, values, described))
+            again, word = [], kind_name(kind)
+            for name, field in kind.model_fields.items():
+                known = (name, field.description)
+                if name == "kind":
+                    text += f"# {kind.__doc__}\n# kind = {json.dumps(word or CODE)}\n"
+                elif known in described:
+                    again.append(name)
+                else:
+                    described.add(known)
+                    value = chosen.get((section, name)) if kind is kinds[0] else None
+                    text += _field(name, field, value, example(section, word, name))
+            text += f"# and, as above: {', '.join(again)}\n" if again else ""
     return text
-
-
-def _kind(
-    section: str,
-    kind: type[Section],
-    values: Mapping[str, Any],
-    described: set[tuple[str, str | None]],
-) -> Iterator[str]:
-    """Yield the fields of a section, or of one kind of it; name those ``described`` before."""
-    again, word = [], kind_name(kind)
-    for name, field in kind.model_fields.items():
-        if name == "kind":
-            yield f"# {kind.__doc__}\n# kind = {json.dumps(word or CODE)}\n"
-        elif (name, field.description) in described:
-            again.append(name)
-        else:
-            described.add((name, field.description))
-            yield _field(name, field, values.get(name), example(section, word, name))
-    if again:
-        yield f"# and, as above: {', '.join(again)}\n"
 
 
 @cache
 def _field_texts(*tables: str) -> Table:
-    """Return what the tables of field_examples.toml say of fields."""
+    """Return the texts about fields in some tables of field_examples.toml."""
     text = files(__package__).joinpath("field_examples.toml").read_text(encoding="utf-8")
     return {name: words for table in tables for name, words in tomllib.loads(text)[table].items()}
 
@@ -405,8 +397,8 @@ def example(section: str, kind: str | None, name: str) -> Any:
 
 
 def _field(name: str, field: FieldInfo, value: Any, instead: Any) -> str:
-    """Describe a field and its words; ``instead``: what is shown where it is not set and has no
-    default here."""
+    """Return a field with its description; ``instead`` is its value where it has none and no
+    default."""
     default = None if field.is_required() else shown_default(field)
     shown = next((v for v in (value, default, instead) if v is not None), None)
     union = get_origin(field.annotation) in (Union, UnionType)
@@ -414,8 +406,8 @@ def _field(name: str, field: FieldInfo, value: Any, instead: Any) -> str:
     if shown is None:  # an empty table or list
         shown = {} if any(get_origin(side) is dict for side in sides) else []
     words = [word for side in sides if get_origin(side) is Literal for word in get_args(side)]
-    chosen = f" ({', '.join(words)})" if words else ""
-    return f"# {field.description}{chosen}\n{'# ' * (value is None)}{name} = {_toml(shown)}\n"
+    choices = f" ({', '.join(words)})" if words else ""
+    return f"# {field.description}{choices}\n{'# ' * (value is None)}{name} = {_toml(shown)}\n"
 
 
 def _toml(value: Any) -> str:

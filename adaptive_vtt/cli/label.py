@@ -32,11 +32,11 @@ from ..results.report.section import figure
 from ..utils.files import whole_folder, write_text
 from .build_vqa import QUESTIONS, SPEC, spec_text
 from .printing import plain_console, table_of
-from .run_folder import rewrite, tell
+from .run_folder import print_steps, rewrite
 from .run_folder import write as write_result
 
 
-def label(
+def label(  # noqa: C901, PLR0912 - a command's options
     directory: Path,
     *,
     reader: str | None = None,
@@ -53,14 +53,14 @@ def label(
     half_width: float | None = None,
     json_: bool = False,
 ) -> None:
-    """Label or judge, as a person, what an audit found or asked.
+    """Label or judge, as a person, what an audit asked.
 
-    By default violations that an audit of captions found are confirmed or
-    corrected. With --realism changed pictures of any audit are judged, with
-    --questions the model's questions are answered. Of what build-vqa wrote,
-    questions are accepted, corrected or rejected. Of a CSV of items, such as
-    texts, --out RUN asks for the next 20 in RUN/next.csv, whose column loss is
-    filled in and given back by --take, until every interval is narrow enough.
+    By default violations in an audit of captions are confirmed or corrected.
+    With --realism changed pictures of any audit are judged, with --questions the
+    model's questions are answered. Of what build-vqa wrote, questions are
+    accepted, corrected or rejected. Of a CSV of items, such as texts, --out RUN
+    asks for the next 20 in RUN/next.csv, whose column loss is filled in and given
+    back by --take, until every interval is narrow enough.
 
     Example: avtt label runs/first --realism --reader ann
 
@@ -86,20 +86,21 @@ def label(
     columns = {"id": id_, "text": text or None, "group": group or None, "half_width": half_width}
     if directory.suffix == ".csv":
         return _items(directory, out, columns, take or [], COUNT if sample is None else sample)
-    if strange := [name for name, value in columns.items() if value is not None]:
-        option = f"--{strange[0].replace('_', '-')}"
-        raise InputError(f"{option}: expected a CSV of items with it, got {directory}")
+    for name, value in columns.items():
+        if value is not None:
+            option = f"--{name.replace('_', '-')}"
+            raise InputError(f"{option}: expected a CSV of items with it, got {directory}")
     actions = {"--reader": reader, "--take": take, "--summary": summary, "--out": out}
     given = [name for name, value in actions.items() if value]
     table = directory / QUESTIONS if (directory / QUESTIONS).is_file() else directory
-    of_audit, of_all = table.suffix != ".tsv", all_ or sample is not None
+    of_audit, some = table.suffix != ".tsv", sample is not None
     mistakes = {
         "expected one of --reader NAME, --take FILE, --summary and, of questions, --out FOLDER, "
         f"got {' and '.join(given) or 'none'}": len(given) != 1,
         "expected one of --realism and --questions, and one of --all and --sample": (
-            (realism and questions) or (all_ and (questions or sample is not None))
+            (realism and questions) or (all_ and (questions or some))
         ),
-        "--sample and --all: expected --reader NAME with them": reader is None and of_all,
+        "--sample and --all: expected --reader NAME with them": reader is None and (all_ or some),
         "--json: expected --summary with it": json_ and not summary,
         "--realism, --questions and --all: expected an audit's folder": (
             not of_audit and (realism or questions or all_)
@@ -110,44 +111,49 @@ def label(
         if is_wrong:
             raise InputError(sentence)
     with ExitStack() as stack:
-        if not of_audit:
-            task, home, audit = review_task(table, sample), table.parent, [str(table.absolute())]
-        else:
+        audit: list[object] = [str(table.absolute())]
+        if of_audit:
             journal = stack.enter_context(closing(read_journal(directory / JOURNAL)))
             task, facts = _task(journal, realism, questions, sample, all_), journal.facts()
-            home, audit = directory, [facts["space"], facts["settings"]]
-        folder = home / task.folder
+            audit = [facts["space"], facts["settings"]]
+        else:
+            task = review_task(table, sample)
+        folder = (directory if of_audit else table.parent) / task.folder
+        if take:
+            return _take(folder, task, take)
+        answers = read_folder(folder)
+        check_answers(answers, task.known(), str(folder))
         if reader is not None:
-            _write_page(folder, task, check_name(reader, "--reader"), audit)
+            cards, page = task.cards(), folder / f"{check_name(reader, '--reader')}.html"
+            write_page(page, task, cards, answers, reader, audit)
+            typer.echo(f"wrote {page}: {len(cards)} cards")
             command = " ".join(["avtt label", shlex.quote(str(directory)), *task.option.split()])
             typer.echo(f"'{command} --take FILE' takes the answers that it saves")
-        elif take:
-            _take(folder, task, take)
+        elif answers.empty:
+            raise InputError(f"{folder}: expected answers, got none; --reader NAME writes a page")
         elif out is not None:
             with whole_folder(out) as written:
-                count = write_accepted(table, _answers(folder, task), written / QUESTIONS)
+                count = write_accepted(table, answers, written / QUESTIONS)
                 write_text(written / SPEC, spec_text())
             typer.echo(f"wrote {out}: {count} questions")
         else:
-            answers = _answers(folder, task)
             _print(task.summarise(answers), answers, directory, json_)
 
 
 def _items(
     table: Path, out: Path | None, columns: dict[str, Any], files: Sequence[Path], count: int
 ) -> None:
-    """Take what was filled in, and write the next items; print where the audit stands."""
+    """Take the losses in files, write the next items, and print where the audit stands."""
     if out is None or count < 1:
         raise InputError(
             "expected --out RUN with a CSV of items, and a --sample of 1 or more, got "
             f"{'no --out' if out is None else f'--sample {count}'}"
         )
     with items_audit(table, out, columns) as audit:
-        console = plain_console()
         if not audit.state().calls and not files:
             plan = audit.plan()
             rows = plan.astype(str).to_numpy().tolist()
-            console.print(table_of([*plan], rows, "labels it takes"))
+            plain_console().print(table_of([*plan], rows, "labels it takes"))
         for file in files:
             typer.echo(f"took {take_items(audit, file)} losses from {file}")
         asked = write_next(audit, out, count)
@@ -156,14 +162,14 @@ def _items(
             intervals = audit.intervals()[["target", "estimate", "lower", "upper", "certified"]]
             _print_table(f"after {result.questions} labels", intervals)
         for warning in result.warnings:
-            console.print(f"warning: {warning}")
+            plain_console().print(f"warning: {warning}")
         if not asked:
             typer.echo(f"stopped: {result.reason}; report: {out / 'report.html'}")
             return
         file = out / NEXT
         again = shlex.join(["avtt", "label", str(table), "--out", str(out), "--take", str(file)])
         typer.echo(f"wrote {file}: {asked} items; fill in 'loss', from 0 (fine) to 1 (all wrong)")
-        tell([Step(again, "takes them, and asks for the next")])
+        print_steps([Step(again, "takes them, and asks for the next")])
 
 
 def _task(
@@ -185,14 +191,6 @@ def _task(
     return (realism_task if realism else captions_task)(journal, pictures, sample, everything)
 
 
-def _write_page(folder: Path, task: Task, reader: str, audit: object) -> None:
-    cards, path = task.cards(), folder / f"{reader}.html"
-    answers = read_folder(folder)
-    check_answers(answers, task.known(), str(folder))
-    write_page(path, task, cards, answers, reader, audit)
-    typer.echo(f"wrote {path}: {len(cards)} cards")
-
-
 def _take(folder: Path, task: Task, files: Sequence[Path]) -> None:
     """Add the answers in files, after all of them were checked; print how far readers agree."""
     taken = [read_answers(file) for file in files]
@@ -200,36 +198,28 @@ def _take(folder: Path, task: Task, files: Sequence[Path]) -> None:
         check_answers(answers, task.known(), str(file))
     for answers in taken:
         new = keep(folder, answers)
-        names = ", ".join(sorted(answers["reader"].unique())) or "nobody"
-        typer.echo(f"took {new} new of {len(answers)} answers by {names} into {folder}")
-    answers = _answers(folder, task)
+        readers = ", ".join(sorted(answers["reader"].unique())) or "nobody"
+        typer.echo(f"took {new} new of {len(answers)} answers by {readers} into {folder}")
+    answers = read_folder(folder)
     if answers["reader"].nunique() > 1:
         _print_agreement(task.summarise(answers), answers)
 
 
-def _answers(folder: Path, task: Task) -> pd.DataFrame:
-    answers = read_folder(folder)
-    check_answers(answers, task.known(), str(folder))
-    if answers.empty:
-        raise InputError(f"{folder}: expected answers, got none; --reader NAME writes a page")
-    return answers
-
-
 def _print(summary: Summary, answers: pd.DataFrame, directory: Path, as_json: bool) -> None:
-    """Print what answers come to; what people say of realism goes into the report, too."""
+    """Print what answers come to; judgements of realism go into the report, too."""
     if summary.realism is not None:
         write(summary.realism, directory)
         typer.echo(f"report: {rewrite(directory)}", err=True)
+    figures, readers = summary.figures, summary.figures["readers"]
     if as_json:
         pairs = json.loads(by_pair(answers).to_json(orient="records"))
-        figures = {**summary.figures, "pairs": pairs}
-        typer.echo(json.dumps(figures, indent=1, allow_nan=False, default=int))
+        typer.echo(json.dumps({**figures, "pairs": pairs}, indent=1, allow_nan=False, default=int))
         return
-    for name, count in summary.figures["readers"].items():
+    for name, count in readers.items():
         typer.echo(f"{name}: {count} answered")
     for title, table in summary.tables.items():
         _print_table(title, table)
-    if len(summary.figures["readers"]) > 1:
+    if len(readers) > 1:
         _print_agreement(summary, answers)
     for note in summary.notes:
         plain_console().print(f"note: {note}")
@@ -243,7 +233,7 @@ def _print_agreement(summary: Summary, answers: pd.DataFrame) -> None:
 
 def _print_table(title: str, table: pd.DataFrame) -> None:
     def cell(value: Any) -> str:
-        if value is None or value != value:  # NaN
+        if pd.isna(value):
             return "-"
         if not isinstance(value, float):
             return str(value)

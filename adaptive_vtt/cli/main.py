@@ -1,4 +1,4 @@
-"""``avtt``: the commands, each in a file of its name. Errors are one line, exit code 2.
+"""``avtt``: the commands, each in a file of its name. Errors are one line with exit code 2.
 
 A command's file, and with it what it needs, is imported when it is called.
 """
@@ -39,15 +39,15 @@ GROUPS = {
         "verify": "Check that a run folder is unchanged, by its journal.",
     },
     "People and parts": {
-        "label": "Label or judge, as a person, what an audit found or asked.",
+        "label": "Label or judge, as a person, what an audit asked.",
         "list": "List available strategies, relations, models and others.",
         "preview": "Write a sheet of relations at every severity, of one image.",
         "build-vqa": "Make multiple-choice questions from labels, masks or boxes.",
         "serve-demo": "Serve a model on this machine, to try an audit on.",
     },
 }
-"""What a command is for -> its name -> the first line of its help: a list that imports none."""
-SUMMARIES = {name: said for group in GROUPS.values() for name, said in group.items()}
+"""Purpose -> name of a command -> the first line of its help: a list that imports none."""
+SUMMARIES = {name: text for group in GROUPS.values() for name, text in group.items()}
 
 INTERRUPTED = 130
 """Exit code of a Ctrl-C: 128 and the signal's number."""
@@ -80,7 +80,7 @@ def avtt(
 
 
 def command(name: str) -> Any:
-    """The command of that name, or the group of them."""
+    """Return the command of that name, imported."""
     word = name.replace("-", "_")
     module = import_module(f".{word}", __package__)
     return command_of(name, getattr(module, "list_parts" if name == "list" else word))
@@ -92,8 +92,8 @@ class _Later(TyperCommand):
     def make_context(self, info_name: str | None, args: list[str], *rest: Any, **more: Any) -> Any:
         sentence = "interrupted before anything was asked; the same command begins again"
         with interrupted_as(lambda: sentence):
-            found = command(str(self.name))
-        return found.make_context(info_name, args, *rest, **more)
+            called = command(str(self.name))
+        return called.make_context(info_name, args, *rest, **more)
 
 
 for _group, _commands in GROUPS.items():
@@ -127,7 +127,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _explained(error: BaseException, arguments: list[str]) -> tuple[str, int | None]:
-    """Return what is said of an error, and the exit code; None for a fault of this program."""
+    """Return the sentence of an error, and the exit code; None for a fault of this program."""
     if isinstance(error, AvttError):
         return str(error), error.exit_code
     if isinstance(error, KeyboardInterrupt):

@@ -21,8 +21,8 @@ head (HASH): The journal's head as you kept it elsewhere: 32 hexadecimal digits.
 json_: Print the result as JSON, and nothing else.
 open_: Open the report in the browser once it is written.
 out: Folder to write journal.db, result.json and report.html into.
-plotly (inline|folder|cdn): plotly.js of the report's figures: packed inside it, beside it in its
-    folder, or loaded from Plotly's address.
+plotly (inline|folder|cdn): plotly.js of the report's figures: packed inside it, next to it in
+    its folder, or loaded from Plotly's address.
 run_code: Run datasets, relations and oracles of the spec that are code.
 set_ (SECTION.FIELD=VALUE): Any field of SPEC.toml, its value as there, such as certify.discover=3
     or certify.self_taught=false; again for more.
@@ -49,11 +49,8 @@ def command_of(name: str, function: Callable[..., None]) -> Any:
         words = FIELD.sub(_description, " ".join(text.split()))
         if kinds[parameter.name] is bool:
             metavar = ""  # typer says <bool> of a flag, which takes no value
-        more: Any = {
-            "help": words.replace("[", "\\["),
-            "metavar": metavar,
-            "rich_help_panel": panel,
-        }
+        words = words.replace("[", "\\[")
+        more: Any = {"help": words, "metavar": metavar, "rich_help_panel": panel}
         if parameter.kind is Parameter.KEYWORD_ONLY:
             flag = f"--{parameter.name.strip('_').replace('_', '-')}"
             flag += f"/--no-{flag[2:]}" * (parameter.default is True)
@@ -78,7 +75,7 @@ def names(text: str | None) -> list[str] | None:
 
 
 def pairs(texts: list[str] | None, option: str, form: str) -> dict[str, str]:
-    """Return what was given as NAME=VALUE, once per name. Raise InputError for anything else."""
+    """Return the values of texts NAME=VALUE by name. Raise InputError for anything else."""
     values: dict[str, str] = {}
     for text in texts or ():
         name, sign, value = (part.strip() for part in text.partition("="))

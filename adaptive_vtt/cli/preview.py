@@ -1,7 +1,12 @@
-"""``avtt preview``: relations drawn on one image."""
+"""``avtt preview``: relations x severities of one image, as a PNG or a page."""
 
+from base64 import b64encode
+from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
+from typing import NamedTuple
 
+import cv2
 import numpy as np
 import typer
 
@@ -10,14 +15,26 @@ from ..datasets.table import same_size
 from ..errors import InputError
 from ..relations import Identity, RelationDefaults
 from ..relations.graded import GRADED
-from ..types import Mask, Sample
+from ..relations.visual_prompts import draw_contour
+from ..results.report.frame import framed
+from ..types import Image, Mask, Sample
 from ..utils.files import write_bytes
+from ..utils.image_codec import jpeg, png
 from ..utils.image_files import read_image
 from ..utils.mask_values import read_mask
 from ..utils.random_streams import generator
 from .options import names
-from .sheets import Cell, Row, Sheet
 from .spec_changes import read, settings
+
+SMALLEST, LARGEST = 160, 1024
+"""Pixels of a picture's longer side: smaller ones are enlarged pixel by pixel, larger ones
+averaged, and all others shown as they are."""
+GAP, MARGIN, COLUMNS = 8, 16, 5
+INK, FAINT, PAPER = (27, 33, 41), (100, 110, 122), 255
+FONT = cv2.FONT_HERSHEY_SIMPLEX
+HERE = Path(__file__).parent
+IDENTITY = Identity().name
+UNMARKED = "not shown: nothing is marked; --mask says what"
 
 
 def preview(
@@ -43,47 +60,71 @@ def preview(
         mask (MASK): Image of the size of IMAGE, white on black; relations leave the white alone.
         seed: Same seed, same sheet.
     """
-    write_preview(image, out, _chosen(names(relations), spec, set_), mask, seed)
+    chosen = names(relations)
+    if not chosen and spec is None and "relations" not in settings(set_).get("space", {}):
+        chosen = [IDENTITY, *(relation.name for relation in GRADED)]
+    whole, base = read(spec, spec is None, {"space.relations": chosen or None}, set_)
+    parts = build_relations(whole.space, lambda: whole.dataset.build(base), base)
+    if (ending := out.suffix.lower()) not in (".png", ".html"):
+        raise InputError(f"--out: expected a file ending in .png or .html, got {str(out)!r}")
+    pixels, masks = read_image(image, "preview"), dict[str, Mask]()
+    if mask is not None:
+        masks["marked"] = read_mask(mask, "--mask")
+        same_size(masks["marked"].shape, pixels.shape[:2], f"--mask {str(mask)!r}")
+    source = Sample(image.name, pixels, {}, masks=masks)
+    rows = []
+    for relation in parts:
+        cells = [_cell(source, relation, severity, seed) for severity in relation.severities]
+        rows.append(Row(relation.name, relation.about, cells))
+    outlined, (height, width, channels) = pixels.copy(), pixels.shape
+    for each in masks.values():
+        draw_contour(outlined, each, "green")
+    size = f"{width} x {height} pixels, {'colour' if channels == 3 else 'grey'}"
+    first = Row("source", size, [Cell(0, _fitted(outlined))])
+    sheet = _png([first, *rows]) if ending == ".png" else _html(source, first, rows, seed).encode()
+    write_bytes(out, sheet)
     typer.echo(f"wrote {out}")
 
 
-UNMARKED = "not shown: nothing is marked; --mask says what"
+class Cell(NamedTuple):
+    """One severity: its RGB picture (None where there can be none), and a note, or ""."""
+
+    severity: int
+    picture: Image | None
+    note: str = ""
+
+    @property
+    def address(self) -> str:
+        """The picture as a data address: a JPEG, or a PNG where pixels may have been enlarged."""
+        if self.picture is None:
+            return ""
+        small = max(self.picture.shape) <= SMALLEST
+        kind, data = ("png", png(self.picture)) if small else ("jpeg", jpeg(self.picture))
+        return f"data:image/{kind};base64,{b64encode(data).decode('ascii')}"
 
 
-def _chosen(
-    named: list[str] | None, spec: Path | None, sets: list[str] | None
-) -> list[RelationDefaults]:
-    """The relations named, else those of the spec, else identity and the graded ones; with the
-    options that the spec and the command line give them."""
-    if not named and spec is None and "relations" not in settings(sets).get("space", {}):
-        named = [Identity().name, *(relation.name for relation in GRADED)]
-    read_in, base = read(spec, spec is None, {"space.relations": named or None}, sets)
-    return build_relations(read_in.space, lambda: read_in.dataset.build(base), base)
+class Row(NamedTuple):
+    """One relation."""
 
+    name: str
+    about: str
+    cells: Sequence[Cell]
 
-def write_preview(
-    path: Path, out: Path, relations: list[RelationDefaults], mask: Path | None, seed: int
-) -> None:
-    """Writes a PNG or HTML sheet: one row per relation, one column per severity.
+    @property
+    def note(self) -> str:
+        """The note that all cells have; "" where they differ."""
+        notes = {cell.note for cell in self.cells}
+        return notes.pop() if len(notes) == 1 else ""
 
-    ``mask``: a file that shows what relations keep off and what prompts are drawn around.
-    """
-    ending = out.suffix.lower()
-    if ending not in (".png", ".html"):
-        raise InputError(f"--out: expected a file ending in .png or .html, got {str(out)!r}")
-    image = read_image(path, "preview")
-    masks: dict[str, Mask] = {}
-    if mask is not None:
-        masks["marked"] = read_mask(mask, "--mask")
-        same_size(masks["marked"].shape, image.shape[:2], f"--mask {str(mask)!r}")
-    source = Sample(path.name, image, {}, masks=masks)
-    sheet = Sheet(source, image, [_row(source, relation, seed) for relation in relations], seed)
-    write_bytes(out, sheet.png() if ending == ".png" else sheet.html().encode())
+    @property
+    def shown(self) -> bool:
+        """Whether there is a picture."""
+        return any(cell.picture is not None for cell in self.cells)
 
-
-def _row(source: Sample, relation: RelationDefaults, seed: int) -> Row:
-    cells = [_cell(source, relation, severity, seed) for severity in relation.severities]
-    return Row(relation.name, relation.about, cells)
+    def caption(self, cell: Cell) -> str:
+        """Return the text under a cell: its severity, and its note unless all have that."""
+        note = f": {cell.note}" if cell.note and not self.note else ""
+        return f"{cell.severity}{note}" if len(self.cells) > 1 else ""
 
 
 def _cell(source: Sample, relation: RelationDefaults, severity: int, seed: int) -> Cell:
@@ -97,9 +138,62 @@ def _cell(source: Sample, relation: RelationDefaults, severity: int, seed: int) 
         return Cell(severity, None, "makes no image")
     if details.get("regions") == ():
         return Cell(severity, None, UNMARKED)
-    if "coordinates" in details:
-        return Cell(severity, image, str(details["coordinates"]))
-    if follow_up.words:
-        return Cell(severity, image, follow_up.words)
-    same = relation.name != Identity().name and np.array_equal(image, before)
-    return Cell(severity, image, "unchanged" if same else "")
+    same = relation.name != IDENTITY and np.array_equal(image, before)
+    note = follow_up.words or ("unchanged" if same else "")
+    return Cell(severity, _fitted(image), str(details.get("coordinates", note)))
+
+
+def _fitted(image: Image) -> Image:
+    """Return the image as RGB, its longer side of SMALLEST to LARGEST pixels."""
+    longer = max(image.shape[:2])
+    scale = min(max(SMALLEST, longer), LARGEST) / longer
+    size = (max(1, round(image.shape[1] * scale)), max(1, round(image.shape[0] * scale)))
+    method = cv2.INTER_AREA if scale < 1 else cv2.INTER_NEAREST
+    fitted = cv2.resize(image, size, interpolation=method).reshape(size[1], size[0], -1)
+    return np.ascontiguousarray(np.broadcast_to(fitted, (size[1], size[0], 3)))
+
+
+def _html(source: Sample, first: Row, rows: Sequence[Row], seed: int) -> str:
+    """Return a page with everything inside, for any width, light and dark."""
+    families = groupby(rows, lambda row: row.name.rpartition("/")[0])
+    return framed(
+        HERE / "preview.html",
+        styles=[HERE / "preview.css"],
+        title=f"Relations, applied to {source.id}",
+        source=source,
+        first=first,
+        rows=rows,
+        seed=seed,
+        groups=[(family, [*members]) for family, members in families],
+    )
+
+
+def _png(rows: Sequence[Row]) -> bytes:
+    """Return an RGB picture, one row per relation and one column per severity."""
+    columns = max(COLUMNS, *(len(row.cells) for row in rows))
+    pictures = [cell.picture for row in rows for cell in row.cells]
+    side = max(max(picture.shape) for picture in pictures if picture is not None)
+    width = 2 * MARGIN + columns * side + (columns - 1) * GAP
+    bands = [_band(row, width, side) for row in rows]
+    return png(np.vstack([*bands, np.full((MARGIN, width, 3), PAPER, np.uint8)]))
+
+
+def _band(row: Row, width: int, side: int) -> Image:
+    tall = max(0 if cell.picture is None else len(cell.picture) for cell in row.cells)
+    top = 56 if len(row.cells) > 1 and tall else 38
+    band = np.full((top + tall, width, 3), PAPER, np.uint8)
+
+    def write(text: str, left: int, bottom: int, colour: tuple[int, int, int], size: float) -> None:
+        cv2.putText(band, text, (left, bottom), FONT, size, colour, 1, cv2.LINE_AA)
+
+    wide = int(cv2.getTextSize(row.name, FONT, 0.5, 1)[0][0])
+    write(row.name, MARGIN, 28, INK, 0.5)
+    about = f"{row.about} ({row.note})" if row.note else row.about
+    write(about, MARGIN + wide + 12, 28, FAINT, 0.42)
+    for place, cell in enumerate(row.cells):
+        left = MARGIN + place * (side + GAP)
+        if tall:
+            write(row.caption(cell), left, 48, FAINT, 0.4)
+        if (picture := cell.picture) is not None:
+            band[top : top + len(picture), left : left + picture.shape[1]] = picture
+    return band

@@ -1,33 +1,35 @@
-"""What commands print: sentences as they are, and tables."""
+"""What commands print: folded sentences, tables and JSON."""
 
+import json
 import re
 import shutil
 import textwrap
 from collections.abc import Collection, Iterable, Sequence
+from typing import Any
 
+import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
 
-def folded(words: str, start: str = "") -> str:
-    """``words`` after ``start``, folded under themselves at the terminal's width, at 80 columns
-    where there is none. Paths and commands in quotes stay whole, to be copied."""
-    kept = re.sub(r"'avtt [^']*'", lambda command: command[0].replace(" ", "\xa0"), words)
+def print_json(value: Any) -> None:
+    """Print a value as JSON; raise ValueError for NaN and infinities, which JSON lacks."""
+    typer.echo(json.dumps(value, indent=1, allow_nan=False))
+
+
+def folded(text: str, start: str = "") -> str:
+    """Return ``text`` after ``start``, folded under itself at the terminal's width, or at 80
+    columns. Commands in quotes stay whole, to be copied."""
+    kept = re.sub(r"'avtt [^']*'", lambda command: command[0].replace(" ", "\xa0"), text)
     width = max(shutil.get_terminal_size((80, 24)).columns, len(start) + 40)
-    return textwrap.fill(
-        kept,
-        width,
-        initial_indent=start,
-        subsequent_indent=" " * len(start),
-        break_long_words=False,
-        break_on_hyphens=False,
-    ).replace("\xa0", " ")
+    wrapper = textwrap.TextWrapper(width, start, " " * len(start))
+    wrapper.break_long_words = wrapper.break_on_hyphens = False
+    return wrapper.fill(kept).replace("\xa0", " ")
 
 
 def plain_console(*, stderr: bool = False, quiet: bool = False) -> Console:
-    """One that takes brackets in names for no markup and :x: for no picture, and colours nothing
-    by itself."""
+    """Return a console that reads no markup or emoji in names, and colours nothing by itself."""
     return Console(stderr=stderr, quiet=quiet, markup=False, emoji=False, highlight=False)
 
 
@@ -40,20 +42,19 @@ def table_of(
     sums: Iterable[Sequence[object]] = (),
     gap: int = 1,
 ) -> Table:
-    """Rows under ``columns``, then ``sums`` below a line; ``gap``: columns of the terminal between.
+    """Return a table of ``rows``, then ``sums`` below a line, with ``gap`` spaces between columns.
 
     The first column folds where the terminal is narrow, those of ``words`` wrap; all others hold
-    numbers, which stand to the right.
+    numbers, to the right.
     """
-    found = Table(title=title, box=SIMPLE_HEAD, padding=(0, gap, 0, 0), pad_edge=False)
+    table = Table(title=title, box=SIMPLE_HEAD, padding=(0, gap, 0, 0), pad_edge=False)
     for place, name in enumerate(columns):
         if place and name not in words:
-            found.add_column(name, justify="right", no_wrap=True)
+            table.add_column(name, justify="right", no_wrap=True)
         else:
-            found.add_column(name, overflow="fold")
-    for row in rows:
-        found.add_row(*map(str, row))
-    found.add_section()
-    for row in sums:
-        found.add_row(*map(str, row))
-    return found
+            table.add_column(name, overflow="fold")
+    for section in (rows, sums):
+        for row in section:
+            table.add_row(*map(str, row))
+        table.add_section()
+    return table

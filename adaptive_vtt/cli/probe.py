@@ -1,4 +1,4 @@
-"""``avtt plan --probe``: whether a chat model is shown its images, by two calls.
+"""``avtt plan --probe``: check by two calls that a chat model is shown its images.
 
 A black image and a white one: "Is this image black?". The two calls are booked under no audit.
 """
@@ -41,40 +41,28 @@ def probe(spec: Spec, base: Path) -> int:
         )
     cap, worst = spec.audit.max_cost, len(SHADES) * model.most_cost
     if cap is not None and worst > cap:
-        dear = f"{money(worst, model.currency)} at worst, more than max_cost = {cap:g}"
-        raise InputError(f"--probe: two calls may cost {dear}; raise max_cost or lower max_tokens")
+        cost = f"{money(worst, model.currency)} at worst, more than max_cost = {cap:g}"
+        raise InputError(f"--probe: two calls may cost {cost}; raise max_cost or lower max_tokens")
     model.template = replace(model.template, ask_concept="Is this image {concept}?")
+    images = {shade: np.full((SIDE, SIDE, 3), value, np.uint8) for shade, value in SHADES.items()}
+    prompts = [Prompt(i, ("black",), f"a {s} image", "identity", 0) for s, i in images.items()]
     with model:
-        answers = checked(model, [_prompt(shade) for shade in SHADES])
-    console = plain_console()
-    for shade, answer in zip(SHADES, answers, strict=True):
+        answers = checked(model, prompts)
+    console, values = plain_console(), [_value(answer) for answer in answers]
+    for shade, answer, value in zip(SHADES, answers, values, strict=True):
         reply = shorten(" ".join(answer.reply.split()), SHOWN)
-        console.print(f"a {shade} image: the reply {reply!r} was read as {_read(answer)}")
+        if isinstance(value, Unanswered):
+            reading = f"no answer: {value.reason}"
+        else:
+            reading = f"{'Yes' if value >= 0.5 else 'No'}, P(yes) {percent(value)}"
+        console.print(f"a {shade} image: the reply {reply!r} was read as {reading}")
     for sentence in fallen_back(model.elicitation()):
         console.print(f"warning: {sentence}")
     cost = money(sum(answer.cost for answer in answers), model.currency)
     paid = f"cost {cost}" if model.prices_known else "cost what is not known: [model] has no prices"
-    code, verdict = _verdict(answers)
+    code, verdict = _verdict(values)
     console.print(f"two calls, which {paid}; {verdict}")
     return code
-
-
-def _prompt(shade: str) -> Prompt:
-    image = np.full((SIDE, SIDE, 3), SHADES[shade], np.uint8)
-    return Prompt(image, ("black",), f"a {shade} image", "identity", 0)
-
-
-def _verdict(answers: Sequence[Answer | Unanswered]) -> tuple[int, str]:
-    values = [_value(answer) for answer in answers]
-    reasons = [value.reason for value in values if isinstance(value, Unanswered)]
-    numbers = [value for value in values if isinstance(value, float)]
-    if reasons and NO_IMAGE not in reasons:
-        why = "whether the model looks is not known, as a question was not answered"
-        return 2, f"{why}; {remedy(reasons[0])}"
-    if reasons or not numbers[0] >= 0.5 > numbers[1]:
-        why = "the model did not look at its images, or cannot tell black from white"
-        return 4, f"{why}; {remedy(NO_IMAGE)}"
-    return 0, "the model looked at both images"
 
 
 def _value(answer: Answer | Unanswered) -> float | Unanswered:
@@ -82,8 +70,13 @@ def _value(answer: Answer | Unanswered) -> float | Unanswered:
     return value if isinstance(value, float | Unanswered) else Unanswered("no number")
 
 
-def _read(answer: Answer | Unanswered) -> str:
-    value = _value(answer)
-    if isinstance(value, Unanswered):
-        return f"no answer: {value.reason}"
-    return f"{'Yes' if value >= 0.5 else 'No'}, P(yes) {percent(value)}"
+def _verdict(values: Sequence[float | Unanswered]) -> tuple[int, str]:
+    reasons = [value.reason for value in values if isinstance(value, Unanswered)]
+    numbers = [value for value in values if isinstance(value, float)]
+    if reasons and NO_IMAGE not in reasons:
+        why = "whether the model looks is not known, as a question was not answered"
+        return 2, f"{why}; {remedy(reasons[0])}"
+    if reasons or not numbers[0] >= 0.5 > numbers[1]:
+        why = "the model did not look at its images, or confuses black and white"
+        return 4, f"{why}; {remedy(NO_IMAGE)}"
+    return 0, "the model looked at both images"

@@ -32,12 +32,21 @@ from ..results.cautions import fallen_back
 from ..results.replies import readings
 from ..results.result import Result
 from ..results.run import Run
-from ..utils.figures import beside, in_points, money, outward, percent, shorten, span, tenths
+from ..utils.figures import (
+    estimate_percent,
+    in_points,
+    money,
+    outward,
+    percent,
+    shorten,
+    span,
+    tenths,
+)
 from .printing import plain_console, table_of
 from .signals import heed
 
 BAR = 10
-"""Columns of the bar, in a terminal that is wide enough for one."""
+"""Columns of the bar, in a terminal of at least ``WIDE`` columns."""
 WIDE = 60
 FIRST, LONGEST = 10.0, 300.0
 """Seconds until the first plain line where there is no terminal, and the longest pause between two;
@@ -47,11 +56,11 @@ NOTHING_CHECKED = (
     "section, and by names that are understood"
 )
 REPLIES, FIRST_CALLS, SILENT = 3, 50, 3
-"""Replies that are shown while an audit runs, of its first calls: later ones need no reading."""
+"""Replies that are shown, of how many first calls; after ``SILENT`` calls without words, none."""
 SHOWN = 12
 """Targets that are printed at the end, at most; all are in the report."""
 SOON = 0.05
-"""Share of the way below which nothing is said of the time that is left."""
+"""Share of the work, below which no time left is estimated."""
 MIN = 16
 """Columns below which the last part, which may be cut, is left out."""
 LAST = 28
@@ -60,23 +69,18 @@ LAST = 28
 
 @contextmanager
 def counting(what: str, total: int, quiet: bool) -> Iterator[Callable[[int], None]]:
-    """Show a bar of so many steps, with the time left, on stderr; where that is no terminal, a line
-    now and then. Yields the function that takes the number of steps made."""
+    """Show a bar of ``total`` steps, with the time left, on stderr; where that is no terminal, a
+    line now and then. Yield the function that takes the number of steps made."""
     console, since = plain_console(stderr=True, quiet=quiet), time.monotonic()
-    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    bar = Progress(
-        TextColumn("{task.description}"),
-        *columns,
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
+    hidden = not console.is_terminal
+    bar = Progress(*columns, TimeRemainingColumn(), console=console, transient=True, disable=hidden)
     task, due = bar.add_task(what, total=total), since + FIRST
 
     def advance(steps: int) -> None:
         nonlocal due
         bar.advance(task, steps)
-        if not console.is_terminal and (now := time.monotonic()) >= due:
+        if hidden and (now := time.monotonic()) >= due:
             done = bar.tasks[0].completed
             left = time_left(done / total, 0.0, now - since)
             console.print(", ".join(filter(None, [f"{what}: {done:,.0f} of {total:,}", left])))
@@ -97,7 +101,8 @@ class Live:
         self.console = plain_console(stderr=True, quiet=quiet)
         self._audit, self._what = audit, what
         self._step: Step | None = None
-        self._began: float | None = None  # the share of the way where this run goes on
+        self._share: float | None = None
+        self._began: float | None = None  # the share that was done when this run began
         self._since, self._next = time.monotonic(), FIRST
         self._replies = 0  # how many were shown
         self._printed: list[str] = []  # troubles and warnings, while it ran
@@ -117,8 +122,7 @@ class Live:
             asked = f"{space.size:,} questions about {len(space.dataset):,} {samples}"
             ends = in_points(" or ".join(audit.rules)) or "every question is asked"
             lines = f"{asked} of {space.dataset.name}", audit.prepared, f"stops at: {ends}"
-            for line in filter(None, lines):
-                self.console.print(line)
+            self.console.print("\n".join(filter(None, lines)))
         self._bar.start()
         return self
 
@@ -128,10 +132,11 @@ class Live:
     def update(self, step: Step) -> None:
         """Take note of where the audit stands; write a line where that is due."""
         heed()
-        self._tell_trouble()
-        self._show_replies(step.state.calls)
-        self._step = step
-        share = self._share(step)
+        self._print_trouble()
+        self._print_replies(step.state.calls)
+        self._step, audit = step, self._audit
+        goals = audit.certify, audit.limits
+        self._share = share = share_done(step.state, step.cost, *goals, exact=audit.exact)
         self._began = share if self._began is None else self._began
         if self._redrawn:
             self._bar.update(self._task, completed=share or 0, total=None if share is None else 1)
@@ -143,25 +148,20 @@ class Live:
         """Return how far the audit is, in at most ``width`` columns, ``passed`` seconds after the
         start."""
         passed = time.monotonic() - self._since if passed is None else passed
-        doing = self._what or self._audit.model.doing or "asking"
-        if self._step is None:
+        doing, step = self._what or self._audit.model.doing or "asking", self._step
+        if step is None:
             return fitted([doing], "", "", width)
-        step, share = self._step, self._share(self._step)
         parts = [
-            doing if share is None else f"{doing} {share:.0%}",
+            doing if self._share is None else f"{doing} {self._share:.0%}",
             f"{step.state.calls:,} calls",
             money(step.cost, step.currency) if step.cost else "",
-            time_left(share, self._began or 0.0, passed),
+            time_left(self._share, self._began or 0.0, passed),
             done(step.state, self._audit.certify),
         ]
         return fitted(parts, *widest(self._audit, step), width)
 
-    def _share(self, step: Step) -> float | None:
-        audit = self._audit
-        return share_done(step.state, step.cost, audit.certify, audit.limits, exact=audit.exact)
-
-    def _show_replies(self, calls: int) -> None:
-        """The first replies of a chat model, and how they were read."""
+    def _print_replies(self, calls: int) -> None:
+        """Print the first replies of a chat model, and how they were read."""
         if self._replies < REPLIES and calls <= FIRST_CALLS:
             answered = self._audit.journal.calls()
             first = readings(answered, REPLIES)
@@ -170,58 +170,21 @@ class Live:
             # a model whose first answers came without words gives none: nobody looks any more
             self._replies = len(first) if first or len(answered) < SILENT else REPLIES
 
-    def _tell_trouble(self) -> None:
-        """Print the first malformed reply, as a path may be mistaken, and what the server does not
-        do; each once."""
+    def _print_trouble(self) -> None:
+        """Print, once each, the first malformed reply and what the server does not support."""
         statistics: Mapping[str, Any] = self._audit.model.statistics() or {}
         first = statistics.get("first_malformed")
-        troubles = [f"trouble: the first malformed reply: {first}"] if first else []
-        cautions = fallen_back(self._audit.model.elicitation())
-        for words in [*troubles, *(f"warning: {caution}" for caution in cautions)]:
-            if words not in self._printed:
-                self._printed.append(words)
-                self.console.print(words)
+        lines = [f"trouble: the first malformed reply: {first}"] if first else []
+        lines += [f"warning: {caution}" for caution in fallen_back(self._audit.model.elicitation())]
+        for line in lines:
+            if line not in self._printed:
+                self._printed.append(line)
+                self.console.print(line)
 
     def finish(self, run: Run, result: Result, out: Path) -> None:
         """Print how the audit ended, without the warnings that were given while it ran."""
-        self._tell_trouble()
-        tell_end(run, result, out, self._printed)
-
-
-def tell_end(run: Run, result: Result, out: Path, printed: Sequence[str] = ()) -> None:
-    """Print why an audit ended, the targets that matter most, and where the report is; ``printed``:
-    lines that stand in the terminal already."""
-    console, facts = plain_console(), run.facts
-    if result.headline is not None:
-        console.print(result.headline)
-    console.print(f"stopped: {in_points(str(result.reason))}")
-    counts = {"call": result.calls, "question": result.questions}
-    spent = [f"{count:,} {what}{'s' * (count != 1)}" for what, count in counts.items()]
-    spent += [f"{facts.trial_calls} trial calls before"] if facts.trial_calls else []
-    spent += [result.paid] if result.cost or result.in_doubt else []
-    spent += [clock(facts.ended.elapsed)] if facts.ended else []
-    console.print(", ".join(spent))
-    console.print(_table(result))
-    if result.guarantee is not None:
-        console.print(result.guarantee)
-    if result.captions is not None:
-        console.print(str(result.captions))
-        if not result.captions.comparable:
-            console.print(NOTHING_CHECKED)
-    if result.judge is not None:
-        console.print(result.judge.in_words(result.currency))
-    if facts.certificate is not None and result.unreached:
-        console.print(_still_open(result, facts.certificate))
-    if result.repeat_probes is not None:
-        again = result.repeat_probes
-        console.print(
-            f"{again.calls} calls were asked again: {again.differ} of {again.answers} answers "
-            "differ"
-        )
-    for warning in result.warnings:
-        if (line := f"warning: {warning}") not in printed:
-            console.print(line)
-    console.print(f"report: {out / 'report.html'}")
+        self._print_trouble()
+        print_end(run, result, out, self._printed)
 
 
 class _Line(ProgressColumn):
@@ -234,6 +197,34 @@ class _Line(ProgressColumn):
     def render(self, task: Task) -> Text:
         width = self._live.console.width
         return Text(self._live.line(width - 1 - (BAR + 1 if width >= WIDE else 0)), no_wrap=True)
+
+
+def print_end(run: Run, result: Result, out: Path, printed: Sequence[str] = ()) -> None:
+    """Print why an audit ended, the targets that matter most, and where the report is; ``printed``:
+    lines that stand in the terminal already."""
+    facts, captions, again = run.facts, result.captions, result.repeat_probes
+    counts = {"call": result.calls, "question": result.questions}
+    spent = [f"{count:,} {what}{'s' * (count != 1)}" for what, count in counts.items()]
+    spent += [f"{facts.trial_calls} trial calls before"] if facts.trial_calls else []
+    spent += [result.paid] if result.cost or result.in_doubt else []
+    spent += [clock(facts.ended.elapsed)] if facts.ended else []
+    lines: list[Any] = [result.headline, f"stopped: {in_points(str(result.reason))}"]
+    lines += [", ".join(spent), _table(result), result.guarantee, captions]
+    if captions is not None and not captions.comparable:
+        lines.append(NOTHING_CHECKED)
+    if result.judge is not None:
+        lines.append(result.judge.in_words(result.currency))
+    if facts.certificate is not None and result.unreached:
+        lines.append(_still_open(result, facts.certificate))
+    if again is not None:
+        differ = f"{again.differ} of {again.answers} answers differ"
+        lines.append(f"{again.calls} calls were asked again: {differ}")
+    warnings = [f"warning: {warning}" for warning in result.warnings]
+    lines += [warning for warning in warnings if warning not in printed]
+    console = plain_console()
+    for line in [*lines, f"report: {out / 'report.html'}"]:
+        if line is not None:
+            console.print(line if isinstance(line, Table) else str(line))
 
 
 def _table(result: Result) -> Table:
@@ -250,7 +241,7 @@ def _table(result: Result) -> Table:
         }
         if census.ANY_WRONG in shown:
             shares = ["" if pd.isna(s) else f"{100 * s:.2f} %" for s in shown[census.ANY_WRONG]]
-            columns["any wrong"] = shares  # of the labels of an image; short, beside long names
+            columns["any wrong"] = shares  # of the labels of an image; short, next to long names
     else:
         rates = result.targets
         shown = rates.sort_values("estimate", ascending=False).head(SHOWN)
@@ -258,7 +249,7 @@ def _table(result: Result) -> Table:
         columns = {"target": shown["target"], "estimate": shown["estimate"].map(percent)}
         if "more_calls" in rates:
             title, ends = "highest error rates", (shown["lower"], shown["upper"])
-            columns["estimate"] = map(beside, shown["estimate"], *ends)
+            columns["estimate"] = map(estimate_percent, shown["estimate"], *ends)
             columns["interval"] = map(span, *ends)
         if "constant" in shown and shown["constant"].notna().any():
             columns["constant answer"] = shown["constant"].map(percent)
@@ -269,20 +260,20 @@ def _table(result: Result) -> Table:
 
 
 def unreached(result: Result, certify: CertificateFacts) -> str:
-    """Of how many targets all that was asked is not known."""
-    done = goal_reached(certify.half_width, certify.at_most)
+    """Return how many targets are not known as precisely as asked."""
+    goal = goal_reached(certify.half_width, certify.at_most)
     if len(result.targets) == 1:
-        return f"the target is not {done}"
+        return f"the target is not {goal}"
     left = len(result.unreached)
-    return f"{left} of {len(result.targets)} targets {'is' if left == 1 else 'are'} not {done}"
+    return f"{left} of {len(result.targets)} targets {'is' if left == 1 else 'are'} not {goal}"
 
 
 def _still_open(result: Result, certify: CertificateFacts) -> str:
-    """How many targets are open, and what they would take; invalidated ones apart."""
+    """Return how many targets are open, and how many calls they would take."""
     open_ = [status for status in result.unreached if not status.emptied]
-    told = unreached(result, certify)
+    text = unreached(result, certify)
     if not open_:
-        return f"{told}, but invalidated"
+        return f"{text}, but invalidated"
     worst = max(open_, key=lambda s: math.inf if s.more_calls is None else s.more_calls.likely)
     where = f"at +-{tenths(outward(0, worst.half_width)[1])} points"
     if certify.half_width is None:
@@ -290,32 +281,32 @@ def _still_open(result: Result, certify: CertificateFacts) -> str:
     which = "it" if len(result.targets) == 1 else f"the one that takes longest, {worst.name!r},"
     further = longest(status.more_calls for status in open_)
     if further is None:
-        return f"{told}; {which} is {where}; how many more calls it takes cannot be told yet"
+        return f"{text}; {which} is {where}; how many more calls it takes is not known yet"
     cost = in_money(further, result.cost, result.calls, result.currency)
     every = "it" if len(open_) == 1 else "all of them"
-    return f"{told}; {which} is {where}; {every} would take {further} more calls" + cost
+    return f"{text}; {which} is {where}; {every} would take {further} more calls{cost}"
 
 
-# -- words that fit the width there is ---------------------------------------------------------
+# -- texts that fit the width ------------------------------------------------------------------
 
 
 def clock(seconds: float) -> str:
-    """Minutes and seconds, or hours: 1:05, 2:03:04."""
+    """Return minutes and seconds, or hours: 1:05, 2:03:04."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def time_left(share: float | None, began: float, seconds: float) -> str:
-    """About how long it takes to the end, by the pace from the share where it ``began``."""
+    """Return about how long it takes to the end, by the pace from the share where it ``began``."""
     if share is None or share - began < SOON or share >= 1:
         return ""
     return f"~{clock(seconds * (1 - share) / (share - began))} left"
 
 
 def fitted(parts: Sequence[str], figure: str, name: str, width: int, joint: str = "  ") -> str:
-    """As many of the parts as fit, in order, then the figure and as much as fits of its name; ""
-    are left out. From ``WIDE`` columns on, parts make room for ``LAST`` of these two."""
+    """Return as many of the parts as fit, in order, then the figure and as much as fits of its
+    name; empty parts are left out. From ``WIDE`` columns on, parts leave ``LAST`` for these two."""
     last = figure + name
     line, kept = "", min(len(last), LAST) + len(joint) if last and width >= WIDE else 0
     for part in filter(None, parts):

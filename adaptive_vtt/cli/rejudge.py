@@ -1,16 +1,13 @@
-"""``avtt rejudge``: the answers of an audit under another oracle; nothing is asked."""
+"""``avtt rejudge``: judge the answers of an audit by another oracle; ask nothing."""
 
-import json
 from itertools import starmap
 from pathlib import Path
-
-import typer
 
 from ..audit import read_result
 from ..config.going_on import rejudge_folder
 from ..results.result import Result
 from ..utils.figures import percent, span
-from .printing import plain_console, table_of
+from .printing import plain_console, print_json, table_of
 from .run_folder import open_report
 from .spec_changes import settings
 
@@ -31,7 +28,7 @@ def rejudge(
 ) -> None:
     """Judge an audit's answers by another oracle; ask nothing.
 
-    Replies of a chat model are kept, and read anew. DIR is verified first, and
+    Replies of a chat model are kept, and read again. DIR is verified first, and
     not changed. Intervals hold for an oracle that was chosen without looking at
     these answers; a threshold tuned on them needs another audit. The dataset,
     the oracle and the function that reads replies are run where they are code,
@@ -52,28 +49,29 @@ def rejudge(
     """
     result = rejudge_folder(directory, oracle, settings(set_), out, template=template, rule=reading)
     if json_:
-        typer.echo(json.dumps(result.to_dict(), indent=1, allow_nan=False))
+        print_json(result.to_dict())
     else:
         _show(read_result(directory), result, out)
     if open_:
         open_report(out / "report.html")
 
 
-def _show(before: "Result", now: "Result", out: Path) -> None:
-    console = plain_console()
-    title = "error rates" if now.guarantee is not None else "raw rates, no guarantee"
-    certified = now.guarantee is not None  # the oracle may call the same targets otherwise
-    known = now.targets["target"] if certified else before.targets["target"]
+def _show(before: Result, now: Result, out: Path) -> None:
+    """Print the rates of both oracles, the highest of now first."""
+    console, certified = plain_console(), now.guarantee is not None
+    # rows of targets are the same, while another oracle may name them differently
+    known = (now if certified else before).targets["target"]
     then = dict(zip(known, _cells(before), strict=False))  # slices, left out now, stand last
     shown = now.targets.assign(now=_cells(now)).sort_values("estimate", ascending=False)
     cells = [
         (row.target, then.get(row.target, "-"), row.now, row.questions)
         for row in shown.head(SHOWN).itertuples()
     ]
+    title = "error rates" if certified else "raw rates, no guarantee"
     console.print(table_of(("target", "then", "now", "questions"), cells, title))
     if len(shown) > SHOWN:
         console.print(f"{SHOWN} of {len(shown)} targets; all are in the report")
-    console.print(f"{now.questions:,} questions judged anew, none asked")
+    console.print(f"{now.questions:,} questions judged again, none asked")
     if now.guarantee is not None:
         console.print(now.guarantee)
     for warning in now.warnings:
@@ -81,7 +79,7 @@ def _show(before: "Result", now: "Result", out: Path) -> None:
     console.print(f"report: {out / 'report.html'}")
 
 
-def _cells(result: "Result") -> list[str]:
+def _cells(result: Result) -> list[str]:
     if result.guarantee is None:
         return [percent(rate) for rate in result.targets["estimate"]]
     bounds = zip(result.targets["lower"], result.targets["upper"], strict=True)

@@ -1,4 +1,4 @@
-"""``avtt resume``: going on with an audit, under other limits if that is wanted."""
+"""``avtt resume``: continue an audit, under the same limits or others."""
 
 import shlex
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any
 import typer
 
 from ..config.going_on import new_limits, stays_ended
-from ..config.going_on import resume as go_on
+from ..config.going_on import resume as resumed
 from .run_folder import report_again, run_and_report
 from .signals import interruptible
 from .spec_changes import settings
@@ -32,10 +32,10 @@ def resume(
     place of those before, and stay: raise them, or lower them to what was
     spent. A half-width may become narrower or wider. Intervals hold at every
     moment, so they hold whatever ends the audit. One that has ended, and is
-    given nothing new here, is reported anew; its model is not called.
+    given nothing new here, is reported again; its model is not called.
 
     A run folder is a program, as a Makefile is: the model its journal names is
-    run, once space and settings were found to be those of the audit. report,
+    run, once space and settings were checked to be those of the audit. report,
     verify, export and label run nothing of it. The journal of avtt.audit in
     Python keeps its data's path and options; --model names the model.
 
@@ -47,7 +47,7 @@ def resume(
         model (FILE:NAME): Of a run that avtt.audit began in Python: its model, 'file.py:name' or
             'package.module:name'.
         half_width (SHARE): Certify every target to plus or minus this share; 0.05 is 5 percentage
-            points. An audit that its gate ended goes on past it.
+            points. An audit that its gate ended continues past it.
         posthoc (TARGET): Certify this target, too, with draws to come; named as rules of a gate
             name it.
         set_ (SECTION.FIELD=VALUE): Another limit: stop.questions=, stop.seconds= or
@@ -57,17 +57,16 @@ def resume(
     """
     flags = {"budget": budget, "max_cost": max_cost, "half_width": half_width}
     again = f"avtt resume {shlex.quote(str(directory))} --model {shlex.quote(model or '')}"
-    with interruptible(directory, model and f"'{again}' goes on where this stopped"):
+    with interruptible(directory, model and f"'{again}' continues where this stopped"):
         limits: Any = {**flags, **new_limits(settings(set_))}
-        changed = any(limit is not None for limit in limits.values())
-        new = changed or posthoc or give_up_batch or model  # a model is looked at, if it is named
+        values = [f"{n.replace('_', '-')} {v:g}" for n, v in limits.items() if v is not None]
+        new = values or posthoc or give_up_batch or model  # a model is checked, if it is named
         if not new and stays_ended(directory):
             return report_again(directory, json_, open_it=open_)
         given: Any = {"posthoc": posthoc or (), "give_up": give_up_batch or (), "model": model}
-        audit = go_on(directory, **given, **limits)
-        if not json_ and changed:
-            values = [f"{n.replace('_', '-')} {v:g}" for n, v in limits.items() if v is not None]
-            typer.echo(f"goes on with {', '.join(values)}", err=True)
+        audit = resumed(directory, **given, **limits)
+        if not json_ and values:
+            typer.echo(f"continues with {', '.join(values)}", err=True)
             if audit.targets:
                 holds = "the guarantee stays as it was: intervals hold at every moment"
                 typer.echo(holds, err=True)

@@ -1,6 +1,5 @@
-"""``avtt runs``: what a folder of runs holds, as a table."""
+"""``avtt runs``: a table of the runs in a folder."""
 
-import json
 import shlex
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from ..errors import AvttError
 from ..families import distinct_name
 from ..results.runs import Listed, Rates, find, read_rates, read_run, span_of
 from ..utils.figures import money, shorten
-from .printing import plain_console, table_of
+from .printing import plain_console, print_json, table_of
 
 REST = 40
 """Columns of all but the names of model and target, which share what is left."""
@@ -31,10 +30,10 @@ def runs(
     Args:
         directory (DIR): Folder of run folders.
     """
-    found = [read_run(folder, name) for name, folder in find(directory).items()]
-    rows = [(run, _rates(run)) for run in sorted(found, key=lambda run: -(run.written or 0.0))]
+    listed = [read_run(folder, name) for name, folder in find(directory).items()]
+    rows = [(run, _rates(run)) for run in sorted(listed, key=lambda run: -(run.written or 0.0))]
     if json_:
-        typer.echo(json.dumps([_record(*row) for row in rows], indent=1, allow_nan=False))
+        print_json([_record(*row) for row in rows])
     elif rows:
         _show(rows)
     else:
@@ -82,21 +81,19 @@ def _cells(run: Listed, rates: Rates | None, room: int) -> list[str]:
     if not run.model:
         return [run.name, "-", "-", "-", f"{run.state}\n{run.ago}".strip(), "-"]
     certified = f"{rates.certified if rates else '?'}/{run.targets}" if run.targets else "-"
-    whole = rates is not None and rates.certified == run.targets
+    # a census may have been ended by a limit
+    if run.census and rates is not None and rates.certified == run.targets:
+        certified = f"{run.targets} exact"
+    highest, worst = "-", rates.worst if rates else None
+    if rates is not None and worst is not None:
+        shown = [row.id.columns() for row in rates.rows]
+        variants = {(row["relation"], row["severity"]) for row in shown if row["relation"]}
+        highest = f"{shorten(distinct_name(worst.id, list(variants)), room)}\n{span_of(worst)}"
     return [
         f"{run.name}\n{shorten(full_name(run.model, run.version), room)}",
-        # a census may have been ended by a limit
-        f"{run.targets} exact" if run.census and whole else certified,
+        certified,
         f"{run.calls:,}" + "\npairs" * run.paired,
         money(run.cost, run.currency),
         f"{run.state}\n{run.ago}",
-        _worst(rates, room) if rates else "-",
+        highest,
     ]
-
-
-def _worst(rates: Rates, room: int) -> str:
-    if (worst := rates.worst) is None:
-        return "-"
-    told = [row.id.columns() for row in rates.rows]
-    variants = list({(row["relation"], row["severity"]) for row in told if row["relation"]})
-    return f"{shorten(distinct_name(worst.id, variants), room)}\n{span_of(worst)}"

@@ -34,45 +34,24 @@ def serve_demo(
         at_once (N): Calls at a time; more get 429. Default: any number.
         seed: Same seed, same answers and failures.
     """
-    server = DemoServer(
-        Classifier(error_rate, seed),
-        port=port,
-        key=None if key_env is None else _key(key_env),
-        latency=latency,
-        spread=0.3,
-        fail=fail,
-        at_once=at_once,
-        seed=seed,
-    )
-    with server:
+    key = None if key_env is None else os.environ.get(key_env)
+    if key_env is not None and not key:
+        raise InputError(
+            f"--key-env: expected the environment variable {key_env} to hold the key, it is not set"
+        )
+    model, speed = Classifier(error_rate, seed), {"latency": latency, "spread": 0.3, "fail": fail}
+    with DemoServer(model, port=port, key=key, at_once=at_once, seed=seed, **speed) as server:
         try:
-            values: dict[str, object] = {
-                "url": server.url,
-                "model": server.model.name,
-                "key_env": key_env,
-            }
+            values: dict[str, object] = {"url": server.url, "model": model.name, "key_env": key_env}
             values |= {"price_input": PRICE_INPUT, "price_output": PRICE_OUTPUT}
             typer.echo(text_of(__package__, "serve_demo.txt", bill=STATISTICS, **values).rstrip())
             threading.Event().wait()
         except KeyboardInterrupt:
-            typer.echo("\n" + _bill(server))
-
-
-def _key(variable: str) -> str:
-    key = os.environ.get(variable)
-    if not key:
-        raise InputError(
-            f"--key-env: expected the environment variable {variable} to hold the key, "
-            "it is not set"
-        )
-    return key
-
-
-def _bill(server: DemoServer) -> str:
-    counts = server.statistics
-    failed = f"{counts.limited} limited, {counts.broken} broken, {counts.cut} cut"
-    return (
-        f"{counts.requests} requests: {counts.answered} answered, {failed}, "
-        f"{counts.rejected} rejected, {counts.lost} lost; billed {counts.prompt_tokens:,} prompt "
-        f"and {counts.completion_tokens:,} completion tokens, {counts.cost:.4f} dollars"
-    )
+            counts = server.statistics
+            failed = f"{counts.limited} limited, {counts.broken} broken, {counts.cut} cut"
+            typer.echo(
+                f"\n{counts.requests} requests: {counts.answered} answered, {failed}, "
+                f"{counts.rejected} rejected, {counts.lost} lost; billed {counts.prompt_tokens:,} "
+                f"prompt and {counts.completion_tokens:,} completion tokens, {counts.cost:.4f} "
+                "dollars"
+            )

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGHUP end an audit with a sentence that says how to go on."""
+"""Ctrl-C, SIGTERM and SIGHUP end an audit with a sentence that names the next command."""
 
 import math
 import shlex
@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 from ..errors import AvttError, JournalError
 
@@ -31,7 +30,7 @@ class Interrupted(AvttError):
 
     @classmethod
     def by(cls, interrupt: KeyboardInterrupt, message: str) -> "Interrupted":
-        """Of Ctrl-C, or of another signal treated as that."""
+        """Return the error for Ctrl-C, or for another signal treated as that."""
         came = _came[0] if _came else signal.SIGINT  # where a library dropped what was raised
         return cls(message, int(getattr(interrupt, "number", came)))
 
@@ -49,7 +48,7 @@ _came: list[int] = []
 
 
 def heed() -> None:
-    """Raises a signal again that somebody swallowed: Python does where it comes in a destructor or
+    """Raise a signal again that somebody swallowed: Python does where it comes in a destructor or
     a callback, and models may."""
     if _came:
         raise _Signalled(_came[0])
@@ -57,25 +56,27 @@ def heed() -> None:
 
 @contextmanager
 def interruptible(
-    out: Path, way: str | None = None, begun: Callable[[], bool] = lambda: True
+    out: Path, advice: str | None = None, begun: Callable[[], bool] = lambda: True
 ) -> Iterator[None]:
-    """Turns an interruption of what is done inside, an audit in ``out``, into Interrupted.
+    """Turn an interruption of what is done inside, an audit in ``out``, into Interrupted.
 
-    ``way``: how it goes on, where 'avtt resume' does not. ``begun``: whether the journal in ``out``
-    is that of this audit by now. A new audit may find one of an earlier command there, and to
-    resume that would ask, and pay, under the earlier spec and cap.
+    ``advice``: how it continues, where 'avtt resume' does not. ``begun``: whether the journal in
+    ``out`` is that of this audit by now. A new audit may find one of an earlier command there, and
+    to resume that would ask, and pay, under the earlier spec and cap.
     """
-    with interrupted_as(lambda: _sentence(out, way) if begun() else NOT_BEGUN):
+    with interrupted_as(lambda: _sentence(out, advice) if begun() else NOT_BEGUN):
         yield
 
 
 @contextmanager
 def interrupted_as(sentence: Callable[[], str]) -> Iterator[None]:
-    """Turns an interruption of what is done inside into Interrupted, with this sentence. A signal
+    """Turn an interruption of what is done inside into Interrupted, with this sentence. A signal
     that was to be ignored (as under nohup) stays ignored."""
     before = {s: signal.getsignal(s) for s in (signal.SIGINT, *SIGNALS)}
+    if threading.current_thread() is not threading.main_thread():
+        before = {}  # only there may handlers be set
     usual = (signal.SIG_DFL, signal.default_int_handler)
-    taken = [s for s, handler in before.items() if handler in usual and _main_thread()]
+    taken = {s: handler for s, handler in before.items() if handler in usual}
     _came.clear()
     first = math.inf
 
@@ -83,10 +84,9 @@ def interrupted_as(sentence: Callable[[], str]) -> Iterator[None]:
         nonlocal first
         _came.append(number)
         now = time.monotonic()
-        if first <= now < first + TOGETHER:
-            return
-        first = min(first, now)
-        raise _Signalled(number)
+        if not first <= now < first + TOGETHER:
+            first = min(first, now)
+            raise _Signalled(number)
 
     for number in taken:
         signal.signal(number, note)
@@ -101,36 +101,25 @@ def interrupted_as(sentence: Callable[[], str]) -> Iterator[None]:
         raise Interrupted(sentence(), _came[0]) from None
     finally:
         _came.clear()
-        for number in taken:
-            signal.signal(number, before[number])
+        for number, handler in taken.items():
+            signal.signal(number, handler)
 
 
-def _main_thread() -> bool:
-    """Only there may handlers be set."""
-    return threading.current_thread() is threading.main_thread()
-
-
-def _sentence(out: Path, way: str | None) -> str:
+def _sentence(out: Path, advice: str | None) -> str:
     from ..journal import SQLiteJournal
     from ..journal.facts import is_begun
     from ..journal.files import JOURNAL
 
     try:
         with closing(SQLiteJournal(out / JOURNAL, read_only=True)) as journal:
-            begun = is_begun(journal.facts())
+            if not is_begun(journal.facts()):
+                return NOT_BEGUN
+            from ..engine.endpoint import under_way  # slow, unless an audit was begun here
+
             kept = len(journal.calls()) + len(journal.sources())
-            sent = _sent(journal) if begun else 0
+            sent = sum(len(batch.calls) for batch in under_way(journal))
     except JournalError:
-        begun = False
-    if not begun:
         return NOT_BEGUN
-    way = way or f"'avtt resume {shlex.quote(str(out))}' goes on where this stopped"
-    batches = f"; batches of {sent} calls go on at the provider" if sent else ""
-    return f"interrupted; {kept} answers are kept{batches}; {way}"
-
-
-def _sent(journal: Any) -> int:
-    """How many calls are in batches that go on without this program."""
-    from ..engine.endpoint import under_way  # slow, unless an audit was begun here
-
-    return sum(len(batch.calls) for batch in under_way(journal))
+    advice = advice or f"'avtt resume {shlex.quote(str(out))}' continues where this stopped"
+    batches = f"; batches of {sent} calls continue at the provider" if sent else ""
+    return f"interrupted; {kept} answers are kept{batches}; {advice}"

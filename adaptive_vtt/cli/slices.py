@@ -19,6 +19,7 @@ from ..space import QuestionSpace
 from ..types import JsonObject
 from ..utils.figures import outward
 from .options import names
+from .printing import print_json
 
 OTHERWISE = (
     "look from Python with adaptive_vtt.audit.slices.explore(audit.journal, audit.space, most=5)"
@@ -38,10 +39,9 @@ def slices(
 ) -> None:
     """Find groups of questions in which failures concentrate.
 
-    Slices that the audit found itself (--set certify.discover=N of 'avtt audit')
-    are certified by the draws after. What is proposed here is chosen because of
-    the answers that speak for it, so no interval covers it: look at it, then
-    certify it.
+    Slices that the audit noticed (--set certify.discover=N of 'avtt audit') are
+    certified by the draws after. What is proposed here is chosen because of the
+    answers that support it, so no interval covers it: look, then certify it.
     Nothing that the run folder names is run, unless --run-code says so.
 
     Example: avtt slices runs/first
@@ -53,37 +53,36 @@ def slices(
     """
     if most < 1:
         raise InputError(f"--most: expected at least 1, got {most}")
+    where = str(directory)
     with Run.opened(directory) as run:
-        shown = _shown(run, directory, most, names(by), run_code)
-    typer.echo(json.dumps(shown, indent=1, allow_nan=False) if json_ else "\n".join(_lines(shown)))
-
-
-def _shown(
-    run: Run, directory: Path, most: int, by: list[str] | None, run_code: bool
-) -> JsonObject:
-    """Return the slices that the audit certified, and those that its answers propose."""
-    where, certificate, journal = str(directory), run.certificate, run.journal
-    if certificate is not None and certificate.versus is not None:
-        raise JournalError(f"{where}: expected an audit of one model, got a comparison of two")
-    space, spec, _ = space_of(journal, where, OTHERWISE, run_code=run_code)
-    proposals = explore(journal, space, most=most, by=by or spec.certify.discover_by)
-    aside = 0.0 if certificate is None else certificate.set_aside
-    certified = _certified(run) if aside else []
-    evidence = Evidence.of(space, run.draws, run.calls)
-    count = len(certified) + len(proposals)
+        certificate, journal = run.certificate, run.journal
+        if certificate is not None and certificate.versus is not None:
+            raise JournalError(f"{where}: expected an audit of one model, got a comparison of two")
+        space, spec, _ = space_of(journal, where, OTHERWISE, run_code=run_code)
+        proposals = explore(journal, space, most=most, by=names(by) or spec.certify.discover_by)
+        aside = 0.0 if certificate is None else certificate.set_aside
+        certified = _certified(run) if aside else []
+        evidence = Evidence.of(space, run.draws, run.calls)
+        proposed = [_proposed(evidence, space, each) for each in proposals]
+    count = len(certified) + len(proposed)
     command = f"avtt audit SPEC.toml --set certify.discover={count} --out DIR"
     if aside:
         command = f"avtt resume {shlex.quote(where)} --set certify.discover={count}"
-    return {
+    record = {
         "certified": certified,
-        "proposed": [_proposed(evidence, space, each) for each in proposals],
+        "proposed": proposed,
         "set_aside": aside,
         "together": certificate is not None and certificate.guarantee == "all",
-        "next": command if proposals else None,
+        "next": command if proposed else None,
     }
+    if json_:
+        print_json(record)
+    else:
+        typer.echo("\n".join((*_certified_lines(record), *_proposed_lines(record))))
 
 
 def _certified(run: Run) -> list[JsonObject]:
+    """Return the slices that the audit certified; ``unseen`` is the rate to quote."""
     certificate = run.certificate
     assert certificate is not None
     rows = run.statuses[certificate.registered :]
@@ -105,51 +104,53 @@ def _certified(run: Run) -> list[JsonObject]:
 def quoted(run: Run) -> list[str]:
     """Return a line per slice that an audit found: the rate to quote of it."""
     rows = _certified(run) if run.certificate and run.certificate.slices else []
-    return [
-        f"slice {row['slice']}:{line[1:]}" for row in rows for line in _of_unseen(row["unseen"])
-    ]
+    return [f"slice {row['slice']}: {_of_unseen(row)}" for row in rows if row["unseen"]]
 
 
-def _proposed(evidence: Evidence, space: QuestionSpace, slice_: Slice) -> JsonObject:
-    inside = evidence.inside(space, [slice_.target])[0] & (evidence.loss >= 0.5)
-    samples = dict.fromkeys(evidence.sample[inside].tolist())
+def _of_unseen(row: JsonObject) -> str:
+    """Return the rate to quote: the failures by which the slice was found are not in it."""
+    rate = row["unseen"]
+    low, high = outward(rate["lower"], rate["upper"])
+    unseen = f"{rate['questions']:,} questions unseen when it was found"
+    return f"rate {low:.1%} to {high:.1%} of the {unseen}"
+
+
+def _proposed(evidence: Evidence, space: QuestionSpace, proposal: Slice) -> JsonObject:
+    inside = evidence.inside(space, [proposal.target])[0] & (evidence.loss >= 0.5)
+    samples = [*dict.fromkeys(evidence.sample[inside].tolist())]
     names = ("images", "rate", "lift", "least_lift", "tried", "where")
     return {
-        "slice": slice_.words,
-        "found_by": [*slice_.proposers],
-        **{name: getattr(slice_, name) for name in names},
-        "rate_of_all": slice_.base,
-        "size": size(space, slice_.target),
-        "examples": [space.dataset.sample_id(k) for k in list(samples)[:EXAMPLES]],
+        "slice": proposal.words,
+        "found_by": [*proposal.proposers],
+        **{name: getattr(proposal, name) for name in names},
+        "rate_of_all": proposal.base,
+        "size": size(space, proposal.target),
+        "examples": [space.dataset.sample_id(k) for k in samples[:EXAMPLES]],
     }
 
 
-def _of_unseen(rate: JsonObject | None) -> list[str]:
-    """Return the rate to quote: the failures by which the slice was found are not in it."""
-    if rate is None:
-        return []
-    low, high = outward(rate["lower"], rate["upper"])
-    unseen = f"{rate['questions']:,} questions unseen when it was found"
-    return [f"  rate {low:.1%} to {high:.1%} of the {unseen}"]
-
-
-def _lines(shown: JsonObject) -> Iterator[str]:
-    """Yield what the terminal shows: certified slices, then guesses and what certifies them."""
-    certified, proposed = shown["certified"], shown["proposed"]
-    for row in certified:
+def _certified_lines(record: JsonObject) -> Iterator[str]:
+    for row in record["certified"]:
         low, high = outward(row["lower"], row["upper"])
         state = "certified" if row["certified"] else "not as narrow as asked yet"
-        yield from (row["slice"], *_of_unseen(row["unseen"]))
+        yield row["slice"]
+        if row["unseen"]:
+            yield f"  {_of_unseen(row)}"
         yield f"  whole slice {low:.1%} to {high:.1%}, {state}"
         asked = f"{row['questions']} of {row['size']} questions asked"
         yield f"  {row['how']} at call {row['found_at']}, {asked}"
-    if certified:
-        others = "with all others of the audit" if shown["together"] else "each by itself"
+    if record["certified"]:
+        others = "with all others of the audit" if record["together"] else "each by itself"
         yield f"the intervals above hold, {others}, at every moment\n"
+
+
+def _proposed_lines(record: JsonObject) -> Iterator[str]:
+    """Yield the lines of the guesses, and of what certifies them."""
+    proposed = record["proposed"]
     if not proposed:
-        more = "more " if certified else ""
+        more = "more " if record["certified"] else ""
         yield f"no {more}group fails so much more often that it cannot be chance"
-        yield "in the answers so far; more calls tell more"
+        yield "in the answers so far; more calls may show one"
         return
     for row in proposed:
         yield row["slice"]
@@ -161,15 +162,13 @@ def _lines(shown: JsonObject) -> Iterator[str]:
             yield f"  such as {', '.join(row['examples'])}"
     tried = max(row["tried"] for row in proposed)
     yield f"\nguesses: chosen among {tried} groups by these very answers; none is certified"
-    if shown["set_aside"]:
-        yield f"certify them with draws to come: {shown['next']}"
+    if record["set_aside"]:
+        yield f"certify them with draws to come: {record['next']}"
         return
     yield "this audit set no alpha aside for slices, so it can certify none; a new one can:"
-    yield f"  {shown['next']}"
+    yield f"  {record['next']}"
     if filters := {row["slice"]: row["where"] for row in proposed if row["where"]}:
         yield "or one with them among its targets, in its SPEC.toml:\n  [certify.where]"
     for name, where in filters.items():  # JSON is TOML of texts, numbers and lists of them
-        fields = ", ".join(
-            f"{json.dumps(k)} = {json.dumps(v, default=str)}" for k, v in where.items()
-        )
-        yield f"  {json.dumps(name)} = {{{fields}}}"
+        fields = (f"{json.dumps(k)} = {json.dumps(v, default=str)}" for k, v in where.items())
+        yield f"  {json.dumps(name)} = {{{', '.join(fields)}}}"

@@ -18,6 +18,7 @@ DEMO_TAU = 0.25
 
 
 def places_of(name: str) -> list[str]:
+    """Return SECTION.FIELD of every field of SPEC.toml that has this name."""
     return [
         f"{section}.{name}"
         for section, info in Spec.model_fields.items()
@@ -33,58 +34,53 @@ def read(
     *,
     explore: bool = False,
 ) -> tuple[Spec, Path]:
-    """The spec, with what the command line changes, and the folder its paths start at.
+    """Return the spec with the changes of the command line, and the folder its paths start at.
 
-    ``flags``: SECTION.FIELD -> the value of the option of that name, None where it was not given;
-    ``sets``: what ``--set`` gave. ``explore``: nothing is certified, whatever the spec says, and
-    unless the command line names a strategy it is the paper's.
+    Args:
+        path: The SPEC.toml; None with ``demo``.
+        demo: Take the bundled spec.
+        flags: SECTION.FIELD -> the value of the option of that name, None where it was not given.
+        sets: The values of ``--set``.
+        explore: Certify nothing, whatever the spec says; unless the command line names a strategy
+            it is the paper's.
     """
     if (path is None) != demo:
         raise InputError(
             "expected either a SPEC.toml or --demo, got "
             + ("both" if demo else "neither; 'avtt init DIR' writes a SPEC.toml to start from")
         )
-    changes, given = settings(sets), {n: value for n, value in flags.items() if value is not None}
-    called = {place: f"--set {place}" for place in _places(changes)}
-    called |= {place: _option(place) for place in given}
-    for place, value in given.items():
-        section, field = place.split(".")
-        changes = merged(changes, {section: {field: value}})
+    changes = settings(sets)
+    tables = {name: value for name, value in changes.items() if isinstance(value, dict)}
+    places = [f"{section}.{field}" for section, table in tables.items() for field in table]
+    options = {place: f"--set {place}" for place in places}
+    for place, value in flags.items():
+        if value is not None:
+            section, field = place.split(".")
+            changes = merged(changes, {section: {field: value}})
+            after = place in ("certify.prior_journal", "certify.cohort")
+            options[place] = "--after" if after else f"--{field.replace('_', '-')}"
     spec, base = (DEMO, Path()) if path is None else (read_spec(path), path.parent)
     table = spec.model_dump()
-    if "audit.strategy" in called:
-        _leave_options(table, changes["audit"])
+    if "audit.strategy" in options:
+        _leave_options(table["audit"], changes["audit"])
     if explore:
-        _explore(table, demo, called)
-    elif demo and "certify.at_most" in called:  # a limit alone takes the demo's own width back
+        for place, option in options.items():
+            if place.startswith("certify."):
+                raise one_too_many(option)
+        table["certify"] |= dict.fromkeys(("half_width", "at_most", "set_aside")) | {"discover": 0}
+        table["audit"] |= {"strategy": None, "strategy_options": None}
+        table["stop"] |= {"uncertainty": DEMO_TAU} if demo else {}
+    elif demo and "certify.at_most" in options:  # a limit alone takes the demo's own width back
         table["certify"]["half_width"] = None
-    return parse_spec(merged(table, changes), "command line", called), base
+    return parse_spec(merged(table, changes), "command line", options), base
 
 
-def one_too_many(option: str) -> InputError:
-    """What is wrong with --explore beside an option that is about certificates."""
-    return InputError(f"expected either --explore, which certifies nothing, or {option}, got both")
-
-
-def _places(changes: Mapping[str, Any]) -> list[str]:
-    tables = {name: value for name, value in changes.items() if isinstance(value, dict)}
-    return [f"{section}.{field}" for section, table in tables.items() for field in table]
-
-
-def _option(place: str) -> str:
-    """The option that sets a field: --after two of them, others the one of their name."""
-    if place in ("certify.prior_journal", "certify.cohort"):
-        return "--after"
-    return "--" + place.partition(".")[2].replace("_", "-")
-
-
-def _leave_options(table: Table, given: Mapping[str, Any]) -> None:
-    """Takes the options of the spec's strategy out of its table, where the command line names
-    another, and says so where it does not give that one's."""
-    mine, options = table["audit"]["strategy"], table["audit"]["strategy_options"]
+def _leave_options(audit: Table, given: Mapping[str, Any]) -> None:
+    """Take the options of the spec's strategy out of its [audit] where ``given`` names another."""
+    mine, options = audit["strategy"], audit["strategy_options"]
     if not options or given["strategy"] == mine:
         return
-    table["audit"]["strategy_options"] = None
+    audit["strategy_options"] = None
     if "strategy_options" not in given:
         typer.echo(
             f"strategy_options {options} are left out: they are those of "
@@ -94,47 +90,37 @@ def _leave_options(table: Table, given: Mapping[str, Any]) -> None:
         )
 
 
-def _explore(table: Table, demo: bool, called: Mapping[str, str]) -> None:
-    for place, option in called.items():
-        if place.startswith("certify."):
-            raise one_too_many(option)
-    table["certify"]["half_width"] = table["certify"]["at_most"] = None
-    table["certify"] |= {"discover": 0, "set_aside": None}
-    table["audit"]["strategy"] = table["audit"]["strategy_options"] = None
-    if demo:
-        table["stop"]["uncertainty"] = DEMO_TAU
+def one_too_many(option: str) -> InputError:
+    """Return the error for --explore together with an option that is about certificates."""
+    return InputError(f"expected either --explore, which certifies nothing, or {option}, got both")
 
 
 def settings(texts: Iterable[str] | None) -> Table:
-    """What ``--set`` gave, as the tables of a SPEC.toml; a word may stand without quotes.
+    """Return the values of ``--set`` as the tables of a SPEC.toml; a word may stand without quotes.
 
-    Raises InputError for what is no SECTION.FIELD=VALUE.
+    Raises:
+        InputError: A text is no SECTION.FIELD=VALUE.
     """
-    found: Table = {}
+    table: Table = {}
     for text in texts or ():
-        found = merged(found, _setting(text))
-    return found
+        name, _, value = (part.strip() for part in text.partition("="))
+        setting = _toml(text) or (_toml(f"{name} = {json.dumps(value)}") if value else {})
+        if not setting or "\n" in text:
+            raise InputError(
+                f"--set: expected SECTION.FIELD=VALUE, such as certify.discover=3, got {text!r}"
+            )
+        table = merged(table, setting)
+    return table
 
 
 def value_of(text: str) -> Any:
-    """A value as SPEC.toml has it; a word may stand without quotes, and .2 for 0.2."""
-    number = f"value = 0{text}" if text.startswith(".") else ""
-    for line in (f"value = {text}", number):
-        try:
-            return toml_of(line)["value"]
-        except (tomllib.TOMLDecodeError, KeyError):
-            continue
-    return text
+    """Return a value as SPEC.toml has it; a word may stand without quotes, and .2 for 0.2."""
+    number = f"0{text}" if text.startswith(".") else text
+    return (_toml(f"value = {text}") or _toml(f"value = {number}")).get("value", text)
 
 
-def _setting(text: str) -> Table:
-    name, _, value = text.partition("=")
-    for line in (text, f"{name} = {json.dumps(value.strip())}" if value.strip() else ""):
-        try:
-            if (found := toml_of(line)) and "\n" not in text:
-                return found
-        except tomllib.TOMLDecodeError:
-            continue
-    raise InputError(
-        f"--set: expected SECTION.FIELD=VALUE, such as certify.discover=3, got {text!r}"
-    )
+def _toml(text: str) -> Table:
+    try:
+        return toml_of(text)
+    except tomllib.TOMLDecodeError:
+        return {}

@@ -4,7 +4,7 @@ import json
 import math
 import re
 import shlex
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from ..certify.verify import verify as verified_intervals
 from ..certify.verify_draws import unchecked
 from ..errors import JournalError
 from ..journal import Journal, as_of, check_head, read_journal
-from ..journal.facts import Facts, read_facts
+from ..journal.facts import read_facts
 from ..journal.files import JOURNAL
 from ..results import census
 from ..results.advice import way
@@ -63,7 +63,7 @@ def check(out: Path, head: str | None = None) -> tuple[str, list[str]]:
 
     Args:
         out: The run folder.
-        head: The journal's head as it was kept elsewhere.
+        head: The journal's head as it was kept elsewhere, 32 hexadecimal digits.
 
     Returns:
         What was checked, and a sentence for each file that was written before the journal's last
@@ -80,27 +80,25 @@ def check(out: Path, head: str | None = None) -> tuple[str, list[str]]:
         older, facts = [*filter(None, ages)], read_facts(journal.facts())
         if older:
             what = "both" if older[1:] else "it"
-            remedy = f"'avtt report {shlex.quote(str(out))}' writes {what} anew"
+            remedy = f"'avtt report {shlex.quote(str(out))}' writes {what} again"
             if facts.ended is None:
-                remedy += f"; the audit has not ended: go on with {way(facts, out, journal)}"
+                remedy += f"; the audit has not ended: continue with {way(facts, out, journal)}"
             older.append(remedy)
-        rows, calls = len(journal.links()), len(journal.calls())
-        sentence = f"all {rows} rows, {calls} answers among them, are as they were written; "
-        if facts.certificate is None or not intervals:
-            sentence += "the audit certifies nothing"
-        else:
+        certificate, promise = facts.certificate, "the audit certifies nothing"
+        if certificate is not None and intervals:
             follow = "the interval follows" if len(intervals) == 1 else "the intervals follow"
-            sentence += f"{follow} from them: {facts.certificate.promise}"
-        return f"{sentence}; {unchecked(facts) or _drawn(facts)}; head {journal.head}", older
-
-
-def _drawn(facts: Facts) -> str:
-    if facts.certificate is not None and facts.certificate.counted:
-        return "every call is the next one in the order of the space"
-    if facts.replay is None:
-        return "every draw follows from the audit's key"
-    first = facts.replay.draws
-    return f"draws follow from the audit's key, the first {first} from that of model A's audit"
+            promise = f"{follow} from them: {certificate.promise}"
+        drawn = "every draw follows from the audit's key"
+        if certificate is not None and certificate.counted:
+            drawn = "every call is the next one in the order of the space"
+        elif facts.replay is not None:
+            drawn = (
+                f"draws follow from the audit's key, the first {facts.replay.draws} from that of "
+                "model A's audit"
+            )
+        rows = f"all {len(journal.links())} rows, {len(journal.calls())} answers among them"
+        parts = promise, unchecked(facts) or drawn, f"head {journal.head}"
+        return f"{rows}, are as they were written; {'; '.join(parts)}", older
 
 
 def _check_result(journal: Journal, path: Path) -> str:
@@ -122,15 +120,17 @@ def _check_result(journal: Journal, path: Path) -> str:
     if then is None:
         raise JournalError(
             f"{path}: journal_head is none this journal ever had: expected {journal.head}, got "
-            f"{head!r}; 'avtt report' writes the result anew"
+            f"{head!r}; 'avtt report' writes the result again"
         )
     result = summarise(then)
     computed = json.loads(json.dumps({**result.to_dict(), "journal_head": head}))
-    moment = "" if then is journal else ", as of the journal_head that it carries"
-    if difference := _difference(computed, stated, ""):
-        raise JournalError(f"{path}: {difference}{moment}")
-    if other := census.altered(path.parent, dict(result.census)):
-        raise JournalError(f"{other}{moment}")
+    difference = _difference(computed, stated, "")
+    problem = (
+        f"{path}: {difference}" if difference else census.altered(path.parent, dict(result.census))
+    )
+    if problem:
+        moment = "" if then is journal else ", as of the journal_head that it carries"
+        raise JournalError(f"{problem}{moment}")
     return "" if then is journal else _age(journal, head, path)
 
 
@@ -145,19 +145,18 @@ def _check_report(journal: Journal, path: Path) -> str:
     if not heads:
         raise JournalError(
             f"{path}: was not written from this journal (neither its head, {journal.head}, nor an "
-            "earlier one is in it); 'avtt report' writes it anew"
+            "earlier one is in it); 'avtt report' writes it again"
         )
     return _age(journal, heads[-1], path)
 
 
 def _age(journal: Journal, head: str, path: Path) -> str:
     """Return how much older than the journal is what was written when it had this head."""
-    links = journal.links()
-    rows = 1 + next(k for k, link in enumerate(links) if link.seal == head)
-    later = len(links) - rows
-    calls = [sum(link.kind in CALLS for link in some) for some in (links[:rows], links)]
-    ago = f"{later:,} row{'s' * (later != 1)} ago"
-    return f"{path}: was written {ago}, with {calls[0]:,} of the journal's {calls[1]:,} calls"
+    calls = [link.kind in CALLS for link in journal.links()]
+    rows = 1 + next(k for k, link in enumerate(journal.links()) if link.seal == head)
+    ago = f"{len(calls) - rows:,} row{'s' * (len(calls) - rows != 1)} ago"
+    of_calls = f"{sum(calls[:rows]):,} of the journal's {sum(calls):,} calls"
+    return f"{path}: was written {ago}, with {of_calls}"
 
 
 def _difference(computed: Any, stated: Any, where: str) -> str:
@@ -174,16 +173,9 @@ def _difference(computed: Any, stated: Any, where: str) -> str:
         return next(filter(None, inside), "")
     if kinds == {list}:
         return f"{place}: the journal comes to {len(computed)} rows, the file has {len(stated)}"
-    if (kinds <= {int, float} and _close(computed, stated)) or (
-        len(kinds) == 1 and computed == stated
-    ):
-        return ""
+    equal = len(kinds) == 1 and computed == stated
+    if not equal and kinds <= {int, float}:
+        with suppress(OverflowError):  # a whole number that no float holds
+            equal = math.isclose(computed, stated, rel_tol=AGREE, abs_tol=AGREE)
     ours, theirs = json.dumps(computed), json.dumps(stated)
-    return f"{place}: the journal comes to {ours}, the file says {theirs}"
-
-
-def _close(computed: float, stated: float) -> bool:
-    try:
-        return math.isclose(computed, stated, rel_tol=AGREE, abs_tol=AGREE)
-    except OverflowError:  # a whole number that no float holds
-        return False
+    return "" if equal else f"{place}: the journal comes to {ours}, the file says {theirs}"

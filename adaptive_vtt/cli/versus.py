@@ -1,6 +1,5 @@
-"""``avtt versus``: two models asked the same drawn questions, until it is known which errs less."""
+"""``avtt versus``: ask two models the same drawn questions, until it is known which is better."""
 
-import json
 import math
 import os
 import shlex
@@ -21,7 +20,7 @@ from ..config.journaled import notes_of
 from ..engine.settings import describe_oracle, describe_space, other_pictures
 from ..errors import InputError, ModelError
 from ..journal import SQLiteJournal
-from ..journal.facts import Facts, begun_facts, read_facts
+from ..journal.facts import begun_facts, read_facts
 from ..journal.files import JOURNAL, journal_at
 from ..models.local.recorded import answers_table
 from ..results.advice import MIN, Names, Step, in_money, raised, steps_of_two
@@ -31,9 +30,9 @@ from ..results.run import Run
 from ..space import QuestionSpace
 from ..utils.figures import percent
 from .options import names
-from .printing import plain_console, table_of
+from .printing import plain_console, print_json, table_of
 from .progress import Live
-from .run_folder import open_report, own_progress, same_command, tell, write
+from .run_folder import open_report, own_progress, print_steps, same_command, write
 from .signals import interruptible
 from .spec_changes import read
 
@@ -91,13 +90,13 @@ def versus(  # noqa: PLR0913 - a command's options
         spec_b (SPEC_B.toml): The new model B, on the same questions.
         margin (SHARE): A difference of error rates that does not matter; 0.02 is 2 percentage
             points. Default: 0, any matters, and a limit is needed.
-        at_least (SHARE): A claim to be decided instead, by how much less often B errs: -0.02 says
-            at most 2 percentage points more often. It takes fewer calls than an interval.
+        at_least (SHARE): A claim to be decided instead, by how much less often B is wrong: -0.02
+            says at most 2 percentage points more often. It takes fewer calls than an interval.
         recorded_a (TABLE): Model A's answers to every question (CSV): only B is asked.
         journal_a (DIR): Run folder of an earlier audit of model A.
-        use (condition|replay|proxy): What is made of it: its answers stand, and cost nothing
+        use (condition|replay|proxy): How that is used: its answers stand, and cost nothing
             (condition); B is first asked what A was, in that order (replay; for a model B made
-            without it); or what it found are hints alone (proxy).
+            without it); or its answers are hints alone (proxy).
         gate (RULE): A rule such as 'versus:overall <= +0.01', at most 1 point more errors; again
             for more: it ends once all are decided, and no sooner.
         targets (NAMES): Groups of questions on which the models are compared, separated by commas:
@@ -108,15 +107,15 @@ def versus(  # noqa: PLR0913 - a command's options
         require_decided: Exit with 4 where a target stays open.
         out: Folder to write journal.db, result.json and report.html into.
     """
-    with interruptible(out, "the same command goes on where this stopped"):
+    with interruptible(out, "the same command continues where this stopped"):
         flags = {"audit.budget": budget, "audit.max_cost": max_cost, "audit.seed": seed}
         a, b = read(spec_a, False, flags, set_), read(spec_b, False, {})
         if not json_:
-            _say_limits(spec_a, a[0], flags, set_ or [])
+            _print_limits(spec_a, a[0], flags, set_ or [])
         asked = Asked(margin, at_least, recorded_a, journal_a, use, names(targets), gate or [])
         verdict = _run(a, b, asked, out, json_)
         if json_:
-            typer.echo(json.dumps(verdict.result.to_dict(), indent=1, allow_nan=False))
+            print_json(verdict.result.to_dict())
         if open_:
             open_report(out / "report.html")
         if require_decided and not verdict.decided:
@@ -125,25 +124,22 @@ def versus(  # noqa: PLR0913 - a command's options
             raise typer.Exit(4)
 
 
-def _say_limits(path: Path, spec: Spec, flags: Mapping[str, object], sets: Sequence[str]) -> None:
-    """Say of the first spec's limits, which it has for one model, that they are of both here.
+def _print_limits(path: Path, spec: Spec, flags: Mapping[str, object], sets: Sequence[str]) -> None:
+    """Print that the limits of the first spec, which has them for one model, count for both.
 
-    ``flags`` and ``sets``: what was given beside the spec.
+    ``flags`` and ``sets``: the options of the command, which take their place.
     """
     given = {name for name, value in flags.items() if value is not None}
     given |= {change.partition("=")[0].strip() for change in sets}
-    counted = {
-        "budget": "the calls of both models together; --budget",
-        "max_cost": "the money for both models together; --max-cost",
-    }
-    for name, what in counted.items():
-        limit = getattr(spec.audit, name)
+    for name, what in {"budget": "calls", "max_cost": "money"}.items():
+        limit, option = getattr(spec.audit, name), f"--{name.replace('_', '-')}"
         if limit is not None and f"audit.{name}" not in given:
-            typer.echo(f"{path}: {name} = {limit:.10g} limits {what} gives another", err=True)
+            both = f"limits the {what} of both models together; {option} gives another"
+            typer.echo(f"{path}: {name} = {limit:.10g} {both}", err=True)
 
 
 def _run(a: Placed, b: Placed, asked: Asked, out: Path, quiet: bool) -> Verdict:
-    """Begin the comparison in ``out``, or go on with it; write result.json and report.html."""
+    """Begin the comparison in ``out``, or continue it; write result.json and report.html."""
     if (out / JOURNAL).is_file():
         with closing(SQLiteJournal(out / JOURNAL, read_only=True)) as there:
             begun = begun_facts(there.facts())
@@ -158,43 +154,54 @@ def _run(a: Placed, b: Placed, asked: Asked, out: Path, quiet: bool) -> Verdict:
             facts = read_facts(journal.facts())
             versus.run([live.update, own_progress(facts, journal)])
         except (InputError, ModelError) as error:
-            error.args = (f"{error}; the same command goes on once that is mended",)
+            error.args = (f"{error}; once that is mended, the same command continues",)
             raise
         run = Run(journal)
         verdict = verdict_of(write(run, out), run)
-        steps = steps_of_two(run, Names.of(run, out), asked.gate or (), _again(verdict, run.facts))
+        made, further, result = verdict.calls_a + verdict.calls_b, _further(verdict), verdict.result
+        more = made if further is None else max(further.most, math.ceil(MIN * made))
+        limits = raised(run.facts, made, result.questions, result.cost, more)
+        again = same_command(limits)  # is likely to decide what is open
+        steps = steps_of_two(run, Names.of(run, out), asked.gate or (), again)
     if not quiet:
         _finish(verdict, out, steps, bool(asked.gate))
     return verdict
 
 
 def _versus(a: Placed, b: Placed, asked: Asked, out: Path) -> Versus:
+    """Return the comparison of the models of two specs."""
     space, other = build_space(*a), build_space(*b)
     if difference := differs(space, other):
         raise InputError(
             f"versus: expected two specs that ask the same questions, got {difference}; only the "
             "[model] sections may differ"
         )
-    known = asked.recorded_a is not None
+    known, earlier = asked.recorded_a is not None, None
     alone = a[0].model_copy(update={"stop": a[0].stop.model_copy(update={"gate": None})})
     _, model_a, options = build_parts(alone, a[1], space, code=not known)
     options = {name: value for name, value in options.items() if name not in ALONE}
     own = "targets" in a[0].certify.model_fields_set
     options["targets"] = asked.targets or (a[0].certify.targets if own else ["overall"])
-    earlier = None if asked.journal_a is None else journal_at(asked.journal_a)
-    if earlier is not None and not earlier.is_file():
+    if asked.journal_a is not None and not (earlier := journal_at(asked.journal_a)).is_file():
         raise InputError(
-            f"--journal-a {asked.journal_a}: expected the run folder of an audit, found none"
+            f"--journal-a {asked.journal_a}: expected the run folder of an audit, got another"
         )
     targets = named_targets(space, options["targets"], options["where"])
     until = Gated.of(asked.gate, [t.id for t in targets], versus=True) if asked.gate else None
-    # its end would go by intervals, and that of 'avtt gate' afterwards by the claim's bets
+    # it would end by intervals, and 'avtt gate' decide afterwards by the claim's bets
     if until is not None and asked.at_least is not None and until.only_claims(asked.at_least):
         raise InputError(
-            f"--gate: expected a rule beside the claim --at-least {asked.at_least:g}, got that "
+            f"--gate: expected a rule next to the claim --at-least {asked.at_least:g}, got that "
             f"claim, {asked.gate[0]!r}; leave one of the two away"
         )
-    begun_by = shlex.join(["avtt", *sys.argv[1:]])
+    # the files that hold the models, which distinguish two of the same name
+    files = [Path.absolute(base / (spec.model.file() or "")) for spec, base in (a, b)]
+    notes: dict[str, Any] = {"begun_by": shlex.join(["avtt", *sys.argv[1:]])}
+    if files[0] != files[1] and all(spec.model.file() for spec, _ in (a, b)):
+        above = os.path.commonpath(files)
+        notes["files"] = [file.name for file in files]
+        if files[0].name == files[1].name:
+            notes["files"] = [file.relative_to(above).as_posix() for file in files]
     return Versus(
         space,
         None if known else model_a,
@@ -206,25 +213,9 @@ def _versus(a: Placed, b: Placed, asked: Asked, out: Path) -> Versus:
         journal_a=earlier,
         use=asked.use,
         journal=out / JOURNAL,
-        notes={
-            "begun_by": begun_by,
-            **_files(a, b),
-            **notes_of(a[0], os.path.abspath(a[1])),
-        },
+        notes=notes | notes_of(a[0], os.path.abspath(a[1])),
         **options,
     )
-
-
-def _files(*specs: Placed) -> dict[str, list[str]]:
-    """Return the note of what holds the models, which tells apart two of the same name: the last
-    parts of their paths, from where these differ."""
-    files = [Path.absolute(base / (spec.model.file() or "")) for spec, base in specs]
-    if files[0] == files[1] or not all(spec.model.file() for spec, _ in specs):
-        return {}
-    if files[0].name != files[1].name:
-        return {"files": [file.name for file in files]}
-    above = os.path.commonpath(files)
-    return {"files": [file.relative_to(above).as_posix() for file in files]}
 
 
 def differs(a: QuestionSpace, b: QuestionSpace) -> str:
@@ -236,8 +227,8 @@ def differs(a: QuestionSpace, b: QuestionSpace) -> str:
         apart = name in ("fingerprint", "size", "cell_counts", "shown")
         if value != other[name] and not apart:
             return f"{name.replace('_', ' ')} {_short(value)} and {_short(other[name])}"
-    what = other_pictures(a.shown, b.shown)
-    return f"{what} that are not the same" if what else "images or labels that are not the same"
+    pictures = other_pictures(a.shown, b.shown) or "images or labels"
+    return f"{pictures} that are not the same"
 
 
 def _short(value: Any) -> str:
@@ -248,8 +239,7 @@ def _short(value: Any) -> str:
 
 def _finish(verdict: Verdict, out: Path, steps: Sequence[Step], gated: bool) -> None:
     """Print how a comparison ended, and what may be done next."""
-    console, result = plain_console(), verdict.result
-    a, b = verdict.names
+    console, result, (a, b) = plain_console(), verdict.result, verdict.names
     took = [f"{verdict.calls_a:,} calls of {a}", f"{verdict.calls_b:,} of {b}"]
     took += [result.paid] if result.cost or result.in_doubt else []
     console.print(f"stopped: {result.reason}\n{', '.join(took)}")
@@ -261,20 +251,12 @@ def _finish(verdict: Verdict, out: Path, steps: Sequence[Step], gated: bool) -> 
     columns = ("target", "difference", "decision", "disagreement")
     title = f"error rate of {b} less that of {a}"
     console.print(table_of(columns, rows, title, words=columns[1:3]))
-    console.print(verdict.promise)
+    lines = [verdict.promise, *(f"warning: {warning}" for warning in result.warnings)]
     if not verdict.decided and not gated:
-        console.print(_still_open(verdict))
-    for warning in result.warnings:
-        console.print(f"warning: {warning}")
-    console.print(f"report: {out / 'report.html'}")
-    tell(steps)
-
-
-def _again(verdict: Verdict, facts: Facts) -> str:
-    """Return this command with limits that are likely to let it decide what is open."""
-    result, made, further = verdict.result, verdict.calls_a + verdict.calls_b, _further(verdict)
-    more = made if further is None else max(further.most, math.ceil(MIN * made))
-    return same_command(raised(facts, made, result.questions, result.cost, more))
+        lines.insert(1, _still_open(verdict))
+    for line in (*lines, f"report: {out / 'report.html'}"):
+        console.print(line)
+    print_steps(steps)
 
 
 def _still_open(verdict: Verdict) -> str:
@@ -285,7 +267,7 @@ def _still_open(verdict: Verdict) -> str:
     text = f"{count} of {len(targets)} targets {'is' if count == 1 else 'are'} open"
     further = _further(verdict)
     if further is None:
-        return f"{text}; how many more calls that takes cannot be told yet"
+        return f"{text}; how many more calls that takes is not known yet"
     cost = in_money(further, result.cost, verdict.calls_a + verdict.calls_b, result.currency)
     which = "it" if count == 1 else "them"
     return f"{text}; deciding {which} would take {further} more calls{cost}"

@@ -137,8 +137,6 @@ class ModelDefaults:
     """Whether it answers questions in words with words, at once, so that it can judge replies."""
     tells_losses: bool = False
     """Whether what it answers is what was lost, in [0, 1], as of the items of a ``Pool``."""
-    hard_answers: bool = False
-    """Whether P(yes) is known to be always 0 or 1; False: not known."""
     doing: str = ""
     """What it is waiting for, in a few words, where that takes long: shown while an audit runs."""
     adapts: bool = False

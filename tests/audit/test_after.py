@@ -137,7 +137,7 @@ def test_it_ends_with_what_both_took_and_draws_anew(
     output = " ".join(capsys.readouterr().out.split())
     assert "to +-35 points this audit took" in output
     assert "uniform questions would take about" in output
-    assert "cannot be told from one run" in output
+    assert "One run does not show what its answers saved" in output
     facts = [
         read_facts(read_journal(first / name / "journal.db").facts())
         for name in ("first", "second")

@@ -243,7 +243,7 @@ def test_an_interrupted_comparison_goes_on_and_ends_as_an_undisturbed_one(
     assert run("compare", spec, *options, "--out", str(cut)) == 130
     told = capsys.readouterr().err
     assert "interrupted; 3 of 4 audits are kept in" in told
-    assert "those under way are lost; the same command goes on" in told
+    assert "those under way are lost; the same command continues" in told
     with (cut / "runs.jsonl").open("a") as file:
         file.write('{"run": {"strategy": "random", "se')  # a crash while the last was written
 

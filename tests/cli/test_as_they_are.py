@@ -28,9 +28,9 @@ def test_it_is_told_where_it_takes_no_more_than_what_is_open_and_works(
     spec.write_text(spec.read_text().replace("[certify]\n", lacking))
     options = ["--half-width", "0.1", "--budget", "40", "--seed", "1", "--out", str(out)]
     assert run("audit", str(spec), *options) == 0
-    said = capsys.readouterr().out
-    assert "asking about all 60 original images takes 60 calls: the exact rate:" in said
-    command = re.findall(r"^  avtt (census .*)$", said, re.MULTILINE)[0]
+    output = capsys.readouterr().out
+    assert "asking about all 60 original images takes 60 calls: the exact rate:" in output
+    command = re.findall(r"^  avtt (census .*)$", output, re.MULTILINE)[0]
     assert run(*shlex.split(command), "--json") == 0
     census = json.loads(capsys.readouterr().out)
     assert (census["calls"], census["census"]["rates"][0]["target"]) == (60, "overall label error")
@@ -40,12 +40,12 @@ def test_it_is_told_where_it_takes_no_more_than_what_is_open_and_works(
         facts, statuses = ended.facts, ended.statuses
         step = next(s for s in next_steps(ended, Names()) if "census" in s.command)
     assert step.why == "asking about all 60 original images takes 60 calls: the exact rate"
-    assert step.command.partition(" --set")[2] in said.replace(str(out), "DIR")
+    assert step.command.partition(" --set")[2] in output.replace(str(out), "DIR")
     assert facts.spec is not None
     before, places = facts.spec, opening(facts)
     assert places is not None
 
-    def told(calls: int = 40, likely: int = 60, width: float = 0.2, **changes: Any) -> bool:
+    def text(calls: int = 40, likely: int = 60, width: float = 0.2, **changes: Any) -> bool:
         """Whether it is told after so many calls, with so many to come."""
         changed, asked = facts.model_copy(update=changes), [None] * calls
         plain = replace(statuses[places.plain], lower=0.1, upper=0.1 + width)
@@ -57,15 +57,15 @@ def test_it_is_told_where_it_takes_no_more_than_what_is_open_and_works(
     def asking(section: str, **fields: Any) -> JsonObject:
         return {**before, section: {**before[section], **fields}}
 
-    assert told()
-    assert not told(likely=59)
-    assert told(calls=60, likely=0)  # nothing is open, and it takes no more than was spent
-    assert not told(width=0.0)  # exact by now
-    assert not told(spec=None)
-    assert not told(spec=asking("space", severities=[3]))  # of images as they are there is none
-    assert not told(spec=asking("certify", where={"a": {"sex": ["f"]}}))
-    assert not told(worst=0.1)
-    assert not told(endpoint={"calls": 40})
+    assert text()
+    assert not text(likely=59)
+    assert text(calls=60, likely=0)  # nothing is open, and it takes no more than was spent
+    assert not text(width=0.0)  # exact by now
+    assert not text(spec=None)
+    assert not text(spec=asking("space", severities=[3]))  # of images as they are there is none
+    assert not text(spec=asking("certify", where={"a": {"sex": ["f"]}}))
+    assert not text(worst=0.1)
+    assert not text(endpoint={"calls": 40})
 
 
 def test_targets_that_were_named_stand_among_the_changes_of_the_spec() -> None:

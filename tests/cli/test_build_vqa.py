@@ -12,7 +12,6 @@ import pytest
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.datasets.formats.endobench import from_endobench
-from adaptive_vtt.errors import InputError
 from adaptive_vtt.experiments.medtest import phantoms
 from adaptive_vtt.models import Answer, Prompt
 from adaptive_vtt.oracles import MultipleChoice
@@ -100,9 +99,9 @@ def test_masks_become_questions(tmp_path: Path, capsys: pytest.CaptureFixture[st
     data = masks(tmp_path / "set")
     arguments = ["--word", "object=polyp", "--scene", "colonoscopy"]
     assert run("build-vqa", str(data), "--out", str(out), *arguments) == 0
-    said = capsys.readouterr().out
-    assert said.startswith(f"wrote {out}:")
-    assert {line for line in said.splitlines() if "none" in line} == {
+    output = capsys.readouterr().out
+    assert output.startswith(f"wrote {out}:")
+    assert {line for line in output.splitlines() if "none" in line} == {
         f"  {kind}: none" for kind in ("type", "box", "contour", "multi", "coordinate")
     }
     dataset = from_endobench(out / "questions.tsv")
@@ -112,18 +111,6 @@ def test_masks_become_questions(tmp_path: Path, capsys: pytest.CaptureFixture[st
     ]
     assert sorted(row.answer for row in presence) == ["A"] * 5 + ["B"]
     assert all("polyp" in row.question for row in presence)
-
-
-def test_a_spec_says_which_data(tmp_path: Path) -> None:
-    voc(tmp_path / "voc")
-    write_text(tmp_path / "data.toml", '[dataset]\nkind = "voc"\npath = "voc"\n')
-    out = tmp_path / "q"
-    few = ["--kinds", "presence,counting", "--concepts", "RBC", "--per-class", "2"]
-    assert run("build-vqa", str(tmp_path / "data.toml"), "--out", str(out), *few) == 0
-    found = pd.read_csv(out / "sources.csv")
-    assert {*found["kind"]} == {"presence", "counting"}
-    assert found["about"].value_counts().max() <= 2 * 2
-    assert found["about"].str.startswith("RBC").all()
 
 
 def test_what_labels_were_taken_for_is_told(
@@ -166,13 +153,6 @@ def test_mistakes_get_one_sentence_and_leave_nothing(
     assert {path.name for path in tmp_path.iterdir()} == {"voc"}
 
 
-def test_a_folder_in_use_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_text(tmp_path / "q" / "mine.txt", "mine")
-    assert run("build-vqa", str(voc(tmp_path / "voc", 2)), "--out", str(tmp_path / "q")) == 2
-    assert "q: stands there already; nothing was written" in capsys.readouterr().err
-    assert [path.name for path in (tmp_path / "q").iterdir()] == ["mine.txt"]
-
-
 # -- audited, reported, exported ------------------------------------------------------------
 
 
@@ -213,9 +193,9 @@ def audit(questions: Path) -> Audit:
 
 def test_failures_keep_words_and_options(audit: Audit, tmp_path: Path) -> None:
     written = export_failures(audit.journal, audit.space, tmp_path / "out")
-    found = pd.read_csv(tmp_path / "out/failures.csv")
-    assert written.answers == len(found) > 5
-    for row in found.to_dict("records"):
+    matches = pd.read_csv(tmp_path / "out/failures.csv")
+    assert written.answers == len(matches) > 5
+    for row in matches.to_dict("records"):
         sample = audit.space.dataset.sample(int(row["sample"]))
         ask = sample.asks[row["concept"]]
         assert row["asked"] == ask.text
@@ -228,8 +208,8 @@ def test_failures_keep_words_and_options(audit: Audit, tmp_path: Path) -> None:
     assert "endobench" in (tmp_path / "out/dataset.toml").read_text()
     assert not (tmp_path / "out/labels.csv").exists()
     again = from_endobench(tmp_path / "out/questions.tsv")
-    assert len(again) == len(found)
-    for k, row in enumerate(found.to_dict("records")):
+    assert len(again) == len(matches)
+    for k, row in enumerate(matches.to_dict("records")):
         seen = cv2.imread(str(tmp_path / f"out/images/{row['id']}.png"))[:, :, ::-1]
         np.testing.assert_array_equal(again.sample(k).image, seen)  # to the pixel
 
@@ -267,19 +247,6 @@ def test_exported_columns_are_those_of_vlmevalkit(audit: Audit, tmp_path: Path) 
     assert set(table["answer"]) <= set("BCDEF")
 
 
-def test_only_multiple_choice_becomes_a_table(tmp_path: Path) -> None:
-    from adaptive_vtt.models.local.python import PythonModel
-    from adaptive_vtt.testing import tiny_dataset
-
-    plain = Audit(
-        QuestionSpace(tiny_dataset()), PythonModel(lambda images: [[0.5] * 3] * len(images))
-    )
-    plain.run()
-    with pytest.raises(InputError, match=r"expected a question with options and one right letter"):
-        export_questions(plain.journal, plain.space, tmp_path / "q.tsv", everything=True)
-    assert not [*tmp_path.iterdir()]
-
-
 @pytest.mark.slow
 def test_the_command_chain_with_the_demo_endpoint(
     questions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -306,7 +273,7 @@ def test_the_command_chain_with_the_demo_endpoint(
     assert run("export", out) == 2
     assert "--mix OUT or --questions SPEC.toml, got none of them" in capsys.readouterr().err
     assert run("export", out, "--failures", str(tmp_path / "g"), "--all") == 2
-    assert "--all: expected --tsv FILE.tsv beside it" in capsys.readouterr().err
+    assert "--all: expected --tsv FILE.tsv with it" in capsys.readouterr().err
     assert run("export", out, "--tsv", "new.tsv", "--image-format", "gif") == 2
     assert "unknown image format 'gif'" in capsys.readouterr().err
 
@@ -331,9 +298,9 @@ def test_a_model_words_questions(
     data = labels(tmp_path / "set")
     given = [str(data), "--kinds", "presence", "--paraphrase", "chat.toml"]
     assert run("build-vqa", *given, "--out", "a") == 0
-    said = capsys.readouterr().out
-    assert "1 more wordings for $0" in said
-    assert "  refused: presence: 'Is it there?': it loses '{subject}'\n" in said
+    output = capsys.readouterr().out
+    assert "1 more wordings for $0" in output
+    assert "  refused: presence: 'Is it there?': it loses '{subject}'\n" in output
     sources = pd.read_csv(tmp_path / "a" / "sources.csv", keep_default_na=False)
     theirs = sources["question"].str.startswith("Looking closely")
     assert 0 < theirs.sum() < len(sources)
@@ -383,9 +350,9 @@ def test_an_endpoint_is_sent_the_prompt_as_it_is_and_paid(
         content = json.loads(body)["messages"][-1]["content"]
         asked.append(content if isinstance(content, str) else content[0]["text"])
         words = {"content": "Do you see any {subject} in this image?", "role": "assistant"}
-        said = {"choices": [{"message": words}]}
-        said["usage"] = {"prompt_tokens": 100, "completion_tokens": 20}  # type: ignore[assignment]
-        return 200, {}, json.dumps(said).encode()
+        output = {"choices": [{"message": words}]}
+        output["usage"] = {"prompt_tokens": 100, "completion_tokens": 20}  # type: ignore[assignment]
+        return 200, {}, json.dumps(output).encode()
 
     data = labels(tmp_path / "set")
     with serving(answer) as url:

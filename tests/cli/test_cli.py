@@ -18,7 +18,7 @@ from adaptive_vtt.cli.init import SET, commented_spec, write_start
 from adaptive_vtt.cli.main import SUMMARIES, command
 from adaptive_vtt.config import Spec, parse_spec
 from adaptive_vtt.config.section import kinds_of
-from tests.helpers.command_line import run
+from tests.helpers.command_line import plain_start, run
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -49,9 +49,9 @@ class Audited(NamedTuple):
 
 @pytest.fixture(scope="module")
 def audited(tmp_path_factory: pytest.TempPathFactory) -> Audited:
-    """The audit that ``avtt init`` offers, run to its end."""
+    """The audit that ``avtt init`` offers, run to its end without predictions."""
     start, out = (tmp_path_factory.mktemp("audited") / name for name in ("start", "run"))
-    write_start(start)
+    plain_start(start)
     with redirect_stdout(io.StringIO()) as printed:
         assert run("audit", str(start / "SPEC.toml"), "--out", str(out), "--json") == 0
     return Audited(start, out, printed.getvalue())
@@ -65,17 +65,13 @@ def edit(start: Path, old: str, new: str) -> str:
     return str(spec)
 
 
-def model(start: Path, body: str) -> str:
-    (start / "model.py").write_text(f"import numpy as np\ndef predict(images):\n    {body}\n")
-    return str(start / "SPEC.toml")
-
-
 # -- what works ---------------------------------------------------------------------------
 
 
 def test_init_writes_a_spec_that_runs_and_leaves_journal_result_and_report(audited):
     out = audited.out
     result = json.loads((out / "result.json").read_text())
+    assert json.loads(audited.printed) == result  # --json prints nothing else
     assert result["stop_reason"]
     assert 0 < result["calls"] <= 200
     assert result["questions"] == 2 * result["calls"]
@@ -101,10 +97,6 @@ def test_the_commented_spec_names_every_field_and_uncommented_lines_parse():
     for line in text.splitlines():
         if re.match(r"# \w+ = ", line):  # left out, and still to be copied
             tomllib.loads(line[2:])
-
-
-def test_json_prints_json_and_nothing_else(audited):
-    assert json.loads(audited.printed)["calls"] > 0
 
 
 def test_report_rebuilds_everything_from_the_journal_alone(audited, tmp_path):
@@ -141,31 +133,10 @@ def test_plotly_js_is_packed_inside_beside_or_at_its_public_address(audited, tmp
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        (),
-        ("audit",),
-        ("resume",),
-        ("report",),
-        ("compare",),
-        ("init",),
-        ("preview",),
-        ("label",),
-    ],
-)
-def test_every_command_has_help_with_an_example_and_stands_in_the_docs(command, capsys):
-    assert run(*command, "--help") == 0
-    text = capsys.readouterr().out
-    if command:
-        assert "Example: avtt" in " ".join(text.replace("│", " ").split())
-        pages = [REPOSITORY / "README.md", *(REPOSITORY / "docs").rglob("*.md")]
-        assert any(" ".join(("avtt", *command)) in " ".join(p.read_text().split()) for p in pages)
-
-
 def test_no_line_of_a_help_text_is_broken_by_a_narrow_terminal():
     """Lines of later paragraphs are printed as they are written: they fit 80 columns."""
     for name in SUMMARIES:
+        assert "Example: avtt" in command(name).help
         paragraphs = inspect.cleandoc(command(name).help).split("\n\n")[1:]
         lines = "\n".join(p for p in paragraphs if not p.startswith("Example")).split("\n")
         assert max(map(len, lines)) <= 78, name
@@ -175,8 +146,8 @@ def test_list_of_commands_fits_a_screen_and_says_what_each_says_of_itself(capsys
     assert run("--help") == 0
     assert len(capsys.readouterr().out.splitlines()) <= 40
     assert max(map(len, SUMMARIES.values())) < 60
-    said = {name: inspect.cleandoc(command(name).help).split("\n\n")[0] for name in SUMMARIES}
-    assert {name: " ".join(text.split()) for name, text in said.items()} == SUMMARIES
+    output = {name: inspect.cleandoc(command(name).help).split("\n\n")[0] for name in SUMMARIES}
+    assert {name: " ".join(text.split()) for name, text in output.items()} == SUMMARIES
 
 
 # -- mistakes -----------------------------------------------------------------------------
@@ -195,25 +166,18 @@ def test_missing_spec(capsys):
     [
         ("budget = 200", "budgt = 200", "audit: unknown field 'budgt'"),
         ("budget = 200", "budget = 0", "audit.budget: expected greater than or equal to 1, got 0"),
-        ("budget = 200", 'budget = "many"', "audit.budget: expected a valid integer, got 'many'"),
-        ("budget = 200", 'strategy = "uncertain"', "unknown strategy 'uncertain'"),
         ('"rotation"]', '"rotate"]', "did you mean 'rotation'?"),
         ("# severities = [1, 3, 5]", "severities = [6]", "expected some of [0, 1, 2, 3, 4, 5]"),
         ('# concepts = ["polyp", "blood"]', 'concepts = ["rond"]', "did you mean 'round'?"),
         ('# kind = "python"', 'kind = "pyton"', "model.kind: unknown value 'pyton'"),
         ("# uncertainty = 0.8", "uncertainty = 2.0", "expected less than or equal to 1, got 2.0"),
         ("model.py:predict", "model.py:predic", "unknown name 'predic'"),
-        ("model.py:predict", "modell.py:predict", "modell.py' does not exist"),
         ("model.py:predict", "model.py", "expected 'package.module:name' or 'file.py:name'"),
-        ("[dataset]", "[datasett]", "unknown field 'datasett'"),
     ],
 )
 def test_wrong_spec(start, capsys, tmp_path, old, new, sentence):
     spec = edit(start, old, new)
-    if new == "[datasett]":  # a missing section may be named first; both are one sentence
-        assert "dataset" in refused(capsys, "audit", spec, "--out", str(tmp_path / "r"))
-    else:
-        assert sentence in refused(capsys, "audit", spec, "--out", str(tmp_path / "r"))
+    assert sentence in refused(capsys, "audit", spec, "--out", str(tmp_path / "r"))
     assert not (tmp_path / "r" / "journal.db").exists()
 
 
@@ -227,8 +191,9 @@ def test_wrong_spec(start, capsys, tmp_path, old, new, sentence):
 def test_a_model_that_is_broken_is_named_and_nothing_is_lost(
     start, capsys, tmp_path, body, sentence
 ):
-    spec = model(start, body)
-    out = tmp_path / "r"
+    model = f"import numpy as np\ndef predict(images):\n    {body}\n"
+    (start / "model.py").write_text(model)
+    spec, out = str(start / "SPEC.toml"), tmp_path / "r"
     line = refused(capsys, "audit", spec, "--out", str(out))
     assert sentence in line
     assert "model.py:predict" in line
@@ -286,7 +251,7 @@ def test_a_folder_that_cannot_be_written(start, capsys, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("command", "option", "told"),
+    ("command", "option", "shown_text"),
     [
         ("audit", "--at-most", "set by --set certify.at_most=VALUE"),
         ("plan", "--confidence=0.9", "set by --set certify.confidence=VALUE"),
@@ -295,8 +260,8 @@ def test_a_folder_that_cannot_be_written(start, capsys, tmp_path):
         ("resume", "--confidence", "No such option: --confidence"),
     ],
 )
-def test_a_field_given_as_an_option_is_told_how_to_be_set(capsys, command, option, told):
-    assert told in refused(capsys, command, option)
+def test_a_field_given_as_an_option_is_told_how_to_be_set(capsys, command, option, shown_text):
+    assert shown_text in refused(capsys, command, option)
 
 
 def test_compare_wants_a_budget_and_known_names(start, capsys):
@@ -329,14 +294,14 @@ def test_a_key_in_place_of_a_variables_name_is_not_repeated(tmp_path, capsys):
         'key = "sk-planted-0815"\n'
     )
     assert run("audit", str(spec), "--budget", "5", "--out", str(tmp_path / "a")) == 2
-    told = capsys.readouterr()
-    assert "expected the name of an environment variable that holds the key" in told.err
-    assert "planted" not in told.err + told.out
+    shown_text = capsys.readouterr()
+    assert "expected the name of an environment variable that holds the key" in shown_text.err
+    assert "planted" not in shown_text.err + shown_text.out
 
 
 def test_a_strategy_in_a_file_needs_the_name_of_its_class(tmp_path, capsys):
     out = tmp_path / "run"
     assert run("audit", "--demo", "--strategy", "mine.py", "--out", str(out)) == 2
-    said = " ".join(capsys.readouterr().err.split())
-    assert "expected which of the file's names it is, as in 'mine.py:Name'" in said
+    output = " ".join(capsys.readouterr().err.split())
+    assert "expected which of the file's names it is, as in 'mine.py:Name'" in output
     assert not out.exists()

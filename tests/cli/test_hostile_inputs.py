@@ -104,9 +104,9 @@ def test_what_cannot_be_used_is_refused_in_a_line(
     prepare, arguments, sentence = REFUSED[case]
     prepare()
     assert run(*arguments) == 2
-    said = capsys.readouterr().err.splitlines()[-1]
-    assert said.startswith("avtt: ")
-    assert sentence in said
+    output = capsys.readouterr().err.splitlines()[-1]
+    assert output.startswith("avtt: ")
+    assert sentence in output
 
 
 PASSED_OVER: dict[str, Callable[[], Any]] = {
@@ -154,9 +154,9 @@ def test_a_full_disk_ends_a_census_with_what_to_do(
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, ignored)
-    said = capsys.readouterr().err.splitlines()[-1]
-    assert "cannot be written" in said
-    assert "once that is mended" in said or "begins again" in said
+    output = capsys.readouterr().err.splitlines()[-1]
+    assert "cannot be written" in output
+    assert "once that is mended" in output or "begins again" in output
     assert run("resume", "whole") == 0
 
 

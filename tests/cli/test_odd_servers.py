@@ -1,6 +1,5 @@
 """Audits of chat servers that answer in an odd way: what is read, kept, told and read anew."""
 
-import csv
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -51,7 +50,6 @@ def answers_of(folder: Path) -> set[Any]:
     ("way", "reason"),
     [
         ("blind", "says that it got no image"),
-        ("cut", "cut off at max_tokens = 512"),
     ],
 )
 def test_an_audit_ends_after_ten_calls_where_none_is_answered(
@@ -59,11 +57,11 @@ def test_an_audit_ends_after_ten_calls_where_none_is_answered(
 ) -> None:
     with odd_chat(way, tmp_path, in_flight=2) as (spec, requests):
         code, out = audited(spec, "--budget", "24")
-    told = " ".join(capsys.readouterr().err.split())
+    text = " ".join(capsys.readouterr().err.split())
     assert code == 2
     assert 10 <= len(calls_of(out)) < 15  # what was under way is kept, too
-    assert reason in told
-    assert "nothing is certified" in told
+    assert reason in text
+    assert "nothing is certified" in text
     assert len(requests) < 20  # the ways to P(yes) are tried once
 
 
@@ -73,7 +71,6 @@ def test_an_audit_ends_after_ten_calls_where_none_is_answered(
         ("prose", 1.0, "The radiograph shows a lesion, without artifacts."),
         ("thinking", 0.0, "<thinking>Yes? Rather not.</thinking> No."),
         ("parts", 0.0, "Answer: no"),
-        ("no log-probabilities", 0.0, "No"),
     ],
 )
 def test_what_a_server_means_is_read_and_its_reply_kept(
@@ -81,12 +78,12 @@ def test_what_a_server_means_is_read_and_its_reply_kept(
 ) -> None:
     with odd_chat(way, tmp_path) as (spec, _):
         code, out = audited(spec)
-    told = capsys.readouterr().err
+    text = capsys.readouterr().err
     assert code == 0
     assert answers_of(out) == {answer}
     assert {call.reply for call in calls_of(out)} == {reply}
-    assert told.count("reply: ") == 3
-    assert f"read as {'Yes' if answer else 'No'}" in told
+    assert text.count("reply: ") == 3
+    assert f"read as {'Yes' if answer else 'No'}" in text
 
 
 def test_a_refused_option_is_left_out_and_that_is_kept(tmp_path: Path) -> None:
@@ -148,15 +145,6 @@ def test_cautions_reach_gate_view_runs_and_export(
     assert caution in capsys.readouterr().out
 
 
-def test_replies_stand_in_failures_export_and_report(prose: Path, tmp_path: Path) -> None:
-    assert run("export", str(prose), "--failures", str(tmp_path / "failures")) == 0
-    rows = list(csv.DictReader((tmp_path / "failures" / "failures.csv").open()))
-    assert {row["reply"] for row in rows} == {"The radiograph shows a lesion, without artifacts."}
-    page = (prose / "report.html").read_text()
-    assert "read as" in page
-    assert "The radiograph shows a lesion" in page
-
-
 def test_replies_are_read_anew_without_a_call(prose: Path, tmp_path: Path) -> None:
     (tmp_path / "rule.py").write_text(RULE)
     same, other = tmp_path / "same", tmp_path / "other"
@@ -188,10 +176,10 @@ def test_a_probe_of_two_calls_says_whether_a_model_looks(
 ) -> None:
     with odd_chat(way, tmp_path, price_per_call=0.5, yes_from="words") as (spec, requests):
         assert run("plan", str(spec), "--probe") == code
-        told = " ".join(capsys.readouterr().out.split())
+        text = " ".join(capsys.readouterr().out.split())
         assert len(requests) == 2
-        assert verdict in told
-        assert "cost $1.00" in told
+        assert verdict in text
+        assert "cost $1.00" in text
         assert run("plan", str(spec), "--probe", "--set", "audit.max_cost=0.9") == 2
         assert len(requests) == 2
     assert not (tmp_path / "run").exists()
@@ -210,7 +198,10 @@ def test_a_wrong_key_is_told_before_nets_are_taught(
     assert (len(requests), taught) == (1, [])
 
 
-def test_a_good_key_that_may_list_no_models_is_taken(tmp_path: Path) -> None:
+def test_a_good_key_that_may_list_no_models_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SelfTaught, "of", lambda *_, **__: None)
     with odd_chat("parts", tmp_path) as (spec, requests):
         code, out = audited(spec, "--budget", "2", *TAUGHT)
     assert (code, requests[0]["messages"]) == (0, [])

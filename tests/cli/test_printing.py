@@ -31,13 +31,13 @@ def test_words_of_compare_are_listed_with_the_strategies(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert run("list", "strategies") == 0
-    said = " ".join(capsys.readouterr().out.split())
+    output = " ".join(capsys.readouterr().out.split())
     by_chance = "draws by chance with predictions"
-    assert "random Draws by chance with predictions, more often from open targets; " in said
-    assert f"prediction-powered For 'avtt compare' alone: {by_chance}; in an audit" in said
-    assert f"uniform For 'avtt compare' alone: {by_chance.replace('with', 'without')}; in" in said
+    assert "random Draws by chance with predictions, more often from open targets; " in output
+    assert f"prediction-powered For 'avtt compare' alone: {by_chance}; in an audit" in output
+    assert f"uniform For 'avtt compare' alone: {by_chance.replace('with', 'without')}; in" in output
     for name in ("uniform", "prediction-powered", "argmax"):
-        assert f" {name} For 'avtt compare' alone: " in said
+        assert f" {name} For 'avtt compare' alone: " in output
         assert name in BASELINES
 
 

@@ -184,15 +184,15 @@ def test_the_report_is_there_before_the_comparison_and_is_written_again_after_it
     monkeypatch.setattr(run_folder.webbrowser, "open", lambda url: opened.append(url) or True)
     assert run("audit", "--demo", *EASY, "--open", "--out", str(out)) == 0
     assert opened == [(out / "report.html").resolve().as_uri()]
-    told = " ".join(capsys.readouterr().out.split())
+    printed = " ".join(capsys.readouterr().out.split())
     kinds = ("same predictions", "no predictions")
-    took = [told.index(f"random sampling, {kind}: ") for kind in kinds]
-    assert told.index("the report is complete") < took[0] < took[1]
+    took = [printed.index(f"random sampling, {kind}: ") for kind in kinds]
+    assert printed.index("the report is complete") < took[0] < took[1]
     kept = json.loads((out / "baselines.json").read_text())
     assert list(kept) == ["predicted", "uniform"]
     for kind, one in zip(kinds, kept.values(), strict=True):
         amount = f"{'' if one['certified'] else 'more than '}{one['calls']:,}"
-        assert f"random sampling, {kind}: {amount}; this audit took " in told
+        assert f"random sampling, {kind}: {amount}; this audit took " in printed
     assert begun == [("random", True), ("random", False)]
     assert (out / "report.html").read_text() != "from before"
     assert run("verify", str(out)) == 0
@@ -209,8 +209,8 @@ def test_ctrl_c_in_the_comparison_leaves_a_complete_demo(
     monkeypatch.setattr(demo, "Live", Interrupting)
     out = tmp_path / "demo"
     assert run("audit", "--demo", *EASY, "--out", str(out)) == 130
-    said = " ".join(capsys.readouterr().err.split())
-    assert f"the comparison is left out; the audit is complete: {out / 'report.html'}" in said
+    output = " ".join(capsys.readouterr().err.split())
+    assert f"the comparison is left out; the audit is complete: {out / 'report.html'}" in output
     assert not (out / "baselines.json").exists()
     assert run("verify", str(out)) == 0
 
@@ -220,7 +220,7 @@ def test_where_there_is_no_browser_the_report_is_named(
 ) -> None:
     monkeypatch.setattr(run_folder.webbrowser, "open", lambda url: False)
     run_folder.open_report(tmp_path / "report.html")
-    assert f"no browser was found; open {tmp_path / 'report.html'}" in capsys.readouterr().err
+    assert f"no browser opens; open {tmp_path / 'report.html'}" in capsys.readouterr().err
 
 
 def test_where_stderr_is_no_terminal_what_is_counted_is_said_now_and_then(capsys, monkeypatch):

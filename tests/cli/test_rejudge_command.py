@@ -47,9 +47,9 @@ def test_the_command_takes_another_oracle_or_other_options(
     assert (
         run("rejudge", first, "--set", "oracle.options.share=0.9", "--out", str(folder / "b")) == 0
     )
-    told = capsys.readouterr().out
-    assert "50 questions judged anew, none asked" in told
-    assert "chosen without looking" in told
+    printed = capsys.readouterr().out
+    assert "50 questions judged again, none asked" in printed
+    assert "chosen without looking" in printed
     given = ("--oracle", "correctness", "--set", "oracle.threshold=0.9")
     assert run("rejudge", first, *given, "--out", str(folder / "c"), "--json") == 0
     capsys.readouterr()

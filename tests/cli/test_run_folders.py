@@ -54,7 +54,7 @@ def audit(start: Path, out: Path) -> int:
     return run("audit", str(start / "SPEC.toml"), *OPTIONS, "--out", str(out))
 
 
-def said(capsys: pytest.CaptureFixture[str]) -> str:
+def output(capsys: pytest.CaptureFixture[str]) -> str:
     return " ".join(capsys.readouterr().err.split())
 
 
@@ -70,7 +70,7 @@ def test_an_empty_journal_is_refused_by_readers_untouched_and_begun_by_audit(
     for command in ("verify", "report", "resume", "export"):
         more = ["--failures", str(tmp_path / "f")] if command == "export" else []
         assert run(command, str(out), *more) == 2
-        assert "no audit was begun here; 'avtt audit SPEC.toml --out" in said(capsys)
+        assert "no audit was begun here; 'avtt audit SPEC.toml --out" in output(capsys)
     assert (out / "journal.db").stat().st_size == 0
     assert audit(start, out) == 0
     assert run("verify", str(out)) == 0
@@ -94,8 +94,8 @@ def test_an_audit_whose_first_write_failed_is_begun_by_the_same_command(
 
         patch.setattr(f"adaptive_vtt.journal.sqlite.Step.{where}", fail)
         assert audit(start, out) == (2 if tables else 130)
-        told = "disk is full; nothing of this step" if tables else "the same command begins again"
-        assert told in said(capsys)
+        text = "disk is full; nothing of this step" if tables else "the same command begins again"
+        assert text in output(capsys)
     with closing(SQLiteJournal(out / "journal.db", read_only=True)) as journal:
         assert journal.facts() == {}
     assert audit(start, out) == 0
@@ -109,7 +109,7 @@ def test_after_a_first_call_that_failed_the_audit_begins_anew_and_counts_what_ma
     (start / "model.py").write_text("def predict(images):\n    return [[7.0, 7.0]]\n")
     for lost in (1, 2):
         assert audit(start, out) == 2
-        assert "expected P(yes) between 0 and 1, got 7.0" in said(capsys)
+        assert "expected P(yes) between 0 and 1, got 7.0" in output(capsys)
         with closing(read_journal(out / "journal.db")) as journal:
             assert journal.facts()["interrupted"] == lost
     (start / "model.py").write_text(good)
@@ -119,7 +119,7 @@ def test_after_a_first_call_that_failed_the_audit_begins_anew_and_counts_what_ma
     assert (out / "journal.db.2").exists()
     assert run("verify", str(out)) == 0
     assert audit(start, out) == 2  # now it holds answers
-    assert f"holds an audit already; 'avtt resume {out}' goes on" in said(capsys)
+    assert f"holds an audit already; 'avtt resume {out}' continues" in output(capsys)
     assert run("resume", str(out)) == 0
 
 
@@ -133,29 +133,10 @@ def test_a_folder_whose_code_was_changed_is_not_said_to_go_on(
     mine.write_text(f"{EVEN}# edited\n")
     capsys.readouterr()
     assert audit(start, out) == 2
-    told = said(capsys)
-    assert f"{out} holds an audit already: audit.strategy was changed after the audit" in told
-    assert "restore it, or begin a new audit with another --out" in told
-    assert "goes on" not in told
-
-
-@pytest.mark.slow
-def test_calls_that_stayed_unanswered_for_nothing_leave_the_folder_to_a_corrected_spec(
-    start: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out, spec = tmp_path / "r", start / "SPEC.toml"
-    good = spec.read_text()
-    wrong = good.replace('target = "model.py:predict"', 'kind = "recorded"\nanswers = "none.csv"')
-    (start / "none.csv").write_text("sample,bright,round\n")
-    spec.write_text(wrong)
-    assert audit(start, out) in {0, 2}
-    capsys.readouterr()
-    spec.write_text(good)
-    assert audit(start, out) == 0
-    result = json.loads((out / "result.json").read_text())
-    assert (result["calls"], result["lost"]) == (4, 0)  # those came back: none was lost
-    assert (out / "journal.db.1").exists()
-    assert run("verify", str(out)) == 0
+    text = output(capsys)
+    assert f"{out} holds an audit already: audit.strategy was changed after the audit" in text
+    assert "restore it, or begin a new audit with another --out" in text
+    assert "goes on" not in text
 
 
 def test_an_error_midway_says_how_to_go_on(
@@ -166,9 +147,9 @@ def test_an_error_midway_says_how_to_go_on(
     late += "    return _p(images) if n < 3 else 1 / 0\n"
     (start / "model.py").write_text(good + late)
     assert audit(start, tmp_path / "r") == 2
-    told = said(capsys)
-    assert "raised ZeroDivisionError" in told
-    assert told.endswith(f"'avtt resume {tmp_path / 'r'}' goes on once that is mended")
+    text = output(capsys)
+    assert "raised ZeroDivisionError" in text
+    assert text.endswith(f"'avtt resume {tmp_path / 'r'}' continues")
 
 
 # -- verify ---------------------------------------------------------------------------------
@@ -181,11 +162,11 @@ def test_verify_says_what_it_checked_and_writes_nothing(
     head = json.loads(before["result.json"])["journal_head"]
     assert len(head) == 32
     assert run("verify", str(folder), "--head", head.upper()) == 0
-    told = capsys.readouterr().out
-    assert max(map(len, told.splitlines())) <= 80
-    said = " ".join(told.split())
-    assert "4 answers among them, are as they were written; the interval follows" in said
-    assert f"every draw follows from the audit's key; head {head}" in said
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= 80
+    output = " ".join(text.split())
+    assert "4 answers among them, are as they were written; the interval follows" in output
+    assert f"every draw follows from the audit's key; head {head}" in output
     assert head.encode() in before["report.html"]
     assert {p.name: p.read_bytes() for p in folder.iterdir()} == before
 
@@ -196,7 +177,6 @@ def edited(**changes: Any) -> Callable[[dict[str, Any]], None]:
 
 EDITS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "calls": (edited(calls=3), "calls: the journal comes to 4, the file says 3"),
-    "reason": (edited(stop_reason=None), 'stop_reason: the journal comes to "4 calls'),
     "head": (edited(journal_head="0" * 32), "journal_head is none this journal ever had"),
     "unknown": (edited(grade="A"), "grade is no field of a result"),
     "missing": (lambda r: r.pop("waiting"), "waiting is missing"),
@@ -204,24 +184,25 @@ EDITS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
         lambda r: r["targets"][0].update(estimate=0.01),
         r"targets\[0\]\.estimate: the journal",
     ),
-    "certified": (
-        lambda r: r["targets"][0].update(certified=True),
-        r"targets\[0\]\.certified: the journal comes to false, the file says true",
-    ),
     "rows": (lambda r: r["targets"].clear(), "targets: the journal comes to 1 rows, the file has"),
 }
 
 
-@pytest.mark.parametrize("edit", EDITS)
 def test_verify_names_the_field_of_the_result_that_was_edited(
-    folder: Path, edit: str, capsys: pytest.CaptureFixture[str]
+    folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    change, message = EDITS[edit]
-    result = json.loads((folder / "result.json").read_text())
-    change(result)
-    (folder / "result.json").write_text(json.dumps(result))
+    whole = (folder / "result.json").read_text()
+    for change, message in EDITS.values():
+        result = json.loads(whole)
+        change(result)
+        (folder / "result.json").write_text(json.dumps(result))
+        assert run("verify", str(folder)) == 2
+        assert re.search(message, output(capsys))
+    (folder / "result.json").write_text(whole)
+    head, page = json.loads(whole)["journal_head"], (folder / "report.html").read_text()
+    (folder / "report.html").write_text(page.replace(head, "0" * 32))
     assert run("verify", str(folder)) == 2
-    assert re.search(message, said(capsys))
+    assert "report.html: was not written from this journal" in output(capsys)
 
 
 def test_verify_knows_a_head_of_before_and_a_report_of_before(
@@ -232,32 +213,22 @@ def test_verify_knows_a_head_of_before_and_a_report_of_before(
         journal.set_facts(a=1)
         journal.set_facts(a=2)
     assert run("verify", str(folder), "--head", head) == 2
-    assert "the head given is this journal's of 2 rows ago; its head is" in said(capsys)
+    assert "the head given is this journal's of 2 rows ago; its head is" in output(capsys)
     assert run("verify", str(folder)) == 4
-    told = capsys.readouterr()
-    whole = " ".join(told.out.split())
+    text = capsys.readouterr()
+    whole = " ".join(text.out.split())
     assert "4 answers among them, are as they were written; the interval follows" in whole
     for name in ("result.json", "report.html"):
         expected = f"{name}: was written 2 rows ago, with 4 of the journal's 4 calls"
-        assert expected in " ".join(told.err.split())
-    assert "writes both anew" in " ".join(told.err.split())
+        assert expected in " ".join(text.err.split())
+    assert "writes both again" in " ".join(text.err.split())
     (folder / "result.json").unlink()
     assert run("verify", str(folder)) == 4
-    assert "writes it anew" in said(capsys)
+    assert "writes it again" in output(capsys)
     assert run("report", str(folder)) == 0
     assert "not verified: 'avtt verify" in capsys.readouterr().out
     assert "Not verified" in (folder / "report.html").read_text(encoding="utf-8")
     assert run("verify", str(folder)) == 0
-
-
-def test_verify_refuses_a_report_of_another_journal(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    head = json.loads((folder / "result.json").read_text())["journal_head"]
-    page = (folder / "report.html").read_text(encoding="utf-8")
-    (folder / "report.html").write_text(page.replace(head, "0" * 32), encoding="utf-8")
-    assert run("verify", str(folder)) == 2
-    assert "report.html: was not written from this journal" in said(capsys)
 
 
 @pytest.fixture
@@ -276,24 +247,13 @@ def test_a_result_older_than_the_journal_is_no_forged_one(
     killed: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("verify", str(killed)) == 4
-    told = capsys.readouterr()
-    assert "5 answers among them, are as they were written" in told.out
-    err = " ".join(told.err.split())
+    text = capsys.readouterr()
+    assert "5 answers among them, are as they were written" in text.out
+    err = " ".join(text.err.split())
     assert re.search(r"result.json: was written \d+ rows ago, with 4 of the journal's 6 calls", err)
-    assert f"the audit has not ended: go on with 'avtt resume {killed}'" in err
+    assert f"the audit has not ended: continue with 'avtt resume {killed}'" in err
     assert run("report", str(killed)) == 0
     assert run("verify", str(killed)) == 0
-
-
-def test_a_forged_result_that_is_older_is_refused(
-    killed: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    change, message = EDITS["estimate"]
-    result = json.loads((killed / "result.json").read_text())
-    change(result)
-    (killed / "result.json").write_text(json.dumps(result))
-    assert run("verify", str(killed)) == 2
-    assert re.search(message, said(capsys))
 
 
 def test_a_result_of_now_under_a_head_of_before_is_refused(
@@ -304,7 +264,7 @@ def test_a_result_of_now_under_a_head_of_before_is_refused(
     result = json.loads((killed / "result.json").read_text())
     (killed / "result.json").write_text(json.dumps({**result, "journal_head": before}))
     assert run("verify", str(killed)) == 2
-    assert "is missing, as of the journal_head that it carries" in said(capsys)
+    assert "is missing, as of the journal_head that it carries" in output(capsys)
 
 
 # -- ended: nothing is asked, so nothing is learnt anew -----------------------------------------
@@ -317,9 +277,9 @@ def test_resuming_what_has_ended_learns_nothing_writes_no_row_and_tells_the_same
     (folder / "result.json").unlink()
     monkeypatch.setattr(going_on, "build_audit", lambda *_, **__: pytest.fail("it was built"))
     assert run("resume", str(folder)) == 0
-    told = capsys.readouterr()
-    assert "this audit has ended: nothing was asked" in told.err
-    assert "stopped: 4 calls" in told.out
+    text = capsys.readouterr()
+    assert "this audit has ended: nothing was asked" in text.err
+    assert "stopped: 4 calls" in text.out
     assert [(folder / n).read_bytes() for n in ("result.json", "journal.db")] == [result, journal]
     assert run("resume", str(folder), "--json") == 0
     assert json.loads(capsys.readouterr().out) == json.loads(result)
@@ -330,15 +290,6 @@ def test_a_killed_run_and_one_with_calls_that_wait_have_not_ended(killed: Path) 
     with closing(SQLiteJournal(killed / "journal.db")) as journal:
         journal.set_facts(ended={"reason": "the cap", "elapsed": 1.0})
     assert not stays_ended(killed)
-
-
-def test_a_damaged_journal_of_an_ended_audit_is_refused(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with closing(sqlite3.connect(folder / "journal.db")) as db, db:
-        db.execute("UPDATE answers SET loss = 1 - loss")
-    assert run("resume", str(folder)) == 2
-    assert "was altered after it was written; nothing was asked" in said(capsys)
 
 
 # -- deleted, and interrupted ---------------------------------------------------------------
@@ -371,7 +322,7 @@ def test_a_journal_deleted_before_the_end_is_no_success(
     then = f"Path({str(tmp_path / 'r' / 'journal.db')!r}).unlink(missing_ok=True)"
     (start / "model.py").write_text(SLOW.format(then=then))
     assert audit(start, tmp_path / "r") == 2
-    line = said(capsys)
+    line = output(capsys)
     assert "all it held, 1 answers, was saved as" in line
     (start / "model.py").write_text(SLOW.format(then=""))
     for left in (tmp_path / "r").glob("journal.db*"):
@@ -390,11 +341,8 @@ def answers(out: Path) -> int:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
-def test_a_signal_ends_with_a_sentence_that_says_how_to_go_on(
-    start: Path, tmp_path: Path, name: str
-) -> None:
-    number, out = getattr(signal, name), tmp_path / "r"
+def test_a_signal_ends_with_a_sentence_that_says_how_to_go_on(start: Path, tmp_path: Path) -> None:
+    number, out = signal.SIGTERM, tmp_path / "r"
     (start / "model.py").write_text(SLOW.format(then=""))
     child = os.fork()
     if child == 0:  # a process of its own, with torch loaded already
@@ -414,8 +362,10 @@ def test_a_signal_ends_with_a_sentence_that_says_how_to_go_on(
     assert os.waitstatus_to_exitcode(status) == 128 + number
     kept = answers(out)
     assert kept >= 3
-    told = " ".join((tmp_path / "err").read_text().split())
-    assert f"avtt: interrupted; {kept} answers are kept; 'avtt resume {out}' goes on where" in told
+    text = " ".join((tmp_path / "err").read_text().split())
+    assert (
+        f"avtt: interrupted; {kept} answers are kept; 'avtt resume {out}' continues where" in text
+    )
     with closing(read_journal(out / "journal.db")) as journal:
         assert journal.facts()["interrupted"] <= 1
     SQLiteJournal(out / "journal.db").close()  # nobody holds the lock
@@ -428,7 +378,7 @@ def test_a_signal_that_a_model_swallowed_ends_the_audit_at_the_next_answer(
     out = tmp_path / "r"
     (start / "model.py").write_text(DEAF)
     assert audit(start, out) == 128 + signal.SIGTERM
-    assert "interrupted; 1 answers are kept; 'avtt resume" in said(capsys)
+    assert "interrupted; 1 answers are kept; 'avtt resume" in output(capsys)
     assert answers(out) == 1
 
 
@@ -439,13 +389,13 @@ def test_a_signal_before_the_audit_began_advises_no_resume_of_an_earlier_one(
     out = tmp_path / "r"
     (start / "model.py").write_text("def predict(images):\n    return [[7.0, 7.0]]\n")
     assert audit(start, out) == 2
-    said(capsys)
+    output(capsys)
     before = (out / "journal.db").read_bytes()
     (start / "model.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGTERM)\n")
     assert audit(start, out) == 128 + signal.SIGTERM
-    told = said(capsys)
-    assert "interrupted before anything was asked; the same command begins again" in told
-    assert "avtt resume" not in told
+    text = output(capsys)
+    assert "interrupted before anything was asked; the same command begins again" in text
+    assert "avtt resume" not in text
     assert (out / "journal.db").read_bytes() == before
 
 

@@ -304,7 +304,7 @@ def test_the_command_line_and_the_spec_take_a_gate(tmp_path: Path, capsys: Any) 
     with pytest.raises(SystemExit) as raised:  # its gate is decided and ends it no more
         main(["resume", *advised[0].split()[1:], "--half-width", "0.12"])
     assert not raised.value.code
-    assert f"goes on with budget {budget}, half-width 0.12" in capsys.readouterr().err
+    assert f"continues with budget {budget}, half-width 0.12" in capsys.readouterr().err
     result = json.loads((out / "result.json").read_text())
     assert calls < result["calls"]
     assert "certified to +-0.12" in result["stop_reason"]

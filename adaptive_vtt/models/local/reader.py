@@ -134,8 +134,6 @@ class RecordedReader(Replayed):
     is "all" where a picture has several questions, else "one".
     """
 
-    hard_answers = True
-
     def __init__(self, answers: pd.DataFrame, *, per_call: CallMode | None = None) -> None:
         names = answers["reader"].unique().tolist()
         if len(names) != 1:

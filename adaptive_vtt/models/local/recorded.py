@@ -45,7 +45,6 @@ class Recorded(Replayed):
         values = table[[column for column in table if column not in KEYS]]
         self._columns = {str(column): place for place, column in enumerate(values)}
         self._values = _probabilities(values)
-        self.hard_answers = bool((np.isnan(self._values) | np.isin(self._values, (0, 1))).all())
         self._rows = _rows(table, "recorded answers")
 
     def holds(self, sample: str, relation: str, severity: int) -> bool:

@@ -110,7 +110,6 @@ class Chat(Paid, ABC):
         paid.setdefault("name", model)
         super().__init__(bound=Usage(max_input_tokens, max_tokens), answers=answers, **paid)
         self.template, self._wanted_encoding = template, encoding or Encoding()
-        self.hard_answers = self._elicitation.now == WORDS
 
     @property
     def _encoding(self) -> Encoding:
