@@ -49,8 +49,8 @@ def audit(  # noqa: PLR0913 - a command's options
     """Run an audit and write a report.
 
     A SPEC.toml is a program, as a Makefile is: the model it names is run.
-    --dry-run checks it and imports none of its models and proxies, only what the
-    space and the strategy are made of.
+    --dry-run checks it and imports no model or proxy, only what the space and the
+    strategy are made of.
 
     --half-width, --gate and --set certify.at_most=0.1 are goals: the audit ends
     when one that is given is reached, or at a limit, such as --budget. Every

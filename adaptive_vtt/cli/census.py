@@ -1,4 +1,4 @@
-"""``avtt census``: an audit that asks every question, for exact rates."""
+"""``avtt census``: run an audit that asks every question, for exact rates."""
 
 from pathlib import Path
 
@@ -50,7 +50,7 @@ def census(
             audit.model.close()
             audit.close()
             raise InputError(
-                "census: expected a limit for a model of which every call may cost money, got "
-                "none; give --max-cost or --budget"
+                "census: expected a limit for a model whose calls may cost money, got none; "
+                " give --max-cost or --budget"
             )
         run_and_report(audit, out, json_, open_it=open_, plotly=plotly)

@@ -169,8 +169,8 @@ def _row(text: str) -> str | Entrant:
 def _made_of(
     spec: Spec, base: Path, space: QuestionSpace, exhaust: bool, rows: Iterable[Entrant]
 ) -> JsonObject:
-    """Return what the kept runs of a comparison follow from, except seeds and built-in strategies:
-    runs.jsonl is used again only where all of it is the same."""
+    """Return all that determines the kept runs, except seeds and built-in strategies: runs.jsonl is
+    used again only where all of it is the same."""
     files = {}
     for name, file in {"model": spec.model.file(), **(spec.certify.proxies or {})}.items():
         if file:  # of answers, or the one that holds FILE:NAME
@@ -194,7 +194,7 @@ def _made_of(
 
 @dataclass(frozen=True)
 class _Comparison:
-    """What is compared, how often and where, and where it is written."""
+    """A comparison: its strategies and repeats, where it runs and where it is written."""
 
     spec: Spec
     base: Path
@@ -246,7 +246,7 @@ class _Comparison:
                 calls = calls_of(self.space, model)
                 if calls > MAX_CALLS or model.answers != "all":
                     raise InputError(
-                        f"--exhaust: expected at most {MAX_CALLS:,} calls, each of which answers "
+                        f"--exhaust: expected at most {MAX_CALLS:,} calls that each answer "
                         f"every concept, got {calls:,} calls that answer {model.answers}"
                     )
                 with counting("asking everything", calls, self.quiet) as advance:

@@ -34,7 +34,7 @@ from .signals import interrupted_as
 
 EXPORT = "export it from Python with adaptive_vtt.results.export."
 OTHERWISE = EXPORT + "failures.export_failures(audit.journal, audit.space, ...)"
-"""What to do about a journal that keeps no spec."""
+"""Advice for a journal that keeps no spec."""
 COMPARED = EXPORT + "disagreements.export_disagreements(versus.audit.journal, versus.space, ...)"
 """The same for a comparison."""
 USAGE = {

@@ -1,4 +1,4 @@
-"""``avtt list``: every part that goes by a name, those of installed packages among them."""
+"""``avtt list``: all parts with a name, those of installed packages included."""
 
 import json
 from dataclasses import asdict

@@ -160,8 +160,8 @@ class Plan:
     """Calls and prices of an audit.
 
     ``targets``: calls of each by itself; ``together``: of all, None where nothing is certified;
-    ``total``: all calls that there are. Prices of a call, None where they are not known:
-    ``worst`` with all retries and ``usual`` with none, both at the longest prompt and reply;
+    ``total``: all calls that there are. Prices of a call are None where they are not known.
+    ``worst`` is with all retries and ``usual`` with none, both at the longest prompt and reply.
     ``expected`` is the likely mean of the calls that are drawn, and ``expected_most`` that mean
     where the provider counts much. ``at_full_length``: no better price than ``usual`` is known.
     """
@@ -294,7 +294,7 @@ class Pilot:
 
 @dataclass(frozen=True)
 class Width:
-    """What certifying all targets to +-``half_width`` takes.
+    """Calls and cost of certifying all targets to +-``half_width``.
 
     Calls ``at_least`` and ``at_most``, ``likely`` by loss rate, and ``by_pilot`` as an earlier
     audit's journal forecasts (None without one), in four of five audits within

@@ -118,7 +118,7 @@ class Row(NamedTuple):
 
     @property
     def shown(self) -> bool:
-        """Whether there is a picture."""
+        """True where there is a picture."""
         return any(cell.picture is not None for cell in self.cells)
 
     def caption(self, cell: Cell) -> str:

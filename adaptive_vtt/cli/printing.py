@@ -1,4 +1,4 @@
-"""What commands print: folded sentences, tables and JSON."""
+"""Folded sentences, tables and JSON, as commands print them."""
 
 import json
 import re

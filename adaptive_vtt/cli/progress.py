@@ -1,4 +1,4 @@
-"""What a running audit shows on a terminal, and the table it ends with."""
+"""Progress of an audit on a terminal, and the table it ends with."""
 
 import math
 import time

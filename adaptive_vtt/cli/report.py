@@ -1,4 +1,4 @@
-"""``avtt report``: the report and result anew, from the journal."""
+"""``avtt report``: write the report and result again from the journal."""
 
 import shlex
 from pathlib import Path

@@ -24,7 +24,7 @@ from .printing import print_json
 OTHERWISE = (
     "look from Python with adaptive_vtt.audit.slices.explore(audit.journal, audit.space, most=5)"
 )
-"""What to do about a journal that keeps no spec."""
+"""Advice for a journal that keeps no spec."""
 EXAMPLES = 3
 """Samples that are named of a slice, at most."""
 

@@ -1,4 +1,4 @@
-"""``avtt verify``: whether a run folder is as it was written, and follows from its rows."""
+"""``avtt verify``: check that a run folder is unchanged, and follows from its rows."""
 
 import json
 import math
@@ -38,7 +38,7 @@ def verify(
     """Check that a run folder is unchanged, by its journal.
 
     The journal's file, chain and rows are checked, every interval is recomputed
-    with code of its own, and every field of result.json and the report's head
+    with separate code, and every field of result.json and the report's head
     are compared. This finds damage and careless edits. Whoever rewrites the
     whole journal can make it fit itself: against that, keep the head (in
     result.json and the report) elsewhere, and give it as --head. Nothing is

@@ -1,4 +1,4 @@
-"""``avtt view``: runs in the browser, while they go on."""
+"""``avtt view``: show runs in the browser while they continue."""
 
 import threading
 import webbrowser
@@ -25,7 +25,7 @@ def view(
         open_: Open the page in the browser.
     """
     with View(directory, port) as server:
-        typer.echo(f"{directory}: {server.url}\nCtrl-C ends it; the audits go on.")
+        typer.echo(f"{directory}: {server.url}\nCtrl-C ends it; the audits continue.")
         if open_:
             webbrowser.open(server.url)
         try:

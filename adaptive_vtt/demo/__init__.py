@@ -1,4 +1,4 @@
-"""What the demo runs on: a bundled classifier of clothes, and a chat server that answers by it."""
+"""The demo: a bundled classifier of clothes, and a chat server that answers by it."""
 
 from typing import TYPE_CHECKING
 

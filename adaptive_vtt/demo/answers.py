@@ -1,4 +1,4 @@
-"""What the demo's server answers: the bundled classifier's probabilities, in words.
+"""Answers of the demo's server: the bundled classifier's probabilities, in words.
 
 The classifier knows the 14 concepts of the bundled pictures of clothes. A question about anything
 else, or with options to choose from, gets a guess, which is the same whenever it is asked again.

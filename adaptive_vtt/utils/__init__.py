@@ -1,1 +1,1 @@
-"""What every room may use: images as bytes and files, whole files, devices, random streams."""
+"""Tools for every room: images as bytes and files, whole files, devices, random streams."""

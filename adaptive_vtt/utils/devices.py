@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def pick(device: str = "auto") -> "torch.device":
-    """ "auto": CUDA where there is one, else the CPU; or any device torch knows by name.
+    """Return a device: for "auto" CUDA where there is one, else the CPU; or any that torch knows.
 
-    Raises InputError for a device that is not there.
+    Raise InputError for a device that cannot be used.
     """
     import torch
 
@@ -42,7 +42,7 @@ def pick(device: str = "auto") -> "torch.device":
 
 
 def cuda_devices() -> list[str]:
-    """The CUDA devices that this process may use, as CUDA_VISIBLE_DEVICES names them."""
+    """Return the CUDA devices that this process may use, as CUDA_VISIBLE_DEVICES names them."""
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
     if named is not None:
         return [name.strip() for name in named.split(",") if name.strip()]
@@ -52,11 +52,11 @@ def cuda_devices() -> list[str]:
 
 
 def joined(address: str | None = None) -> Any:
-    """The module ``ray``, connected to the cluster at ``address``.
+    """Return the module ``ray``, connected to the cluster at ``address``.
 
-    None: to the one that this program has joined, or that RAY_ADDRESS names; else one is started on
-    this machine, without a dashboard and without sending statistics of its use anywhere, which
-    ends with this program. Raises InputError where Ray is not installed or cannot be reached.
+    None: to the one that this program has joined, or that RAY_ADDRESS names. Without either, one is
+    started on this machine, without a dashboard and without sending statistics of its use anywhere;
+    it ends with this program. Raise InputError where Ray is not installed or cannot be reached.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # read when a cluster is started
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else a warning

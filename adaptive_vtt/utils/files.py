@@ -247,7 +247,7 @@ def as_path(source: Path | str) -> Path:
 MAX_DEEP = 50
 """Most tables and lists within each other."""
 MAX_INTEGER = 2**63
-"""What integers stay below, as TOML says; larger ones fit no database and may not be printed."""
+"""Integers stay below this, as TOML says; larger ones fit no database and may not be printed."""
 _TOO_DEEP = f"expected at most {MAX_DEEP} tables or lists within each other, got more"
 _TOO_LARGE = "expected integers of 64 bits (19 digits), got a larger one"
 
@@ -305,7 +305,8 @@ def read_toml(
 
 
 def merged(table: Mapping[str, Any], changes: Mapping[str, Any]) -> Table:
-    """Return ``table`` with the values of ``changes`` in place of its own, table by table."""
+    """Return ``table`` with the values of ``changes`` in place of the former ones, table by
+    table."""
     result = dict(table)
     for name, new in changes.items():
         old = table.get(name)

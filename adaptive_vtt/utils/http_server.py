@@ -1,6 +1,6 @@
 """HTTP/1.1 (RFC 9112) for clients on this machine, as much of it as they need.
 
-One event loop serves all connections, in a thread of its own, so that clients that are slow, or
+One event loop serves all connections, in a separate thread, so that clients that are slow, or
 mean no good, keep nobody else waiting.
 """
 
@@ -101,7 +101,7 @@ class Call:
 
     @property
     def gone(self) -> bool:
-        """Whether the client has hung up."""
+        """True once the client has hung up."""
         return self.reader.at_eof() or self.writer.is_closing()
 
     async def send(self, response: Response) -> None:

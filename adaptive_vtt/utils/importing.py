@@ -1,4 +1,4 @@
-"""What is imported only when asked for, and the pip command for what is not installed."""
+"""Lazy imports, and the pip command for packages that are not installed."""
 
 import ast
 import inspect

@@ -1,4 +1,4 @@
-"""What the pixels of a mask mean: two values far apart, or values that somebody names.
+"""Meaning of the pixels of a mask: two values far apart, or values that somebody names.
 
 Masks come as 0 and 255, as 0 and 1, with the noise of a JPEG or soft edges, as numbers of classes
 or instances, with palettes, and in colours. Only the first four can be read without an option.

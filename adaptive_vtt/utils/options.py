@@ -39,7 +39,7 @@ def at_base(value: str, base: Path) -> Path:
 
 
 class Option:
-    """What a parameter is, in words, and which values it takes.
+    """Description of a parameter, and the values it takes.
 
     ``reads``: makes the argument of a value in a SPEC.toml and of its folder. ``name``: of the
     field there, where it is not the parameter's. ``type``: its type there, where it is not what

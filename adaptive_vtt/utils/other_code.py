@@ -138,8 +138,8 @@ def _is_theirs(file: str) -> bool:
 
 
 class Completed:
-    """Stands before a class of defaults: whatever ``plain`` has goes before those, always as it is
-    now, and what is set is set on ``plain``.
+    """Base of a class of defaults: members of ``plain`` come before them, always as they are now,
+    and what is set is set on ``plain``.
 
     Nothing else asks an object what it has. Special methods such as ``__len__`` are not passed on.
     """
@@ -168,7 +168,7 @@ def fingerprint_of(part: object) -> str:
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
     """Within it, ``random``, ``numpy.random`` and PyTorch (on the CPU) draw from ``seed``, which
-    lies in 0..2**32-1; after it they go on as if nothing had been drawn.
+    lies in 0..2**32-1; after it they continue as if nothing had been drawn.
 
     One thread at a time may be within; threads that draw from these states outside of it, at the
     same moment, are not kept away.

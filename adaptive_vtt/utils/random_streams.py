@@ -9,12 +9,12 @@ from numpy.random.bit_generator import ISeedSequence
 
 
 def generator(seed: int | str, purpose: str, *numbers: int) -> np.random.Generator:
-    """A counter-based generator (Philox) keyed by (seed, purpose, numbers).
+    """Return a counter-based generator (Philox) keyed by (seed, purpose, numbers).
 
     ``seed``: a number, or the key of an audit (``audit_key``).
 
-    The same key gives the same stream on every machine, in any order of use; this is
-    what lets a killed audit go on with the same draws.
+    The same key gives the same stream on every machine, in any order of use; so a killed audit
+    continues with the same draws.
     """
     key = "/".join((str(seed), purpose, *map(str, numbers))).encode()
     digest = hashlib.blake2b(key, digest_size=16).digest()

@@ -16,9 +16,9 @@ from .tables import MAX_HEADER, check_columns, restored
 
 SPREADSHEETS = (".xlsx", ".xls", ".ods", ".numbers")
 SAMPLE = 50
-"""Lines from which the delimiter of a table is found, its header among them."""
+"""Lines that decide the delimiter of a table, its header among them."""
 _LONGER = re.compile(r"Expected (\d+) fields in line (\d+), saw (\d+)")
-"""What pandas says of a row with more cells than the header."""
+"""Pandas' error about a row with more cells than the header."""
 _UNNAMED = re.compile(r"(Unnamed: \d+)?")
 _BOMS = {
     codecs.BOM_UTF8: "utf-8-sig",
@@ -30,7 +30,7 @@ _BOMS = {
 
 
 def csv_rows(path: Path) -> pd.DataFrame:
-    """Return all columns of a CSV, every cell a text; its delimiter and encoding are found."""
+    """Return all columns of a CSV, every cell a text; its delimiter and encoding are recognised."""
     text = table_text(path)
     try:
         first, _, rest = text.partition("\n")

@@ -16,7 +16,7 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 
 
 class _Outside(NamedTuple):
-    """What was set outside of ``one_thread``: PyTorch's threads, and those of BLAS and OpenMP."""
+    """The threads outside of ``one_thread``: PyTorch's, and those of BLAS and OpenMP."""
 
     torch: int
     limits: threadpool_limits

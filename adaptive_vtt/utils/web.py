@@ -1,59 +1,49 @@
-"""What pages, texts from templates and servers of this package have alike.
+"""Templates of pages and texts, and the address of local servers.
 
-HTML templates escape every value, and one that is lacking is an error. Servers listen on this
-machine alone, and answer to its own names alone.
+HTML templates escape every value, and a missing one is an error. Servers listen on this machine
+alone, and answer only to its names.
 """
 
 import re
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, PackageLoader, StrictUndefined, Template
 
+_environment = partial(Environment, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+
 
 def templates_of(*folders: Path) -> Environment:
-    """The templates of the folders, by file name, the first folder's first."""
-    return Environment(
-        loader=FileSystemLoader(folders, encoding="utf-8"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    """Return the templates of the folders, by file name, the first folder's first."""
+    return _environment(loader=FileSystemLoader(folders, encoding="utf-8"), autoescape=True)
 
 
 def text_of(package: str, name: str, **values: object) -> str:
-    """A plain text from the ``templates`` of a package, filled in."""
+    """Return a plain text from the ``templates`` of a package, filled in."""
     return _texts_of(package).get_template(f"{name}.j2").render(values)
 
 
 @cache
 def _texts_of(package: str) -> Environment:
-    return Environment(
-        loader=PackageLoader(package),
-        undefined=StrictUndefined,
-        keep_trailing_newline=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    return _environment(loader=PackageLoader(package), keep_trailing_newline=True)
 
 
 ADDRESS = "127.0.0.1"
-"""Where they listen."""
+"""The address at which servers listen."""
 _NAMES = re.compile(r"(localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\])(:\d{1,5})?")
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a request's Host is a name of this machine.
+    """Return whether a request's Host is a name of this machine.
 
-    A page on the web could reach a local server under a name of its own that leads here (DNS
-    rebinding), and read the answers: its Host gives it away.
+    A page on the web could reach a local server under another name that leads here (DNS
+    rebinding), and read the answers: its Host shows that.
     """
     return _NAMES.fullmatch(host.lower()) is not None
 
 
 def sentences(template: Path, **values: object) -> list[str]:
-    """The lines of a plain text that a template makes; empty ones are left out."""
+    """Return the lines of a plain text from a template, without empty ones."""
     return [line for line in _plain(template).render(values).split("\n") if line]
 
 

@@ -616,4 +616,6 @@ def test_the_command_refuses_what_costs_money(
     with pytest.raises(SystemExit) as ended:
         main(["census", str(spec), "--out", str(tmp_path / "run")])
     assert ended.value.code == 2
-    assert "census: expected a limit for a model of which every call" in capsys.readouterr().err
+    assert (
+        "census: expected a limit for a model whose calls may cost money" in capsys.readouterr().err
+    )

@@ -1,4 +1,4 @@
-"""What every protocol promises, as suites that pytest runs over your own implementation::
+"""The promises of every protocol, as suites that pytest runs over your own implementation::
 
     from adaptive_vtt.testing.contracts import RelationContract
 
@@ -6,7 +6,7 @@
         def make(self):
             return Mine()
 
-Each test makes what it tests anew. A suite's other methods say what is tried on it (prompts,
+Each test makes what it tests. A suite's other methods say what is tried on it (prompts,
 samples, observations ...); override those that do not fit.
 """
 

@@ -1,4 +1,4 @@
-"""What every model under test and every oracle promises."""
+"""Promises of every model under test and every oracle."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -39,7 +39,7 @@ class ModelContract(Contract):
 
     concepts: tuple[str, ...] = ("c0", "c1", "c2")
     repeatable = True
-    """Whether the same prompt always has the same answer, in any batch."""
+    """True where the same prompt always has the same answer, in any batch."""
     tolerance = 1e-6
     """By how much P(yes) may differ in batches of another size (float32 sums)."""
 

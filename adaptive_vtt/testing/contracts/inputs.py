@@ -1,4 +1,4 @@
-"""What every dataset and every relation promises."""
+"""Promises of every dataset and every relation."""
 
 from itertools import product
 from typing import Any
@@ -139,7 +139,7 @@ class RelationContract(Contract):
     shapes: tuple[tuple[int, int, int], ...] = ((28, 28, 1), (24, 20, 3))
     """Height, width and colours of images."""
     keeps_shape = True
-    """Whether follow-ups are as large as their sources."""
+    """True where follow-ups are as large as their sources."""
 
     def make(self) -> Relation:
         raise TypeError(f"{type(self).__name__} defines no make")

@@ -1,4 +1,4 @@
-"""What every surrogate promises, and every strategy after several histories."""
+"""Promises of every surrogate, and of every strategy after several histories."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
@@ -32,10 +32,10 @@ class SurrogateContract(Contract):
     tolerance = 1e-8
     """By how much means and variances may differ when observed in another way."""
     batches_alike = True
-    """Whether one batch comes to the same as one by one: not where something is fitted again at
+    """True where one batch comes to the same as one by one: not where something is fitted again at
     certain numbers of observations."""
     shrinks = True
-    """Whether no observation makes any prediction less sure."""
+    """True where no observation makes any prediction less sure."""
 
     def make(self) -> Surrogate[Any, Any]:
         raise TypeError(f"{type(self).__name__} defines no make")
@@ -110,7 +110,7 @@ class StrategyContract(Contract):
     )
     """The share of images asked about before, and the answers: P(yes), or None for nothing."""
     targets: tuple[str, ...] = ("overall", "concepts")
-    """What is to be certified."""
+    """The targets that are certified."""
 
     def make(self) -> Strategy:
         raise TypeError(f"{type(self).__name__} defines no make")
