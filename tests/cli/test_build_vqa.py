@@ -4,6 +4,7 @@ import base64
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -184,9 +185,8 @@ def audit(questions: Path) -> Audit:
         ["identity", "gaussian_noise"],
         oracle=MultipleChoice(),
     )
-    audit = Audit(
-        space, Always(), half_width=0.1, targets=["overall", "concepts"], seed=2, budget=60
-    )
+    plain: Any = {"surrogate": False, "self_taught": False, "seed": 2, "budget": 60}
+    audit = Audit(space, Always(), half_width=0.1, targets=["overall", "concepts"], **plain)
     audit.run()
     return audit
 

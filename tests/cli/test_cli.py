@@ -51,7 +51,7 @@ class Audited(NamedTuple):
 def audited(tmp_path_factory: pytest.TempPathFactory) -> Audited:
     """The audit that ``avtt init`` offers, run to its end without predictions."""
     start, out = (tmp_path_factory.mktemp("audited") / name for name in ("start", "run"))
-    plain_start(start)
+    plain_start(start, budget=40)
     with redirect_stdout(io.StringIO()) as printed:
         assert run("audit", str(start / "SPEC.toml"), "--out", str(out), "--json") == 0
     return Audited(start, out, printed.getvalue())
@@ -73,7 +73,7 @@ def test_init_writes_a_spec_that_runs_and_leaves_journal_result_and_report(audit
     result = json.loads((out / "result.json").read_text())
     assert json.loads(audited.printed) == result  # --json prints nothing else
     assert result["stop_reason"]
-    assert 0 < result["calls"] <= 200
+    assert 0 < result["calls"] <= 40
     assert result["questions"] == 2 * result["calls"]
     assert {t["target"] for t in result["targets"]} > {
         "overall label error",

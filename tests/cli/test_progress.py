@@ -93,7 +93,7 @@ def test_a_line_never_exceeds_its_width(
 def live(monkeypatch: pytest.MonkeyPatch, columns: int, **options: Any) -> Live:
     monkeypatch.setenv("COLUMNS", str(columns))
     space = QuestionSpace(tiny_dataset(20, 2), ["identity", "rotation"])
-    audit = Audit(space, ScriptedModel(), self_taught=False, **options)
+    audit = Audit(space, ScriptedModel(), self_taught=False, surrogate=False, **options)
     return Live(audit, quiet=False)
 
 

@@ -23,7 +23,7 @@ answers = "answers.csv"
 relations = ["identity"]
 
 [audit]
-budget = 40
+budget = 20
 
 [certify]
 half_width = 0.2
