@@ -47,10 +47,16 @@ def text_of(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
+@cache
+def trees(folder: str) -> list[ast.Module]:
+    """Return the syntax of every module in a folder."""
+    return [ast.parse(text_of(path)) for path in (ROOT / folder).rglob("*.py")]
+
+
 def nodes_of(*folders: str) -> Iterator[ast.AST]:
-    """Every node of the syntax of every module in these folders."""
-    for path in (path for folder in folders for path in (ROOT / folder).rglob("*.py")):
-        yield from ast.walk(ast.parse(text_of(path)))
+    """Yield every node of the syntax of every module in these folders."""
+    for tree in (tree for folder in folders for tree in trees(folder)):
+        yield from ast.walk(tree)
 
 
 @cache

@@ -12,7 +12,7 @@ import pandas as pd
 
 from ..errors import InputError
 from .files import contents, why_unread
-from .tables import MAX_HEADER, check_columns, restored
+from .tables import MAX_HEADER, check_columns, check_header, restored
 
 SPREADSHEETS = (".xlsx", ".xls", ".ods", ".numbers")
 SAMPLE = 50
@@ -37,14 +37,7 @@ def csv_rows(path: Path) -> pd.DataFrame:
         named = first.strip().strip('"').lower().startswith("sep=")
         delimiter = first.strip().strip('"')[4:5] or "\t" if named else found_delimiter(text)
         text = rest if named else text
-        header = text[:MAX_HEADER].partition("\n")[0]
-        if len(header) == MAX_HEADER:
-            raise InputError(
-                f"{path}: expected a header of fewer than {MAX_HEADER} characters, got a longer "
-                "line"
-            )
-        # cells with delimiters in quotes count as several: a bound is enough
-        check_columns(header.count(delimiter) + 1, path)
+        check_header(text[:MAX_HEADER].partition("\n")[0], path, delimiter)
         # all text and no header, so that the ids 007 and NA stay what they are, and a column
         # that stands twice is seen; labels become numbers later
         rows = pd.read_csv(

@@ -6,6 +6,7 @@ do are written with an apostrophe before them, and read back without it; numbers
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from numbers import Number
 from pathlib import Path
 from types import MappingProxyType
@@ -87,20 +88,23 @@ def check_width(path: Path, delimiter: str = ",") -> None:
 
     A file that is no text, or does not exist, is left to whoever reads the table.
     """
-    try:
-        with open(path, encoding="utf-8-sig", newline="", opener=regular) as file:
-            line = file.readline(MAX_HEADER)
-    except (OSError, UnicodeDecodeError):
-        return
+    options: Any = {"encoding": "utf-8-sig", "newline": "", "opener": regular}
+    with suppress(OSError, UnicodeDecodeError), open(path, **options) as file:
+        check_header(file.readline(MAX_HEADER), path, delimiter)
+
+
+def check_header(line: str, path: Path, delimiter: str = ",") -> None:
+    """Raise InputError for a header with over MAX_COLUMNS columns, or of MAX_HEADER characters."""
     if len(line) == MAX_HEADER:
         raise InputError(
             f"{path}: expected a header of fewer than {MAX_HEADER} characters, got a longer line"
         )
-    # cells with commas in quotes count as several: a bound is enough
+    # cells with delimiters in quotes count as several: a bound is enough
     check_columns(line.count(delimiter) + 1, path)
 
 
 def check_columns(count: int, path: Path) -> None:
+    """Raise InputError for more than MAX_COLUMNS columns."""
     if count > MAX_COLUMNS:
         raise InputError(
             f"{path}: expected at most {MAX_COLUMNS} columns, got {count}; leave out those that "
