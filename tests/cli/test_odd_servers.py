@@ -69,7 +69,6 @@ def test_an_audit_ends_after_ten_calls_where_none_is_answered(
     ("way", "answer", "reply"),
     [
         ("prose", 1.0, "The radiograph shows a lesion, without artifacts."),
-        ("thinking", 0.0, "<thinking>Yes? Rather not.</thinking> No."),
         ("parts", 0.0, "Answer: no"),
     ],
 )

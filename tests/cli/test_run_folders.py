@@ -429,17 +429,3 @@ def test_a_signal_sent_twice_is_one_and_cuts_nothing_short(tmp_path: Path) -> No
     with pytest.raises(Interrupted):
         twice()
     assert ended
-
-
-def test_the_limits_of_a_stop_section_are_raised_by_options_that_resume_takes(
-    start: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = str(tmp_path / "r")
-    easy = ["--targets", "overall", "--half-width", "0.4"]
-    limit = ["--set", "stop.questions=4", "--sample", "--out", out]
-    assert run("audit", str(start / "SPEC.toml"), *easy, *limit) == 0
-    (command,) = re.findall(
-        r"  avtt (resume .*? --set stop\.questions=\d+)", capsys.readouterr().out
-    )
-    assert run(*command.split()) == 0
-    assert json.loads(Path(out, "result.json").read_text())["questions"] > 4
