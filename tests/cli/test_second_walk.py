@@ -52,7 +52,7 @@ def test_a_table_beside_class_folders_is_named_with_how_to_choose_it(
     data = classes(tmp_path / "data")
     assert run("init", str(tmp_path / "spec"), "--data", str(data)) == 0
     output = capsys.readouterr().out
-    assert "2 class folders (cat, dog); 'labels.csv' there was left alone; to go by it" in output
+    assert "2 class folders (cat, dog); 'labels.csv' was left alone; to read it" in output
     with pytest.warns(UserWarning, match=rf"give {re.escape(str(data / 'labels.csv'))} in place"):
         avtt.QuestionSpace(data)
     chosen = ("init", str(tmp_path / "other"), "--data", str(data / "labels.csv"))
