@@ -156,16 +156,11 @@ def cut(image: Image, mask: Mask, name: str) -> Cutout:
     x = (left + anchor[0] - view_left) / view_width
     y = (top + anchor[1] - view_top) / view_height
     value = np.ascontiguousarray(image.max(axis=2))
-    return Cutout(
-        name,
-        np.ascontiguousarray(image[window]),
-        mask[window].astype(np.float32),
-        anchor=(float(anchor[0]), float(anchor[1])),
-        tail=tail,
-        position=(float(np.clip(x, 0, 1)), float(np.clip(y, 0, 1))),
-        brightness=cv2.mean(value, view.view(np.uint8))[0] / 255,
-        draws={"file": name},
-    )
+    patch = np.ascontiguousarray(image[window]), mask[window].astype(np.float32)
+    position = (float(np.clip(x, 0, 1)), float(np.clip(y, 0, 1)))
+    brightness = cv2.mean(value, view.view(np.uint8))[0] / 255
+    place, draws = (float(anchor[0]), float(anchor[1])), {"file": name}
+    return Cutout(name, *patch, place, tail, position, brightness=brightness, draws=draws)
 
 
 def _rim(view: Mask) -> Mask:

@@ -138,17 +138,9 @@ def _lit(
     colour = colour * np.clip(1 + relief * (lit - 0.78), 0.35, 1.25)[:, :, None]
     shine = edge(lit - 0.955, 0.045) * wet * (alpha > 0.6)
     colour += cv2.GaussianBlur(shine, (0, 0), 1.0)[:, :, None] * (np.float32(245) - colour)
-    return Cutout(
-        name,
-        np.clip(colour, 0, 255).astype(np.uint8),
-        alpha.astype(np.float32),
-        anchor=(SIDE / 2, SIDE / 2),
-        tail=np.zeros((0, 2), np.float32),
-        brightness=0.75,
-        casts=casts,
-        film=film,
-        reflects=0.2,
-    )
+    patch = np.clip(colour, 0, 255).astype(np.uint8), alpha.astype(np.float32)
+    tail, light = np.zeros((0, 2), np.float32), {"brightness": 0.75, "reflects": 0.2}
+    return Cutout(name, *patch, (SIDE / 2, SIDE / 2), tail, **light, casts=casts, film=film)
 
 
 def facing(height: Floats) -> Floats:
@@ -228,11 +220,8 @@ CLOCK = (125.0, 40.0)
 """Where tools enter: degrees clockwise from 12 o'clock, mean and standard deviation."""
 
 SHEATHS = {
-    "steel": (168, 170, 176),
-    "blue": (62, 88, 128),
-    "white": (190, 192, 196),
-    "yellow": (188, 166, 104),
-    "black": (62, 64, 70),
+    **{"steel": (168, 170, 176), "blue": (62, 88, 128), "white": (190, 192, 196)},
+    **{"yellow": (188, 166, 104), "black": (62, 64, 70)},
 }
 
 _STEEL = np.array([178, 180, 186], np.float32)
@@ -257,6 +246,8 @@ class DrawnTool:
         colour, alpha = _out_of_focus(canvas)
         grain = rng.normal(0, 2.5, (HEIGHT, WIDTH, 1)).astype(np.float32)
         angle = np.deg2rad(clock)
+        draws = {"clock": clock, "sheath": sheath, "half_width": half, "bend": bend}
+        draws |= {"opening": opening}
         return Cutout(
             name,
             np.clip(colour + grain, 0, 255).astype(np.uint8),
@@ -268,13 +259,7 @@ class DrawnTool:
             brightness=0.7,
             casts=0.55,
             reflects=0.25,
-            draws={
-                "clock": clock,
-                "sheath": sheath,
-                "half_width": half,
-                "bend": bend,
-                "opening": opening,
-            },
+            draws=draws,
         )
 
 
@@ -282,10 +267,8 @@ def _out_of_focus(canvas: Canvas) -> Canvas:
     """Return the canvas, softer the nearer to the camera: lenses are focused on the tissue."""
     near = (np.clip(1 - np.arange(WIDTH, dtype=np.float32) / END, 0, 1) ** 1.5)[None]
     colour, alpha = (cv2.GaussianBlur(each, (0, 0), 4.0) for each in canvas)
-    return (
-        canvas[0] + near[:, :, None] * (colour - canvas[0]),
-        canvas[1] + near * (alpha - canvas[1]),
-    )
+    colour = canvas[0] + near[:, :, None] * (colour - canvas[0])
+    return colour, canvas[1] + near * (alpha - canvas[1])
 
 
 def _sheath(canvas: Canvas, half: float, bend: float, kind: str, rng: Rng) -> None:
@@ -380,12 +363,9 @@ def _clip(canvas: Canvas, half: float, rng: Rng) -> float:
     sleeve = 0.7 * half
     shape = np.clip(sleeve - np.abs(y) + 0.5, 0, 1) * (x < 36)
     for side in (-1, 1):
-        points = [(END + 20, middle + side * 4), (END + 62, middle + side * 0.45 * opening)]
-        points += [
-            (END + 112, middle + side * opening),
-            (END + 122, middle + side * opening * 0.62),
-        ]
-        _wire(canvas, np.array(points), 0.46 * half, braided=False)
+        points = [(20, 4), (62, 0.45 * opening), (112, opening), (122, opening * 0.62)]
+        wire = np.array([(END + x, middle + side * y) for x, y in points])
+        _wire(canvas, wire, 0.46 * half, braided=False)
     _lay(canvas, _metal(y / sleeve), shape, END)
     return opening
 
@@ -414,9 +394,8 @@ def _wire(canvas: Canvas, points: npt.NDArray[np.float64], width: float, braided
             part = fixed[start : start + 3]
             cv2.polylines(colour, [part], False, (214, 214, 218), inner, cv2.LINE_AA, 4)
     light = fixed - np.int32(round(width * 16 * 0.12))
-    cv2.polylines(
-        colour, [light], False, (240, 240, 244), max(1, round(0.2 * width)), cv2.LINE_AA, 4
-    )
+    thin = max(1, round(0.2 * width))
+    cv2.polylines(colour, [light], False, (240, 240, 244), thin, cv2.LINE_AA, 4)
 
 
 def _metal(across: Floats) -> Floats:

@@ -65,6 +65,13 @@ class Placed(MedTest):
     def parts(self) -> tuple[object, ...]:
         return (self.field, self.source)
 
+    def details(
+        self, scene: Scene, seen: Floats, share: float, pieces: list[JsonObject]
+    ) -> JsonObject:
+        """Return the draws of a follow-up. ``seen``: opacity of the addition, H x W in 0..1."""
+        adds = self.adds if _share(seen, scene) >= SEEN else ""
+        return {"adds": adds, "wanted_share": share, "pieces": pieces, "mask": seen > 0.5}
+
 
 class Instrument(Placed):
     """MR3-1: a tool near its source's place and direction, entering from the edge of the view."""
@@ -82,13 +89,8 @@ class Instrument(Placed):
         cutout, pose = self._fitting(scene, share, rng)
         image = scene.image.copy()
         seen = _blend(scene, image, cutout, pose, stain=False)
-        return image, {
-            "adds": self.adds if _share(seen, scene) >= SEEN else "",
-            "object": cutout.name,
-            "wanted_share": share,
-            "pieces": [_record(cutout, pose, seen, scene)],
-            "mask": seen > 0.5,
-        }
+        details = self.details(scene, seen, share, [_record(cutout, pose, seen, scene)])
+        return image, {**details, "object": cutout.name}
 
     def _fitting(self, scene: Scene, share: float, rng: Rng) -> tuple[Cutout, Pose]:
         """Return the first of a few tools for which there is room, or the one with the most."""
@@ -117,12 +119,7 @@ class Stain(Placed):
             image, seen, pieces = _run(scene, share, deepest, seeds[:count])
         else:
             image, seen, pieces = _pasted(self.source, scene, parts, seeds[:count])
-        return image, {
-            "adds": self.adds if _share(seen, scene) >= SEEN else "",
-            "wanted_share": share,
-            "pieces": pieces,
-            "mask": seen > 0.5,
-        }
+        return image, self.details(scene, seen, share, pieces)
 
 
 Laid = tuple[Image, Floats, list[JsonObject]]
@@ -295,16 +292,10 @@ def _share(alpha: Floats, scene: Scene) -> float:
 
 
 def _record(cutout: Cutout, pose: Pose, alpha: Floats, scene: Scene) -> JsonObject:
-    return {
-        "name": cutout.name,
-        "draws": dict(cutout.draws),
-        "at": [round(pose.at[0], 2), round(pose.at[1], 2)],
-        "scale": pose.scale,
-        "turn": pose.turn,
-        "shrunk": pose.shrunk,
-        "free": pose.free,
-        "share": _share(alpha, scene),
-    }
+    at = [round(pose.at[0], 2), round(pose.at[1], 2)]
+    placed = {name: getattr(pose, name) for name in ("scale", "turn", "shrunk", "free")}
+    share = _share(alpha, scene)
+    return {"name": cutout.name, "draws": dict(cutout.draws), "at": at, **placed, "share": share}
 
 
 # -- text ----------------------------------------------------------------------------------
@@ -354,13 +345,9 @@ class Text(MedTest):
         opacity = np.where(scene.protected, 0, opacity).astype(np.float32)
         over = opacity[:, :, None]
         image = scene.image + over * (np.array(COLOURS[colour], np.float32) - scene.image)
-        return np.rint(image).astype(np.uint8), {
-            "adds": self.adds if opacity.any() else "",
-            "text": words,
-            "corner": corner,
-            "letter_pixels": letter * factor,
-            "colour": colour,
-        }
+        details = {"adds": self.adds if opacity.any() else "", "text": words, "corner": corner}
+        details |= {"letter_pixels": letter * factor, "colour": colour}
+        return np.rint(image).astype(np.uint8), details
 
 
 def _words(rng: Rng) -> list[str]:
