@@ -295,6 +295,10 @@ class Reading:
         """The names of what was left out: entries of files, then files."""
         return [*self._entries, *sorted(map(str, self._files))]
 
+    def named(self, root: Path) -> dict[str, Any]:
+        """Return the arguments ``name`` and ``skipped`` of a dataset from the folder ``root``."""
+        return {"name": root.resolve().name, "skipped": self.skipped}
+
     def attempt(self, make: Callable[..., T], *arguments: Any, **named: Any) -> T | None:
         """Return what ``make`` returns, None where it raises InputError and entries are skipped."""
         try:

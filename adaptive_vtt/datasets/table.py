@@ -401,18 +401,9 @@ def from_table(
     for kind, files in (("image", images), *(("mask", m) for m in (masks or {}).values())):
         if files is not None and not isinstance(files, np.ndarray):
             _check_files(kind, files, ids)
-    return TableDataset(
-        images,
-        _truths(labels, ids, concepts),
-        ids,
-        concepts,
-        features=table,
-        metadata=metadata,
-        masks=masks,
-        ignored=ignored,
-        skipped=skipped,
-        name=name,
-    )
+    more: dict[str, Any] = {"features": table, "metadata": metadata, "masks": masks}
+    more |= {"ignored": ignored, "skipped": skipped, "name": name}
+    return TableDataset(images, _truths(labels, ids, concepts), ids, concepts, **more)
 
 
 def _features(features: npt.ArrayLike) -> Floats:

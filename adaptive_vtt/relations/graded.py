@@ -6,7 +6,7 @@ follow the spirit of ImageNet-C (Hendrycks & Dietterich, 2019); the noise and co
 ladders are its values for 224-pixel images.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -136,29 +136,18 @@ def _disc(radius: float) -> Floats:
     return np.asarray(kernel / kernel.sum())
 
 
-_STRENGTHS: Mapping[str, tuple[Callable[..., Image], Rung, str]] = {
-    "gaussian_noise": (
-        *(gaussian_noise, (0.08, 0.12, 0.18, 0.26, 0.38)),
-        "normal noise; strength: standard deviation on 0..1",
+_STRENGTHS: tuple[tuple[Callable[..., Image], Rung, str], ...] = (
+    (gaussian_noise, (0.08, 0.12, 0.18, 0.26, 0.38), "normal noise; strength: deviation on 0..1"),
+    (defocus_blur, (3.0, 4.5, 6.0, 8.0, 10.0), "disc blur; radius in per cent of the shorter side"),
+    (brightness_up, (0.1, 0.2, 0.3, 0.4, 0.5), "towards white; strength: share of the way"),
+    (brightness_down, (0.15, 0.3, 0.45, 0.6, 0.75), "towards black; strength: share of the way"),
+    (
+        contrast_down,
+        (0.4, 0.3, 0.2, 0.1, 0.05),
+        "towards the channel's mean; share kept",
     ),
-    "defocus_blur": (
-        *(defocus_blur, (3.0, 4.5, 6.0, 8.0, 10.0)),
-        "disc blur; strength: radius in per cent of the shorter side",
-    ),
-    "brightness_up": (
-        *(brightness_up, (0.1, 0.2, 0.3, 0.4, 0.5)),
-        "towards white; strength: share of the way",
-    ),
-    "brightness_down": (
-        *(brightness_down, (0.15, 0.3, 0.45, 0.6, 0.75)),
-        "towards black; strength: share of the way",
-    ),
-    "contrast_down": (
-        *(contrast_down, (0.4, 0.3, 0.2, 0.1, 0.05)),
-        "towards the channel's mean; strength: share of contrast kept",
-    ),
-}
+)
 GRADED: tuple[Graded | Rotation, ...] = (
-    *(Graded(n, tuple((s,) for s in k), change, t) for n, (change, k, t) in _STRENGTHS.items()),
+    *(Graded(f.__name__, tuple((s,) for s in ladder), f, text) for f, ladder, text in _STRENGTHS),
     Rotation(),
 )

@@ -87,13 +87,9 @@ def from_coco(
         if not picture or picture.id not in kept_ids:
             continue
         where = f"{path}, annotation {entry['id']}"
-        box = picture.annotate(
-            reading,
-            f"{where}, bbox",
-            reading.attempt(_label, entry, names, where),
-            partial(_edges, entry, where),
-            boxed=crowds or not entry.get("iscrowd", 0),
-        )
+        label = reading.attempt(_label, entry, names, where)
+        edges, boxed = partial(_edges, entry, where), crowds or not entry.get("iscrowd", 0)
+        box = picture.annotate(reading, f"{where}, bbox", label, edges, boxed=boxed)
         if box and outlines:
             own = drawn[picture.id, box.label]
             own.append(entry.get("segmentation"))

@@ -109,13 +109,8 @@ def from_class_folders(
         )
     labels = one_per_class(pd.Series(named, [file.relative_to(top).as_posix() for file in kept]))
     metadata = _metadata(kept, top, places).assign(**{"class": named})
-    dataset = from_table(
-        kept,
-        labels if classes == "all" else labels.replace(0, np.nan),
-        metadata=metadata,
-        skipped=reading.skipped,
-        name=root.resolve().name,
-    )
+    labels = labels if classes == "all" else labels.replace(0, np.nan)
+    dataset = from_table(kept, labels, metadata=metadata, **reading.named(root))
     splits = scanning.split_remark([*metadata.get("split", [])])
     dataset.remarks = splits | scanning.unread_remark([top], files)
     empty = [folder.name for folder in below if not any(folder.iterdir())]
@@ -289,16 +284,13 @@ def from_masks(
                 picture.masks[label] = partial(_read, mask, meaning.mask)
         picture.ignored = partial(_read, mask, meaning.ignored) if ignore else None
         pictures.append(picture)
-    return from_pictures(
-        pictures,
-        [*meanings],
-        str(root),
-        name=root.resolve().name,
-        skipped=sorted([*reading.skipped, *hollow]) if left_out else reading.skipped,
-        remarks=_remarks(looks, None if named or inside else root)
-        | scanning.split_remark(splits)
-        | scanning.unread_remark({file.parent for file in files}, [*files, *bad]),
+    remarks = _remarks(looks, None if named or inside else root) | scanning.split_remark(splits)
+    remarks |= scanning.unread_remark({file.parent for file in files}, [*files, *bad])
+    dataset = from_pictures(
+        pictures, [*meanings], str(root), remarks=remarks, **reading.named(root)
     )
+    dataset.skipped = tuple(sorted([*reading.skipped, *hollow * left_out]))
+    return dataset
 
 
 def _pairs_of(
@@ -440,6 +432,6 @@ def from_images(
     if not kept:
         raise InputError(f"{folder}: expected a folder of images, found none in it")
     labels = pd.DataFrame(np.nan, [file.name for file in kept], [*(concepts or [NOTHING])])
-    dataset = from_table(kept, labels, skipped=reading.skipped, name=folder.resolve().name)
+    dataset = from_table(kept, labels, **reading.named(folder))
     dataset.remarks = scanning.unread_remark([folder], files)
     return dataset

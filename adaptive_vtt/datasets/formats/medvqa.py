@@ -86,8 +86,7 @@ def from_medvqa(
         answers=answers,
         masks={concept: own for concept, own in masks.items() if any(own)},
         metadata=pd.DataFrame({"procedure": procedures}),
-        skipped=reading.skipped,
-        name=root.resolve().name,
+        **reading.named(root),
     )
 
 

@@ -69,25 +69,15 @@ def from_voc(
         for place, entry in enumerate(tree.findall("object"), start=1):
             where = f"{path}, object {place}"
             left_out = not difficult and entry.findtext("difficult", "0").strip() == "1"
-            picture.annotate(
-                reading,
-                f"{where}, bndbox",
-                reading.attempt(_label, entry, where),
-                partial(_edges, entry, where),
-                truth=UNKNOWN if left_out else 1,
-                boxed=not left_out,
-            )
+            label, edges = reading.attempt(_label, entry, where), partial(_edges, entry, where)
+            truth = UNKNOWN if left_out else 1
+            where = f"{where}, bndbox"
+            picture.annotate(reading, where, label, edges, truth=truth, boxed=not left_out)
         return picture
 
     made = [reading.attempt(picture, name) for name in _listed(top, split)]
     pictures = readable(made, reading)
-    return from_pictures(
-        pictures,
-        sorted(shown(pictures)),
-        str(top),
-        name=top.resolve().name,
-        skipped=reading.skipped,
-    )
+    return from_pictures(pictures, sorted(shown(pictures)), str(top), **reading.named(top))
 
 
 def _listed(top: Path, split: str | None) -> list[str]:

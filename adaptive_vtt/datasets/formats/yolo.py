@@ -99,14 +99,9 @@ def from_yolo(
     used = [each for _, *files in rows for each in files]
     used += [file for pattern in NAMES for file in top.rglob(pattern)]
     splits = [name for name, file, _ in rows if file not in bad]
-    return from_pictures(
-        pictures,
-        [name for name in [*names.values(), *unnamed] if name in met],
-        str(top),
-        name=top.resolve().name,
-        skipped=reading.skipped,
-        remarks=scanning.split_remark(splits) | scanning.unread_remark([top], used),
-    )
+    concepts = [name for name in [*names.values(), *unnamed] if name in met]
+    remarks = scanning.split_remark(splits) | scanning.unread_remark([top], used)
+    return from_pictures(pictures, concepts, str(top), remarks=remarks, **reading.named(top))
 
 
 def _label(word: str, names: Mapping[int, str], where: str) -> str:
