@@ -27,8 +27,15 @@ def error_of(concepts_are: types.ConceptsAre, rates: Mapping[str, int]) -> str:
 
 @dataclass(frozen=True)
 class Premise:
-    """A question about a follow-up, the relation that made it of the source sample, and the answer
-    about the source, where the oracle needs it."""
+    """A question about a follow-up, with its origin.
+
+    Args:
+        relation: made the follow-up.
+        follow_up: the image and the draws that made it.
+        sample: the source.
+        question: about the follow-up.
+        source_answer: the answer about the source, where the oracle needs it.
+    """
 
     relation: RelationDefaults
     follow_up: FollowUp
@@ -167,5 +174,12 @@ class Adapted(Completed, OracleDefaults):
 
 
 def adapted(oracle: Oracle) -> OracleDefaults:
-    """Return the oracle with all members of ``OracleDefaults``."""
+    """Return an oracle with all members of ``OracleDefaults``.
+
+    Args:
+        oracle: any oracle.
+
+    Returns:
+        The oracle itself if it has them, else one that adds the defaults.
+    """
     return oracle if isinstance(oracle, OracleDefaults) else Adapted(oracle)

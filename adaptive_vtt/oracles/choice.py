@@ -104,11 +104,12 @@ class InWords(OracleDefaults):
 class MultipleChoice(InWords):
     """Loss 1 for a wrong letter, 0 for the right one; 1 - the mean loss is the accuracy.
 
-    ``judge``: a ``JudgeModel`` that is asked what a reply meant that names no option. Refusals and
-    replies without an option count as ``unanswered_loss``; the benchmark counts them as wrong.
-    ``regime`` names how replies were read.
-
     A question about coordinates does not count after a relation that moves them.
+
+    Args:
+        faithful: read replies by EndoBench's rule, oddities included.
+        judge: a ``JudgeModel`` that reads replies without an option.
+        unanswered_loss: loss of refusals and replies without an option; 1 in the benchmark.
     """
 
     concepts_are = "choices"
@@ -116,7 +117,7 @@ class MultipleChoice(InWords):
     def __init__(
         self,
         faithful: Annotated[
-            bool, Option("read replies by EndoBench's own rule, quirks and all")
+            bool, Option("read replies by EndoBench's rule, oddities included")
         ] = False,
         judge: JudgeModel | None = None,
         unanswered_loss: UnansweredLoss = 1.0,

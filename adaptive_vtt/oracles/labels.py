@@ -152,9 +152,10 @@ class Consistency(_YesFrom, Agreement):
 
 
 class Told(OracleDefaults):
-    """The answer, in [0, 1], is the loss; an unanswered question counts as ``unanswered_loss``.
+    """The answer, in [0, 1], is the loss. An outcome's details hold the words of its item.
 
-    An outcome's details hold the words of its item.
+    Args:
+        unanswered_loss: loss of a question without answer.
     """
 
     tells_losses = True

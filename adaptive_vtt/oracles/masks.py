@@ -156,7 +156,7 @@ class MaskConsistency(Agreement):
 
     def __init__(
         self,
-        metric: Metric = "dice",
+        metric: MetricOption = "dice",
         threshold: Annotated[float, Option("least overlap", gt=0, le=1)] = 0.75,
         unanswered_loss: UnansweredLoss = 1.0,
     ) -> None:

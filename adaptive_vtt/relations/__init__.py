@@ -73,7 +73,17 @@ def families() -> list[str]:
 
 
 def get(name: str) -> RelationDefaults:
-    """Return the built-in relation called ``name``. Raise InputError naming the nearest one."""
+    """Return a built-in relation.
+
+    Args:
+        name: such as "rotation" or "medtest/blood".
+
+    Returns:
+        The relation.
+
+    Raises:
+        InputError: naming the nearest known name.
+    """
     family = name.rpartition("/")[0]
     near = [*_BUILT_IN, *(_family(family) if family in _FAMILIES else ())]
     for relation in near:  # without importing any other family
@@ -118,6 +128,12 @@ def is_plug_in(name: str) -> bool:
 
 def resolve(relations: Iterable[str | Relation]) -> list[RelationDefaults]:
     """Return names, families and relations, as relations.
+
+    Args:
+        relations: names of relations or families, and Relation objects.
+
+    Returns:
+        All relations, in order.
 
     Raises:
         InputError: for unknown or repeated names.

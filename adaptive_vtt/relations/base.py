@@ -99,7 +99,14 @@ class Adapted(Completed, RelationDefaults):
 
 
 def adapted_relation(relation: Relation) -> RelationDefaults:
-    """Return the relation with all members of ``RelationDefaults``."""
+    """Return a relation with all members of ``RelationDefaults``.
+
+    Args:
+        relation: any relation.
+
+    Returns:
+        The relation itself if it has them, else one that adds the defaults.
+    """
     return relation if isinstance(relation, RelationDefaults) else Adapted(relation)
 
 

@@ -9,7 +9,7 @@ import inspect
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from textwrap import dedent
 from types import ModuleType, NoneType
@@ -347,8 +347,16 @@ def _of_class(kind: Any) -> list[str]:
     ours = [each for each in kind.__mro__ if each.__module__.startswith(PACKAGE)]
     if is_dataclass(kind) or hasattr(kind, "_fields"):
         nodes = [node for each in reversed(ours) for node in _parsed(each).body]
-        told = {ast.unparse(n.target): n for n in nodes if isinstance(n, ast.AnnAssign)}
-        return [_told_as(name, n.annotation, n.value) for name, n in told.items()]
+        written = {ast.unparse(n.target): n for n in nodes if isinstance(n, ast.AnnAssign)}
+        taken = [f for f in fields(kind) if f.init] if is_dataclass(kind) else []
+        names = [f.name for f in taken if f.name in written] or [*written]
+        lines = [_told_as(n, written[n].annotation, written[n].value) for n in names]
+        by_name = [f.kw_only for f in taken]
+        return (
+            [*lines[: by_name.index(True)], "*", *lines[by_name.index(True) :]]
+            if any(by_name)
+            else lines
+        )
     made = [vars(each).get("__init__") for each in ours]
     made = [each for each in made if each is not None and each.__module__.startswith(PACKAGE)]
     return _parameters(made[0]) if made else []  # typing gives protocols one of its own
