@@ -118,22 +118,16 @@ def from_pictures(
     truths = [[picture.truth.get(c, picture.others) for c in concepts] for picture in pictures]
     masks = {c: [picture.masks.get(c) for picture in pictures] for c in concepts}
     masks = {c: own for c, own in masks.items() if any(mask is not None for mask in own)}
-    ignored = [picture.ignored for picture in pictures]
-    metadata = pd.DataFrame([picture.metadata for picture in pictures])
-    sized = all(picture.height for picture in pictures)
-    dataset = TableDataset(
-        [picture.file for picture in pictures],
-        np.array(truths, np.int8),
-        ids,
-        tuple(concepts),
-        metadata=metadata if len(metadata.columns) else None,
-        masks=masks,
-        ignored=ignored if any(part is not None for part in ignored) else None,
-        boxes=[picture.boxes for picture in pictures] if sized else None,
-        sizes=[(picture.height, picture.width) for picture in pictures] if sized else None,
-        skipped=skipped,
-        name=name,
-    )
+    more: dict[str, Any] = {"masks": masks, "skipped": skipped, "name": name}
+    if any(picture.metadata for picture in pictures):
+        more["metadata"] = pd.DataFrame([picture.metadata for picture in pictures])
+    if any(picture.ignored is not None for picture in pictures):
+        more["ignored"] = [picture.ignored for picture in pictures]
+    if all(picture.height for picture in pictures):
+        more["boxes"] = [picture.boxes for picture in pictures]
+        more["sizes"] = [(picture.height, picture.width) for picture in pictures]
+    files = [picture.file for picture in pictures]
+    dataset = TableDataset(files, np.array(truths, np.int8), ids, tuple(concepts), **more)
     dataset.remarks = remarks or {}
     return dataset
 
