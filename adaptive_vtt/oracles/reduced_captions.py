@@ -8,6 +8,7 @@ follow-up still shows says whether its caption must name it, must not, or may.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -198,16 +199,9 @@ class ReducedCaptions(CaptionOracle):
         for label in dict.fromkeys(box.label for box in sample.boxes if self.detection):
             if label and label not in taken and not any(self.same(label, o.name) for o in located):
                 unnamed[label] = tuple(box for box in sample.boxes if box.label == label)
-        return Expected(
-            caption,
-            tuple(located),
-            sample.boxes,
-            reduction,
-            (height, width),
-            len(received.versions),
-            unnamed,
-            tuple(name for names in hidden.values() for name in names),
-        )
+        named, sides = tuple(chain.from_iterable(hidden.values())), (height, width)
+        parts = caption, tuple(located), sample.boxes, reduction, sides
+        return Expected(*parts, len(received.versions), unnamed, named)
 
     def judge(
         self, question: Question, answer: Any, expected: Expected | None, source_answer: Any = None
