@@ -31,7 +31,7 @@ SAME = (
 )
 """Members that a pair has from its oracle."""
 NEUTRAL = 0.5
-"""The loss of a model without one."""
+"""The default loss of a model."""
 
 
 class Paired(OracleDefaults):

@@ -39,10 +39,9 @@ SMALLEST = 0.002
 MARKED = 4
 """Regions that a question about several of them marks, at most."""
 AS = ", answer "
-"""Between a concept and the right answer in the name of a class."""
-
-
+"""Separates a concept and the right answer in the name of a class."""
 TRIES = 400
+"""Random boxes that are tried."""
 INSIDE = 0.9
 """Least share of a wrong box's area that lies in the visible field (or the right box's share, if
 that is less): a box on the black frame would give itself away as wrong."""
