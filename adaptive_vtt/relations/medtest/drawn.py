@@ -139,8 +139,8 @@ def _lit(
     shine = edge(lit - 0.955, 0.045) * wet * (alpha > 0.6)
     colour += cv2.GaussianBlur(shine, (0, 0), 1.0)[:, :, None] * (np.float32(245) - colour)
     patch = np.clip(colour, 0, 255).astype(np.uint8), alpha.astype(np.float32)
-    tail, light = np.zeros((0, 2), np.float32), {"brightness": 0.75, "reflects": 0.2}
-    return Cutout(name, *patch, (SIDE / 2, SIDE / 2), tail, **light, casts=casts, film=film)
+    place = (SIDE / 2, SIDE / 2), np.zeros((0, 2), np.float32)
+    return Cutout(name, *patch, *place, brightness=0.75, casts=casts, film=film, reflects=0.2)
 
 
 def facing(height: Floats) -> Floats:
