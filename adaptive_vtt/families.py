@@ -54,6 +54,8 @@ class Family(_Named):
     """Which questions it is made of, as it follows "of the questions"; "": by its name."""
     under: ClassVar[str] = "{kind}"
     """Its heading in the report, a key of ``report.evidence.KINDS``."""
+    scale: ClassVar[float] = 1.0
+    """How far its figure moves where the mean loss moves by 1: 2 of a difference."""
     short: ClassVar[str] = ""
     """Its name under that heading; "": as everywhere."""
     kind: str
@@ -63,6 +65,16 @@ class Family(_Named):
     def listed(cls, space: Population, name: str) -> "Iterator[tuple[Any, Fields]]":
         """Yield its targets of a ``name`` (see ``asked``) in a space, and their questions."""
         raise TypeError(f"{cls.__name__} defines no listed")
+
+    def measured(self, mean: Any) -> Any:
+        """Return its figure, given the mean loss, a number or an array; with a ``scale`` of 2 that
+        is a difference in [-1, 1]."""
+        return self.scale * mean - (self.scale - 1)
+
+    @property
+    def signed(self) -> bool:
+        """True of a difference, in [-1, 1]."""
+        return self.scale != 1
 
     @property
     def name(self) -> str:
@@ -186,6 +198,40 @@ class OfRelation(Family):
             yield cls(relation, space.oracle.error), {"relation": [relation]}
 
 
+DROPS = "drops"
+
+
+@dataclass(frozen=True)
+class OfDrop(Family):
+    """How much larger the mean loss is under a relation than on the same original images, which
+    ``oracles.Drops`` judges as pairs."""
+
+    relation: str
+    rate: str = _rate()
+    kind: Literal["drop"] = "drop"
+
+    asked = (DROPS,)
+    disjoint = True
+    scale = 2.0
+    words = "drop under {relation}"
+    rule = "drop:{relation}"
+    rules = (DROPS, "drop relation:{relation}")
+    made_of = "under {relation} and on the original images"
+    short = "{change}"
+
+    @classmethod
+    def listed(cls, space: Population, name: str) -> "Iterator[tuple[OfDrop, Fields]]":
+        if not space.oracle.whole_source:
+            raise InputError(
+                f"target {DROPS!r}: expected an audit of one model with these targets alone, got "
+                "questions that are not judged together with their originals; certify drops in an "
+                "audit of their own"
+            )
+        for relation in _relations(space):
+            if relation != IDENTITY:
+                yield cls(relation, space.oracle.error), {"relation": [relation]}
+
+
 @dataclass(frozen=True)
 class OfSeverity(Family):
     """A relation at one severity."""
@@ -296,7 +342,15 @@ class OfSlice(Family):
 
 
 TargetId = (
-    Overall | OfConcept | OfRelation | OfSeverity | OfRelationConcept | OfGroup | Filtered | OfSlice
+    Overall
+    | OfConcept
+    | OfRelation
+    | OfDrop
+    | OfSeverity
+    | OfRelationConcept
+    | OfGroup
+    | Filtered
+    | OfSlice
 )
 """Which questions a target is about."""
 FAMILIES: tuple[type[TargetId], ...] = get_args(TargetId)

@@ -57,6 +57,10 @@ class Judged(Protocol):
     def concepts_are(self) -> ConceptsAre:
         """Kind of the concepts."""
 
+    @property
+    def whole_source(self) -> bool:
+        """True where each answer is judged together with that about the original image."""
+
 
 class Named(Protocol):
     """A relation, as far as targets know it."""

@@ -20,9 +20,10 @@ from . import datasets
 from .datasets.base import CompleteDataset, Dataset, adapted_dataset
 from .datasets.view import Subset
 from .errors import InputError, check_known, listed, unexpected
-from .families import ASKED
+from .families import ASKED, DROPS
 from .oracles import Correctness, Oracle, OracleDefaults, adapted
 from .oracles.captioned import Captioned
+from .oracles.drops import Drops
 from .relations import FollowUp, Relation, RelationDefaults, resolve
 from .relations.base import Variant as Variant
 from .types import IDENTITY, UNKNOWN, Bools, Indices, Numbering, Sample, Truths
@@ -138,6 +139,37 @@ class QuestionSpace:
             )
         other = copy(self)
         other.oracle = oracle
+        return other
+
+    def for_targets(self, targets: Sequence[str]) -> "QuestionSpace":
+        """Return the questions that these targets are about: this space, or for "drops" that of
+        changed images, each judged together with its original.
+
+        Raises:
+            InputError: There are other targets than "drops", or they cannot be judged so.
+        """
+        if DROPS not in targets or isinstance(self.oracle, Drops):
+            return self
+        where = "targets 'drops'"
+        if others := [target for target in targets if target != DROPS]:
+            got = f"{listed(others)}, too"
+            raise unexpected(where, "no other targets", got, "certify those in another audit")
+        if self.needs_answers:
+            got = "those that the model's own captions choose"
+            remedy = "leave captions = 'own' out of [space]"
+            raise unexpected(where, "follow-ups that no answer decides on", got, remedy)
+        other, oracle = copy(self), Drops(self.oracle)
+        for name, member in vars(QuestionSpace).items():
+            if isinstance(member, cached_property):
+                vars(other).pop(name, None)
+        other.oracle = oracle
+        other.dataset = adapted_dataset(oracle.view(self._given))
+        other.concepts = other.dataset.concepts
+        other.asked, other.asked_by = oracle.asked(other.dataset)
+        other.total = len(other.dataset) * len(other.variants) * len(other.concepts)
+        if other.size == 0:
+            remedy = "name some in [space]"
+            raise unexpected(where, "a relation that changes images", "none", remedy)
         return other
 
     def without_answers(self) -> "QuestionSpace":

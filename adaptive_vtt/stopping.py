@@ -98,6 +98,7 @@ class StoppingRule(Protocol):
         """Return a reason to stop, as a sentence part, or None."""
 
 
+ROUNDING = 1e-9
 SURELY_HARD = 100
 """Answers, all of them 0 or 1, after which it is taken for sure that the model gives no others."""
 WIDEST = 0.5
@@ -277,7 +278,8 @@ class Certified(_EveryTarget):
         check_half_width(self.half_width, "stop: half_width")
 
     def _done(self, state: State, target: TargetStatus) -> bool:
-        return target.half_width <= self.half_width
+        slack = ROUNDING * target.id.signed  # ends of a difference are twice a rate, less 1
+        return target.half_width <= self.half_width + slack
 
     def _words(self, state: State) -> tuple[str, str]:
         done = f"certified to +-{self.half_width:g}"

@@ -356,8 +356,9 @@ class Received:
         return hash((self.answer, *sorted(self.versions.items())))
 
 
-SourceAnswer = Value | Received | None
-"""The answer about a source image; a ``Received`` where versions of it were asked about, too."""
+SourceAnswer = Value | Received | tuple[Value, ...] | None
+"""The answer about a source image; a ``Received`` where versions of it were asked about, too, and a
+tuple of the answers about all concepts where an oracle takes that."""
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -128,3 +129,41 @@ class DifferenceGP:
         )
         squares_now = torch.stack([of_a @ of_b, of_a @ of_a, of_b @ of_b]).cpu()
         self._residuals = fade * self._residuals + squares_now
+
+
+class DropGP(DifferenceGP):
+    """Predicts y = (1 + L_changed - L_original) / 2; the arguments are QuestionGP's.
+
+    Once an original image was asked about, its losses are known for all of its changes. Model A of
+    ``DifferenceGP`` is the original here, so that its figure is 1 - y.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, known=self._original, **kwargs)
+        self._concepts = int(kwargs["concepts"])
+        self._places, self._losses = np.zeros(0, np.int64), np.zeros(0)  # ascending
+
+    def observe(self, losses: Losses) -> None:
+        if losses.halves is None or len(losses.sample) == 0:
+            return
+        changed, original = losses.halves
+        super().observe(replace(losses, halves=(original, changed)))
+        places = (losses.sample * self._concepts + losses.concept).cpu().numpy()
+        lost = np.concatenate([self._losses, original.loss.double().cpu().numpy()])
+        every = np.concatenate([self._places, places])
+        self._places, first = np.unique(every, return_index=True)
+        self._losses = lost[first]
+
+    def posterior(self, candidates: Questions, *, latent: bool = False) -> Posterior:
+        found = super().posterior(candidates, latent=latent)
+        if latent:  # whose mean is this method's own
+            return found
+        return Posterior(1 - found.mean, found.variance)
+
+    def _original(self, sample: Indices, variant: Indices, concept: Indices) -> Floats:
+        """(n,): the losses of original images, NaN where they are not known."""
+        wanted = sample * self._concepts + concept
+        if not len(self._places):
+            return np.full(len(wanted), np.nan)
+        near = np.searchsorted(self._places, wanted).clip(max=len(self._places) - 1)
+        return np.where(self._places[near] == wanted, self._losses[near], np.nan)

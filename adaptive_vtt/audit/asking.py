@@ -84,11 +84,16 @@ class Audit:
         **shorthands: Unpack[Shorthands],
     ) -> None:
         self.certify, self.sampling, self.limits = grouped(shorthands, certify, sampling, limits)
-        self.space = space = space.without_answers()
+        self.space = space = space.without_answers().for_targets(self.certify.targets)
         self.model, self.certify = _asked(space, model), suited(self.certify, space)
         everything, max_cost = self.sampling.name == EVERYTHING, self.limits.max_cost
         check_model(self.model, space)
         self.sampling.check()
+        if self.certify.drops and not (self.certify.certifies or everything):
+            raise InputError(
+                "targets 'drops': expected a half_width to certify them to, got none; give one, "
+                "in points of the drop: 0.1 is 10"
+            )
         if everything:
             check_goals(self.certify, self.sampling)
         self.limits.check()
@@ -403,8 +408,8 @@ class Audit:
         changes = {**stops, **made.origin.changes(facts), **proxies.changes(facts)}
         changes |= {**features_changed(self.space, facts), **budget.facts(), **notes}
         changes |= self._discovery.go_on(facts, loop.draws)
-        if certifier and other_width and self.certify.half_width is not None:
-            certifier.aim_at(self.certify.half_width, loop.draws)
+        if certifier and other_width and self.certify.aim is not None:
+            certifier.aim_at(self.certify.aim, loop.draws)
             changes["certificate"] = self.certify.describe(certifier)
         self.journal.set_facts(ended=None, intervals=None, **changes)
 

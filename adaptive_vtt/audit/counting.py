@@ -81,9 +81,9 @@ class Counting:
             estimate = (least + most) / 2 / seen if seen else 0.5
             status = TargetStatus(
                 id=target.id,
-                estimate=min(max(estimate, lower), upper),
-                lower=lower,
-                upper=upper,
+                estimate=target.id.measured(min(max(estimate, lower), upper)),
+                lower=target.id.measured(lower),
+                upper=target.id.measured(upper),
                 certified=upper - lower <= EXACT,
                 size=int(size),
                 questions=int(answered),

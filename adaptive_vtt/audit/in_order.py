@@ -22,7 +22,7 @@ from ..engine.judge import Answers, Judge
 from ..engine.options import DEFAULT_TARGETS, Certify, Sampling
 from ..engine.selector import Draw, Proposal, Selector, Why
 from ..errors import InputError
-from ..families import Fields
+from ..families import DROPS, Fields
 from ..journal.rows import AnswerRow, CallRow, DrawRow, Reasons
 from ..oracles import Correctness, TopClass
 from ..relations import RelationDefaults
@@ -62,6 +62,8 @@ def every_target(
 ) -> list[Target]:
     """Return targets of every kind that the space has, and those of ``names``, as
     ``certify.named_targets`` takes them."""
+    if DROPS in names:  # nothing else is a figure of pairs
+        return named_targets(space, [DROPS], where)
     dataset, concepts = space.dataset, "concepts" in space.kinds  # items of a pool have none
     columns = dataset.metadata_columns
     values = {column: len({*dataset.metadata_values(column).tolist()}) for column in columns}
@@ -177,7 +179,7 @@ class InOrder(Selector):
             "ids": [target.id.as_dict() for target in targets],
             "sizes": [size(self.space, target) for target in targets],
             "subsets": fingerprint(targets),
-            "constants": constants_of(self.space, targets),
+            "constants": [] if certify.of_two else constants_of(self.space, targets),
             "bets": asdict(BETS),
         }
 

@@ -15,7 +15,7 @@ from ..errors import unexpected
 from ..journal import Journal, SQLiteJournal, read_journal
 from ..oracles.choice import ASKED
 from ..results.beliefs import TableName, beliefs
-from ..results.outcomes import FAILED, with_metadata
+from ..results.outcomes import with_metadata
 from ..results.result import Result, summarise
 from ..results.run import Run
 from ..space import QuestionSpace
@@ -168,7 +168,7 @@ class Inspection:
         with self._reading() as run:
             table = run.table
             rows = [(answer, call.reply) for call in run.calls for answer in call.answers]
-        wrong = table[table["loss"] >= FAILED].reset_index(drop=True)
+        wrong = table[table["loss"] >= run.facts.least_failing].reset_index(drop=True)
         words = {
             "said": {a.question: a.said for a, _ in rows},
             "reply": {a.question: reply or None for a, reply in rows},

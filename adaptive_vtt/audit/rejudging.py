@@ -165,9 +165,10 @@ class _Rejudged:
                 f"{self.oracle_name} compares with answers about source images, and that audit "
                 "asked about none"
             )
-        if certificate is not None and certificate.versus is not None:
+        if certificate is not None and (certificate.versus is not None or certificate.drops):
+            got = "one of drops" if certificate.drops else "a comparison of two"
             raise self._refusal(
-                "expected an audit of one model, got a comparison of two",
+                f"expected an audit of one model, got {got}",
                 "its certificate stands for the oracle that it was made with",
             )
         if difference := self._difference():

@@ -131,17 +131,19 @@ def audit(
     asked = questions(data if whole else as_dataset(data, labels, concepts), **parts)
     journal = None if out is None else Path(out) / JOURNAL
     adapted, best, own = adapted_model(model_of(model)), Choice(), asked.options(options)
+    group = own.get("certify")
+    space = asked.space.for_targets(group.targets if group else own.get("targets", ()))
     begun = recall(journal)
     if begun is not None and begun.settings.strategy == CENSUS:
         own = changed(own, WHOLE)
     elif begun is None and not sample:
-        own, best = chosen(asked.space, adapted, own)
+        own, best = chosen(space, adapted, own)
     notes = {} if labels is not None else _kept(data, {"concepts": concepts, **parts, **own})
     notes |= {"trial_calls": best.calls} if best.calls else {}
-    with Audit(asked.space, adapted, journal=journal, notes=notes, **own) as made:
+    with Audit(space, adapted, journal=journal, notes=notes, **own) as made:
         if made.state().calls == 0 and on_progress:
             console = Console(stderr=True, markup=False, emoji=False, highlight=False)
-            show(asked.space, made.targets, made.model.answers, console)
+            show(space, made.targets, made.model.answers, console)
             if best.sentence is not None:
                 console.print(f"{best.sentence} (sample=True insists on sampling)")
         result = made.run(on_progress)

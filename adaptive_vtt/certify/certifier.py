@@ -239,9 +239,9 @@ class Certifier(Game):
         sequences, compare, decisions = self.sequences, self.rules.compare, self.decisions
         columns: dict[str, Sequence[Any]] = {
             "id": [target.id for target in self.targets],
-            "estimate": self.estimate.tolist(),
-            "lower": sequences.lower.tolist(),
-            "upper": sequences.upper.tolist(),
+            "estimate": self.measured(self.estimate),
+            "lower": self.measured(sequences.lower),
+            "upper": self.measured(sequences.upper),
             "certified": self.certified.tolist(),
             "emptied": sequences.emptied.tolist(),
             "invalidated": self.invalidated.tolist(),
@@ -255,6 +255,10 @@ class Certifier(Game):
             columns["decided"] = decisions.sides()
         rows = zip(*columns.values(), strict=True)
         return tuple(TargetStatus(**dict(zip(columns, row, strict=True))) for row in rows)
+
+    def measured(self, means: Floats) -> list[float]:
+        """Return every target's figure, given its mean loss (K,): see ``families``."""
+        return [t.id.measured(mean) for t, mean in zip(self.targets, means.tolist(), strict=True)]
 
     def _forget(self, *names: str) -> None:
         for name in names:

@@ -79,11 +79,16 @@ def played(
         ends = game.sequences.lower, game.sequences.upper
         history.append((*ends, history[-1][2] + count, decided))
     lower, upper, questions, sides = (np.stack(part, axis=1) for part in zip(*history, strict=True))
+    measures = [target.measured for target in certificate.ids]
     with np.errstate(invalid="ignore"):
         mean = (game.least + game.most) / 2 / (questions[:, -1] - game.out)
-    last = zip(game.estimate.tolist(), mean.tolist(), game.sequences.emptied.tolist(), strict=True)
-    columns = zip(lower, upper, questions, sides, last, strict=True)
-    return game, [Track(*[*arrays, *figures]) for *arrays, figures in columns]
+    played = zip(lower, upper, game.estimate.tolist(), mean.tolist(), strict=True)
+    figures = [map(of, each) for of, each in zip(measures, played, strict=True)]
+    rest = zip(questions, sides, game.sequences.emptied.tolist(), strict=True)
+    return game, [
+        Track(low, high, seen, decided, estimate, raw, emptied)
+        for (low, high, estimate, raw), (seen, decided, emptied) in zip(figures, rest, strict=True)
+    ]
 
 
 def counted_track(status: TargetStatus) -> Track:

@@ -119,7 +119,7 @@ def _status(
     certificate: "CertificateFacts", k: int, game: "_Game", side: str | None
 ) -> TargetStatus:
     """Where target ``k`` stands after its game, decided to lie on this ``side`` of its limit."""
-    lower, upper = game.last
+    (lower, upper), measured = game.last, certificate.ids[k].measured
     invalidated = game.emptied or game.disagreeing()
     decision = None
     if certificate.versus is not None:
@@ -132,14 +132,14 @@ def _status(
     estimate = min(max(game.estimate(), lower), upper)
     return TargetStatus(
         id=certificate.ids[k],
-        estimate=estimate,
-        lower=lower,
-        upper=upper,
+        estimate=measured(estimate),
+        lower=measured(lower),
+        upper=measured(upper),
         certified=reached and not invalidated,
         emptied=game.emptied,
         invalidated=invalidated,
         size=certificate.sizes[k],
-        drawn=estimate,
+        drawn=measured(estimate),
         decided=side if certificate.decides else None,
         decision="open" if decision and invalidated else decision,
         pivot=certificate.pivot(k),
@@ -452,7 +452,8 @@ def _compare(
         names += ["decided"] * certificate.decides + ["decision"] * (certificate.versus is not None)
         decided = certificate.decides and certificate.half_width is None
         decided |= certificate.versus is not None
-        if decided or abs(status.half_width - certificate.aim) > AGREE:  # else rounding decides
+        aim = status.id.scale * certificate.aim
+        if decided or abs(status.half_width - aim) > AGREE:  # else rounding decides
             names.append("certified")
         ours = status.row()
         if wrong := [name for name in names if not _agrees(ours.get(name), row.get(name))]:

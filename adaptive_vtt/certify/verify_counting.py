@@ -114,11 +114,12 @@ def _status(certificate: "CertificateFacts", k: int, sums: Floats, images: int) 
     left = size - out
     lower, upper = (least / left, (most + size - answered) / left) if left else (0.0, 1.0)
     mean = (least + most) / 2 / (answered - out) if answered > out else 0.5
+    measured = certificate.ids[k].measured
     return TargetStatus(
         id=certificate.ids[k],
-        estimate=min(max(mean, lower), upper),
-        lower=lower,
-        upper=upper,
+        estimate=measured(min(max(mean, lower), upper)),
+        lower=measured(lower),
+        upper=measured(upper),
         certified=upper - lower <= AGREE,
         size=size,
         questions=int(answered),

@@ -263,10 +263,11 @@ class Pilot:
         is too short to forecast by."""
         with Run.opened(folder) as run:
             certificate = run.certificate
-            if certificate is None or certificate.versus is not None or not run.calls:
+            fits = certificate and not (certificate.versus or certificate.drops)
+            if certificate is None or not fits or not run.calls:
                 raise InputError(
                     f"--pilot {folder}: expected an audit of one model that certifies and asked "
-                    "something, got a comparison of two, or one that explores or is empty"
+                    "something, got a comparison of two, or one that explores, is of drops or empty"
                 )
             content, currency = Evidence(run.journal), run.facts.currency
         calls, width = len(content.widest) - 1, float(content.widest[-1])

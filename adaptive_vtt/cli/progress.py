@@ -25,10 +25,12 @@ from ..audit import Progress as Step
 from ..audit.overview import show
 from ..audit.progress import done, share_done, widest
 from ..certify.further import longest
+from ..families import OfDrop
 from ..journal.facts import CertificateFacts, goal_reached
 from ..results import census
 from ..results.advice import in_money
 from ..results.cautions import fallen_back
+from ..results.difference import point_span, points
 from ..results.replies import readings
 from ..results.result import Result
 from ..results.run import Run
@@ -247,7 +249,10 @@ def _table(result: Result) -> Table:
         shown = rates.sort_values("estimate", ascending=False).head(SHOWN)
         title = "highest raw rates, no guarantee"
         columns = {"target": shown["target"], "estimate": shown["estimate"].map(percent)}
-        if "more_calls" in rates:
+        if (rates["kind"] == OfDrop.kind).all():
+            title, columns["estimate"] = "largest drops, in points", map(points, shown["estimate"])
+            columns["interval"] = map(point_span, shown["lower"], shown["upper"])
+        elif "more_calls" in rates:
             title, ends = "highest error rates", (shown["lower"], shown["upper"])
             columns["estimate"] = map(estimate_percent, shown["estimate"], *ends)
             columns["interval"] = map(span, *ends)

@@ -156,7 +156,7 @@ def build_space(spec: Spec, base: Path, dataset: Dataset | None = None) -> Quest
 
         dataset = Detected(dataset, spec.detector.build(base))
         dataset.try_out()
-    return QuestionSpace(
+    space = QuestionSpace(
         dataset,
         build_relations(spec.space, lambda: dataset, base),
         severities=spec.space.severities,
@@ -164,6 +164,7 @@ def build_space(spec: Spec, base: Path, dataset: Dataset | None = None) -> Quest
         seed=spec.space.seed,
         without_region=spec.space.without_region,
     )
+    return space.for_targets(spec.certify.targets)
 
 
 def oracle_section(spec: Spec, dataset: Dataset) -> OracleSection:

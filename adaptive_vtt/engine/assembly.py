@@ -12,6 +12,7 @@ from ..errors import InputError
 from ..journal.facts import CertificateFacts, Facts
 from ..journal.prior import read_prior
 from ..models.base import ConcurrentModel, ModelDefaults
+from ..oracles.paired import Paired
 from ..space import QuestionSpace
 from ..strategies.by_need import ByNeed, needs_targets
 from ..surrogates import QUESTION_GP, REGISTRY, Named, named
@@ -236,8 +237,9 @@ def _suits(space: QuestionSpace, facts: Facts | None) -> bool:
 
 
 def _judged_by_label(space: QuestionSpace) -> bool:
-    # Of two models, nets would foretell the answers, not the difference.
-    return space.oracle.models == 1 and space.oracle.concepts_are in ("labels", "classes")
+    # Of pairs, nets would foretell the answers, not the difference.
+    by_label = space.oracle.concepts_are in ("labels", "classes")
+    return by_label and not isinstance(space.oracle, Paired)
 
 
 def _pixels(space: QuestionSpace) -> int:
@@ -311,8 +313,10 @@ def fresh_belief(
         return Belief(space, seed=seed, device=device, **readings)
     losses = None
     if certify.surrogate is not False:
+        usual = _drop_gp() if certify.drops else named(QUESTION_GP)
+        chosen = usual if certify.surrogate is True else named(certify.surrogate)
         losses = _losses(
-            named(QUESTION_GP if certify.surrogate is True else certify.surrogate),
+            chosen,
             space,
             answers,
             proxies.renderings,
@@ -321,7 +325,7 @@ def fresh_belief(
             proxies if proxies.names else None,
             proxies.cohort,
         )
-        if begun is None and certify.compare is None:
+        if begun is None and not certify.of_two:
             questions = _reference(space, seed)
             foreseen = _foreseen(space, losses, proxies, questions)
             if foreseen is not None:
@@ -334,6 +338,12 @@ def fresh_belief(
         certifier=certifier,
         **readings,
     )
+
+
+def _drop_gp() -> Named:
+    from ..surrogates.difference_gp import DropGP  # imports PyTorch
+
+    return Named("drop-gp", DropGP)
 
 
 def _foreseen(

@@ -81,7 +81,11 @@ def statuses(selector: Selector, calls_per_draw: float = 1.0) -> list[TargetStat
     combined = np.full(len(rows), np.nan) if both is None else both.combined()
     kept = np.clip(combined, sequences.lower, sequences.upper)
     return [
-        replace(row, estimate=row.estimate if np.isnan(value) else value, drawn=row.estimate)
+        replace(
+            row,
+            estimate=row.estimate if np.isnan(value) else row.id.measured(value),
+            drawn=row.estimate,
+        )
         for row, value in zip(rows, kept.tolist(), strict=True)
     ]
 

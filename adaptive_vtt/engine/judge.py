@@ -36,6 +36,7 @@ from ..types import (
     PairedAnswer,
     Prompt,
     Sample,
+    SourceAnswer,
     Unanswered,
     Value,
 )
@@ -81,11 +82,14 @@ class SourceCalls:
         numbers = (source + (1 + v) * self.count for v in self._versions(source))
         return [number for number in numbers if number not in self.known]
 
-    def received(self, source: int, place: int) -> Value | Received | None:
+    def received(self, source: int, place: int) -> SourceAnswer:
         """What was said of ``source`` about the space's concept at ``place``; None: nothing."""
         said = self.known.get(source)
         if said is None:
             return None
+        if self.space.oracle.whole_source:
+            places = [0] if self.answers == "one" else self.space.asked_by
+            return tuple(said[place] for place in places)
         where = 0 if self.answers == "one" else self.space.asked_by[place]
         return said[where] if self.most == 1 else self._received(source, where)
 
@@ -388,8 +392,9 @@ class Judge:
     def _truth(self, case: Case | None) -> int:
         """What was expected as 0 or 1; where nothing is known but the source's answer, the space
         counts every question as one that should be answered alike: 1."""
-        if case is not None and self.space.oracle.tells_losses:
-            return case.question.truth  # what is expected are the words of an item
+        oracle = self.space.oracle
+        if case is not None and (oracle.tells_losses or oracle.whole_source):
+            return case.question.truth  # what is expected are the words of an item, or two answers
         if case is None or self.space.oracle.needs_source or not isinstance(case.expected, int):
             return 1
         return case.expected

@@ -17,7 +17,7 @@ from ..certify.sequences import BETS
 from ..certify.targets import Target, calls, fingerprint, largest, named_targets, target_of
 from ..cohort import Cohort
 from ..errors import InputError, check_known
-from ..families import ASKED, OfSlice
+from ..families import ASKED, DROPS, OfDrop, OfSlice
 from ..journal.facts import CertificateFacts, SliceFacts
 from ..journal.prior import PriorSource
 from ..models.base import ProxySource
@@ -193,8 +193,24 @@ class Certify:
         wanted = (self.half_width, self.at_most, self.compare)
         return any(each is not None for each in wanted)
 
+    @property
+    def drops(self) -> bool:
+        """True where it certifies drops: how much worse answers are about changed images."""
+        return DROPS in self.targets
+
+    @property
+    def of_two(self) -> bool:
+        """True where its targets are differences of two losses."""
+        return self.drops or self.compare is not None
+
+    @property
+    def aim(self) -> float | None:
+        """``half_width`` as that of a mean loss, which a drop is twice."""
+        return self.half_width and self.half_width / (OfDrop.scale if self.drops else 1)
+
     def check(self, exploration: float) -> None:
         """Raises InputError for anything out of range."""
+        self._check_drops()
         if self.half_width is not None:
             check_half_width(self.half_width)
         check_options(Certify, vars(self))
@@ -208,6 +224,22 @@ class Certify:
             raise InputError(
                 f"exploration: expected a share above 0 where targets are certified, got "
                 f"{exploration}"
+            )
+
+    def _check_drops(self) -> None:
+        if not self.drops:
+            return
+        refused: dict[str, object] = {
+            name: getattr(self, name)
+            for name in ("at_most", "proxies", "prior_journal", "cohort", "discover", "where")
+        }
+        refused |= {"self_taught": self.self_taught is True}
+        refused |= {"surrogate": not isinstance(self.surrogate, bool) and self.surrogate}
+        for name in (name for name, value in refused.items() if value):
+            remedy = {"at_most": "; a gate decides limits: 'drop:RELATION <= 5 %'"}
+            raise InputError(
+                f"targets {DROPS!r}: expected no {name}, which is about one rate and no difference"
+                f"{remedy.get(name, '; leave it out')}"
             )
 
     def _check_discovery(self) -> None:
@@ -282,8 +314,8 @@ class Certify:
         targets = named_targets(space, self.targets, self.where)
         by_bets = self.at_most is not None and (begun is None or begun.decides)
         slices: Sequence[SliceFacts] = ()
-        aim = self.half_width or (DECISION_WIDTH if self.compare is None else MAX_AIM)
-        bets = BETS if self.compare is None else replace(BETS, cell=FINE_CELL)
+        aim = self.aim or (DECISION_WIDTH if self.compare is None else MAX_AIM)
+        bets = replace(BETS, cell=FINE_CELL) if self.of_two else BETS
         if begun is not None:
             slices, aim, bets = begun.slices, begun.aim, begun.bets
         rules = Rules(
@@ -359,7 +391,7 @@ class Certify:
             "sizes": [int(n) for n in certifier.sizes[: len(targets)]],
             "subsets": fingerprint(targets),
             # beside the difference of two models the rate of one answer says nothing
-            "constants": [] if self.compare else constants_of(certifier.space, targets),
+            "constants": [] if self.of_two else constants_of(certifier.space, targets),
             "bets": asdict(certifier.rules.bets),
             **({} if self.compare is None else {"versus": self.compare.describe()}),
             **({"set_aside": aside} if aside else {}),

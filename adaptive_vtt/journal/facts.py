@@ -4,6 +4,7 @@
 does not know are passed over.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -368,6 +369,11 @@ class CertificateFacts(Fact):
         return self.versus is not None and self.versus.scale > 0
 
     @property
+    def drops(self) -> bool:
+        """True of drops, where losses are those of changed and original images together."""
+        return bool(self.ids) and self.ids[0].signed
+
+    @property
     def both(self) -> bool:
         """Whether an unanswered loss counts as 0 in lower bounds and as 1 in upper ones."""
         return self.unanswered == "both"
@@ -502,10 +508,16 @@ class Facts(LostFacts):
 
     def refuse_pairs(self, what: str, remedy: str) -> None:
         """Raises InputError where two models were asked, of which ``what`` has no meaning."""
-        if self.certificate is not None and self.certificate.paired:
-            raise InputError(
-                f"{what}: expected an audit of one model, got a comparison of two; {remedy}"
-            )
+        certificate = self.certificate
+        if certificate is not None and (certificate.paired or certificate.drops):
+            got = "a comparison of two" if certificate.paired else "one of drops, not of rates"
+            raise InputError(f"{what}: expected an audit of one model, got {got}; {remedy}")
+
+    @property
+    def least_failing(self) -> float:
+        """The least loss of a question that failed: of drops, of one that got worse."""
+        drops = self.certificate is not None and self.certificate.drops
+        return math.nextafter(0.5, 1) if drops else 0.5
 
     def key_of(self, draw: int) -> str:
         """The key that a draw of this number follows from."""

@@ -71,6 +71,8 @@ class OracleDefaults:
     unanswered_loss = 1.0
     whole_call: bool = False
     """True where all concepts have to be answered in one call."""
+    whole_source: bool = False
+    """True where it is given the answers about all concepts of the source image, as a tuple."""
     judges_masks: bool = False
     """True where answers are masks that are compared with others."""
     judges_scores: bool = False
@@ -101,6 +103,11 @@ class OracleDefaults:
     def code(self) -> tuple[Oracle, ...]:
         """The oracles whose code decides losses."""
         return (self.original,)
+
+    def alone(self) -> "OracleDefaults | None":
+        """Return the oracle that judges each answer by itself: this one, or one in its place; None
+        where there is none."""
+        return None if self.needs_source else self
 
     def judge(
         self, question: Question, answer: Any, expected: Any, source_answer: Any = None

@@ -74,6 +74,40 @@ def overlap(one: Mask, other: Mask, metric: Metric = "dice") -> float:
     return 2 * both / each if metric == "dice" else both / (each - both)
 
 
+class MaskScore(OracleDefaults):
+    """The loss is 1 - the score by ``metric`` against the true mask, of every concept with one.
+
+    An answer that is a number is taken to be a score.
+    """
+
+    judges_masks = True
+    judges_scores = True
+
+    def __init__(self, metric: Metric, unanswered_loss: float) -> None:
+        self.metric: Metric = metric
+        self.unanswered_loss = unanswered_loss
+        self.rates = MappingProxyType({f"1 - {metric}": 1})
+
+    def view(self, dataset: Dataset) -> Dataset:
+        every = range(len(dataset.concepts))
+        return View(dataset, dataset.concepts, every, (UNKNOWN, UNKNOWN, 1))
+
+    def expect(self, given: Premise) -> TrueMask | None:
+        mask = TrueMask.of(given.sample, given.question.concept)
+        return None if mask is None else mask.moved(given)
+
+    def judge(
+        self, question: Question, answer: Any, expected: TrueMask | None, source_answer: Any = None
+    ) -> Outcome:
+        score = _score(answer, expected, question.sample_id, self.metric)
+        if score is None:
+            return Outcome(self.unanswered_loss)
+        return Outcome(1 - score, (score + 1) / 2, score)
+
+    def record(self, value: Value, sample: Sample, concept: str) -> float | None:
+        return _score(value, TrueMask.of(sample, concept), sample.id, self.metric)
+
+
 class MaskDrop(OracleDefaults):
     """Loss 1 where the score fell by more than a share t of the source image's.
 
@@ -101,6 +135,9 @@ class MaskDrop(OracleDefaults):
             raise unexpected("mask drop", "thresholds between 0 and 1", list(thresholds))
         self.metric, self.thresholds = metric, tuple(thresholds)
         self.unanswered_loss = unanswered_loss
+
+    def alone(self) -> MaskScore:
+        return MaskScore(self.metric, self.unanswered_loss)
 
     def view(self, dataset: Dataset) -> Dataset:
         pairs = [(k, t) for k in range(len(dataset.concepts)) for t in self.thresholds]
@@ -137,13 +174,17 @@ class MaskDrop(OracleDefaults):
         return self._score(value, TrueMask.of(sample, concept), sample.id)
 
     def _score(self, answer: Any, mask: TrueMask | None, sample_id: str) -> float | None:
-        if answer is None or isinstance(answer, Unanswered):
-            return None
-        if isinstance(answer, float):
-            return answer
-        if mask is None:
-            raise unexpected(f"sample {sample_id!r}", "a true mask to score the model's by", "none")
-        return mask.score(answer, self.metric)
+        return _score(answer, mask, sample_id, self.metric)
+
+
+def _score(answer: Any, mask: TrueMask | None, sample_id: str, metric: Metric) -> float | None:
+    if answer is None or isinstance(answer, Unanswered):
+        return None
+    if isinstance(answer, float):
+        return answer
+    if mask is None:
+        raise unexpected(f"sample {sample_id!r}", "a true mask to score the model's by", "none")
+    return mask.score(answer, metric)
 
 
 class MaskConsistency(Agreement):

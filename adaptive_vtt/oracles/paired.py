@@ -48,6 +48,8 @@ class Paired(OracleDefaults):
     """
 
     models = 2
+    compared = ("model A", "model B")
+    """Names of the two answers in messages."""
 
     def __init__(
         self, oracle: OracleDefaults, known: Indices | None = None, earlier: str | None = None
@@ -115,7 +117,7 @@ class Paired(OracleDefaults):
             ]
             outcomes = self.oracle.judge_call(mine, [_part(value, model) for value in values])
             sides.append([*zip(mine, outcomes, strict=True)])
-        return [_outcome(a, b) for a, b in zip(*sides, strict=True)]
+        return [_outcome(a, b, self.compared) for a, b in zip(*sides, strict=True)]
 
 
 PARTED = ("answer", "expected", "source_answer")
@@ -140,19 +142,20 @@ def difference(lost_a: float, lost_b: float) -> float:
     return (1 + lost_a - lost_b) / 2
 
 
-def _outcome(a: tuple[Case, Outcome], b: tuple[Case, Outcome]) -> Outcome:
-    """Return the outcome of a pair: the question and the outcome of each model."""
+def _outcome(a: tuple[Case, Outcome], b: tuple[Case, Outcome], names: tuple[str, str]) -> Outcome:
+    """Return the outcome of a pair: the question and the outcome of each model; ``names``: of the
+    two in messages."""
     details: JsonObject = {"a": _details(*a), "b": _details(*b)}
     if asked := (a[1].details or {}).get(ASKED):
         details[ASKED] = asked
     if excluded := a[1].excluded or b[1].excluded:
         return Outcome(0.0, excluded=excluded, details=details)
     loss = difference(a[1].loss, b[1].loss)
-    for name, (case, outcome) in (("A", a), ("B", b)):
+    for name, (case, outcome) in zip(names, (a, b), strict=True):
         answer = case.answer
         reason = answer.reason if isinstance(answer, types.Unanswered) else outcome.unanswered
         if reason is not None:
-            return Outcome(loss, unanswered=f"model {name}: {reason}", details=details)
+            return Outcome(loss, unanswered=f"{name}: {reason}", details=details)
     return Outcome(loss, score=loss, details=details)
 
 

@@ -213,6 +213,7 @@ def next_steps(run: Run, names: Names, why_open: str = "") -> list[Step]:
         steps.append(exact)
     wrong = (a for call in run.calls for a in call.answers if (a.loss or 0) >= FAILED)
     images = sample_word(facts.space, run.pictures) == "image"  # which export needs
+    images &= certificate is None or not certificate.drops
     if images and any(answer.unanswered is None for answer in wrong):
         export = f"avtt export {names.folder} --failures {names.failures}"
         python = "export_failures(journal, space, FOLDER)"

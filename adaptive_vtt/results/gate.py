@@ -27,12 +27,14 @@ from ..stopping import Combinable
 from ..stopping import State as AuditState
 from ..utils.figures import estimate_percent, is_exact, outward, percent
 from .cautions import cautions, no_better, silence
-from .difference import brief, names_of, point_span, told
+from .difference import brief, names_of, point_span, points, told
 from .outcomes import is_mute
 from .run import Run
 
 State = Literal["pass", "fail", "open"]
 Sign = Literal["<=", "<", ">=", ">"]
+DROP = re.compile(r"drops?\b")
+"""How rules about drops begin, which may be below 0 as those about two models."""
 VERSUS = "versus:"
 """Rules about how much more often the new model errs than the old one, R_B - R_A."""
 SHAPE = re.compile(
@@ -75,7 +77,7 @@ class Rule:
             )
         limit = float(match["limit"]) / (100 if match["percent"] else 1)
         versus = match["about"].startswith(VERSUS)
-        least = -1 if versus else 0
+        least = -1 if versus or DROP.match(match["about"]) else 0
         if not least <= limit <= 1:
             meant = not match["percent"] and 1 < limit <= 100
             raise InputError(
@@ -100,7 +102,8 @@ class Rule:
 class Ruling:
     """What a rule comes to for one of the targets it names; ``note`` says why it is open although
     its interval would decide it; ``model``: in rules about two what the new one is called;
-    ``constant``: the best answer that never depends on the image."""
+    ``constant``: the best answer that never depends on the image. ``signed``: True of a difference.
+    """
 
     rule: Rule
     target: str
@@ -111,6 +114,7 @@ class Ruling:
     note: str = ""
     model: str = ""
     constant: Constant | None = None
+    signed: bool = False
 
     @property
     def no_better(self) -> bool:
@@ -122,12 +126,14 @@ class Ruling:
         """The estimate: in percent, or that the new model errs so many points more or less."""
         if self.rule.versus:
             return told(self.model, self.estimate, self.lower, self.upper).rpartition(" (")[0]
+        if self.signed:
+            return f"{points(self.estimate)} points"
         return estimate_percent(self.estimate, self.lower, self.upper)
 
     @property
     def span(self) -> str:
         """What is certified in percent, or in points, rounded outward; or that it is exact."""
-        if self.rule.versus or is_exact(self.lower, self.upper):
+        if self.rule.versus or self.signed or is_exact(self.lower, self.upper):
             return point_span(self.lower, self.upper)
         low, high = outward(self.lower, self.upper)
         return f"{percent(low)} to {percent(high)}"
@@ -403,7 +409,8 @@ def _ruling(rule: Rule, status: TargetStatus, by_bets: bool) -> Ruling:
     if state != "open" and status.invalidated:
         state, note = "open", "the model's answers contradict each other: nothing is certified"
     ends = estimate, lower, upper
-    return Ruling(rule, status.name, *ends, state, note, constant=status.baseline)
+    of = status.id.signed
+    return Ruling(rule, status.name, *ends, state, note, constant=status.baseline, signed=of)
 
 
 def _cell(text: str) -> str:

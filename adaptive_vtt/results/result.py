@@ -325,7 +325,7 @@ class Result:
 def _bar(status: TargetStatus) -> Bar:
     notes = f"{status.questions} questions" + (", certified" if status.certified else "")
     ends = status.estimate, status.lower, status.upper
-    return Bar(status.name, *ends, status.certified, notes)
+    return Bar(status.name, *ends, status.certified, notes, signed=status.id.signed)
 
 
 def _records(table: pd.DataFrame) -> list[dict[Hashable, Any]]:
@@ -344,7 +344,7 @@ def summarise(source: Journal | Run) -> Result:
         rates = {s.id: Bounds(s.estimate, s.lower, s.upper) for s in statuses}
     tables: dict[str, pd.DataFrame] = {}
     targets = frame(statuses, certified=certificate is not None)
-    if certificate and certificate.counted:
+    if certificate and certificate.counted and not certificate.drops:
         tables = census.tables(facts, run.table, targets, run.calls)
     return Result(
         targets=targets,

@@ -32,9 +32,11 @@ class TargetEntry(_Part):
     """One target: a group of questions whose mean loss is certified."""
 
     target: str = Field(description="its name, for people")
-    estimate: Share | None = Field(description="best single guess; null before any answer")
-    lower: Share | None = Field(description="of the interval; null: nothing is certified")
-    upper: Share | None = Field(description="of the interval; null: nothing is certified")
+    estimate: Difference | None = Field(
+        description="best single guess, a share, or of drops a difference; null before any answer"
+    )
+    lower: Difference | None = Field(description="of the interval; null: nothing is certified")
+    upper: Difference | None = Field(description="of the interval; null: nothing is certified")
     half_width: Share | None = Field(description="half the length of the interval")
     certified: bool = Field(description="as narrow, or decided, as asked, and not contradicted")
     questions: Count = Field(description="its questions that were answered")

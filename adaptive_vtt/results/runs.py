@@ -21,7 +21,7 @@ from ..types import Guarantee, JsonObject
 from ..utils.figures import USD, in_points, outward
 from .advice import beyond_limits, way
 from .cautions import about_answers
-from .difference import in_words, short_name
+from .difference import in_words, point_span, short_name
 from .run import Run
 
 State = Literal["starting", "running", "ended", "stopped", "unreadable"]
@@ -134,6 +134,8 @@ class Rates:
 def span_of(status: TargetStatus) -> str:
     """The interval in percent, rounded outwards, as a rounded one would promise too much; a rate
     that is known as it is."""
+    if status.id.signed:
+        return f"{point_span(status.lower, status.upper)} points"
     if status.lower == status.upper:
         return f"{100 * status.lower:.2f} %, exact"
     low, high = outward(status.lower, status.upper)

@@ -174,7 +174,9 @@ def test_a_pair_is_and_can_what_its_oracle_is_and_can(asked: Asked) -> None:
     oracle = space_of(asked.case).oracle
     paired = Paired(oracle)
     inherited = {name for name in vars(OracleDefaults) if not callable(getattr(oracle, name))}
-    own = {"models", "judge_by", "original", "code"} | {n for n in inherited if n[0] == "_"}
+    own = {"models", "judge_by", "original", "code", "whole_source"} | {
+        n for n in inherited if n[0] == "_"
+    }
     assert inherited - own == {*SAME, "error", "regime"}
     for name in inherited - own:
         assert getattr(paired, name) == getattr(oracle, name), name

@@ -58,7 +58,7 @@ def explore(
         InputError: A proposer is unknown, or the audit compared two models.
     """
     facts = read_facts(journal.facts())
-    facts.refuse_pairs("slices", "audit either model alone")
+    facts.refuse_pairs("slices", "audit the rates of one model")
     slices = () if facts.certificate is None else facts.certificate.slices
     before = [target_of(OfSlice(s.name), s.masks) for s in slices]
     evidence = Evidence.of(space, journal.draws(proposals=False), journal.calls())

@@ -197,7 +197,7 @@ def export_failures(
     models, and where nothing failed; JournalError for a journal of another space.
     """
     run = Run.of(source)
-    run.facts.refuse_pairs("export", "export_disagreements has what they differ in")
+    run.facts.refuse_pairs("export", "the report shows what differs")
     table = judged_of(run, space, least_loss)
     table = table[table["loss"] >= least_loss]
     if table.empty:

@@ -34,7 +34,7 @@ from ...utils.figures import in_points, on_page
 from ..advice import spec_named
 from ..cautions import cautions
 from ..derived import Bounds
-from ..outcomes import FAILED, counting, sample_word, unanswered
+from ..outcomes import counting, sample_word, unanswered
 from ..run import Run
 from .run_files import baselines, realism_of
 from .section import THIN, Section, fragment
@@ -355,14 +355,16 @@ class Evidence:
     def failures(self) -> list[Failure]:
         """Every call with a wrong answer: those with pictures first, then the surest mistakes.
         Where everything was asked only those with pictures, some per relation and severity."""
-        wrong = [c for c in self.calls if any((a.loss or 0.0) >= FAILED for a in c.answers)]
+        least = self.facts.least_failing
+        wrong = [c for c in self.calls if any((a.loss or 0.0) >= least for a in c.answers)]
         if self.certificate is not None and self.certificate.counted:
             wrong = [c for c in wrong if c.call in self.pictures] or wrong[:MOST]
         failures = map(self._failure, wrong)
         return sorted(failures, key=lambda f: (f.pictures is None, -_distance(f.mistakes[0])))
 
     def _failure(self, call: CallRow) -> Failure:
-        wrong = [a for a in call.answers if a.loss is not None and a.loss >= FAILED]
+        least = self.facts.least_failing
+        wrong = [a for a in call.answers if a.loss is not None and a.loss >= least]
         _, relation, severity = self.asked(wrong[0].question)
         return Failure(
             call.call,

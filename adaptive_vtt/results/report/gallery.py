@@ -221,10 +221,13 @@ def _class_line(evidence: Evidence, call: int) -> JsonObject | None:
 
 
 def two_answers_section(evidence: Evidence) -> Section:
-    """Show the questions that only one of two models answered rightly, with both answers."""
-    names = names_of(evidence.facts)
+    """Show the questions that only one of two models answered rightly, with both answers; of drops
+    those that were answered rightly about one of the changed and the original image."""
+    names, gallery = names_of(evidence.facts), Gallery(evidence)
     old, new = ("", "") if names == ("A", "B") else (f", {name}" for name in names)
-    gallery = Gallery(evidence)
+    drops = evidence.certificate is not None and evidence.certificate.drops
+    first, second = ("changed", "original") if drops else ("A", "B")
+    sides = (1,) if drops and evidence.space.concepts_are == "classes" else (0, 1)
 
     def apart(row: AnswerRow) -> float:
         """Return how differently the models lost, 0 to 1/2."""
@@ -233,6 +236,7 @@ def two_answers_section(evidence: Evidence) -> Section:
     calls = []
     for call in evidence.calls:
         rows = [a for a in call.answers if a.loss not in (None, ALIKE) and not a.excluded]
+        rows = [row for row in rows if row.truth in sides]
         if rows:
             calls.append((call.call, sorted(rows, key=lambda row: -apart(row))))
     calls.sort(key=lambda each: (each[0] not in evidence.pictures, -apart(each[1][0])))
@@ -240,9 +244,19 @@ def two_answers_section(evidence: Evidence) -> Section:
         lines = []
         for row in rows:
             a, b = (evidence.answers.of_model((row.details or {}).get(n, {})) for n in "ab")
-            both = {"text": f"A {a}; B {b}", "truth": int((row.loss or 0) > ALIKE), "at": None}
+            text = f"{first} {a}; {second} {b}"
+            both = {"text": text, "truth": int((row.loss or 0) > ALIKE), "at": None}
             lines.append({**_line(evidence, row), **both})
         gallery.add(number, lines, evidence.targets_of(number, (row.question for row in rows)))
+    if drops:
+        return gallery.section(
+            "Every call whose answer lost more or less than that about the original image, the "
+            "largest differences first",
+            "Concept",
+            enumerate(evidence.concepts),
+            "Changed image",
+            [(1, "worse"), (0, "better")],
+        )
     return gallery.section(
         "Every call in which one model lost more than the other, the largest differences first: "
         f"A is the old model{old}; B is the new one{new}",

@@ -27,6 +27,7 @@ WORST = 3
 """Groups that are shown."""
 PICTURED = 2
 """Pictures of each."""
+EVERYTHING = "every question was asked, so every drop is exact"
 AROUND = 4
 """Marks of the axis of differences to either side of 0, at most."""
 SOME = 0.005
@@ -82,6 +83,8 @@ def verdict(evidence: Evidence) -> Verdict:
     is certified."""
     if evidence.certificate is None:
         return _raw_verdict(evidence)
+    if evidence.certificate.drops:
+        return _drop_verdict(evidence)
     rows, places = evidence.standings, opening(evidence.facts)
     by_place = {s.place: s for s in rows}
     plain = by_place.get(places.plain) if places else None
@@ -105,6 +108,23 @@ def verdict(evidence: Evidence) -> Verdict:
         after += f"; {more} {CHANGED}"
         beneath += f"; {CHANGED} {below}"
     return Verdict(capital(rate), figure, after, "; ".join([beneath, *parts]))
+
+
+def _drop_verdict(evidence: Evidence) -> Verdict:
+    """Return the largest drop."""
+    rows = evidence.standings
+    worst = max(rows, key=lambda s: (s.estimate, s.lower))
+    if all((s.lower, s.upper) == (-1, 1) for s in rows):
+        return Verdict("", "Nothing is known yet", "", "no answer has narrowed an interval down")
+    which = f", the largest drop of {amount(len(rows))}" if len(rows) > 1 else ""
+    unit = "" if is_exact(worst.lower, worst.upper) else f"{THIN}points"
+    ends = f"{point_span(worst.lower, worst.upper)}{unit}"
+    return Verdict(
+        f"{capital(worst.id.rate)} {'rises' if worst.estimate >= 0 else 'falls'} by",
+        f"{100 * abs(worst.estimate):.1f}{THIN}points",
+        f"under {worst.label}{which}",
+        "; ".join([ends, *_beneath(evidence, worst)]),
+    )
 
 
 def _about(evidence: Evidence, standing: Standing) -> str:
@@ -206,6 +226,8 @@ def worst(evidence: Evidence) -> list[Group]:
     lower bounds near 0 and emptied intervals are left out."""
     if evidence.certificate is None:
         return raw_groups(evidence)[:WORST]
+    if evidence.certificate.drops:
+        return []
     rows = evidence.standings
     known = [s for s in rows if s.kind != "overall" and s.lower >= SOME and not s.emptied]
     return [
@@ -294,7 +316,6 @@ def differences_section(evidence: Evidence) -> Section | None:
         return None
     both, margin = names_of(evidence.facts), certificate.versus.margin
     new = brief(both[1])
-    end, marks = axis([max(-row.lower, row.upper) for row in rows], margin, AROUND)
     counts = {
         "target": [row.target for row in rows],
         "questions": [row.questions for row in rows],
@@ -304,16 +325,44 @@ def differences_section(evidence: Evidence) -> Section | None:
     }
     if not certificate.paired:
         del counts["lost differently"]
+    bars = [(r, _difference(r, new), DECISIONS[r.decision].format(b=new)) for r in rows]
+    return _forest(evidence, bars, pd.DataFrame(counts), WHOLE, margin, names=both)
+
+
+def drops_section(evidence: Evidence) -> Section:
+    """Show the drop under every relation as a bar around 0, and in figures."""
+    bars, standings = [], evidence.standings
+    for s in standings:
+        words, more = "" if s.settled else "open", (s.questions, None, 0, 0)
+        row = Compared(s.name, -s.estimate, -s.upper, -s.lower, words, *more)
+        bars.append((row, f"{points(s.estimate)} ({point_span(s.lower, s.upper)})", words))
+    counts = {"target": [s.name for s in standings], "questions": [s.questions for s in standings]}
+    more = {"names": (), "rate": standings[0].id.rate}
+    return _forest(evidence, bars, pd.DataFrame(counts), EVERYTHING, 0.0, **more)
+
+
+def _forest(
+    evidence: Evidence,
+    bars: Sequence[tuple[Compared, str, str]],
+    counts: pd.DataFrame,
+    whole: str,
+    margin: float,
+    **more: Any,
+) -> Section:
+    """Return a table with a bar around 0 per difference, its figure and words; ``whole`` says that
+    all are exact."""
+    rows = [row for row, _, _ in bars]
+    end, marks = axis([max(-row.lower, row.upper) for row in rows], margin, AROUND)
     return evidence.section(
         "Differences",
         "differences",
-        bars=[(r, _difference(r, new), DECISIONS[r.decision].format(b=new)) for r in rows],
+        bars=bars,
         end=end,
         marks=[(mark, points(mark)) for mark in [*(-m for m in marks[:0:-1]), *marks]],
         margin=margin,
-        rows=pd.DataFrame(counts),
-        names=both,
-        whole=all(is_exact(row.lower, row.upper) for row in rows) and WHOLE,
+        rows=counts,
+        whole=all(is_exact(row.lower, row.upper) for row in rows) and whole,
+        **more,
     )
 
 

@@ -24,6 +24,7 @@ class Kind(Flag):
     there are no predictions, and no interval shrinks. In a POOL losses of numbered items are
     entered. PAIRS are two models that were both asked: rates are those of pairs, which few sections
     may show. NEW: of two models that one alone was asked, as the answers of the other were known.
+    In DROPS each answer is compared with that about the original image.
     """
 
     CERTIFIED = auto()
@@ -33,11 +34,14 @@ class Kind(Flag):
     POOL_CENSUS = auto()
     PAIRS = auto()
     NEW = auto()
+    DROPS = auto()
 
     @classmethod
     def of(cls, evidence: Evidence) -> "Kind":
         certificate = evidence.certificate
         counted = certificate is not None and certificate.counted
+        if certificate is not None and certificate.drops:
+            return cls.DROPS
         if certificate is not None and certificate.versus is not None:
             return cls.PAIRS if certificate.paired else cls.NEW
         if evidence.settings.oracle.tells_losses:
@@ -45,7 +49,7 @@ class Kind(Flag):
         return cls.EXPLORED if certificate is None else cls.CENSUS if counted else cls.CERTIFIED
 
 
-CERTIFIED, EXPLORED, CENSUS, POOL, POOL_CENSUS, PAIRS, NEW = Kind
+CERTIFIED, EXPLORED, CENSUS, POOL, POOL_CENSUS, PAIRS, NEW, DROPS = Kind
 ALL, POOLS, VERSUS, COUNTED = ~Kind(0), POOL | POOL_CENSUS, PAIRS | NEW, CENSUS | POOL_CENSUS
 SAMPLED, IMAGES = CERTIFIED | POOL, CERTIFIED | EXPLORED | CENSUS
 ONE_MODEL, PREDICTED = IMAGES | NEW, CERTIFIED | EXPLORED | NEW
@@ -53,7 +57,7 @@ LOSSES = predictions.losses_section, predictions.images_section, predictions.tru
 ANSWER_GPS = predictions.answers_section, predictions.uncertainty_section
 PAGE: dict[str, dict[Callable[[Evidence], Section | None], Kind]] = {
     "Summary": {headline.verdict_section: ~VERSUS, headline.versus_section: VERSUS},
-    "Differences": {headline.differences_section: VERSUS},
+    "Differences": {headline.differences_section: VERSUS, headline.drops_section: DROPS},
     "Answers": dict.fromkeys(ANSWER_GPS, EXPLORED),
     "Exact rates": {
         rates.census_map_section: COUNTED,
@@ -62,8 +66,8 @@ PAGE: dict[str, dict[Callable[[Evidence], Section | None], Kind]] = {
     },
     "Failures": {
         appendix.items_section: POOLS,
-        gallery.failures_section: ~PAIRS,
-        gallery.two_answers_section: PAIRS,
+        gallery.failures_section: ~(PAIRS | DROPS),
+        gallery.two_answers_section: PAIRS | DROPS,
         gallery.captions_section: IMAGES,
         gallery.slices_section: IMAGES,
     },

@@ -1,0 +1,54 @@
+"""Calls that certify the drops of seven relations: as pairs, and as a box of two intervals.
+
+The bundled classifier answers about the bundled garments. *pairs*: targets = ["drops"] to the
+half-width given. *box*: the error under every relation and that on original images to half of it,
+so that their differences are as wide. Prints the mean calls of both, and how many of those of pairs
+were about original images.
+"""
+
+import tomllib
+from collections.abc import Sequence
+from itertools import product
+from pathlib import Path
+
+import pandas as pd
+
+from adaptive_vtt import Audit, config
+from adaptive_vtt.config.building import build_parts
+from adaptive_vtt.families import DROPS
+from adaptive_vtt.journal import MemoryJournal
+
+from ..program import Row, in_processes, options, told
+
+SEVENTH = "imagenet-c/jpeg_compression"
+"""A relation that the demo has not."""
+Job = tuple[int, tuple[str, float]]
+
+
+def audited(job: Job) -> Row:
+    """The calls of one audit that certifies these targets to this half-width."""
+    seed, (targets, width) = job
+    demo = tomllib.loads((Path(config.__file__).parent / "demo.toml").read_text("utf-8"))
+    demo["space"]["relations"] += [SEVENTH]
+    demo["audit"] = {"device": "cpu", "seed": seed}
+    demo["certify"] = {"half_width": width, "targets": [targets]}
+    space, model, given = build_parts(config.parse_spec(demo, "demo"), Path())
+    journal = MemoryJournal()
+    calls = Audit(space, model, journal=journal, **given).run().calls
+    return {"targets": targets, "calls": calls, "of originals": len(journal.sources())}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    quick = {"seeds": 1, "width": 0.5}
+    chosen = options(__doc__, arguments, quick=quick, seeds=3, width=0.1, workers=2)
+    halves = {DROPS: chosen.width, "relations": chosen.width / 2}
+    jobs = [*product(range(chosen.seeds), halves.items())]
+    rows = pd.DataFrame(in_processes(audited, jobs, chosen.workers))
+    table = rows.groupby("targets").mean().loc[[*halves]]
+    table.index = pd.Index(["pairs", "box"], name="way")
+    table["calls / those of the box"] = (table["calls"] / table.loc["box", "calls"]).round(2)
+    told(table.reset_index(), chosen.out / "drops.csv")
+
+
+if __name__ == "__main__":
+    main()
