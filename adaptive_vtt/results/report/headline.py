@@ -331,14 +331,26 @@ def differences_section(evidence: Evidence) -> Section | None:
 
 def drops_section(evidence: Evidence) -> Section:
     """Show the drop under every relation as a bar around 0, and in figures."""
-    bars, standings = [], evidence.standings
-    for s in standings:
-        words, more = "" if s.settled else "open", (s.questions, None, 0, 0)
-        row = Compared(s.name, -s.estimate, -s.upper, -s.lower, words, *more)
-        bars.append((row, f"{points(s.estimate)} ({point_span(s.lower, s.upper)})", words))
+    standings = evidence.standings
+    rows = [
+        Compared(
+            s.name,
+            -s.estimate,
+            -s.upper,
+            -s.lower,
+            decision="" if s.settled else "open",
+            questions=s.questions,
+            disagreement=None,
+            calls_a=0,
+            calls_b=0,
+        )
+        for s in standings
+    ]
+    figures = [f"{points(s.estimate)} ({point_span(s.lower, s.upper)})" for s in standings]
+    bars = [(row, figure, row.decision) for row, figure in zip(rows, figures, strict=True)]
     counts = {"target": [s.name for s in standings], "questions": [s.questions for s in standings]}
-    more = {"names": (), "rate": standings[0].id.rate}
-    return _forest(evidence, bars, pd.DataFrame(counts), EVERYTHING, 0.0, **more)
+    rate = standings[0].id.rate
+    return _forest(evidence, bars, pd.DataFrame(counts), EVERYTHING, 0.0, names=(), rate=rate)
 
 
 def _forest(
