@@ -145,7 +145,7 @@ class Lossy(ModelDefaults):
     answers: CallMode = "one"
     needs_image = False
     takes_words = True
-    tells_losses = True
+    gives_losses = True
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
         return [Answer((float(prompt.sample_id == "7"),)) for prompt in prompts]

@@ -418,7 +418,7 @@ def _asked(space: QuestionSpace, model: "ModelSource | None") -> ModelDefaults:
     """Return the model. Raise InputError for one that returns no losses where those are needed."""
     if model is None:
         return ByHand("one" if space.oracle.tells_losses else "all")
-    if space.oracle.tells_losses and not getattr(model, "tells_losses", False):
+    if space.oracle.tells_losses and not getattr(model, "gives_losses", False):
         raise InputError(
             "audit: expected a pool alone, got a model, too; ask() for calls, look at call.item, "
             "and tell() its loss"

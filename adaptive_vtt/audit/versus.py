@@ -367,7 +367,7 @@ class Versus:
                 "give model a itself",
             )
         known = Recorded(recorded, per_call=adapted_model(b).answers, name="a")
-        known.tells_losses = space.oracle.tells_losses
+        known.gives_losses = space.oracle.tells_losses
         _check_whole(space, known)
         rows = answered(space, known)[1]
         counting = [row for row in rows if row.loss is not None and not row.excluded]

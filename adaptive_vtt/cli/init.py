@@ -30,7 +30,7 @@ from ..datasets.formats.table_file import TABLES
 from ..datasets.recognition import Layout, recognised
 from ..datasets.scanning import ENDINGS
 from ..errors import InputError, check_known
-from ..models.local.model_files import lines
+from ..models.local.files import lines
 from ..oracles import REGISTRY as REGISTERED
 from ..space import QuestionSpace
 from ..types import Image

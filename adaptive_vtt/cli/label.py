@@ -16,7 +16,7 @@ from ..errors import AvttError, InputError
 from ..journal import Journal, read_journal
 from ..journal.facts import read_facts
 from ..journal.files import JOURNAL
-from ..models.local.reader import check_name, read_answers
+from ..models.local.recorded import check_name, read_answers
 from ..people.agreement import by_pair
 from ..people.captions import captions_task
 from ..people.cards import Pictures, Summary, Task, check_answers, keep, read_folder

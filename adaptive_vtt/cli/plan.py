@@ -209,7 +209,7 @@ def planned(spec: Spec, base: Path, space: QuestionSpace, model: ModelDefaults) 
     worst = float(model.most_cost or 0.0) if known and model.prices_known else None
     usual = None if worst is None else worst / model.most_attempts
     expected = expected_most = usual
-    prices, guess = Prices.of(space, model, True, None), model.dear_guess or model.price_guess
+    prices, guess = Prices.of(space, model, True, None), model.high_guess or model.price_guess
     guessed = usual is not None and prices is not None and guess is not None
     if usual is not None and prices is not None and guess is not None:
         # draws by price ask expensive calls less often, even ones do not

@@ -1,5 +1,4 @@
-"""The questions of a SPEC.toml as a task of Inspect: ``results.export.inspect_task`` from a
-file."""
+"""The questions of a SPEC.toml as a task of Inspect."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,10 +13,16 @@ if TYPE_CHECKING:
 def audit_task(
     spec: Path | str, *, questions: int = 200, seed: int = 0, template: str = "zero-shot"
 ) -> "Task":
-    """A fixed sample of the spec's questions, judged by its oracle; its [model] is not asked.
+    """Return a fixed sample of the spec's questions, judged by its oracle, as a task of Inspect.
 
-    ``template``: a built-in one, or a text file, from the folder of the spec. Raises InputError for
-    what the spec or ``results.export.inspect_task`` refuses.
+    Args:
+        spec: The SPEC.toml, whose [model] is not asked.
+        questions: How many questions the sample has.
+        seed: Seed of the sample.
+        template: A built-in prompt template, or a text file in the folder of the spec.
+
+    Raises:
+        InputError: The spec, or ``results.export.inspect_task``, refuses it.
     """
     from ..models.network.prompt_templates import template as template_named
     from ..results.export.inspect_task import inspect_task

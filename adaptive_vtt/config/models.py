@@ -11,7 +11,7 @@ from ..errors import unexpected
 from ..models import REGISTRY, WORKED, ModelUnderTest, adapted_model
 from ..models.local.python import Output, as_model, load
 from ..models.versions import files_in
-from ..models.workers.model import Workers
+from ..models.workers import Workers
 from ..utils.options import arguments, at_base, options_of, parameters_of
 from .secrets import filled
 from .section import Kinds, PlugIn, Section, option

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .network.open_inference import OpenInference
     from .network.openai import OpenAIChat
     from .network.prices import Prices, Usage
-    from .workers.model import Workers
+    from .workers import Workers
 
 __getattr__, __dir__ = lazily(__name__)
 
@@ -55,35 +55,9 @@ REGISTRY = Registry(
 """Every kind of model that a SPEC.toml may name."""
 
 __all__ = [
-    "REGISTRY",
-    "Answer",
-    "AnthropicMessages",
-    "BatchModel",
-    "ConcurrentModel",
-    "Encoding",
-    "Endpoint",
-    "HttpJson",
-    "InspectModel",
-    "Limits",
-    "ModelDefaults",
-    "ModelUnderTest",
-    "OnnxModel",
-    "OpenAIBatch",
-    "OpenAIChat",
-    "OpenInference",
-    "Prices",
-    "Prompt",
-    "PythonModel",
-    "Recorded",
-    "RecordedCaptions",
-    "Retries",
-    "SelfTaught",
-    "Simulated",
-    "TorchModel",
-    "Unanswered",
-    "Usage",
-    "Value",
-    "Workers",
-    "adapted_model",
-    "load",
-]
+    "REGISTRY", "Answer", "AnthropicMessages", "BatchModel", "ConcurrentModel", "Encoding",
+    "Endpoint", "HttpJson", "InspectModel", "Limits", "ModelDefaults", "ModelUnderTest",
+    "OnnxModel", "OpenAIBatch", "OpenAIChat", "OpenInference", "Prices", "Prompt", "PythonModel",
+    "Recorded", "RecordedCaptions", "Retries", "SelfTaught", "Simulated", "TorchModel",
+    "Unanswered", "Usage", "Value", "Workers", "adapted_model", "load",
+]  # fmt: skip

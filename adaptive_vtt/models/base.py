@@ -1,4 +1,4 @@
-"""What a model under test is, what it is asked, and what it may say."""
+"""Protocols of a model under test."""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -19,28 +19,29 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class ModelUnderTest(Protocol):
-    """``answers`` is "all" where one call answers every concept of an image, else "one".
+    """A model that can be audited.
 
-    Inherit from ``ModelDefaults`` for what else there is to say.
+    ``answers`` is "all" if one call answers every concept of an image, else "one". Inherit from
+    ``ModelDefaults`` for further, optional members.
     """
 
     answers: CallMode
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
-        """One answer per prompt, in the same order."""
+        """Return one answer per prompt, in the same order."""
 
 
 @runtime_checkable
 class ConcurrentModel(Protocol):
-    """A model that can be asked several things at a time."""
+    """A model that can have several calls in flight."""
 
     in_flight: int
-    """At most so many calls on their way; may change (see ``ModelDefaults.adapts``)."""
+    """The most calls in flight; may change (see ``ModelDefaults.adapts``)."""
 
     def submit(self, prompt: Prompt) -> "Future[Answer | Unanswered]":
-        """Sends one prompt and does not wait; its answer, or what went wrong, comes later.
+        """Send one prompt without waiting; return its answer, or what went wrong, to come.
 
-        In an audit one thread does this, beside that in which the audit computes."""
+        In an audit one thread does this, next to the one in which the audit computes."""
 
 
 class NotCharged(ModelError):
@@ -49,22 +50,22 @@ class NotCharged(ModelError):
 
 
 class Record(Protocol):
-    """What a model must not forget while it waits: kept in the audit's journal."""
+    """The batches that a model must not forget while it waits; kept in the audit's journal."""
 
     def read(self) -> "tuple[BatchFacts, ...]":
-        """The batches of which some call still waits for its answer, in the order sent."""
+        """Return the batches with a call that still waits for its answer, in the order sent."""
 
     def write(self, batches: "Sequence[BatchFacts]") -> None:
-        """In the journal, on the disk, when this returns."""
+        """Write batches into the journal, on the disk, before this returns."""
 
 
 @runtime_checkable
 class BatchModel(Protocol):
-    """A model that takes many calls at a time and answers them much later, whoever waits.
+    """A model that takes many calls at a time and answers them much later.
 
-    Calls have numbers that they keep in an audit that is interrupted and goes on. Before
-    anything is sent the model writes into the record what it is going to send, so that it finds
-    it again: calls that were sent are never sent anew while they may still be answered.
+    Calls keep their numbers in a resumed audit. Before anything is sent the model writes it into
+    the record, so that it finds it again: calls that were sent are never sent again while they may
+    still be answered.
     """
 
     batch: int
@@ -73,8 +74,8 @@ class BatchModel(Protocol):
     def ask_batch(
         self, calls: Mapping[int, Prompt], record: Record
     ) -> dict[int, Answer | Unanswered]:
-        """What was said to each of the calls. Raises ModelError where that cannot be told now;
-        what was sent stays sent, and the record tells of it."""
+        """Return the answer to each of the calls. Raise ModelError if they are not available now;
+        what was sent stays sent, and in the record."""
 
 
 NO_LIMIT = 1e12
@@ -83,9 +84,11 @@ NO_LIMIT = 1e12
 
 @dataclass(frozen=True)
 class PriceGuess:
-    """What a call is likely to cost before any was made, in the unit of the prices: ``call`` in any
-    case, ``pixel`` for each pixel of its image up to ``most_pixels``, and ``character`` for each
-    character of its questions and their options."""
+    """The likely cost of a call before any was made, in the unit of the prices.
+
+    ``call`` in any case, ``pixel`` for each pixel of its image up to ``most_pixels``, and
+    ``character`` for each character of its questions and their options.
+    """
 
     call: float
     pixel: float = 0.0
@@ -93,7 +96,7 @@ class PriceGuess:
     most_pixels: float = NO_LIMIT
 
     def __add__(self, other: "PriceGuess") -> "PriceGuess":
-        """What asking both models costs."""
+        """Return the likely cost of asking both models."""
         return PriceGuess(
             self.call + other.call,
             self.pixel + other.pixel,
@@ -103,96 +106,95 @@ class PriceGuess:
 
 
 class ModelDefaults:
-    """What most models have alike."""
+    """Optional members of a model, with their defaults."""
 
     answers: CallMode = "all"
     name: str = ""
-    """For errors, journals and reports; "": that of the class."""
+    """For errors, journals and reports; "": the name of the class."""
     version: str | None = None
     """Models that are not the same must differ in name or version (or ``content``)."""
     model_files: tuple[Path, ...] = ()
-    """Files that it is made of, beside its code; where ``content`` does not follow from them they
+    """Files that it is made of, apart from its code; if ``content`` does not follow from them they
     are a part of its version."""
     needs_image: bool = True
-    """False where prompts without an image can be answered."""
+    """False if prompts without an image can be answered."""
     most_cost: float | None = None
-    """What no call exceeds, all its retries included; None: not known, so a cap on cost could not
+    """The most that a call costs, all its retries included; None: not known, so no cap on cost can
     be kept."""
     most_attempts: int = 1
     """The most attempts of one call that may be billed."""
     currency: str | None = None
-    """Of what calls cost, as ISO 4217 calls it; None: US dollars, or they cost nothing."""
+    """Of the costs, as ISO 4217 has it; None: US dollars, or calls are free."""
     price_guess: PriceGuess | None = None
-    """What calls are likely to cost; None: not known, or the same for all."""
-    dear_guess: PriceGuess | None = None
-    """The same where the provider counts much; None: as ``price_guess``."""
+    """The likely cost of a call; None: not known, or the same for all."""
+    high_guess: PriceGuess | None = None
+    """The same for a provider that counts many tokens; None: as ``price_guess``."""
     template_hash: str | None = None
-    """A hash of the words that prompts are put in, where there are any; journaled."""
+    """A hash of the prompt template, if there is one; journaled."""
     takes_words: bool = False
-    """Whether it goes by ``Prompt.words``; where not, follow-ups that are all words are refused."""
+    """True if it follows ``Prompt.words``; if not, follow-ups that are all words are refused."""
     unnamed_columns: bool = False
-    """Whether what it answers at once is taken to be in the order of the concepts, with nothing
-    that names its columns."""
+    """True if its answers are taken to be in the order of the concepts, as nothing names them."""
     may_judge: bool = False
-    """Whether it answers questions in words with words, at once, so that it can judge replies."""
-    tells_losses: bool = False
-    """Whether what it answers is what was lost, in [0, 1], as of the items of a ``Pool``."""
+    """True if it answers questions in words with words, at once, so that it can judge replies."""
+    gives_losses: bool = False
+    """True if its answers are losses in [0, 1], as of the items of a ``Pool``."""
     doing: str = ""
-    """What it is waiting for, in a few words, where that takes long: shown while an audit runs."""
+    """What it is waiting for, in a few words, if that takes long: shown while an audit runs."""
     adapts: bool = False
-    """Whether ``in_flight`` changes in the course of an audit, whose draws then say how many calls
-    were in flight."""
+    """True if ``in_flight`` changes during an audit, whose draws then record it."""
     trusted: bool = False
-    """Set once answers of the model stand in the audit's journal."""
+    """Set once answers of the model are in the audit's journal."""
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
         raise TypeError(f"{type(self).__name__} defines no ask")
 
     @property
     def prices_known(self) -> bool:
-        """Whether it is known what a call may cost at most."""
+        """Return whether the most that a call may cost is known."""
         return self.most_cost is not None
 
     @property
     def costs_money(self) -> bool:
-        """Whether a call may cost money: then nothing asks it again without need."""
+        """Return whether a call may cost money: then nothing repeats it without need."""
         return bool(self.most_cost)
 
     def elicitation(self) -> "dict[str, WayFacts]":
-        """What was found out about how to ask, which must stay so: journaled before any answer that
-        was asked for so. Of a pair by "a" and "b", else by ""."""
+        """Return the elicitation mode that was settled on, which must stay: journaled before any
+        answer in it. Of a pair by "a" and "b", else by ""."""
         return {}
 
-    def keep_to(self, ways: "Mapping[str, WayFacts]") -> None:
-        """The ``ways`` of the audit's journal, where it goes on."""
+    def keep_to(self, modes: "Mapping[str, WayFacts]") -> None:
+        """Take the elicitation modes of a resumed audit's journal."""
 
     def bounds(self) -> dict[str, tuple[int, int]]:
-        """The most tokens, sent and said, that an attempt was counted at, where that is more than
-        was expected; by side, as ``ways``. Journaled before any answer that was counted so."""
+        """Return the most tokens, sent and answered, that an attempt counted, if above the bound;
+        keys as in ``elicitation``. Journaled before any answer that was counted so."""
         return {}
 
     def keep_bounds(self, bounds: "Mapping[str, tuple[int, int]]") -> None:
-        """The ``bounds`` of the audit's journal, where it goes on."""
+        """Take the ``bounds`` of a resumed audit's journal."""
 
     def content(self) -> str | None:
-        """A hash of what the model is made of, its version if it states none; None: not known."""
+        """Return a hash of what the model is made of, its version if it states none; None: not
+        known."""
         return None
 
     def protocol(self) -> JsonObject:
-        """How prompts are put and replies made, for the journal: "template", its name, and
-        "temperature"; {} where neither is known."""
+        """Return how prompts are put and replies made, for the journal: "template", its name, and
+        "temperature"; {} if neither is known."""
         return {}
 
     def statistics(self) -> JsonObject | None:
-        """What a run should leave in the journal, as JSON has it; None: nothing. Numbers are
-        counts, which add up over all runs of an audit."""
+        """Return facts on a run for the journal, as JSON; None: nothing. Numbers are counts, which
+        add up over all runs of an audit."""
         return None
 
     def check_key(self) -> None:
-        """Raise ModelError where the model's server refuses its key, found out without a cost."""
+        """Raise ModelError if the model's server refuses its key; this costs nothing."""
 
     def close(self) -> None:
-        """Lets go of what the model holds: programs, connections."""
+        """Release what the model holds: programs, connections."""
 
     def __enter__(self) -> Self:
         return self
@@ -210,7 +212,7 @@ class Adapted(Completed, ModelDefaults):
 
 
 class AdaptedConcurrent(Adapted):
-    """One that can be asked several things at a time."""
+    """One that can have several calls in flight."""
 
     in_flight = 1
 
@@ -219,7 +221,7 @@ class AdaptedConcurrent(Adapted):
 
 
 def adapted_model(model: ModelUnderTest) -> ModelDefaults:
-    """The model with everything that ``ModelDefaults`` promises."""
+    """Return the model with all members of ``ModelDefaults``."""
     if isinstance(model, ModelDefaults):
         return model
     return AdaptedConcurrent(model) if isinstance(model, ConcurrentModel) else Adapted(model)
@@ -231,4 +233,4 @@ ModelSource: TypeAlias = "ModelUnderTest | Callable[[list[Any]], Any] | pd.DataF
 ProxySource: TypeAlias = (
     "pd.DataFrame | npt.NDArray[Any] | ModelUnderTest | Callable[[list[Any]], Any]"
 )
-"""What knows a cheaper guess of each answer: see ``engine.proxies.Proxies``."""
+"""A source of cheaper guesses of each answer: see ``engine.proxies.Proxies``."""

@@ -19,51 +19,41 @@ _LOGITS = (
     "for logits apply a sigmoid, or say output = 'logits' in [model] (in Python "
     "models.load(..., output='logits'); of onnx and open-inference activation = 'sigmoid')"
 )
-
-
-def remedy_of_value(value: Any) -> str:
-    """What to do about a ``value`` that was given for P(yes) and is no probability."""
-    if isinstance(value, str):
-        return "; give a number per concept, not a word"
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        return ""
-    if math.isnan(number):
-        return "; look for 0 / 0, log(0) or an overflow in the model"
-    percents = "for percents divide by 100; " if 1 < number <= 100 else ""
-    return f"; {percents}{_LOGITS}"
-
-
-def remedy_of_shape(shape: Sequence[int], images: int, concepts: Sequence[str]) -> str:
-    """What to do about an array of this ``shape`` in place of images x concepts."""
-    names = listed(concepts)
-    if tuple(shape) == (len(concepts),) and images == 1:
-        return "it is given a list of images: return a row for each, even for one"
-    if tuple(shape) == (images,):
-        return f"return P(yes) of every concept ({names}) per image, not the likeliest alone"
-    if len(shape) == 2 and shape[0] == images:
-        return (
-            f"return the columns of the concepts {names}, in this order, and no others, or choose "
-            "what to ask about by concepts = [...] in [dataset]"
-        )
-    return f"return a row per image and a column per concept ({names})"
+_NO_NUMBER = (TypeError, ValueError, OverflowError)
 
 
 def name_of(model: ModelUnderTest) -> str:
-    """The model's own name, or its class."""
+    """Return the model's own name, or its class."""
     return str(adapted_model(model).name or type(model).__name__)
 
 
 def image_of(prompt: Prompt, who: str) -> Image:
-    """The prompt's image; raises InputError where it has none and ``who``, a model, looks at it."""
+    """Return the prompt's image; raise InputError, about the model ``who``, if it has none."""
     if prompt.image is None:
         raise InputError(f"{who}: expected an image, sample {prompt.sample_id!r} has none")
     return prompt.image
 
 
+def currency_of(models: Sequence[ModelDefaults], where: str) -> str | None:
+    """Return the currency of the calls of all ``models``, None if all are free.
+
+    Raise InputError, about ``where``, if they differ, as costs are added up.
+    """
+    names = {m.currency or USD: name_of(m) for m in models if m.costs_money or m.currency}
+    if len(names) > 1:
+        got = " and ".join(f"{currency} of {name!r}" for currency, name in names.items())
+        raise InputError(
+            f"{where}: currency: expected prices in one currency, as costs are added up, got "
+            f"{got}; convert the prices of one, and say its currency = ..."
+        )
+    return next(iter(names), None)
+
+
+# -- answers of a model ----------------------------------------------------------------------------
+
+
 def checked(model: ModelUnderTest, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
-    """The model's answers, or ModelError saying what was expected and what came."""
+    """Return the model's answers. Raise ModelError for what is none, with what was expected."""
     who = f"model {name_of(model)!r}"
     try:
         with users_threads():
@@ -71,7 +61,15 @@ def checked(model: ModelUnderTest, prompts: Sequence[Prompt]) -> list[Answer | U
     except AvttError:
         raise
     except (Exception, SystemExit) as error:
-        raise raised(who, error, prompts) from error
+        first, given = prompts[0], ""
+        if first.image is not None:
+            shape = " x ".join(map(str, first.image.shape))
+            count = f"{len(prompts)} image{'s' * (len(prompts) > 1)}"
+            given = f" with a list of {count}, {shape} uint8"
+        raise ModelError(
+            f"{who} raised {type(error).__name__}: {one_line(error)}{place_of(error)} "
+            f"(asked about {_place(first)}{given})"
+        ) from error
     if not isinstance(answers, Sequence) or len(answers) != len(prompts):
         got = len(answers) if isinstance(answers, Sequence) else type(answers).__name__
         raise ModelError(f"{who}: expected {len(prompts)} answers (one per prompt), got {got}")
@@ -80,70 +78,9 @@ def checked(model: ModelUnderTest, prompts: Sequence[Prompt]) -> list[Answer | U
     return list(answers)
 
 
-def raised(who: str, error: BaseException, prompts: Sequence[Prompt]) -> ModelError:
-    """What to say of a model whose own code failed: what, in which of its lines, asked what."""
-    first = prompts[0]
-    given = ""
-    if first.image is not None:
-        shape = " x ".join(map(str, first.image.shape))
-        given = f" with a list of {len(prompts)} image{'s' * (len(prompts) > 1)}, {shape} uint8"
-    return ModelError(
-        f"{who} raised {type(error).__name__}: {one_line(error)}{place_of(error)} "
-        f"(asked about sample {first.sample_id!r}, {first.relation} severity {first.severity}"
-        f"{given})"
-    )
-
-
-def as_answer(answer: Any, prompt: Prompt, call: int) -> Answer:
-    """What somebody tells of a call, one value per concept, in their order or by name; raises
-    ModelError for anything else.
-
-    Numbers, or, where the prompt asks in words, texts; a mask or masks as an array of bool.
-    """
-    if isinstance(answer, Mapping):
-        if {*answer} != {*prompt.concepts}:
-            raise ModelError(
-                f"tell: expected a number for each of {listed(prompt.concepts)} for call {call}, "
-                f"got some for {listed(map(str, answer))}"
-            )
-        answer = [answer[concept] for concept in prompt.concepts]
-    if isinstance(answer, np.ndarray) and answer.dtype == np.bool_:
-        return Answer(tuple(answer.reshape(-1, *answer.shape[-2:])))
-    try:
-        if prompt.asks:
-            return Answer((answer,) if isinstance(answer, str) else tuple(answer))
-        return Answer(tuple(float(v) for v in np.ravel(answer)))
-    except (TypeError, ValueError, OverflowError):
-        what = "texts" if prompt.asks else "numbers"
-        raise ModelError(
-            f"tell: expected {len(prompt.concepts)} {what} for call {call}, got {_shown(answer)}"
-        ) from None
-
-
-def as_loss(answer: Any, call: int) -> Answer:
-    """What somebody tells of an item; raises ModelError for what is no number in [0, 1]."""
-    try:
-        loss = float(answer)
-    except (TypeError, ValueError, OverflowError):
-        loss = math.nan
-    if not 0 <= loss <= 1:  # NaN is not
-        raise ModelError(
-            f"tell: expected a loss between 0 and 1 for item {call}, got {_shown(answer)}"
-        )
-    return Answer((loss,))
-
-
-def _shown(answer: object) -> str:
-    """The first 80 characters of what was told; Python writes no number of over 4,300 digits."""
-    try:
-        return f"{answer!r:.80}"
-    except ValueError:
-        return "a number of thousands of digits"
-
-
 def check_answer(answer: object, prompt: Prompt, who: str) -> None:
-    """Raises ModelError unless ``answer`` is an answer to ``prompt``."""
-    where = f"sample {prompt.sample_id!r}, {prompt.relation} severity {prompt.severity}"
+    """Raise ModelError unless ``answer`` is an answer to ``prompt``."""
+    where = _place(prompt)
 
     def check(right: bool, expected: str, got: object, place: str = where) -> None:
         if not right:
@@ -171,28 +108,13 @@ def check_answer(answer: object, prompt: Prompt, who: str) -> None:
                 right = value.dtype == np.bool_ and value.shape == (size or value.shape)
                 check(right, mask, f"{value.dtype} of shape {value.shape}", place)
             elif not _is_within(value, 1):
-                remedy = f"{place}{remedy_of_value(value)}"
+                remedy = f"{place}{_remedy_of_value(value)}"
                 check(False, "P(yes) between 0 and 1", _shown(value), remedy)
 
 
 def is_cost(value: object) -> bool:
-    """Whether a number can be money spent: finite and 0 or more. NaN would switch off a cap."""
+    """Return whether a number can be money spent: finite and 0 or more. NaN would disable a cap."""
     return _is_within(value, sys.float_info.max)
-
-
-def currency_of(models: Sequence[ModelDefaults], where: str) -> str | None:
-    """The currency that the calls of all ``models`` are paid in; None where all are free.
-
-    Raises InputError where they differ, as costs are added up; ``where``: for messages.
-    """
-    names = {m.currency or USD: name_of(m) for m in models if m.costs_money or m.currency}
-    if len(names) > 1:
-        got = " and ".join(f"{currency} of {name!r}" for currency, name in names.items())
-        raise InputError(
-            f"{where}: currency: expected prices in one currency, as costs are added up, got "
-            f"{got}; convert the prices of one, and say its currency = ..."
-        )
-    return next(iter(names), None)
 
 
 def _is_within(value: object, most: float) -> bool:
@@ -202,19 +124,91 @@ def _is_within(value: object, most: float) -> bool:
         return False
 
 
+def _place(prompt: Prompt) -> str:
+    return f"sample {prompt.sample_id!r}, {prompt.relation} severity {prompt.severity}"
+
+
+def _shown(answer: object) -> str:
+    """Return the first 80 characters; Python writes no number of over 4,300 digits."""
+    try:
+        return f"{answer!r:.80}"
+    except ValueError:
+        return "a number of thousands of digits"
+
+
+def _remedy_of_value(value: Any) -> str:
+    if isinstance(value, str):
+        return "; give a number per concept, not a word"
+    try:
+        number = float(value)
+    except _NO_NUMBER:
+        return ""
+    if math.isnan(number):
+        return "; look for 0 / 0, log(0) or an overflow in the model"
+    percents = "for percents divide by 100; " if 1 < number <= 100 else ""
+    return f"; {percents}{_LOGITS}"
+
+
+# -- answers that a user gives by hand -------------------------------------------------------------
+
+
+def as_answer(answer: Any, prompt: Prompt, call: int) -> Answer:
+    """Return what a user gives for a call as an answer; raise ModelError for anything else.
+
+    Args:
+        answer: One value per concept, in their order or by name: numbers, or, if the prompt asks in
+            words, texts; or a mask, or masks, as an array of bool.
+        prompt: What was asked.
+        call: The number of the call, for errors.
+    """
+    if isinstance(answer, Mapping):
+        if {*answer} != {*prompt.concepts}:
+            expected = f"expected a number for each of {listed(prompt.concepts)} for call {call}"
+            raise ModelError(f"tell: {expected}, got some for {listed(map(str, answer))}")
+        answer = [answer[concept] for concept in prompt.concepts]
+    if isinstance(answer, np.ndarray) and answer.dtype == np.bool_:
+        return Answer(tuple(answer.reshape(-1, *answer.shape[-2:])))
+    try:
+        if prompt.asks:
+            return Answer((answer,) if isinstance(answer, str) else tuple(answer))
+        return Answer(tuple(float(v) for v in np.ravel(answer)))
+    except _NO_NUMBER:
+        expected = f"{len(prompt.concepts)} {'texts' if prompt.asks else 'numbers'}"
+        raise ModelError(
+            f"tell: expected {expected} for call {call}, got {_shown(answer)}"
+        ) from None
+
+
+def as_loss(answer: Any, call: int) -> Answer:
+    """Return what a user gives for an item; raise ModelError unless it is a number in [0, 1]."""
+    try:
+        loss = float(answer)
+    except _NO_NUMBER:
+        loss = math.nan
+    if not 0 <= loss <= 1:  # NaN is not
+        expected = f"expected a loss between 0 and 1 for item {call}"
+        raise ModelError(f"tell: {expected}, got {_shown(answer)}")
+    return Answer((loss,))
+
+
+# -- answers made of arrays ------------------------------------------------------------------------
+
+
 def to_answers(returned: object, prompts: Sequence[Prompt], who: str) -> list[Answer]:
-    """P(yes), n x C, masks, n x C x H x W, or n texts, as answers.
+    """Return what a function returned as answers; raise ModelError for anything else.
 
-    Raises ModelError for anything else. Torch tensors are taken as the arrays they hold.
-
-    Masks may come as one array or, of images that differ in size, as a list of n arrays
-    C x H x W (H x W where there is one concept), of bool or of P(yes).
+    Args:
+        returned: One of three. P(yes), n x C or, of a single concept, (n,). Texts, n of them.
+            Masks, of bool or of P(yes): n x C x H x W, or, if images differ in size, a list of n
+            arrays C x H x W (H x W of a single concept). Torch tensors count as arrays.
+        prompts: The n prompts.
+        who: The model, for errors.
     """
     returned = without_torch(returned)
     parts = list(returned) if isinstance(returned, Sequence | np.ndarray) else []
     count = len(prompts)
     if prompts and prompts[0].asks and not isinstance(returned, str):
-        if parts and all(isinstance(part, str) for part in parts) and len(parts) == count:
+        if len(parts) == count and all(isinstance(part, str) for part in parts):
             return [Answer((str(part),)) for part in parts]
         if all(part is None or isinstance(part, str) for part in parts):
             raise ModelError(f"{who}: expected a list of {count} texts, got {returned!r:.80}")
@@ -223,17 +217,16 @@ def to_answers(returned: object, prompts: Sequence[Prompt], who: str) -> list[An
             shape = np.shape(parts[0])
             # as scikit-learn's predict_proba of several outputs
             forest = "; take [:, 1] of each, one column per concept" * (shape == (count, 2))
-            raise ModelError(
-                f"{who}: expected masks of {count} images, or an array n x C, got {len(parts)} "
-                f"arrays of shape {shape}{forest}"
-            )
+            expected = f"expected masks of {count} images, or an array n x C"
+            got = f"{len(parts)} arrays of shape {shape}{forest}"
+            raise ModelError(f"{who}: {expected}, got {got}")
         pairs = zip(parts, prompts, strict=True)
         return [Answer(_masks(np.asarray(part), prompt, who)) for part, prompt in pairs]
-    return table_to_answers(returned, prompts, who)
+    return _rows(returned, prompts, who)
 
 
 def without_torch(returned: Any) -> Any:
-    """Torch tensors, also in lists, as arrays of their values; anything else as it is."""
+    """Return torch tensors, also in lists, as arrays of their values; anything else unchanged."""
     torch = sys.modules.get("torch")  # a tensor cannot exist before torch is imported
     if torch is None:
         return returned
@@ -243,45 +236,19 @@ def without_torch(returned: Any) -> Any:
     return [*map(without_torch, returned)] if isinstance(returned, list | tuple) else returned
 
 
-def _masks(part: npt.NDArray[Any], prompt: Prompt, who: str) -> tuple[Value, ...]:
-    """C x H x W of bool or of P(yes) as one mask per concept."""
-    count = len(prompt.concepts)
-    if part.ndim == 2 and count == 1:
-        part = part[None]
-    if part.ndim != 3 or len(part) != count:
-        raise ModelError(
-            f"{who}: expected masks of shape ({count}, H, W) (concepts x image), got "
-            f"{part.shape} for sample {prompt.sample_id!r}"
-        )
-    if part.dtype == np.bool_:
-        return tuple(part)
-    if not bool(((part >= 0) & (part <= 1)).all()):  # NaN is neither
-        raise ModelError(
-            f"{who}: expected masks of bool or of P(yes) between 0 and 1, got values from "
-            f"{part.min()} to {part.max()} for sample {prompt.sample_id!r}"
-            f"{remedy_of_value(part.min())}"
-        )
-    return tuple(part >= 0.5)
-
-
-def table_to_answers(table: object, prompts: Sequence[Prompt], who: str) -> list[Answer]:
-    """An array n x C of P(yes), of a single concept (n,), too, as answers.
-
-    Raises ModelError for any other shape.
-    """
-    concepts = prompts[0].concepts
-    expected = (len(prompts), len(concepts))
+def _rows(table: object, prompts: Sequence[Prompt], who: str) -> list[Answer]:
+    """Return an array n x C, or (n,) of a single concept, as answers."""
+    count, concepts = len(prompts), prompts[0].concepts
     try:
         values = np.asarray(table, dtype=float)
     except (TypeError, ValueError) as error:
         remedy = "return numbers, P(yes) of each concept"
         if isinstance(table, dict):
             remedy = f"return the values in the order of the concepts: {listed(concepts)}"
-        raise ModelError(
-            f"{who}: expected an array of numbers, got {type(table).__name__} ({one_line(error)}); "
-            f"{remedy}"
-        ) from None
-    if values.shape == expected[:1] and len(concepts) == 1:
+        got = f"{type(table).__name__} ({one_line(error)})"
+        raise ModelError(f"{who}: expected an array of numbers, got {got}; {remedy}") from None
+    expected = count, len(concepts)
+    if values.shape == (count,) and len(concepts) == 1:
         values = values[:, None]
     if values.shape == expected:
         return [Answer(tuple(row)) for row in values.tolist()]
@@ -289,9 +256,29 @@ def table_to_answers(table: object, prompts: Sequence[Prompt], who: str) -> list
         got = "None; does the function return what it computes?"
     elif prompts[0].asks:
         raise ModelError(
-            f"{who}: expected a list of texts, one per image ({len(prompts)}), got an array of "
-            f"shape {values.shape}; return in words what is asked for, such as captions"
+            f"{who}: expected a list of texts, one per image ({count}), got an array of shape "
+            f"{values.shape}; return in words what is asked for, such as captions"
         )
     else:
-        got = f"shape {values.shape}; {remedy_of_shape(values.shape, len(prompts), concepts)}"
+        one = "it is given a list of images: " * (values.shape == (len(concepts),) and count == 1)
+        row = f"{one}return a row for each image, a column for each of {listed(concepts)}"
+        got = f"shape {values.shape}; {row}"
     raise ModelError(f"{who}: expected an array of shape {expected} (images x concepts), got {got}")
+
+
+def _masks(part: npt.NDArray[Any], prompt: Prompt, who: str) -> tuple[Value, ...]:
+    """Return C x H x W of bool or of P(yes) as one mask per concept."""
+    count, sample = len(prompt.concepts), f"for sample {prompt.sample_id!r}"
+    if part.ndim == 2 and count == 1:
+        part = part[None]
+    if part.ndim != 3 or len(part) != count:
+        expected = f"{who}: expected masks of shape ({count}, H, W) (concepts x image)"
+        raise ModelError(f"{expected}, got {part.shape} {sample}")
+    if part.dtype == np.bool_:
+        return tuple(part)
+    if not bool(((part >= 0) & (part <= 1)).all()):  # NaN is neither
+        raise ModelError(
+            f"{who}: expected masks of bool or of P(yes) between 0 and 1, got values from "
+            f"{part.min()} to {part.max()} {sample}{_remedy_of_value(part.min())}"
+        )
+    return tuple(part >= 0.5)

@@ -26,50 +26,47 @@ Side = Literal["a", "b"]
 
 
 class Halves(Protocol):
-    """What one model said of prompts about which the other was not heard: paid for once."""
+    """Replies of one model to prompts that the other has not answered yet: paid for once."""
 
     def take(self, side: Side, prompt: Prompt) -> Reply | None:
-        """What was heard before the pair was interrupted; None: nothing."""
+        """Return the reply that came before the pair was interrupted; None: there is none."""
 
     def keep(self, side: Side, prompt: Prompt, reply: Reply) -> None:
-        """Called from any thread, once that model answered."""
+        """Keep a reply of one model; called from any thread."""
 
     def done(self, prompt: Prompt) -> None:
-        """Both answered: nothing of this prompt is taken any more."""
+        """Note that both answered: nothing of this prompt is taken any more."""
 
 
 class Pair(ModelDefaults):
     """Models ``a`` and ``b`` as one, answering with ``PairedAnswer``; a call costs what both cost.
 
-    ``halves``, which may be set later: where what one said is kept until the other was heard; None:
-    nowhere. Raises InputError for models that differ in what one call answers.
+    ``halves``, which may be set later, keeps the reply of one model until the other's arrives, if
+    it is not None. Raises InputError for models whose calls answer different things.
     """
 
     def __init__(self, a: ModelUnderTest, b: ModelUnderTest) -> None:
-        self.a, self.b = adapted_model(a), adapted_model(b)
-        self.sides: dict[Side, ModelDefaults] = {"a": self.a, "b": self.b}
-        for model in self.sides.values():
+        self.a, self.b = a, b = adapted_model(a), adapted_model(b)
+        self.sides: dict[Side, ModelDefaults] = {"a": a, "b": b}
+        for model in (a, b):
             if isinstance(model, BatchModel):
-                raise InputError(
-                    "versus: expected models that are asked one call at a time, got "
-                    f"{name_of(model)!r}, which is asked in batches; give kind = 'openai'"
-                )
-        if self.a.answers != self.b.answers:
-            raise InputError(
-                "versus: expected two models of which one call answers the same, got "
-                f"{name_of(self.a)!r} ({self.a.answers}) and {name_of(self.b)!r} "
-                f"({self.b.answers}); give both answers = 'one'"
-            )
-        self.currency = currency_of([self.a, self.b], "versus")
-        self.answers = self.a.answers
+                expected = "versus: expected models that are asked one call at a time"
+                got = f"{name_of(model)!r}, which is asked in batches"
+                raise InputError(f"{expected}, got {got}; give kind = 'openai'")
+        if a.answers != b.answers:
+            got = " and ".join(f"{name_of(model)!r} ({model.answers})" for model in (a, b))
+            expected = "versus: expected two models of which one call answers the same"
+            raise InputError(f"{expected}, got {got}; give both answers = 'one'")
+        self.currency = currency_of([a, b], "versus")
+        self.answers = a.answers
         self.halves: Halves | None = None
-        self.name = f"{name_of(self.a)}{BETWEEN}{name_of(self.b)}"
-        self.version = _joined_text(self.a.version, self.b.version)
-        self.needs_image = self.a.needs_image or self.b.needs_image
-        self.most_attempts = self.a.most_attempts + self.b.most_attempts
-        self.template_hash = _joined_text(self.a.template_hash, self.b.template_hash)
-        self.takes_words = self.a.takes_words and self.b.takes_words
-        self.tells_losses = self.a.tells_losses and self.b.tells_losses
+        self.name = f"{name_of(a)}{BETWEEN}{name_of(b)}"
+        self.version = _joined_text(a.version, b.version)
+        self.needs_image = a.needs_image or b.needs_image
+        self.most_attempts = a.most_attempts + b.most_attempts
+        self.template_hash = _joined_text(a.template_hash, b.template_hash)
+        self.takes_words = a.takes_words and b.takes_words
+        self.gives_losses = a.gives_losses and b.gives_losses
 
     @property
     def most_cost(self) -> float | None:  # type: ignore[override]  # rises where theirs do
@@ -90,9 +87,9 @@ class Pair(ModelDefaults):
         return self._guess(lambda model: model.price_guess)
 
     @property
-    def dear_guess(self) -> PriceGuess | None:  # type: ignore[override]  # follows from theirs
+    def high_guess(self) -> PriceGuess | None:  # type: ignore[override]  # follows from theirs
         """The sum of both, as ``price_guess``."""
-        return self._guess(lambda model: model.dear_guess or model.price_guess)
+        return self._guess(lambda model: model.high_guess or model.price_guess)
 
     def _guess(self, of: Callable[[ModelDefaults], PriceGuess | None]) -> PriceGuess | None:
         if not self.prices_known or {self.a.price_guess, self.b.price_guess} == {None}:
@@ -155,7 +152,7 @@ class Pair(ModelDefaults):
         return [self._whole(*three) for three in zip(prompts, *answers, strict=True)]
 
     def _received(self, side: Side, prompts: Sequence[Prompt]) -> list[Reply]:
-        """What one model says, asked only about what it was not heard of before."""
+        """Return one model's replies, asked only about prompts without a kept one."""
         kept = [self._taken(side, prompt) for prompt in prompts]
         missing = [prompt for prompt, answer in zip(prompts, kept, strict=True) if answer is None]
         fresh = iter(checked(self.sides[side], missing) if missing else ())
@@ -172,25 +169,24 @@ class Pair(ModelDefaults):
             self.halves.keep(side, prompt, answer)
 
     def _whole(self, prompt: Prompt, a: Reply, b: Reply) -> Answer:
-        """Both answers as one. Raises ModelError for one that is none."""
-        for answer, name in ((a, "model A"), (b, "model B")):
-            check_answer(answer, prompt, name)
+        """Return both answers as one. Raise ModelError for one that is none."""
+        named = {"A": a, "B": b}
+        for name, answer in named.items():
+            check_answer(answer, prompt, f"model {name}")
         values = zip(_values(a, prompt), _values(b, prompt), strict=True)
-        replies = [f"{name}: {one.reply}" for name, one in (("A", a), ("B", b)) if one.reply]
-        whole = Answer(
-            tuple(PairedAnswer(*two) for two in values),
-            a.cost + b.cost,
-            a.unconfirmed + b.unconfirmed,
-            "\n".join(replies),
-        )
+        replies = [f"{name}: {answer.reply}" for name, answer in named.items() if answer.reply]
         if self.halves is not None:
             self.halves.done(prompt)
-        return whole
+        paired, unconfirmed = (
+            tuple(PairedAnswer(*two) for two in values),
+            a.unconfirmed + b.unconfirmed,
+        )
+        return Answer(paired, a.cost + b.cost, unconfirmed, "\n".join(replies))
 
 
 class ConcurrentPair(Pair):
-    """A pair of which at least one model can be asked several things at a time: both are asked at
-    once, one that cannot in a thread of its own."""
+    """A pair with at least one model that can have several calls in flight: both are asked at once,
+    one that cannot in its own thread."""
 
     def __init__(self, a: ModelUnderTest, b: ModelUnderTest) -> None:
         super().__init__(a, b)
@@ -241,16 +237,16 @@ class ConcurrentPair(Pair):
         except Exception as error:  # the other model may be asked already
             sent.set_exception(error)
 
-        def came(sent: "Future[Reply]") -> None:
+        def keep(sent: "Future[Reply]") -> None:
             if not sent.cancelled() and sent.exception() is None:
                 self._keep(side, prompt, sent.result())
 
-        sent.add_done_callback(came)
+        sent.add_done_callback(keep)
         return sent
 
 
 def pair(a: ModelUnderTest, b: ModelUnderTest) -> Pair:
-    """The two as one: concurrent where one of them is."""
+    """Return the two as one, concurrent if one of them is."""
     several = isinstance(a, ConcurrentModel) or isinstance(b, ConcurrentModel)
     return (ConcurrentPair if several else Pair)(a, b)
 
@@ -260,10 +256,10 @@ def _values(answer: Reply, prompt: Prompt) -> tuple[Value, ...]:
 
 
 def _by_side(facts: Mapping[Side, Mapping[str, T]]) -> dict[str, T]:
-    """What each model says of itself, which stands under "" there, under its side."""
+    """Return each model's facts, under "" there, by side."""
     return {side: of[""] for side, of in facts.items() if "" in of}
 
 
 def _joined_text(a: str | None, b: str | None) -> str | None:
-    """None where neither is known."""
+    """Return both texts, None if neither is known."""
     return None if a is None and b is None else f"{a}{BETWEEN}{b}"

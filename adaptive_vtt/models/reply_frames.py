@@ -1,7 +1,7 @@
 """The part of a reply that answers: without thinking, frames around the answer, or what follows it.
 
-What is left out becomes new lines, so that every character keeps its place: log-probabilities are
-found by the place of their token.
+What is left out becomes new lines, so that every character keeps its place: log-probabilities
+belong to the place of their token.
 """
 
 import re
@@ -63,7 +63,7 @@ def answer_in(reply: str, names: Sequence[str] = ()) -> str | Unanswered:
 
     Args:
         reply: The words that came.
-        names: Keys of JSON, besides "answer" and the like, whose value is the answer.
+        names: Further keys of JSON, next to "answer" and the like, whose value is the answer.
     """
     text = without_thinking(reply)
     if isinstance(text, Unanswered):

@@ -6,17 +6,17 @@ from pathlib import Path
 FIRST = 10
 """Calls after which an audit ends where none of them was answered."""
 FEWEST = 20
-"""Fewest calls of which the unanswered share is judged while more are to come."""
+"""Fewest calls whose unanswered share is judged while more are to come."""
 MUTE = 0.5
 """Share of calls, or questions, without an answer above which nothing is certified: every rate
-would tell of the silence, and little of what the model sees."""
+would measure the silence, and little of what the model sees."""
 
 
 def remedy(reason: str) -> str:
     """Return what may be done about questions that went unanswered for this reason: the first line
-    of remedies.txt of which the pattern is found in it."""
+    of remedies.txt whose pattern matches."""
     for line in (Path(__file__).parent / "data" / "remedies.txt").read_text("utf-8").splitlines():
-        pattern, what = line.split("\t")
+        pattern, advice = line.split("\t")
         if re.search(pattern, reason):
-            return what
+            return advice
     return "find out by one call of your own why the model gives no answer"

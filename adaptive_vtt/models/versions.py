@@ -19,7 +19,7 @@ from .base import ModelUnderTest, adapted_model
 BETWEEN = " / "
 """Between the names, or versions, of two models that are compared."""
 CONTENT = "content "
-"""Before a version that was found by hashing what the model is made of."""
+"""Prefix of a version that is a hash of what the model is made of."""
 WHOLE, BLOCKS, BLOCK = 2**28, 64, 2**22
 """Bytes up to which a file is hashed whole; number and bytes of the blocks hashed of a larger one:
 further training changes them all."""

@@ -71,7 +71,7 @@ def read(reply: str, concept: str = "") -> Reading:
     named = _named(concept)
     words = sorted(_explicit(text, named))
     sides = {_MEANING[word] for _, word in words}
-    seen, hedged = _said_of(text, named)
+    seen, hedged = _in_sentences(text, named)
     start = words[0][0] if words else -1
     if without_image(text) or (_SEND.search(text) and not sides | seen):
         return Reading(Unanswered(NO_IMAGE))
@@ -132,7 +132,7 @@ def without_image(reply: str) -> bool:
 
 
 def _explicit(text: str, named: str) -> set[tuple[int, str]]:
-    """The answers that are a Yes or No: where they begin, and the word."""
+    """Return the answers that are a Yes or No: where they begin, and the word."""
     answers = set()
     for asked in _ONE["asked"].finditer(text):
         question = asked["question"]
@@ -145,10 +145,8 @@ def _explicit(text: str, named: str) -> set[tuple[int, str]]:
     patterns = _PLACES
     if named:
         label = rf"\b{named}\b\W{{0,3}}(?:present|visible|detected|seen|found|presence|status)?"
-        patterns = [
-            *patterns,
-            re.compile(label + _PATTERNS.filled(r"\W{0,8}[:=–—-]\W{0,4}{bare}{ends}")),
-        ]
+        field = _PATTERNS.filled(r"\W{0,8}[:=–—-]\W{0,4}{bare}{ends}")
+        patterns = [*patterns, re.compile(label + field)]
     for pattern in patterns:
         for match in pattern.finditer(text):
             if not _ONE["denied"].search(text, max(0, match.start() - 40), match.start()):
@@ -157,7 +155,7 @@ def _explicit(text: str, named: str) -> set[tuple[int, str]]:
 
 
 def _together(text: str, refusal: re.Match[str], place: int) -> bool:
-    """Whether a refusal and an answer stand in one sentence."""
+    """Return whether a refusal and an answer stand in one sentence."""
     first, last = sorted((refusal.start(), place))
     return not re.search(r"[.!?;\n]", text[first:last])
 
@@ -165,8 +163,9 @@ def _together(text: str, refusal: re.Match[str], place: int) -> bool:
 # -- a sentence about the concept ------------------------------------------------------------------
 
 
-def _said_of(text: str, named: str) -> tuple[set[str], str]:
-    """What sentences say of the concept, and whether they hedge, "strong" or "weak"."""
+def _in_sentences(text: str, named: str) -> tuple[set[str], str]:
+    """Return the sides that sentences take on the concept, and whether they hedge, "strong" or
+    "weak"."""
     sides: set[str] = set()
     hedges = ""
     if not named:
@@ -193,7 +192,7 @@ def _said_of(text: str, named: str) -> tuple[set[str], str]:
 
 
 def _clauses(text: str) -> Iterator[str]:
-    """The clauses of a text that ask nothing, in plain words."""
+    """Yield the clauses of a text that ask nothing, in plain words."""
     text = re.sub(r"[*_`\"#]", " ", _ONE["field"].sub("\n", text))
     text = re.sub(r"[^.?!\n;]{0,400}\?", "\n", re.sub(r"can't|cannot", "can not", text))
     text = re.sub(r"n't\b", " not", re.sub(r"\b(there|it|that|this|here)'s\b", r"\1 is", text))
@@ -203,7 +202,7 @@ def _clauses(text: str) -> Iterator[str]:
 
 
 def _named(concept: str) -> str:
-    """The pattern of a concept's name, its plural and its singular; "" for a name that denies."""
+    """Return a pattern of a concept's name, plural and singular; "" for a name that denies."""
     words = re.findall(r"[^\W_]+", concept.lower())
     if not words or _ONE["negated"].search(" ".join(words)):
         return ""
@@ -218,7 +217,7 @@ def _named(concept: str) -> str:
 
 
 def _unmarked(token: str) -> str:
-    """A token's text; tokenizers write the space before a word as a mark."""
+    """Return a token's text; tokenizers write the space before a word as a mark."""
     return token.replace("▁", " ").replace("Ġ", " ").replace("Ċ", "\n")
 
 
@@ -227,5 +226,5 @@ def _bare(token: str) -> str:
 
 
 def _is_number(logprob: object) -> bool:
-    """Whether a log-probability is one: servers write -9999 where they know none."""
+    """Return whether a log-probability is one: servers write -9999 where they know none."""
     return isinstance(logprob, int | float) and -1000 < logprob <= 1e-6

@@ -19,7 +19,7 @@ import pandas as pd
 from ..errors import InputError, JournalError
 from ..journal import Journal
 from ..journal.facts import read_facts
-from ..models.local.reader import card_id
+from ..models.local.recorded import card_id
 from ..oracles.caption_rules import ERROR_TYPES, rule_text
 from ..utils.random_streams import generator
 from .agreement import agreement, answered, majority, scores

@@ -13,7 +13,7 @@ from ..engine.settings import same_audit
 from ..errors import AvttError, InputError
 from ..journal import Journal
 from ..journal.facts import read_facts
-from ..models.local.reader import COLUMNS, NO, UNSURE, YES, latest, read_answers
+from ..models.local.recorded import COLUMNS, NO, UNSURE, YES, latest, read_answers
 from ..results.report.run_files import Realism
 from ..space import QuestionSpace
 from ..types import Image, JsonObject

@@ -17,7 +17,7 @@ from ..errors import InputError
 from ..journal import read_journal
 from ..journal.files import JOURNAL
 from ..models import Unanswered
-from ..models.local.reader import UNSURE
+from ..models.local.recorded import UNSURE
 from ..pool import Pool
 from ..utils.files import as_file, why_unread, write_text
 from ..utils.tables import csv_text, restored

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..models.local.reader import COLUMNS, MAX_WORDS, NO, UNSURE, YES
+from ..models.local.recorded import COLUMNS, MAX_WORDS, NO, UNSURE, YES
 from ..results.report.frame import framed
 from ..results.report.section import data
 from ..types import JsonObject

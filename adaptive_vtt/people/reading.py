@@ -14,7 +14,7 @@ from ..engine.judge import Judge, asks_of
 from ..errors import InputError
 from ..journal import Journal
 from ..journal.facts import read_facts
-from ..models.local.reader import CLASS, card_id
+from ..models.local.recorded import CLASS, card_id
 from ..space import QuestionSpace
 from ..types import Ask
 from .agreement import agreement, answered

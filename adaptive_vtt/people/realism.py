@@ -15,7 +15,7 @@ import pandas as pd
 from ..errors import InputError
 from ..journal import Journal
 from ..journal.facts import read_facts
-from ..models.local.reader import YES, card_id
+from ..models.local.recorded import YES, card_id
 from ..results.report.run_files import Cell, Realism, identity, realism_table
 from ..types import IDENTITY
 from ..utils.random_streams import generator

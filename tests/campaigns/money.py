@@ -42,7 +42,7 @@ from adaptive_vtt.models import (
     Workers,
 )
 from adaptive_vtt.models.network.prompt_templates import TEMPLATES
-from adaptive_vtt.models.workers.model import MAX_ASKED
+from adaptive_vtt.models.workers import MAX_ASKED
 from adaptive_vtt.oracles import MultipleChoice
 from adaptive_vtt.oracles.judge_models import JudgeModel
 from adaptive_vtt.results.result import Result

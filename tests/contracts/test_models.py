@@ -1,10 +1,8 @@
 """What every model under test promises."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -20,7 +18,6 @@ from adaptive_vtt.models import (
     AnthropicMessages,
     HttpJson,
     InspectModel,
-    ModelUnderTest,
     OnnxModel,
     OpenAIBatch,
     OpenAIChat,
@@ -35,18 +32,16 @@ from adaptive_vtt.models import (
 )
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.testing.contracts import ModelContract
-from adaptive_vtt.types import Ask, Image
+from adaptive_vtt.types import Ask
 from adaptive_vtt.utils.random_streams import generator
 from tests.helpers.batch_service import BatchService
-from tests.helpers.loopback import Said, serving
+from tests.helpers.loopback import serving
 from tests.helpers.onnx_graphs import channels
 
 from .apis import chat_api, inference_api, json_api, share
 from .registered import assert_covered
 
 CONCEPTS = ("c0", "c1", "c2")
-Making = Callable[[Path, Callable[[Any], str]], Callable[[], ModelUnderTest]]
-"""From an empty folder, and a function that serves answers on loopback and gives the URL."""
 
 
 def brightness(images: list[Any]) -> np.ndarray:
@@ -57,7 +52,7 @@ def brightness(images: list[Any]) -> np.ndarray:
 class Linear(nn.Module):
     """Logits from the mean of each image; dropout, to see that eval mode is on."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.slopes = nn.Parameter(torch.linspace(-3, 3, 3))
         self.dropout = nn.Dropout(0.5)
@@ -75,23 +70,19 @@ def recorded(per_call: Literal["one", "all"]) -> Recorded:
 
 
 def recorded_captions() -> RecordedCaptions:
-    rows = [
-        (f"s{i}", *of, f"A cup, {i}.")
-        for i in range(4)
-        for of in (("identity", 0), ("brightness_up", 2))
-    ]
-    return RecordedCaptions(
-        pd.DataFrame(rows, columns=["sample", "relation", "severity", "caption"])
-    )
+    versions = (("identity", 0), ("brightness_up", 2))
+    rows = [(f"s{i}", *version, f"A cup, {i}.") for i in range(4) for version in versions]
+    columns = ["sample", "relation", "severity", "caption"]
+    return RecordedCaptions(pd.DataFrame(rows, columns=columns))
 
 
-def onnx_file(folder: Path, serve: Any) -> Callable[[], ModelUnderTest]:
+def onnx_file(folder, serve):
     """The mean of each channel."""
     pytest.importorskip("onnxruntime")
     return partial(OnnxModel, channels(folder / "m.onnx"))
 
 
-def torch_network(folder: Path, serve: Any) -> Callable[[], ModelUnderTest]:
+def torch_network(folder, serve):
     """A classifier of a folder with a hubconf.py."""
     from adaptive_vtt.models.local.torch_network import torch_network
     from tests.helpers.tiny_networks import hub, of_hub, saved
@@ -103,72 +94,70 @@ def torch_network(folder: Path, serve: Any) -> Callable[[], ModelUnderTest]:
 
 # -- servers on loopback, whose answers follow from the bytes they are sent ------------------
 
+PRICES = Prices(input=1.0, output=2.0)
 
-def http(folder: Path, serve: Callable[[Any], str]) -> Callable[[], ModelUnderTest]:
+
+def http(folder, serve):
     request = {"image": "{image_base64}", "concepts": "{concepts}"}
     prices = Prices(per_call=0.5)
     return partial(HttpJson, serve(json_api), request=request, response="scores", prices=prices)
 
 
-def chat(
-    answers: Literal["one", "all"], folder: Path, serve: Callable[[Any], str]
-) -> Callable[[], ModelUnderTest]:
-    prices = Prices(input=1.0, output=2.0)
+def chat(answers, folder, serve):
     url = serve(chat_api) + "/v1"
-    return partial(OpenAIChat, "m", base_url=url, answers=answers, prices=prices)
+    return partial(OpenAIChat, "m", base_url=url, answers=answers, prices=PRICES)
 
 
-def batches(folder: Path, serve: Callable[[Any], str]) -> Callable[[], ModelUnderTest]:
-    prices = Prices(input=1.0, output=2.0)
+def batches(folder, serve):
     url = serve(BatchService(chat_api)) + "/v1"
-    return partial(OpenAIBatch, "m", base_url=url, prices=prices, poll_seconds=0.001)
+    return partial(OpenAIBatch, "m", base_url=url, prices=PRICES, poll_seconds=0.001)
 
 
-def messages(params: dict[str, Any]) -> dict[str, Any]:
+def message_api(path, headers, body):
     """Gives the tool a probability that follows from what was asked."""
+    params = json.loads(body)
     given = {"probability": share(params["messages"])}
-    usage = {"input_tokens": 300, "output_tokens": 20}
     tool = {"type": "tool_use", "name": params["tools"][0]["name"], "input": given}
-    return {"content": [tool], "stop_reason": "tool_use", "usage": usage}
+    usage = {"input_tokens": 300, "output_tokens": 20}
+    reply = {"content": [tool], "stop_reason": "tool_use", "usage": usage}
+    return 200, {}, json.dumps(reply).encode()
 
 
-def message_api(path: str, headers: Mapping[str, str], body: bytes) -> Said:
-    return 200, {}, json.dumps(messages(json.loads(body))).encode()
+def with_key(variable, make):
+    """What makes a model while a variable holds a key."""
 
-
-def one_by_one(folder: Path, serve: Callable[[Any], str]) -> Callable[[], ModelUnderTest]:
-    def make() -> ModelUnderTest:
+    def made():
         with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("ANTHROPIC_API_KEY", "sk-ant-secret")
-            return AnthropicMessages("m", base_url=url, prices=Prices(input=1.0, output=2.0))
+            patch.setenv(variable, "sk-secret")
+            return make()
 
+    return made
+
+
+def anthropic(folder, serve):
     url = serve(message_api)
-    return make
+    make = partial(AnthropicMessages, "m", base_url=url, prices=PRICES)
+    return with_key("ANTHROPIC_API_KEY", make)
 
 
-def inspect_model(folder: Path, serve: Callable[[Any], str]) -> Callable[[], ModelUnderTest]:
+def inspect_model(folder, serve):
     """An OpenAI-compatible server, through Inspect."""
     pytest.importorskip("inspect_ai")
-
-    def make() -> ModelUnderTest:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("OWN_API_KEY", "sk-own-secret")
-            return InspectModel("openai-api/own/m", base_url=url, prices=prices)
-
-    url, prices = serve(chat_api) + "/v1", Prices(input=1.0, output=2.0)
-    return make
+    url = serve(chat_api) + "/v1"
+    make = partial(InspectModel, "openai-api/own/m", base_url=url, prices=PRICES)
+    return with_key("OWN_API_KEY", make)
 
 
-def inference(folder: Path, serve: Callable[[Any], str]) -> Callable[[], ModelUnderTest]:
+def inference(folder, serve):
     return partial(OpenInference, serve(inference_api), "means")
 
 
-def plain(make: Callable[[], ModelUnderTest]) -> Making:
-    """Of a model that needs neither files nor a server."""
+def plain(make):
+    """A case of a model that needs neither files nor a server."""
     return lambda folder, serve: make
 
 
-CASES: dict[str, Making] = {
+CASES = {
     "python": plain(lambda: PythonModel(brightness)),
     "python, torch module": plain(lambda: TorchModel(Linear(), device="cpu", batch_size=3)),
     "python, bundled CNN": plain(lambda: PythonModel(predict)),
@@ -184,7 +173,7 @@ CASES: dict[str, Making] = {
     "openai, one": partial(chat, "one"),
     "openai, all": partial(chat, "all"),
     "openai-batch": batches,
-    "anthropic": one_by_one,
+    "anthropic": anthropic,
     "inspect": inspect_model,
     "open-inference": inference,
     "scripted, all": plain(lambda: ScriptedModel(answers="all")),
@@ -195,39 +184,39 @@ CAPTIONING = {"captioner", "recorded, captions"}
 WORDS = "Describe the image in one sentence."
 
 
-def test_every_registered_model_has_a_case() -> None:
+def test_every_registered_model_has_a_case():
     assert_covered("models", {**CASES})
 
 
 class TestModels(ModelContract):
-    @pytest.fixture(autouse=True, params=CASES)
-    def chosen(self, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[None]:
-        self._case = request.param
+    @pytest.fixture(autouse=True, params=CASES, scope="class")
+    def chosen(self, request, tmp_path_factory):
+        """Serve each case once for all its tests."""
+        own, case = request.cls, request.param
         with ExitStack() as stack:
             serve = lambda answer: stack.enter_context(serving(answer))  # noqa: E731
-            self._make = CASES[self._case](tmp_path, serve)
-            if self._case in GREY_28:
-                self.concepts = tuple(f"c{i}" for i in range(14))
+            own.case, own.made = (
+                case,
+                staticmethod(CASES[case](tmp_path_factory.mktemp("m"), serve)),
+            )
+            own.concepts = tuple(f"c{i}" for i in range(14 if case in GREY_28 else 3))
             yield
 
-    def make(self) -> ModelUnderTest:
-        return self._make()
+    def make(self):
+        return self.made()
 
-    def image(self, number: int) -> Image:
-        if self._case == "captioner":
-            image = DRAWN.sample(number).image
-            assert image is not None
-            return image
+    def image(self, number):
+        if self.case == "captioner":
+            return DRAWN.sample(number).image
         image = super().image(number)
-        return np.tile(image, (2, 2, 1))[:28, :28, :1].copy() if self._case in GREY_28 else image
+        return np.tile(image, (2, 2, 1))[:28, :28, :1].copy() if self.case in GREY_28 else image
 
-    def prompts(self, answers: str) -> list[Prompt]:
-        found = super().prompts(answers)
-        if self._case not in CAPTIONING:
-            return found
-        where = [(p.sample_id, p.relation, p.severity) for p in found]
-        pairs = dict(zip(where, found, strict=True))  # one prompt an image
-        return [Prompt(p.image, ("caption",), *of, (Ask(WORDS),)) for of, p in pairs.items()]
+    def prompts(self, answers):
+        prompts = super().prompts(answers)
+        if self.case not in CAPTIONING:
+            return prompts
+        by_image = {(p.sample_id, p.relation, p.severity): p for p in prompts}
+        return [Prompt(p.image, ("caption",), *of, (Ask(WORDS),)) for of, p in by_image.items()]
 
 
 DRAWN = scenes(4, seed=7)

@@ -243,7 +243,7 @@ def exact_differences(case: str) -> list[float]:
 class Loses(ModelDefaults):
     """Tells what it loses on an item: 1 on every n-th."""
 
-    answers, needs_image, tells_losses, version = "one", False, True, "1"
+    answers, needs_image, gives_losses, version = "one", False, True, "1"
 
     def __init__(self, n: int) -> None:
         self.n, self.name = n, f"model {n}"

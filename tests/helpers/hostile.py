@@ -72,7 +72,7 @@ def ask(endpoint: Endpoint, prompt: Prompt = PROMPT) -> Answer | Unanswered:
         endpoint.close()
 
 
-def said(body: bytes | dict[str, Any], status: int = 200, **headers: str) -> Said:
+def json_reply(body: Any, status: int = 200, **headers: str) -> Said:
     return status, headers, body if isinstance(body, bytes) else json.dumps(body).encode()
 
 

@@ -12,7 +12,7 @@ from adaptive_vtt import QuestionSpace
 from adaptive_vtt.engine.settings import describe_space
 from adaptive_vtt.journal import Journal, MemoryJournal, SQLiteJournal
 from adaptive_vtt.journal.rows import AnswerRow, CallRow, DrawRow
-from adaptive_vtt.models.local.reader import COLUMNS
+from adaptive_vtt.models.local.recorded import COLUMNS
 from adaptive_vtt.people.captions import Item, items
 from adaptive_vtt.testing import tiny_dataset
 from adaptive_vtt.utils.image_codec import png

@@ -28,9 +28,9 @@ def prompts(*concepts: str, shown: list[Any] = SHOWN, ask: Ask | None = None) ->
     return [Prompt(im, concepts, f"s{k}", "identity", 0, asks) for k, im in enumerate(shown)]
 
 
-def said(model: Any, asked: list[Prompt]) -> list[Any]:
-    found = [answer.values for answer in model.ask(asked) if isinstance(answer, Answer)]
-    return [values[0] if len(values) == 1 else values for values in found]
+def answered(model: Any, asked: list[Prompt]) -> list[Any]:
+    answers = [answer.values for answer in model.ask(asked) if isinstance(answer, Answer)]
+    return [values[0] if len(values) == 1 else values for values in answers]
 
 
 def needs(library: str) -> Any:

@@ -8,10 +8,9 @@ import pytest
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.models import Answer, Prompt, Unanswered, Workers
+from adaptive_vtt.models import workers as workers_module
 from adaptive_vtt.models.base import ModelUnderTest
-from adaptive_vtt.models.workers import model as workers_model
-from adaptive_vtt.models.workers.holding import About, Holding, Make
-from adaptive_vtt.models.workers.places import Died, Worker
+from adaptive_vtt.models.workers import About, Died, Holding, Make, Worker
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from tests.helpers.audits import content
 
@@ -39,7 +38,7 @@ def rows(made: Audit) -> tuple[Any, ...]:
     return content(made.journal), made.statuses()
 
 
-class Mortal:
+class Mortal(Worker):
     """A worker that dies whenever ``deadly`` says so of what it is asked, and as often as
     ``stillborn`` says while it is started."""
 
@@ -65,11 +64,16 @@ class Mortal:
     def close(self) -> None:
         pass
 
+    def _begin(self) -> None:
+        raise NotImplementedError
+
+    _result = _begin
+
 
 def mortal(workers: Sequence[Worker], **options: Any) -> Workers:
     """``Workers`` that are these."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(workers_model, "_workers", lambda *given: workers)
+        patch.setattr(workers_module, "_workers", lambda *given: workers)
         return Workers(ScriptedModel, 1, **options)
 
 

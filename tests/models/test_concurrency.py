@@ -1,17 +1,14 @@
 """Many calls in flight, and money: nothing lost, nothing over the cap, the same certificate."""
 
 import threading
-from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.errors import InputError, ModelError
-from adaptive_vtt.models import Answer, Prompt, PythonModel, Unanswered
+from adaptive_vtt.models import Answer, PythonModel
 from adaptive_vtt.models.base import NotCharged
 from adaptive_vtt.oracles import Consistency, Correctness
 from adaptive_vtt.strategies import Combined
@@ -21,27 +18,23 @@ from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 class Busy(ScriptedModel):
     """A scripted model that takes several calls at a time and answers the newest first."""
 
-    def __init__(self, in_flight: int, price: Callable[[int], float] = lambda n: 1.0) -> None:
+    def __init__(self, in_flight, price=lambda n: 1.0, fails_at=None, failure=ModelError):
         super().__init__()
-        self.in_flight = in_flight
-        self.price = price
-        self.most = 0
-        self.fails_at: int | None = None
-        self.failure: type[ModelError] = ModelError
-        self.failed = 0
-        self._waiting: list[tuple[Prompt, Future[Any]]] = []
+        self.in_flight, self.price, self.fails_at = in_flight, price, fails_at
+        self.failure, self.failed, self.most = failure, 0, 0
+        self._waiting = []
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(1)
 
-    def submit(self, prompt: Prompt) -> "Future[Answer | Unanswered]":
-        future: Future[Any] = Future()
+    def submit(self, prompt):
+        future = Future()
         with self._lock:
             self._waiting.append((prompt, future))
             self.most = max(self.most, len(self._waiting))
-        self._pool.submit(self._answer_newest)
+        self._pool.submit(self._answer_next)
         return future
 
-    def _answer_newest(self) -> None:
+    def _answer_next(self):
         with self._lock:
             prompt, future = self._waiting.pop()
         if self.fails_at is not None and len(self.asked) >= self.fails_at:
@@ -49,21 +42,20 @@ class Busy(ScriptedModel):
             future.set_exception(self.failure("model 'busy': gone"))
             return
         answer = self._answer(prompt)
-        assert isinstance(answer, Answer)
         future.set_result(Answer(answer.values, self.price(len(self.asked))))
 
 
-def space(**options: Any) -> QuestionSpace:
+def space(**options):
     return QuestionSpace(tiny_dataset(12, 2), ["identity", "rotation"], **options)
 
 
-CERTIFIED: dict[str, Any] = {"half_width": 0.01, "targets": ["overall", "relations"]}
-PLAIN: dict[str, Any] = {"strategy": "random", "surrogate": False}
-"""What is drawn matters to most of these tests not at all."""
+CERTIFIED = {"half_width": 0.01, "targets": ["overall", "relations"], "surrogate": False}
+PLAIN = {"strategy": "random", "surrogate": False}
+"""For tests to which it does not matter what is drawn."""
 
 
 @pytest.mark.parametrize("in_flight", [1, 100])
-def test_everything_is_asked_once_with_at_most_so_many_in_flight(in_flight: int) -> None:
+def test_everything_is_asked_once_with_at_most_so_many_in_flight(in_flight):
     model = Busy(in_flight)
     result = Audit(space(), model, budget=30, **PLAIN).run()
     assert model.most <= in_flight
@@ -71,68 +63,52 @@ def test_everything_is_asked_once_with_at_most_so_many_in_flight(in_flight: int)
     assert result.waiting == 0
 
 
-def test_sources_come_first_with_many_in_flight_too() -> None:
+def test_sources_come_first_with_many_in_flight_too():
     model = Busy(6)
     result = Audit(space(oracle=Consistency()), model, budget=30, **PLAIN).run()
     assert len(model.asked) == len(set(model.asked)) == result.calls <= 30
-    for name, relation, severity, concepts in model.asked:
+    for place, (name, relation, _, concepts) in enumerate(model.asked):
         if relation != "identity":
-            source = (name, "identity", 0, concepts)
-            assert model.asked.index(source) < model.asked.index(
-                (name, relation, severity, concepts)
-            )
+            assert model.asked.index((name, "identity", 0, concepts)) < place
 
 
-@pytest.mark.parametrize("failure", [ModelError, NotCharged])
-def test_where_one_call_fails_the_others_are_kept_and_paid_once(
-    tmp_path: Path, failure: type[ModelError]
-) -> None:
-    first = Busy(5)
-    first.fails_at, first.failure = 9, failure
-    options = {"budget": 20, **CERTIFIED, "surrogate": False}
-    with (
-        Audit(space(), first, journal=tmp_path / "j.db", **options) as audit,
-        pytest.raises(ModelError, match="gone"),
-    ):
+@pytest.mark.parametrize(
+    ("before", "after", "failure"), [(5, 5, ModelError), (2, 8, NotCharged), (8, 2, ModelError)]
+)
+def test_where_one_call_fails_the_others_are_kept_and_paid_once(tmp_path, before, after, failure):
+    first, second = Busy(before, fails_at=9, failure=failure), Busy(after)
+    options = {"budget": 20, "journal": tmp_path / "j.db", **CERTIFIED}
+    with Audit(space(), first, **options) as audit, pytest.raises(ModelError, match="gone"):
         audit.run()
-    with Audit(space(), Busy(5), journal=tmp_path / "j.db", **options) as audit:
-        answered = {c.call for c in audit.journal.calls()}
-        assert len(answered) == len(first.asked) == 9
-        second = audit.model
-        assert isinstance(second, Busy)
+    with Audit(space(), second, **options) as audit:
+        assert len(audit.journal.calls()) == len(first.asked) == 9
         lost = 0 if failure is NotCharged else first.failed
         assert audit.interrupted == lost < len(audit.journal.draws()) - 9  # others were never sent
         result = audit.run()
         verify(audit.journal)
     assert not set(first.asked) & set(second.asked)
-    assert result.calls == 20
+    assert (result.calls, result.reason) == (20, "20 calls were made")
 
 
-def test_what_is_drawn_follows_from_the_answers_and_not_from_when_they_came(
-    tmp_path: Path,
-) -> None:
-    in_flight, options = 3, {"budget": 18, **CERTIFIED, "half_width": 0.05}
+class Slow(Busy):
+    """Answers the oldest first."""
 
-    class Slow(Busy):
-        """Answers the oldest first."""
+    def _answer_next(self):
+        with self._lock:
+            self._waiting.append(self._waiting.pop(0))
+        super()._answer_next()
 
-        def _answer_newest(self) -> None:
-            with self._lock:
-                self._waiting.append(self._waiting.pop(0))
-            super()._answer_newest()
 
-    whole = Audit(space(), Busy(in_flight), **options)
+def test_what_is_drawn_follows_from_the_answers_and_not_from_when_they_came(tmp_path):
+    options = {"budget": 18, **CERTIFIED, "half_width": 0.05, "surrogate": True}
+    whole, other = (Audit(space(), kind(3), **options) for kind in (Busy, Slow))
     whole.run()
-    other = Audit(space(), Slow(in_flight), **options)
     other.run()
-    cut = Busy(in_flight)
-    cut.fails_at = 13
-    with (
-        Audit(space(), cut, journal=tmp_path / "j.db", **options) as audit,
-        pytest.raises(ModelError, match="gone"),
-    ):
-        audit.run()
-    with Audit(space(), Slow(in_flight), journal=tmp_path / "j.db", **options) as audit:
+    options["journal"] = tmp_path / "j.db"
+    cut = Audit(space(), Busy(3, fails_at=13), **options)
+    with cut, pytest.raises(ModelError, match="gone"):
+        cut.run()
+    with Audit(space(), Slow(3), **options) as audit:
         audit.run()
         proposals = [[r.proposal for r in a.journal.draws()] for a in (whole, other, audit)]
         tables = [a.result().targets for a in (whole, other, audit)]
@@ -145,16 +121,15 @@ def test_what_is_drawn_follows_from_the_answers_and_not_from_when_they_came(
 
 
 @pytest.mark.parametrize(("in_flight", "cap"), [(1, 7.3), (8, 1.0), (8, 20.0)])
-def test_a_cap_on_cost_is_never_exceeded(in_flight: int, cap: float) -> None:
+def test_a_cap_on_cost_is_never_exceeded(in_flight, cap):
     model = Busy(in_flight, price=lambda n: (n * 0.37) % 1.0)  # at most 1 each, mostly less
     result = Audit(space(), model, max_cost=cap, **PLAIN).run()
     assert result.cost <= cap
     assert result.cost + 1 > cap  # and is used up as far as another call might have fitted
-    assert result.reason is not None
     assert "was spent, and" in result.reason
 
 
-def test_calls_lost_in_an_interruption_count_against_the_cap(tmp_path: Path) -> None:
+def test_calls_lost_in_an_interruption_count_against_the_cap(tmp_path):
     options = {"max_cost": 10, "journal": tmp_path / "j.db", **PLAIN}
     with Audit(space(), ScriptedModel(), **options) as audit:
         calls = audit.ask(4)  # may have been paid for, nobody knows
@@ -165,16 +140,31 @@ def test_calls_lost_in_an_interruption_count_against_the_cap(tmp_path: Path) -> 
     assert result.cost == 7  # 1 + 6; 3 more may have been charged
 
 
-def test_a_cap_needs_prices() -> None:
-    with pytest.raises(InputError, match=r"max_cost: expected the prices of model 'f' to be known"):
-        Audit(space(), PythonModel(lambda images: [], name="f"), max_cost=5)
-    with pytest.raises(InputError, match="max_cost: expected a number above 0, got -1"):
-        Audit(space(), ScriptedModel(), max_cost=-1)
-    with pytest.raises(InputError, match=r"max_cost: expected at least 1, .*'scripted'.* got 0.5"):
-        Audit(space(), ScriptedModel(), max_cost=0.5)
+@pytest.mark.parametrize(
+    ("model", "cap", "message"),
+    [
+        (PythonModel(lambda images: [], name="f"), 5, "the prices of model 'f' to be known"),
+        (ScriptedModel(), -1, "a number above 0, got -1"),
+        (ScriptedModel(), 0.5, "at least 1, .*'scripted'.* got 0.5"),
+    ],
+)
+def test_a_cap_needs_prices(model, cap, message):
+    with pytest.raises(InputError, match=f"max_cost: expected {message}"):
+        Audit(space(), model, max_cost=cap)
 
 
-# -- trouble while calls are on their way ---------------------------------------------------------
+def test_a_cap_holds_over_calls_that_never_come_back():
+    model = Busy(4)
+    audit = Audit(space(), model, max_cost=10, **PLAIN)
+    for model.fails_at in (2, 4, 6, 8, 10, 12):
+        try:
+            audit.run()
+        except ModelError:
+            assert audit.cost + audit.interrupted <= 10
+    assert audit.cost + audit.interrupted <= 10
+
+
+# -- trouble while calls are in flight ---------------------------------------------------------
 
 
 class Vague(Combined):
@@ -182,7 +172,7 @@ class Vague(Combined):
 
     last = 20
 
-    def weights(self, candidates: Any, belief: Any) -> Any:
+    def weights(self, candidates, belief):
         self.last -= 1
         if self.last < 0:
             raise KeyboardInterrupt
@@ -190,44 +180,40 @@ class Vague(Combined):
 
 
 @pytest.mark.slow
-def test_answers_on_their_way_are_kept_when_drawing_is_interrupted(tmp_path: Path) -> None:
-    first = Busy(6)
-    options = {"budget": 40, **CERTIFIED}
-    with (
-        Audit(space(), first, strategy=Vague(), journal=tmp_path / "j.db", **options) as audit,
-        pytest.raises(KeyboardInterrupt),
-    ):
+def test_answers_in_flight_are_kept_when_drawing_is_interrupted(tmp_path):
+    first, second = Busy(6), Busy(6)
+    options = {"budget": 40, "journal": tmp_path / "j.db", **CERTIFIED, "surrogate": True}
+    audit = Audit(space(), first, strategy=Vague(), **options)
+    with audit, pytest.raises(KeyboardInterrupt):
         audit.run()
-    second = Busy(6)
-    with Audit(space(), second, strategy=Vague(), journal=tmp_path / "j.db", **options) as audit:
+    with Audit(space(), second, strategy=Vague(), **options) as audit:
         assert len(audit.journal.calls()) == len(first.asked)
-        assert isinstance(audit._loop.selector.strategy, Vague)
         audit._loop.selector.strategy.last = 1000
         assert audit.run().calls == 40
     assert not set(first.asked) & set(second.asked)
 
 
-def test_one_bad_answer_does_not_cost_the_others(tmp_path: Path) -> None:
+def test_one_bad_answer_does_not_cost_the_others():
     class Once(Busy):
-        def _answer(self, prompt: Prompt) -> Any:
-            said = super()._answer(prompt)
-            return Answer((float("nan"), 0.5)) if len(self.asked) == 9 else said
+        def _answer(self, prompt):
+            answer = super()._answer(prompt)
+            return Answer((float("nan"), 0.5)) if len(self.asked) == 9 else answer
 
     model = Once(6)
-    with Audit(space(), model, budget=20, journal=tmp_path / "j.db", **PLAIN) as audit:
-        with pytest.raises(ModelError, match="expected P\\(yes\\) between 0 and 1, got nan"):
-            audit.run()
-        assert len(audit.journal.calls()) == len(model.asked) - 1
-        assert audit.interrupted == 1
-        assert audit.run().calls == 20  # goes on, and asks that one again
+    audit = Audit(space(), model, budget=20, **PLAIN)
+    with pytest.raises(ModelError, match="expected P\\(yes\\) between 0 and 1, got nan"):
+        audit.run()
+    assert len(audit.journal.calls()) == len(model.asked) - 1
+    assert audit.interrupted == 1
+    assert audit.run().calls == 20  # continues, and asks that one again
     assert len(model.asked) == 21
 
 
-def test_one_answer_that_cannot_be_judged_does_not_cost_the_others() -> None:
+def test_one_answer_that_cannot_be_judged_does_not_cost_the_others():
     class Moody(Correctness):
         count = 0
 
-        def judge(self, *case: Any) -> Any:
+        def judge(self, *case):
             self.count += 1
             if self.count == 9:
                 raise RuntimeError("the judge is out")
@@ -240,30 +226,3 @@ def test_one_answer_that_cannot_be_judged_does_not_cost_the_others() -> None:
     assert len(audit.journal.calls()) == len(model.asked) - 1
     assert audit.run().calls == 20
     assert len(model.asked) == 21
-
-
-def test_a_cap_holds_over_calls_that_never_come_back() -> None:
-    model = Busy(4)
-    audit = Audit(space(), model, max_cost=10, **PLAIN)
-    for fails_at in (2, 4, 6, 8, 10, 12):
-        model.fails_at = fails_at
-        try:
-            audit.run()
-        except ModelError:
-            assert audit.cost + audit.interrupted <= 10
-    assert audit.cost + audit.interrupted <= 10
-
-
-@pytest.mark.parametrize(("before", "after"), [(2, 8), (8, 2)])
-def test_calls_in_flight_may_change_from_one_run_to_the_next(
-    tmp_path: Path, before: int, after: int
-) -> None:
-    first = Busy(before)
-    first.fails_at = 9
-    options = {"budget": 20, "journal": tmp_path / "j.db", **CERTIFIED, "surrogate": False}
-    with Audit(space(), first, **options) as audit, pytest.raises(ModelError):
-        audit.run()
-    with Audit(space(), Busy(after), **options) as audit:
-        result = audit.run()
-        verify(audit.journal)
-    assert (result.calls, result.reason) == (20, "20 calls were made")

@@ -1,4 +1,4 @@
-"""Money is told in the currency of the prices, which changes no draw, and never added up across
+"""Money is in the currency of the prices, which changes no draw, and never added up across
 currencies."""
 
 import re
@@ -22,7 +22,7 @@ from tests.helpers.command_line import run
 from tests.helpers.judged import Reader, Voluble, audit
 
 
-def paid_in(model: Any, currency: str | None) -> Any:
+def paid_in(model, currency: str | None) -> Any:
     model.currency = currency
     return model
 
@@ -31,26 +31,21 @@ def paid_in(model: Any, currency: str | None) -> Any:
 def francs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that was paid in Swiss francs until it met its cap."""
     out = tmp_path_factory.mktemp("runs") / "francs"
-    made = audit(
-        JudgeModel(paid_in(Reader(), "CHF")),
-        paid_in(Voluble(), "CHF"),
-        max_cost=30.0,
-        journal=out / "journal.db",
-    )
-    with made:
-        made.run().save(out)
+    judge, model = JudgeModel(paid_in(Reader(), "CHF")), paid_in(Voluble(), "CHF")
+    with audit(judge, model, max_cost=30.0, journal=out / "journal.db") as running:
+        running.run().save(out)
     return out
 
 
 @pytest.mark.parametrize(
-    ("currency", "told"), [("EUR", "€1,234.50"), ("GBP", "£1,234.50"), ("CHF", "1,234.50 CHF")]
+    ("currency", "text"), [("EUR", "€1,234.50"), ("GBP", "£1,234.50"), ("CHF", "1,234.50 CHF")]
 )
-def test_sums_have_the_sign_or_the_name_of_their_currency(currency: str, told: str) -> None:
-    assert money(1234.5, currency) == told
+def test_sums_have_the_sign_or_the_name_of_their_currency(currency, text):
+    assert money(1234.5, currency) == text
 
 
 @pytest.mark.slow
-def test_terminal_report_runs_and_json_tell_a_runs_own_currency(francs: Path, capsys: Any) -> None:
+def test_terminal_report_runs_and_json_show_a_runs_own_currency(francs, capsys):
     result = avtt.read_result(francs)
     assert str(result.reason).startswith("29.")
     assert " of 30.00 CHF was spent" in str(result.reason)
@@ -65,7 +60,7 @@ def test_terminal_report_runs_and_json_tell_a_runs_own_currency(francs: Path, ca
     assert money(result.cost, "CHF") in capsys.readouterr().out
 
 
-def test_costs_are_not_added_up_across_currencies() -> None:
+def test_costs_are_not_added_up_across_currencies():
     euros = paid_in(Voluble(), "EUR")
     with pytest.raises(InputError, match=r"versus: currency: expected prices in one .* got EUR of"):
         Pair(euros, Voluble())
@@ -79,9 +74,7 @@ def test_costs_are_not_added_up_across_currencies() -> None:
 # -- what more would cost, and what a cap holds back ----------------------------------------
 
 
-def test_what_is_open_is_told_in_money_and_the_cap_that_is_advised_is_enough(
-    tmp_path: Path, capsys: Any
-) -> None:
+def test_what_is_open_is_priced_and_the_cap_that_is_advised_is_enough(tmp_path, capsys):
     journal, euros = tmp_path / "journal.db", paid_in(Voluble(), "EUR")
     with audit(None, euros, max_cost=30.0, journal=journal) as begun:
         result = begun.run()
@@ -89,11 +82,10 @@ def test_what_is_open_is_told_in_money_and_the_cap_that_is_advised_is_enough(
         facts = read_facts(begun.journal.facts())
     further = longest(s.more_calls for s in result.statuses)
     assert further is not None
-    likely, least, most = (
-        money(float(n), "EUR") for n in (further.likely, further.least, further.most)
-    )
-    told = f"more calls, {least} to {most}" if further.wide else f", {likely} ({least} to {most})"
-    assert told in " ".join(capsys.readouterr().out.split())
+    calls = further.likely, further.least, further.most
+    likely, least, most = (money(float(number), "EUR") for number in calls)
+    text = f"more calls, {least} to {most}" if further.wide else f", {likely} ({least} to {most})"
+    assert text in " ".join(capsys.readouterr().out.split())
     capped = facts.model_copy(update={"spec": {"audit": {"max_cost": 30.0}}})
     more = more_calls(facts, result.calls, further)
     advice = raised(capped, result.calls, result.questions, result.cost, more)
@@ -106,7 +98,7 @@ def test_what_is_open_is_told_in_money_and_the_cap_that_is_advised_is_enough(
 
 
 @pytest.mark.parametrize(("attempts", "advised"), [(6, True), (2, False)])
-def test_a_cap_that_lost_calls_hold_back_names_the_retries(attempts: int, advised: bool) -> None:
+def test_a_cap_that_lost_calls_hold_back_names_the_retries(attempts, advised):
     model = Voluble()
     model.most_attempts = attempts
     with audit(None, model, max_cost=4.0) as begun:

@@ -4,7 +4,6 @@ import base64
 import json
 import logging
 import traceback
-from collections.abc import Callable, Mapping
 from contextlib import closing
 from itertools import product
 from typing import Any
@@ -14,57 +13,41 @@ import numpy as np
 import pytest
 
 from adaptive_vtt.errors import InputError, ModelError
-from adaptive_vtt.models import (
-    Answer,
-    Endpoint,
-    HttpJson,
-    Limits,
-    OpenAIChat,
-    Prices,
-    Prompt,
-    Retries,
-    Unanswered,
-)
+from adaptive_vtt.models import HttpJson, Limits, OpenAIChat, Prices, Retries
 from adaptive_vtt.models.checking import checked
 from adaptive_vtt.models.network.keys import Key, scrubbed
-from adaptive_vtt.types import Ask
-from tests.helpers.loopback import Said, serving
+from adaptive_vtt.types import Answer, Ask, Prompt, Unanswered
+from tests.helpers.hostile import json_reply
+from tests.helpers.loopback import serving
+from tests.models.test_openai_chat import completion
 
 PROMPT = Prompt(np.full((6, 4, 3), 7, np.uint8), ("drusen", "cyst"), "eye-7", "rotation", 3)
 
 
-def ask(endpoint: Endpoint, prompt: Prompt = PROMPT) -> Answer | Unanswered:
+def ask(endpoint, prompt=PROMPT):
     return checked(endpoint, [prompt])[0]
 
 
 REQUEST = {"image": "{image_base64}", "ask": {"labels": "{concepts}"}, "note": "for {concepts}!"}
 
 
-def http(url: str, **options: Any) -> HttpJson:
-    chosen: dict[str, Any] = {"request": REQUEST, "response": "outputs.0.scores", **options}
-    return HttpJson(url, **chosen)
+def http(url, **options):
+    return HttpJson(url, **{"request": REQUEST, "response": "outputs.0.scores", **options})
 
 
-def said(value: Any, status: int = 200, **headers: str) -> Said:
-    return status, headers, json.dumps(value).encode()
+def asked(answer, prompt=PROMPT, **options):
+    """The answer of a model whose service replies ``answer``, or by it."""
+    server = answer if callable(answer) else lambda *_: json_reply(answer)
+    with serving(server) as url, closing(http(f"{url}/predict", **options)) as endpoint:
+        return ask(endpoint, prompt)
 
 
-def asked(answer: Any, prompt: Prompt = PROMPT, **options: Any) -> Answer | Unanswered:
-    """What a service that answers ``answer`` (or by it) is understood to say."""
-    with serving(answer if callable(answer) else lambda *_: said(answer)) as url:
-        endpoint = http(f"{url}/predict", **options)
-        try:
-            return ask(endpoint, prompt)
-        finally:
-            endpoint.close()
+def test_a_request_is_filled_and_the_answer_read():
+    seen = []
 
-
-def test_a_request_is_filled_and_the_answer_found() -> None:
-    seen: list[tuple[str, Any, str]] = []
-
-    def answer(path: str, headers: Mapping[str, str], body: bytes) -> Said:
+    def answer(path, headers, body):
         seen.append((path, json.loads(body), headers["content-type"]))
-        return said({"outputs": [{"scores": [0.25, 1]}], "n": {"in": 7, "out": 2}})
+        return json_reply({"outputs": [{"scores": [0.25, 1]}], "n": {"in": 7, "out": 2}})
 
     paths = {"input_tokens": "n.in", "output_tokens": "n.out", "most_input_tokens": 10}
     got = asked(answer, **paths, prices=Prices(input=1.0, output=1.0, tokens=1))
@@ -84,17 +67,17 @@ def test_a_request_is_filled_and_the_answer_found() -> None:
         ({"cyst": "b.0", "drusen": "a"}, {"a": 0.5, "b": [None]}, (0.5, Unanswered("no answer"))),
     ],
 )
-def test_answers_may_be_a_list_an_object_or_apart(response: Any, reply: Any, values: Any) -> None:
+def test_answers_may_be_a_list_an_object_or_apart(response: Any, reply: Any, values: Any):
     assert asked(reply, response=response) == Answer(values)
 
 
-def test_a_question_in_words_is_answered_in_words() -> None:
+def test_a_question_in_words_is_answered_in_words():
     prompt = Prompt(None, ("count",), "a", "identity", 0, (Ask("How many?", ("1", "2")),))
-    seen: list[Any] = []
+    seen = []
 
-    def answer(path: str, headers: Any, body: bytes) -> Said:
+    def answer(path, headers, body):
         seen.append(json.loads(body))
-        return said({"text": "B"})
+        return json_reply({"text": "B"})
 
     request = {"q": "{question}", "of": "{options}", "image": "{image_base64}"}
     assert asked(answer, prompt, request=request, response="text") == Answer(("B",))
@@ -103,27 +86,27 @@ def test_a_question_in_words_is_answered_in_words() -> None:
     assert http("http://a").answers == "all"
 
 
-def test_an_answer_that_is_not_where_it_should_be_is_shown() -> None:
-    assert "nothing at 'outputs.0.scores', which begins {\"p\": 1}" in malformed({"p": 1})
-    assert "for each of 2 concepts (3 values)" in malformed([1, 0, 1], response="")
-    assert "expected P(yes) at 'p', got [\"high\", {}]" in malformed(
-        {"p": ["high", {}]}, response="p"
-    )
-
-
-def malformed(reply: Any, **options: Any) -> str:
-    """What is said of the first reply, where it is malformed and stays so."""
+@pytest.mark.parametrize(
+    ("reply", "response", "message"),
+    [
+        ({"p": 1}, "outputs.0.scores", "nothing at 'outputs.0.scores', which begins {\"p\": 1}"),
+        ([1, 0, 1], "", "for each of 2 concepts (3 values)"),
+        ({"p": ["high", {}]}, "p", "expected P(yes) at 'p', got [\"high\", {}]"),
+    ],
+)
+def test_an_answer_that_is_not_where_it_should_be_is_shown(reply, response, message):
     once_more = Retries(times=1, first_wait=0.001)
     with (
-        serving(lambda *_: said(reply)) as url,
-        closing(http(url, retries=once_more, **options)) as endpoint,
+        serving(lambda *_: json_reply(reply)) as url,
+        closing(http(url, retries=once_more, response=response)) as endpoint,
     ):
         assert ask(endpoint) == Unanswered("malformed reply")
-        assert endpoint.statistics()["failures"] == {"malformed reply": 2}
-        return str(endpoint.statistics()["first_malformed"])
+        counts = endpoint.statistics()
+    assert counts["failures"] == {"malformed reply": 2}
+    assert message in counts["first_malformed"]
 
 
-def test_of_several_values_those_that_are_none_stay_unanswered() -> None:
+def test_of_several_values_those_that_are_none_stay_unanswered():
     answer = Answer((0.5, Unanswered("no answer")))
     assert asked({"p": [0.5, "high"]}, response="p") == answer
 
@@ -139,7 +122,7 @@ def test_of_several_values_those_that_are_none_stay_unanswered() -> None:
         ({"limits": Limits(tokens_per_minute=9)}, r"its tokens have a limit per minute: expected"),
     ],
 )
-def test_http_options_that_cannot_be_are_refused(options: Any, message: str) -> None:
+def test_http_options_that_cannot_be_are_refused(options: Any, message: str):
     with pytest.raises(InputError, match=message):
         http("http://example.org", **options)
 
@@ -149,22 +132,20 @@ def test_http_options_that_cannot_be_are_refused(options: Any, message: str) -> 
 KEY = "sk-planted-0123456789"
 
 
-def key_telling(path: str, headers: Mapping[str, str], body: bytes) -> Said:
+def key_quoting(path, headers, body):
     """Refuses the key, and quotes it, as some servers do."""
     assert KEY in headers["authorization"]
-    return said({"error": {"message": f"wrong key {KEY}", "code": "x"}}, 401)
+    return json_reply({"error": {"message": f"wrong key {KEY}", "code": "x"}}, 401)
 
 
-def key_echoing(path: str, headers: Mapping[str, str], body: bytes) -> Said:
-    """Says the key wherever a server can say anything."""
-    message = {"role": "assistant", "content": f"No, {headers['authorization']}"}
-    if "refuse" in body.decode():
-        message["refusal"] = f"Not with {headers['authorization']}"
-    choice = {"index": 0, "finish_reason": "stop", "message": message}
-    return said({"choices": [choice], "object": "chat.completion", "id": "1", "created": 0})
+def key_echoing(path, headers, body):
+    """Repeats the key wherever a server can repeat anything."""
+    key = headers["authorization"]
+    refusal = {"refusal": f"Not with {key}"} if "refuse" in body.decode() else {}
+    return json_reply(completion(f"No, {key}", message=refusal))
 
 
-def with_key(kind: str, url: str) -> Endpoint:
+def with_key(kind, url):
     if kind == "openai":
         return OpenAIChat("m", base_url=url, key="PLANTED", yes_from="words")
     path = "choices.0.message.content"
@@ -173,18 +154,14 @@ def with_key(kind: str, url: str) -> Endpoint:
 
 
 @pytest.mark.parametrize("kind", ["openai", "http"])
-@pytest.mark.parametrize("answer", [key_telling, key_echoing])
-@pytest.mark.parametrize("question", ["Cyst?", "Will you refuse?"])
-def test_a_key_appears_nowhere(
-    kind: str,
-    answer: Any,
-    question: str,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+@pytest.mark.parametrize(
+    ("answer", "question"),
+    [(key_quoting, "Cyst?"), (key_echoing, "Cyst?"), (key_echoing, "Will you refuse?")],
+)
+def test_a_key_appears_nowhere(kind, answer, question, monkeypatch, caplog):
     monkeypatch.setenv("PLANTED", KEY)
     prompt = Prompt(PROMPT.image, ("cyst",), "a", "identity", 0, (Ask(question),))
-    shown: list[str] = []
+    shown = []
     with caplog.at_level(logging.DEBUG), serving(answer) as url:
         endpoint = with_key(kind, url)
         try:
@@ -201,22 +178,22 @@ def test_a_key_appears_nowhere(
     assert len(caplog.records) > 0
 
 
-ENCODINGS: dict[str, Callable[[bytes], str]] = {
-    "base64": lambda text: base64.b64encode(text).decode(),
-    "base64 for addresses": lambda text: base64.urlsafe_b64encode(text).decode(),
-    "percent": lambda text: quote(text, safe=""),
-    "percent, lower case": lambda text: quote(text, safe="").lower(),
-    "percent, everything": lambda text: "".join(f"%{octet:02X}" for octet in text),
-    "JSON": lambda text: json.dumps(text.decode()).replace("/", "\\/"),
-    "HTML": lambda text: "".join(f"&#{ord(one)};" for one in text.decode()),
-    "hex": lambda text: text.hex(),
-}
+ENCODINGS = [
+    lambda text: base64.b64encode(text).decode(),
+    lambda text: base64.urlsafe_b64encode(text).decode(),
+    lambda text: quote(text, safe=""),
+    lambda text: quote(text, safe="").lower(),
+    lambda text: "".join(f"%{octet:02X}" for octet in text),
+    lambda text: json.dumps(text.decode()).replace("/", "\\/"),
+    lambda text: "".join(f"&#{ord(one)};" for one in text.decode()),
+    lambda text: text.hex(),
+]
 
 
-def test_a_key_is_found_in_encodings() -> None:
+def test_a_key_is_recognised_in_encodings():
     secret = "sk-é/+_planted?0123456789~"
     around = product(("", "B", "Be", "Bearer "), ("", "?"))
-    for encode, (before, after) in product(ENCODINGS.values(), around):
+    for encode, (before, after) in product(ENCODINGS, around):
         left = scrubbed(f"It was {encode(f'{before}{secret}{after}'.encode())}.", [Key(secret)])
         assert "[key]" in left
         most = len("It was [key].") + len(encode(f"{before}{after}".encode())) + 4
@@ -224,18 +201,16 @@ def test_a_key_is_found_in_encodings() -> None:
 
 
 @pytest.mark.parametrize("status", [200, 401])
-def test_an_encoded_key_is_neither_journaled_nor_printed(
-    status: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_encoded_key_is_neither_journaled_nor_printed(status, monkeypatch):
     monkeypatch.setenv("PLANTED", KEY)
     prompt = Prompt(PROMPT.image, ("cyst",), "a", "identity", 0, (Ask("Cyst?"),))
-    for encode in ENCODINGS.values():
+    for encode in ENCODINGS:
         encoded = encode(KEY.encode())
         # so far in that a quotation of 200 characters cuts through it
         message = {"content": f"No, {encoded}", "message": "x" * 150 + encoded}
         reply = {"choices": [{"message": message}], "message": message["message"]}
         with (
-            serving(lambda *_, reply=reply: said(reply, status)) as url,
+            serving(lambda *_, reply=reply: json_reply(reply, status)) as url,
             closing(with_key("http", url)) as endpoint,
         ):
             try:

@@ -1,4 +1,4 @@
-"""Files of models: ONNX and TorchScript are taken, of others the lines that wrap them are shown."""
+"""Files of models: ONNX and TorchScript are taken, others come with the lines that wrap them."""
 
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.models.local.model_files import lines
+from adaptive_vtt.models.local.files import lines
 from adaptive_vtt.models.local.python import TorchModel, model_of
 from adaptive_vtt.utils.files import write_bytes
 from adaptive_vtt.utils.image_codec import png
@@ -27,7 +27,7 @@ def estimator() -> Any:
     return linear.LogisticRegression().fit(rng.random((20, 3 * SIDE * SIDE)), [0, 1] * 10)
 
 
-def images(folder: Path) -> Path:
+def images(folder) -> Path:
     for name in ("cat", "dog"):
         for k in range(3):
             pixels = np.full((SIDE, SIDE, 3), 40 * k, np.uint8)
@@ -35,16 +35,16 @@ def images(folder: Path) -> Path:
     return folder
 
 
-def scripted(path: Path) -> None:
+def scripted(path):
     torch.jit.save(torch.jit.trace(network(), torch.zeros(1, 3, SIDE, SIDE)), str(path))
 
 
-def whole(path: Path) -> None:
+def whole(path):
     torch.save(network(), path)
 
 
 @pytest.mark.parametrize(("name", "make"), [("net.pt", scripted), ("net.pth", whole)])
-def test_the_model_that_init_wraps_is_audited(name: str, make: Any, tmp_path: Path) -> None:
+def test_the_model_that_init_wraps_is_audited(name, make, tmp_path):
     make(tmp_path / name)
     data, spec = str(images(tmp_path / "data")), str(tmp_path / "spec" / "SPEC.toml")
     model = str(tmp_path / name)
@@ -57,7 +57,7 @@ def test_the_model_that_init_wraps_is_audited(name: str, make: Any, tmp_path: Pa
     assert run("audit", spec, *out) == 0
 
 
-def test_onnx_is_named_in_the_spec(tmp_path: Path) -> None:
+def test_onnx_is_named_in_the_spec(tmp_path):
     write_bytes(tmp_path / "net.onnx", b"-")
     data, spec = str(images(tmp_path / "data")), tmp_path / "spec"
     assert run("init", str(spec), "--data", data, "--model", str(tmp_path / "net.onnx")) == 0
@@ -67,14 +67,14 @@ def test_onnx_is_named_in_the_spec(tmp_path: Path) -> None:
     assert not (spec / "model.py").exists()
 
 
-def test_parameters_alone_need_their_network(tmp_path: Path) -> None:
+def test_parameters_alone_need_their_network(tmp_path):
     torch.save(network().state_dict(), tmp_path / "net.pt")
     assert "YourNetwork()  # <- the class" in lines(tmp_path / "net.pt", "FILE", 2)
     with pytest.raises(InputError, match=r"wrap it yourself(?s:.*)weights_only=True"):
         model_of(str(tmp_path / "net.pt"))
 
 
-def test_python_takes_a_traced_network_and_shows_how_to_wrap_an_estimator(tmp_path: Path) -> None:
+def test_python_takes_a_traced_network_and_shows_how_to_wrap_an_estimator(tmp_path):
     scripted(tmp_path / "net.pt")
     assert isinstance(model_of(str(tmp_path / "net.pt")), TorchModel)
     with pytest.raises(InputError, match=r"got LogisticRegression; .* lambda images: estimator"):
@@ -84,14 +84,14 @@ def test_python_takes_a_traced_network_and_shows_how_to_wrap_an_estimator(tmp_pa
 
 
 @pytest.mark.parametrize("concepts", [1, 2])  # 1: a cell spoilt the other column of labels
-def test_a_forest_says_a_column_of_each_concept(concepts: int, tmp_path: Path) -> None:
+def test_a_forest_has_a_column_of_each_concept(concepts, tmp_path):
     joblib = pytest.importorskip("joblib")
     forests = pytest.importorskip("sklearn.ensemble").RandomForestClassifier(3, random_state=0)
     pixels = np.random.default_rng(0).random((20, 3 * SIDE * SIDE))
     joblib.dump(forests.fit(pixels, np.arange(40).reshape(20, 2) % 3 > 0), tmp_path / "net.joblib")
     made: dict[str, Any] = {}
     exec(lines(tmp_path / "net.joblib", repr(str(tmp_path / "net.joblib")), concepts), made)
-    said = made["predict"]([np.zeros((SIDE, SIDE, 3), np.uint8)] * 4)
-    assert said.shape == (4, 2)
+    rows = made["predict"]([np.zeros((SIDE, SIDE, 3), np.uint8)] * 4)
+    assert rows.shape == (4, 2)
     expected = [each[:, 1] for each in forests.predict_proba(np.zeros((4, pixels.shape[1])))]
-    np.testing.assert_allclose(said.T, expected)
+    np.testing.assert_allclose(rows.T, expected)

@@ -1,6 +1,5 @@
 """ONNX files as models under test."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,30 +28,30 @@ def values(model: OnnxModel, prompts: list[Prompt] = PROMPTS) -> Any:
     [(("n", 3, "h", "w"), 2), (("n", 3, 6, 4), 64), ((1, 3, 6, 4), 64), ((3, 3, 6, 4), 64)],
     ids=["free", "fixed size", "one at a time", "fixed batch"],
 )
-def test_a_classifier_answers_in_whatever_batches(
-    tmp_path: Path, shape: Any, batch_size: int
-) -> None:
+def test_a_classifier_answers_in_whatever_batches(tmp_path, shape, batch_size):
     model = OnnxModel(channels(tmp_path / "means.onnx", shape), batch_size=batch_size)
     assert model.name == "means"
     assert np.allclose(values(model), IMAGES.mean((1, 2)) / 255, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["FLOAT16", "DOUBLE"])
-def test_the_input_has_the_type_that_the_network_takes(tmp_path: Path, kind: str) -> None:
+def test_the_input_has_the_type_that_the_network_takes(tmp_path, kind):
     model = OnnxModel(channels(tmp_path / "means.onnx", kind=kind))
     assert np.allclose(values(model), IMAGES.mean((1, 2)) / 255, atol=2e-3)
 
 
-def test_concepts_and_activation_read_the_output(tmp_path: Path) -> None:
+def test_concepts_and_activation_read_the_output(tmp_path):
     path = channels(tmp_path / "means.onnx")
     prompts = [Prompt(p.image, ("blue", "red"), p.sample_id, "identity", 0) for p in PROMPTS]
-    model = OnnxModel(path, concepts=CONCEPTS, activation="softmax", mean=[0.5], std=[0.1])
+    options = {"activation": "softmax", "mean": [0.5], "std": [0.1]}
+    model = OnnxModel(path, name="m", concepts=CONCEPTS, **options)
+    assert model.name == "m"  # and not that of its last option
     logits = (IMAGES.mean((1, 2)) / 255 - 0.5) / 0.1
     shares = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
     assert np.allclose(values(model, prompts), shares[:, [2, 0]], atol=1e-5)
 
 
-def test_a_segmenter_gives_masks_of_the_image_size(tmp_path: Path) -> None:
+def test_a_segmenter_gives_masks_of_the_image_size(tmp_path):
     model = OnnxModel(channels(tmp_path / "maps.onnx", maps=True))
     answer = checked(model, PROMPTS[:1])[0]
     assert isinstance(answer, Answer)
@@ -61,7 +60,7 @@ def test_a_segmenter_gives_masks_of_the_image_size(tmp_path: Path) -> None:
         assert np.array_equal(mask, IMAGES[0][:, :, channel] >= 127.5)
 
 
-def test_outputs_that_do_not_fit_the_concepts_are_refused(tmp_path: Path) -> None:
+def test_outputs_that_do_not_fit_the_concepts_are_refused(tmp_path):
     model = OnnxModel(channels(tmp_path / "means.onnx"), name="m")
     with pytest.raises(ModelError, match=r"'m': expected an array of shape \(1, 2\) .*got .*1, 3"):
         model.ask([Prompt(IMAGES[0], ("a", "b"), "s", "identity", 0)])
@@ -75,17 +74,11 @@ def test_outputs_that_do_not_fit_the_concepts_are_refused(tmp_path: Path) -> Non
         (("n", 5, 2, 2), {}, r"means.onnx': expected an input of images, .* \['n', 5, 2, 2\]"),
         (("n", 3), {}, r"expected an input of images"),
         (("n", 3, "h", "w"), {"output": "q"}, r"unknown output 'q': expected one of p"),
-        (
-            ("n", 3, "h", "w"),
-            {"activaton": "sigmoid"},
-            "OnnxModel: unknown option 'activaton'",
-        ),
+        (("n", 3, "h", "w"), {"activaton": "sigmoid"}, "OnnxModel: unknown option 'activaton'"),
         (("n", 3, "h", "w"), {"providers": ["GPU"]}, r"unknown ONNX Runtime provider 'GPU'"),
     ],
 )
-def test_networks_that_cannot_be_used_are_refused(
-    tmp_path: Path, shape: Any, options: Any, message: str
-) -> None:
+def test_networks_that_cannot_be_used_are_refused(tmp_path, shape, options, message):
     maps = len(shape) == 2
     with pytest.raises(InputError, match=message):
         OnnxModel(channels(tmp_path / "means.onnx", shape, maps=maps), **options)

@@ -1,6 +1,5 @@
-"""Objects with a protocol's mandatory members alone do as they are; what else they have counts."""
+"""Objects with a protocol's mandatory members alone are enough; their other members count, too."""
 
-from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -9,12 +8,7 @@ import numpy as np
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.datasets.base import Dataset, adapted_dataset
 from adaptive_vtt.engine.audit_key import CONTENT, version_of
-from adaptive_vtt.models import (
-    Answer,
-    ConcurrentModel,
-    Prompt,
-    adapted_model,
-)
+from adaptive_vtt.models import Answer, ConcurrentModel, adapted_model
 from adaptive_vtt.models.checking import name_of
 from adaptive_vtt.oracles import Outcome
 from adaptive_vtt.relations.base import adapted_relation
@@ -22,51 +16,40 @@ from adaptive_vtt.testing import tiny_dataset
 from adaptive_vtt.types import FollowUp, Sample
 
 MANDATORY = (
-    "name",
-    "concepts",
-    "has_images",
-    "counts",
-    "fingerprint",
-    "sample",
-    "sample_id",
-    "truth",
-    "members",
-    "profile",
-    "profile_row",
-    "metadata_values",
-    "reference",
-)
+    "name", "concepts", "has_images", "counts", "fingerprint", "sample", "sample_id", "truth",
+    "members", "profile", "profile_row", "metadata_values", "reference",
+)  # fmt: skip
 
 
 class PlainModel:
-    def __init__(self, answers: Any = "all") -> None:
+    def __init__(self, answers: Any = "all"):
         self.answers = answers
 
-    def ask(self, prompts: Sequence[Prompt]) -> list[Any]:
+    def ask(self, prompts):
         return [Answer((0.5,) * len(prompt.concepts)) for prompt in prompts]
 
 
 class PlainRelation:
     name, severities = "darker", (1, 2)
 
-    def apply(self, sample: Sample, severity: int, rng: np.random.Generator) -> FollowUp:
+    def apply(self, sample: Sample, severity, rng: np.random.Generator) -> FollowUp:
         assert sample.image is not None
         return FollowUp(sample.image // (1 + severity))
 
-    def expect(self, truth: int, follow_up: FollowUp) -> int:
+    def expect(self, truth, follow_up: FollowUp) -> int:
         return truth
 
 
 class PlainDataset:
-    """Passes on the mandatory members of another dataset, and nothing else."""
+    """Has the mandatory members of another dataset, and nothing else."""
 
-    def __init__(self, inner: Dataset) -> None:
+    def __init__(self, inner: Dataset):
         self._inner = inner
 
     def __len__(self) -> int:
         return len(self._inner)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name) -> Any:
         if name not in MANDATORY:
             raise AttributeError(name)
         return getattr(self._inner, name)
@@ -75,11 +58,11 @@ class PlainDataset:
 class PlainOracle:
     needs_source = False
 
-    def judge(self, question: Any, answer: Any, expected: Any, source_answer: Any) -> Outcome:
+    def judge(self, question, answer, expected, source_answer) -> Outcome:
         return Outcome(abs(answer - expected), 0.5)
 
 
-def test_an_audit_of_plain_objects_alone_comes_to_its_end() -> None:
+def test_an_audit_of_plain_objects_alone_comes_to_its_end():
     plain: Any = PlainDataset(tiny_dataset(4, 2)), PlainRelation(), PlainOracle(), PlainModel()
     dataset, relation, oracle, model = plain
     space = QuestionSpace(dataset, [relation], oracle=oracle)
@@ -89,7 +72,7 @@ def test_an_audit_of_plain_objects_alone_comes_to_its_end() -> None:
     assert (result.targets["estimate"].dropna() == 0.5).all()
 
 
-def test_what_a_plain_model_lacks_has_its_default() -> None:
+def test_what_a_plain_model_lacks_has_its_default():
     model = adapted_model(PlainModel("one"))
     assert (model.answers, model.name, name_of(PlainModel())) == ("one", "PlainModel", "PlainModel")
     assert (model.version, model.needs_image, model.prices_known) == (None, True, False)
@@ -97,7 +80,7 @@ def test_what_a_plain_model_lacks_has_its_default() -> None:
     assert version_of(model) is None
 
 
-def test_what_a_plain_model_has_goes_before_the_defaults_as_it_is_now() -> None:
+def test_what_a_plain_model_has_goes_before_the_defaults_as_it_is_now():
     plain: Any = PlainModel()
     model = adapted_model(plain)
     plain.name, plain.most_cost, plain.needs_image = "mine", 0.5, False
@@ -111,12 +94,12 @@ def test_what_a_plain_model_has_goes_before_the_defaults_as_it_is_now() -> None:
     assert (plain.version, version_of(plain)) == ("2", "2")
 
 
-def test_a_plain_model_for_several_calls_at_a_time_stays_one() -> None:
+def test_a_plain_model_for_several_calls_at_a_time_stays_one():
     class Concurrent(PlainModel):
         in_flight = 3
 
-        def submit(self, prompt: Prompt) -> "Future[Any]":
-            future: Future[Any] = Future()
+        def submit(self, prompt):
+            future = Future()
             future.set_result(self.ask([prompt])[0])
             return future
 
@@ -128,7 +111,7 @@ def test_a_plain_model_for_several_calls_at_a_time_stays_one() -> None:
         assert audit.run().calls == 4
 
 
-def test_a_plain_relation_preserves_answers_and_has_no_options() -> None:
+def test_a_plain_relation_preserves_answers_and_has_no_options():
     relation = adapted_relation(PlainRelation())
     assert (relation.name, relation.severities) == ("darker", (1, 2))
     assert (relation.about, relation.fingerprint, relation.adds) == ("", None, "")
@@ -138,7 +121,7 @@ def test_a_plain_relation_preserves_answers_and_has_no_options() -> None:
     assert np.array_equal(relation.expect_mask(mask, FollowUp(None)), mask)
 
 
-def test_a_plain_dataset_has_the_defaults_and_can_be_given_features() -> None:
+def test_a_plain_dataset_has_the_defaults_and_can_be_given_features():
     plain: Any = PlainDataset(tiny_dataset(4, 2))
     dataset = adapted_dataset(plain)
     assert len(dataset) == 4

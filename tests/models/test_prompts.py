@@ -1,7 +1,6 @@
-"""Prompts as the papers print them and from files, and what a result says of how it was asked."""
+"""Prompts as the papers print them and from files, and how a result shows them."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,12 +17,10 @@ from tests.helpers.endobench_rows import row, write
 
 CHOICE = Prompt(None, ("LT",), "s", "identity", 0, (Ask("What is it?", ("ulcer", "polyp")),))
 LOOKED_AT = Prompt(None, ("LT",), "s", "prompt/box", 1, CHOICE.asks, "Look at the green box.")
-MEDICAL = Prompt(
-    None, NAMES, "s", "identity", 0, tuple(Ask(question.text) for question in QUESTIONS)
-)
+MEDICAL = Prompt(None, NAMES, "s", "identity", 0, tuple(Ask(q.text) for q in QUESTIONS))
 
 
-def file(tmp_path: Path, text: str) -> Path:
+def file(tmp_path, text) -> Path:
     path = tmp_path / "my.txt"
     path.write_text(text, encoding="utf-8")
     return path
@@ -32,15 +29,14 @@ def file(tmp_path: Path, text: str) -> Path:
 # -- the papers' ------------------------------------------------------------------------
 
 
-def test_endobench_is_asked_as_its_appendix_prints() -> None:
-    printed = (
-        "What is it?:\nA. ulcer\nB. polyp\nPlease select the correct answer from the options above."
-    )
+def test_endobench_is_asked_as_its_appendix_prints():
+    printed = "What is it?:\nA. ulcer\nB. polyp\nPlease select the correct answer from the options"
+    printed += " above."
     assert template("endobench").render(CHOICE) == printed
     assert template("endobench").render(LOOKED_AT) == f"Look at the green box.\n{printed}"
 
 
-def test_medtest_is_asked_as_its_thesis_prints() -> None:
+def test_medtest_is_asked_as_its_thesis_prints():
     medtest = template("medtest")
     lines = medtest.render(MEDICAL).splitlines()
     assert lines[0].startswith("I'm working on the Visual Question Answering tasks on medical")
@@ -56,7 +52,7 @@ def test_medtest_is_asked_as_its_thesis_prints() -> None:
     assert all(tuple(answers) == NAMES for answers in medtest.examples)
 
 
-def test_medtest_answers_in_quotation_marks_are_told_apart() -> None:
+def test_medtest_answers_in_quotation_marks_are_split():
     split, reply = template("medtest").split, '"Polyp" "No"\n"Red", "Pink" "Not relevant"'
     assert split(reply, 4) == ("Polyp", "No", "Red, Pink", "Not relevant")
     assert all(isinstance(answer, Unanswered) for answer in split(reply, 5))
@@ -66,7 +62,7 @@ def test_medtest_answers_in_quotation_marks_are_told_apart() -> None:
 # -- from files -------------------------------------------------------------------------
 
 
-def test_a_file_is_the_whole_prompt(tmp_path: Path) -> None:
+def test_a_file_is_the_whole_prompt(tmp_path):
     path = file(tmp_path, '{words}\n{question} ({concept})\n\n{options}\nReply {"answer": "X"}.\n')
     made = template("my.txt", tmp_path)
     assert made.render(CHOICE) == 'What is it? (LT)\n\nA. ulcer\nB. polyp\nReply {"answer": "X"}.'
@@ -84,71 +80,52 @@ def test_a_file_is_the_whole_prompt(tmp_path: Path) -> None:
     ]
 
 
-def test_what_a_value_says_in_braces_is_not_filled_in(tmp_path: Path) -> None:
+def test_what_a_value_says_in_braces_is_not_filled_in(tmp_path):
     file(tmp_path, "{question}\n{options}")
     asked = Prompt(None, ("LT",), "s", "identity", 0, (Ask("{concept}?", ("{words}", "b")),))
     assert template("my.txt", tmp_path).render(asked) == "{concept}?\nA. {words}\nB. b"
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "prompt", "message"),
     [
-        (
-            "Hello\n{quesion}",
-            r"'my.txt', line 2: unknown placeholder 'quesion'; did you mean 'ques",
-        ),
-        ("Look!", r"'my.txt': expected {question}, {questions} or {concept} where"),
-        ("{question}" + " " * 70_000, "my.txt': expected at most 65,536 characters, got 70,010"),
-    ],
-)
-def test_a_file_that_is_no_template_is_refused(tmp_path: Path, text: str, said: str) -> None:
-    file(tmp_path, text)
-    with pytest.raises(InputError, match=said):
-        template("my.txt", tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("text", "prompt", "said"),
-    [
-        ("{question}", CHOICE, r"'my.txt': expected {options}, as questions have options"),
-        ("{question}\n{options}", LOOKED_AT, r"'my.txt': expected {words}, as something is said"),
-        ("{question}", MEDICAL, r"'my.txt': expected {questions}, as one call asks 18.*per_call"),
+        ("Hello\n{quesion}", CHOICE, r", line 2: unknown placeholder 'quesion'; did you mean"),
+        ("Look!", CHOICE, r": expected {question}, {questions} or {concept} where"),
+        ("{question}" + " " * 70_000, CHOICE, ": expected at most 65,536 characters, got 70,010"),
+        ("{question}", CHOICE, r": expected {options}, as questions have options"),
+        ("{question}\n{options}", LOOKED_AT, r": expected {words}, as there is something to say"),
+        ("{question}", MEDICAL, r": expected {questions}, as one call asks 18.*per_call"),
         ("{question}\n{options}", Prompt(None, ("c",), "s", "i", 0), "questions with options"),
     ],
 )
-def test_a_template_that_would_leave_something_out_is_refused(
-    tmp_path: Path, text: str, prompt: Prompt, said: str
-) -> None:
+def test_a_file_that_is_no_template_for_a_prompt_is_refused(tmp_path, text, prompt, message):
     file(tmp_path, text)
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=f"my.txt'.*{message}"):
         template("my.txt", tmp_path).render(prompt)
 
 
 # -- what a result says of it -----------------------------------------------------------
 
 
-class Told(ScriptedModel):
-    """Says how it is asked."""
+class Endobench(ScriptedModel):
+    """A model with a template."""
 
-    def __init__(self, name: str = "endobench", temperature: float | None = 0.0) -> None:
+    def __init__(self):
         super().__init__(answers="one")
-        self.template_hash: str | None = TEMPLATES[name].hash
-        self._told = TEMPLATES[name].protocol({"temperature": temperature})
+        self.template_hash = TEMPLATES["endobench"].hash
 
-    def protocol(self) -> dict[str, Any]:
-        return self._told
+    def protocol(self):
+        return TEMPLATES["endobench"].protocol({"temperature": 0.0})
 
 
-def audit(tmp_path: Path, model: ScriptedModel, *relations: str, **options: Any) -> avtt.Audit:
+def audit(tmp_path, model, **options):
     dataset = from_endobench(write(tmp_path / "e.tsv", [row(k) for k in range(6)]))
-    space = avtt.QuestionSpace(
-        dataset, relations or ["identity"], oracle=MultipleChoice(faithful=True)
-    )
+    space = avtt.QuestionSpace(dataset, ["identity"], oracle=MultipleChoice(faithful=True))
     return avtt.Audit(space, model, half_width=0.2, targets=["overall"], **options)
 
 
-def test_result_and_report_say_how_the_model_was_asked(tmp_path: Path) -> None:
-    made = audit(tmp_path, Told())
+def test_result_and_report_show_how_the_model_was_asked(tmp_path):
+    made = audit(tmp_path, Endobench())
     result = made.run()
     assert result.to_dict()["protocol"] == {
         "template": "endobench",
@@ -163,11 +140,11 @@ def test_result_and_report_say_how_the_model_was_asked(tmp_path: Path) -> None:
     assert f"endobench (hash {TEMPLATES['endobench'].hash})" in page
 
 
-def test_a_changed_template_is_noticed_when_an_audit_goes_on(tmp_path: Path) -> None:
+def test_a_changed_template_is_noticed_when_an_audit_is_resumed(tmp_path):
     journal = tmp_path / "journal.db"
-    audit(tmp_path, Told(), journal=journal, seed=1).close()
-    other = Told()
+    audit(tmp_path, Endobench(), journal=journal, seed=1).close()
+    other = Endobench()
     other.template_hash = "0123456789abcdef"
-    said = r"other words of the prompt, those of 'endobench' with the hash \w+, and .* 0123456789ab"
-    with pytest.raises(JournalError, match=said):
+    message = r"other words of the prompt, those of 'endobench' with the hash \w+, and .* 0123"
+    with pytest.raises(JournalError, match=message):
         audit(tmp_path, other, journal=journal, seed=1)

@@ -1,7 +1,5 @@
 """Recorded answers and simulated models."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,14 +11,14 @@ from adaptive_vtt.models.checking import checked
 from adaptive_vtt.utils.random_streams import generator
 
 
-def test_recorded_answers_are_replayed_and_gaps_are_unanswered() -> None:
+def test_recorded_answers_are_replayed_and_gaps_are_unanswered():
     model = Recorded(pd.DataFrame({"drusen": [0.2, np.nan], "cyst": [0.4, 1.0]}, index=["a", "b"]))
     ask = [Prompt(None, ("cyst", "drusen"), s, "identity", 0) for s in ("a", "b", "z")]
     gap = Unanswered("not recorded")
     assert checked(model, ask) == [Answer((0.4, 0.2)), Answer((1.0, gap)), gap]
 
 
-def test_recorded_answers_of_follow_ups_stand_under_relation_and_severity() -> None:
+def test_recorded_answers_of_follow_ups_stand_under_relation_and_severity():
     rows = {"sample": ["a", "a"], "relation": ["identity", "rotation"], "severity": [0, 3]}
     model = Recorded(pd.DataFrame({**rows, "drusen": [0.2, 0.9]}))
     ask = [Prompt(None, ("drusen",), "a", *of) for of in (("rotation", 3), ("rotation", 2))]
@@ -40,7 +38,7 @@ HERE = {"sample": ["a"], "relation": ["rotation"], "drusen": [1]}
         ({**HERE, "severity": [1.5]}, r"a whole number as severity, got 1.5 in row 1"),
     ],
 )
-def test_recorded_answers_that_cannot_be_are_refused(table: Any, message: str) -> None:
+def test_recorded_answers_that_cannot_be_are_refused(table, message):
     with pytest.raises(InputError, match=message):
         Recorded(pd.DataFrame(table))
 
@@ -49,9 +47,7 @@ def test_recorded_answers_that_cannot_be_are_refused(table: Any, message: str) -
     ("kind", "common", "others"),
     [("unbiased", 0.7, 0.7), ("biased", 0.9, 0.5), ("negatively-biased", 0.5, 0.9)],
 )
-def test_simulated_models_are_right_as_often_as_the_paper_says(
-    kind: str, common: float, others: float
-) -> None:
+def test_simulated_models_are_right_as_often_as_the_paper_says(kind, common, others: float):
     # 3,000 answers per concept: a share strays more than 4 standard deviations (< 0.037) once
     # in 16,000 seeds; 3 kinds x 2 concepts make that once in 2,600.
     labels = pd.DataFrame(generator(0, "labels").random((3000, 2)) < (0.6, 0.3)).astype(int)

@@ -1,7 +1,5 @@
 """The self-taught proxy: learns labels and not its own images, and audits use it by themselves."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -28,7 +26,7 @@ OPTIONS = {"half_width": 0.05, "targets": ["overall"], "seed": 1}
 
 
 @pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick(monkeypatch):
     """Few steps, for tests that are not about what is learnt."""
     monkeypatch.setattr(self_taught, "STEPS", 10)
 
@@ -47,12 +45,12 @@ def space(**options: object) -> QuestionSpace:
 
 
 @pytest.mark.slow
-def test_it_learns_from_labels_and_says_the_same_of_images_whose_labels_are_unknown():
-    said = SelfTaught.of(labelled(known=100)).predict(IMAGES, np.arange(COUNT))
-    right = (said[:, 0] > 0.5) == BRIGHT
+def test_it_learns_from_labels_and_knows_images_whose_labels_are_unknown():
+    likely = SelfTaught.of(labelled(known=100)).predict(IMAGES, np.arange(COUNT))
+    right = (likely[:, 0] > 0.5) == BRIGHT
     assert right[:100].mean() > 0.95
     assert right[100:].mean() > 0.95
-    assert np.abs(said.sum(axis=1) - 1).max() < 0.3  # dark is not bright
+    assert np.abs(likely.sum(axis=1) - 1).max() < 0.3  # dark is not bright
 
 
 @pytest.mark.slow
@@ -107,21 +105,18 @@ def test_audits_teach_themselves_a_proxy_where_labels_judge_and_are_enough(monke
     ("where", "message"),
     [
         (space(oracle=Consistency()), r"judges answers by labels .* got Consistency; leave"),
-        (
-            space(oracle=MaskDrop()),
-            r"got MaskDrop \(nets that were taught with masks have saved no",
-        ),
+        (space(oracle=MaskDrop()), r"got MaskDrop \(nets that were taught with masks have saved"),
         (QuestionSpace(labelled(images=None)), "with no images"),
         (QuestionSpace(labelled(known=40)), "30 labels on each side, got .* fewer labels"),
     ],
 )
-def test_asked_for_where_it_cannot_be_had_it_is_an_error(where: QuestionSpace, message: str):
+def test_asked_for_where_it_cannot_be_had_it_is_an_error(where: QuestionSpace, message):
     with pytest.raises(InputError, match=message):
         proxies(where, self_taught=True)
 
 
 def noisy(images: list[np.ndarray]) -> np.ndarray:
-    """A model under test that errs where noise hides how bright an image is."""
+    """A model under test that fails where noise hides how bright an image is."""
     bright = np.array([float(np.mean(image[:8]) > 120) for image in images])
     return np.stack([bright, 1 - bright], axis=1)
 
@@ -134,10 +129,10 @@ def test_predictions_are_of_the_follow_up_and_the_side_asked_about():
     sample, variant, concept = here.parts(questions)
     truth = here.truth(questions)
     columns = (tensor(np.asarray(c)) for c in (sample, variant, concept, truth.astype(np.int64)))
-    found = array(audit._made.proxies(*columns))[:, 0]
+    losses = array(audit._made.proxies(*columns))[:, 0]
     for k, image in enumerate(here.image_of(questions).tolist()):
-        said = taught.predict(here.follow_up(image).image[None], sample[[k]])[0, concept[k]]
-        assert found[k] == pytest.approx(abs(said - truth[k]), abs=1e-5)
+        likely = taught.predict(here.follow_up(image).image[None], sample[[k]])[0, concept[k]]
+        assert losses[k] == pytest.approx(abs(likely - truth[k]), abs=1e-5)
 
 
 # -- journals ------------------------------------------------------------------------------
@@ -145,7 +140,7 @@ def test_predictions_are_of_the_follow_up_and_the_side_asked_about():
 
 @pytest.mark.usefixtures("quick")
 @pytest.mark.slow
-def test_a_killed_audit_goes_on_with_the_draws_of_an_undisturbed_one(tmp_path: Path):
+def test_a_killed_audit_resumes_with_the_draws_of_an_undisturbed_one(tmp_path):
     whole = finished(space(), model=PythonModel(noisy), budget=24, **OPTIONS)
     path = tmp_path / "journal.db"
     with Audit(space(), PythonModel(noisy), budget=24, journal=path, **OPTIONS) as first:
@@ -164,7 +159,7 @@ def test_a_killed_audit_goes_on_with_the_draws_of_an_undisturbed_one(tmp_path: P
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick")
-def test_nets_that_come_out_otherwise_on_resuming_are_told_of(monkeypatch):
+def test_nets_that_come_out_otherwise_on_resuming_are_a_warning(monkeypatch):
     journal = MemoryJournal()
     Audit(space(), PythonModel(noisy), budget=5, journal=journal, **OPTIONS).run()
     before = content(journal)[0]
@@ -178,7 +173,7 @@ def test_nets_that_come_out_otherwise_on_resuming_are_told_of(monkeypatch):
 
 
 @pytest.mark.usefixtures("quick")
-def test_an_audit_begun_without_goes_on_without():
+def test_an_audit_begun_without_is_resumed_without():
     journal = MemoryJournal()
     Audit(space(), PythonModel(noisy), budget=3, journal=journal, self_taught=False, **OPTIONS)
     assert Audit(space(), PythonModel(noisy), budget=3, journal=journal, **OPTIONS).prepared is None

@@ -17,7 +17,7 @@ PROMPTS = [Prompt(image, ("a", "b"), f"s{i}", "identity", 0) for i, image in enu
 class Hungry(nn.Module):
     """Means of images; out of memory for more than ``fits`` of them."""
 
-    def __init__(self, fits: int) -> None:
+    def __init__(self, fits):
         super().__init__()
         self.fits = fits
         self.batches: list[int] = []
@@ -29,7 +29,7 @@ class Hungry(nn.Module):
         return images.mean(dim=(2, 3))[:, :2]
 
 
-def test_batches_that_do_not_fit_are_halved_for_good() -> None:
+def test_batches_that_do_not_fit_are_halved_for_good():
     hungry = Hungry(fits=3)
     model = TorchModel(hungry, device="cpu", batch_size=16)
     prompts = [PROMPTS[i % 3] for i in range(10)]
@@ -40,6 +40,6 @@ def test_batches_that_do_not_fit_are_halved_for_good() -> None:
     assert model.batch_size == 2
 
 
-def test_one_image_that_does_not_fit_ends_the_audit() -> None:
+def test_one_image_that_does_not_fit_ends_the_audit():
     with pytest.raises(ModelError, match="raised OutOfMemoryError: CUDA out of memory"):
         checked(TorchModel(Hungry(fits=0), device="cpu"), PROMPTS)

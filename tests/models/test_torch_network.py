@@ -1,6 +1,5 @@
 """Networks of a folder with a hubconf.py."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,33 +9,22 @@ import torch
 import tests.helpers.tiny_networks as tiny
 from adaptive_vtt.config import parse_spec
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.models.local.parameters import hash_of
-from adaptive_vtt.models.local.torch_network import (
-    IMAGENET,
-    Preset,
-    TorchNetwork,
-    torch_network,
-)
+from adaptive_vtt.models.local.files import hash_of
+from adaptive_vtt.models.local.torch_network import IMAGENET, Preset, TorchNetwork, torch_network
 from tests.config.test_specs import copied, kvasir
 from tests.helpers.command_line import run
-from tests.helpers.torch_networks import PLAIN, SHOWN, prompts, said
+from tests.helpers.torch_networks import PLAIN, SHOWN, answered, prompts
 
 
-def network(folder: Path, name: str, **given: Any) -> Any:
+def network(folder, name, **given) -> Any:
     prepare = Preset(**given.pop("preprocessing", PLAIN))
     return torch_network(tiny.hub(folder), function=name, preprocessing=prepare, **given)
 
 
-def test_a_polyp_segmenter_gives_the_mask_of_the_output_that_is_named(tmp_path: Path) -> None:
-    model = network(
-        tmp_path,
-        "segmenter",
-        classes=["polyp"],
-        output=-1,
-        preset="imagenet",
-        preprocessing={"size": [64, 64]},
-    )
-    masks = said(model, prompts("polyp"))
+def test_a_polyp_segmenter_gives_the_mask_of_the_output_that_is_named(tmp_path):
+    options = {"preset": "imagenet", "preprocessing": {"size": [64, 64]}}
+    model = network(tmp_path, "segmenter", classes=["polyp"], output=-1, **options)
+    masks = answered(model, prompts("polyp"))
     assert [mask.shape for mask in masks] == [(40, 48), (30, 36), (64, 64)]
     image = Preset(*IMAGENET, size=(64, 64))(SHOWN[2])[None]
     with torch.no_grad():
@@ -48,26 +36,26 @@ def test_a_polyp_segmenter_gives_the_mask_of_the_output_that_is_named(tmp_path: 
     first = network(tmp_path, "segmenter", classes=["polyp"], output=0)
     with pytest.raises(InputError, match=r"of its outputs to read, as it gives 4 outputs, of shap"):
         network(tmp_path, "segmenter", classes=["polyp"]).ask(prompts("polyp"))
-    assert said(first, prompts("polyp"))[2].shape == (64, 64)
+    assert answered(first, prompts("polyp"))[2].shape == (64, 64)
 
 
-def test_a_classifier_gives_probabilities_of_the_classes_that_concepts_are(tmp_path: Path) -> None:
+def test_a_classifier_gives_probabilities_of_the_classes_the_classes_that_concepts_are(tmp_path):
     torch.manual_seed(1)
     weights = tiny.saved(tiny.of_hub(tmp_path, "classifier", 3), tmp_path / "w.pt")
     given = {"weights": weights, "options": {"classes": 3}, "classes": ["a", "B_c", "d"]}
     model = network(tmp_path, "classifier", **given)
-    found = np.array(said(model, prompts("a", "b c", "d")))
-    assert found.sum(1) == pytest.approx([1, 1, 1])
+    rows = np.array(answered(model, prompts("a", "b c", "d")))
+    assert rows.sum(1) == pytest.approx([1, 1, 1])
     named = network(tmp_path, "classifier", **given, class_names={"ill": ["a", "d"]})
-    assert said(named, prompts("ill")) == pytest.approx((found[:, 0] + found[:, 2]).tolist())
+    assert answered(named, prompts("ill")) == pytest.approx((rows[:, 0] + rows[:, 2]).tolist())
     sure = network(tmp_path, "classifier", **given, activation="sigmoid")
-    likely = np.array(said(sure, prompts("a", "b c", "d")))
+    likely = np.array(answered(sure, prompts("a", "b c", "d")))
     assert np.log(likely / (1 - likely))[:, 0] - np.log(likely / (1 - likely))[:, 1] == (
-        pytest.approx(np.log(found[:, 0] / found[:, 1]), abs=1e-5)
+        pytest.approx(np.log(rows[:, 0] / rows[:, 1]), abs=1e-5)
     )
     given["options"] = {"classes": 3, "kind": "named"}
     by_name = network(tmp_path, "classifier", **given, output="logits")
-    assert said(by_name, prompts("a")) == pytest.approx(found[:, 0].tolist())
+    assert answered(by_name, prompts("a")) == pytest.approx(rows[:, 0].tolist())
     with pytest.raises(InputError, match=r"gives outputs by name, 'features', 'logits'; 'x' is no"):
         network(tmp_path, "classifier", **given, output="x").ask(prompts("a"))
 
@@ -94,25 +82,21 @@ def test_a_classifier_gives_probabilities_of_the_classes_that_concepts_are(tmp_p
         ("segmenter", {"output": 0, "activation": "softmax"}, r"'sigmoid' or 'none' for a single"),
     ],
 )
-def test_what_cannot_answer_is_refused_when_it_is_built(
-    tmp_path: Path, name: str, given: Any, match: str
-) -> None:
+def test_what_cannot_answer_is_refused_when_it_is_built(tmp_path, name, given, match):
     with pytest.raises(InputError, match=match):
         network(tmp_path, name, **{"classes": ["polyp"], **given})
 
 
 class Chance(torch.nn.Module):
-    """Says what random numbers say."""
+    """Returns random numbers."""
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         assert images.shape[2:] == (32, 64)
         return torch.rand(len(images), 2)
 
 
-def test_images_too_large_for_memory_are_refused_when_it_is_built(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def full(preset: Preset, image: Any) -> Any:
+def test_images_too_large_for_memory_are_refused_when_it_is_built(monkeypatch):
+    def full(preset: Preset, image) -> Any:
         raise MemoryError("Unable to allocate 40.2 GiB")
 
     monkeypatch.setattr(Preset, "__call__", full)
@@ -121,8 +105,8 @@ def test_images_too_large_for_memory_are_refused_when_it_is_built(
 
 
 def test_a_concept_without_a_class_is_refused_before_the_audit_begins(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+    tmp_path, capsys: pytest.CaptureFixture[str]
+):
     kvasir(tmp_path)
     tiny.saved(tiny.of_hub(tmp_path / "PraNet", "segmenter"), tmp_path / "PraNet.pth")
     named = ('classes = ["polyp"]', 'classes = ["lesion"]')
@@ -132,18 +116,18 @@ def test_a_concept_without_a_class_is_refused_before_the_audit_begins(
     assert not (tmp_path / "run" / "journal.db").exists()
 
 
-def test_a_worker_makes_one_without_knowing_what_is_asked_about(tmp_path: Path) -> None:
+def test_a_worker_makes_one_without_knowing_what_is_asked_about(tmp_path):
     """It asked for the concepts of a dataset that workers do not have."""
     tiny.saved(tiny.of_hub(tmp_path, "classifier", 2), tmp_path / "w.pt")
     given = {"path": ".", "function": "classifier", "weights": "w.pt"}
     preset = {"classes": ["a", "b"], "options": {"classes": 2}, "preset": "imagenet"}
     table = {"kind": "torch", "workers": 2, **given, **preset}
     spec = parse_spec({"dataset": {"kind": "fashion"}, "model": table}, "SPEC.toml")
-    assert len(said(spec.model.unworked().made(tmp_path), prompts("a", "b"))[0]) == 2
+    assert len(answered(spec.model.unworked().made(tmp_path), prompts("a", "b"))[0]) == 2
     assert spec.model.file() == "w.pt"
 
 
-def test_other_parameters_buffers_preprocessing_or_names_are_another_model(tmp_path: Path) -> None:
+def test_other_parameters_buffers_preprocessing_or_names_are_another_model(tmp_path):
     given: dict[str, Any] = {"classes": ["a", "b"], "options": {"classes": 2}}
     torch.manual_seed(1)
     given["weights"] = tiny.saved(tiny.of_hub(tmp_path, "classifier", 2), tmp_path / "w.pt")
@@ -158,8 +142,8 @@ def test_other_parameters_buffers_preprocessing_or_names_are_another_model(tmp_p
         {"class_names": {"a": "b"}},
         {"activation": "sigmoid"},
     ]
-    found = [network(tmp_path, "classifier", **{**given, **other}).content() for other in others]
-    assert len({same.content(), *found}) == 1 + len(others)
+    rows = [network(tmp_path, "classifier", **{**given, **other}).content() for other in others]
+    assert len({same.content(), *rows}) == 1 + len(others)
     normed = torch.nn.BatchNorm2d(3)
     before = hash_of(normed)
     normed.running_mean += 0.5  # no parameter

@@ -1,8 +1,5 @@
-"""What is shown is said: the words of visual prompts reach every model that takes words."""
+"""The words of visual prompts reach every model that takes words."""
 
-import json
-from collections.abc import Mapping
-from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -24,7 +21,8 @@ from adaptive_vtt.space import WithoutRegion
 from adaptive_vtt.testing import ScriptedModel
 from adaptive_vtt.types import Prompt
 from adaptive_vtt.utils.random_streams import generator
-from tests.helpers.loopback import Said, serving
+from tests.helpers.loopback import Replies, serving
+from tests.models.test_openai_chat import completion
 
 NAMES = [relation.name for relation in relations()]
 COUNT = 12
@@ -37,11 +35,11 @@ class Receives(ScriptedModel):
 
     takes_words = True
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__(answers="one")
         self.prompts: list[Prompt] = []
 
-    def ask(self, prompts: Any) -> Any:
+    def ask(self, prompts) -> Any:
         self.prompts += prompts
         return super().ask(prompts)
 
@@ -58,14 +56,14 @@ def dataset(count: int = COUNT, without: tuple[int, ...] = (), channels: int = 3
     return from_table(images, labels, masks={"polyp": masks})
 
 
-def prompts(name: str, data: TableDataset) -> list[Prompt]:
+def prompts(name, data: TableDataset) -> list[Prompt]:
     """What is sent about each image under a relation."""
     space = avtt.QuestionSpace(data, [name])
     return [Judge(space, "one").prompt(call) for call in range(len(data))]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_visual_prompt_is_another_prompt_than_the_plain_image(name: str) -> None:
+def test_every_visual_prompt_is_another_prompt_than_the_plain_image(name):
     data = dataset()
     for plain, made in zip(prompts("identity", data), prompts(name, data), strict=True):
         assert "polyp" not in made.words  # where to look, and not what is there
@@ -74,61 +72,55 @@ def test_every_visual_prompt_is_another_prompt_than_the_plain_image(name: str) -
             assert made.words in template.render(made)
 
 
+COORDINATES = (
+    "Look at the region [5, 5, 25, 25], given as [x1, y1, x2, y2] in pixels from the upper left "
+    "corner of this image, which is 80 pixels wide and 64 high."
+)
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("prompt/box", "Look at the region marked by the green bounding box."),
-        ("prompt/contour", "Look at the region marked by the green contour."),
-        (
-            "prompt/multi-box",
-            "Look at the regions marked by bounding boxes with letters: A (green).",
-        ),
-        ("prompt/multi-contour", "Look at the regions marked by contours with letters: A (green)."),
-        (
-            "prompt/coordinates",
-            "Look at the region [5, 5, 25, 25], given as [x1, y1, x2, y2] in pixels from the upper "
-            "left corner of this image, which is 80 pixels wide and 64 high.",
-        ),
+        ("box", "Look at the region marked by the green bounding box."),
+        ("contour", "Look at the region marked by the green contour."),
+        ("multi-box", "Look at the regions marked by bounding boxes with letters: A (green)."),
+        ("multi-contour", "Look at the regions marked by contours with letters: A (green)."),
+        ("coordinates", COORDINATES),
     ],
 )
-def test_words_name_what_is_drawn_as_it_is_drawn(name: str, words: str) -> None:
+def test_words_name_what_is_drawn_as_it_is_drawn(name, words):
     masks = {"polyp": np.zeros((1, 64, 80), bool)}
     masks["polyp"][0, 5:25, 5:25] = True
-    for channels, grey in ((3, False), (1, True)):
+    grey = words.replace("green ", "").replace(" (green)", "")  # it has no colours
+    for channels, expected in ((3, words), (1, grey)):
         image = np.full((1, 64, 80, channels), 90, np.uint8)
         data = from_table(image, pd.DataFrame({"polyp": [1]}), masks=masks)
-        said = words.replace("green ", "").replace(" (green)", "") if grey else words
-        assert prompts(name, data)[0].words == said  # a grey image has no colours to speak of
+        assert prompts(f"prompt/{name}", data)[0].words == expected
 
 
-def test_words_reach_a_chat_model_and_a_service() -> None:
+def test_words_reach_a_chat_model_and_a_service():
     (prompt, *_) = prompts("prompt/coordinates", dataset(2))
-    seen: list[dict[str, Any]] = []
-
-    def answer(path: str, headers: Mapping[str, str], body: bytes) -> Said:
-        seen.append(json.loads(body))
-        message = {"message": {"content": "Yes"}, "finish_reason": "stop"}
-        return 200, {}, json.dumps({"choices": [message], "scores": [0.5]}).encode()
-
+    server = Replies({**completion("Yes"), "scores": [0.5]})
     request = {"q": "{concept}", "hint": "{words}"}
-    with serving(answer) as url:
-        chat = OpenAIChat("m", base_url=f"{url}/v1", yes_from="words")
-        service = HttpJson(f"{url}/v", request=request, response="scores")
-        with closing(chat), closing(service):
-            checked(chat, [prompt])
-            checked(service, [prompt])
-    assert prompt.words in seen[0]["messages"][0]["content"][1]["text"]
-    assert seen[1] == {"q": "polyp", "hint": prompt.words}
+    with (
+        serving(server) as url,
+        OpenAIChat("m", base_url=f"{url}/v1", yes_from="words") as chat,
+        HttpJson(f"{url}/v", request=request, response="scores") as service,
+    ):
+        checked(chat, [prompt])
+        checked(service, [prompt])
+    assert prompt.words in server.saw[0]["messages"][0]["content"][1]["text"]
+    assert server.saw[1] == {"q": "polyp", "hint": prompt.words}
 
 
-def test_an_audit_sends_the_words_and_a_pair_sends_them_to_both() -> None:
+def test_an_audit_sends_the_words_and_a_pair_sends_them_to_both():
     data, a, b = dataset(4), Receives(), Receives()
     relations = ["identity", "prompt/box", "prompt/coordinates"]
     avtt.Audit(avtt.QuestionSpace(data, relations), a, budget=12).run()
-    said = {p.relation: p.words for p in a.prompts}
-    assert said["identity"] == ""
-    assert "green bounding box" in said["prompt/box"]
-    assert "[x1, y1, x2, y2]" in said["prompt/coordinates"]
+    words = {p.relation: p.words for p in a.prompts}
+    assert words["identity"] == ""
+    assert "green bounding box" in words["prompt/box"]
+    assert "[x1, y1, x2, y2]" in words["prompt/coordinates"]
     both = pair(a, b)
     (made, *_) = prompts("prompt/coordinates", data)
     checked(both, [made])
@@ -143,40 +135,34 @@ def looks(images: list[Any]) -> Any:
 
 @pytest.mark.parametrize(
     "model",
-    [
-        PythonModel(looks),
-        ScriptedModel(),
-        pair(Receives(), ScriptedModel(answers="one")),
-    ],
+    [PythonModel(looks), ScriptedModel(), pair(Receives(), ScriptedModel(answers="one"))],
     ids=["images alone", "own class", "pair"],
 )
-def test_a_model_that_takes_no_words_is_not_asked_by_words_alone(model: ModelDefaults) -> None:
+def test_a_model_that_takes_no_words_is_not_asked_by_words_alone(model: ModelDefaults):
     space = avtt.QuestionSpace(dataset(4), ["identity", "prompt/coordinates"])
-    said = r"'prompt/coordinates' and model .*: expected a model that takes words, .*leave the rel"
-    with pytest.raises(InputError, match=said):
+    expected = r"'prompt/coordinates' and model .*: expected a model that takes words, .*leave the"
+    with pytest.raises(InputError, match=expected):
         avtt.Audit(space, model)
     drawn = avtt.QuestionSpace(dataset(4), ["identity", "prompt/box", "prompt/multi-contour"])
     avtt.Audit(drawn, model).close()  # what is drawn is seen
 
 
-def test_a_template_without_a_place_for_words_is_refused() -> None:
-    model = OpenAIChat(
-        "m", base_url="http://127.0.0.1:1/v1", template=Template("own", layout="{question}")
-    )
-    with closing(model):
+def test_a_template_without_a_place_for_words_is_refused():
+    template = Template("own", layout="{question}")
+    with OpenAIChat("m", base_url="http://127.0.0.1:1/v1", template=template) as model:
         space = avtt.QuestionSpace(dataset(4), ["prompt/box"])
         with pytest.raises(InputError, match=r"got a template without {words}; put {words} where"):
             avtt.Audit(space, model)
         avtt.Audit(avtt.QuestionSpace(dataset(4)), model).close()
 
 
-def test_images_without_a_region_are_refused_or_left_out_and_counted() -> None:
+def test_images_without_a_region_are_refused_or_left_out_and_counted():
     data = dataset(10, without=(3, 4))
     relations = ["identity", "prompt/box"]
     refused = r"'prompt/box': expected a region .*none in 2 of 10 images, first of sample 's3'; wi"
     with pytest.raises(InputError, match=refused):
         avtt.QuestionSpace(data, relations)
-    wrong: WithoutRegion = "skip"  # type: ignore[assignment]
+    wrong: WithoutRegion = "skip"
     with pytest.raises(InputError, match=r"unknown value 'skip'.* leave out, refuse"):
         avtt.QuestionSpace(data, relations, without_region=wrong)
     with pytest.raises(InputError, match=r"none in 4 of 4 images.*; give the dataset masks"):

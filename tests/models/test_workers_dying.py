@@ -1,4 +1,4 @@
-"""Workers without processes, of which a test says who dies, and when."""
+"""Workers without processes, which die when a test wants it."""
 
 import threading
 from collections import Counter
@@ -14,12 +14,12 @@ from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.errors import ModelError, OrderError
 from adaptive_vtt.models import Answer, Prompt, Unanswered
 from adaptive_vtt.models.base import PriceGuess
-from adaptive_vtt.models.workers.model import MAX_ASKED, MAX_STARTS
+from adaptive_vtt.models.workers import MAX_ASKED, MAX_STARTS
 from adaptive_vtt.testing import ScriptedModel
 from tests.helpers.worked import DEADLY, Mortal, audit, mortal, poisoned, prompts, space
 
 
-def test_a_question_that_workers_die_of_is_unanswered_and_no_other() -> None:
+def test_a_question_that_workers_die_of_is_unanswered_and_no_other():
     model = mortal([Mortal(poisoned) for _ in range(2)])
     model.trusted = True  # else the audit ends where all workers die of their first question
     made = audit(model, budget=80)
@@ -34,7 +34,7 @@ def test_a_question_that_workers_die_of_is_unanswered_and_no_other() -> None:
     model.close()
 
 
-def test_what_was_lost_counts_at_its_worst_price() -> None:
+def test_what_was_lost_counts_at_its_worst_price():
     """Each attempt at a question may have been paid for."""
     worker = Mortal(poisoned)
     model = mortal([worker])
@@ -62,9 +62,7 @@ def known() -> dict[int, Any]:
 @pytest.mark.slow
 @settings(max_examples=6, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 2**32 - 1), cap=st.sampled_from([12.0, 20.0, 45.0]))
-def test_lost_calls_are_asked_again_and_the_cap_holds(
-    known: dict[int, Any], seed: int, cap: float
-) -> None:
+def test_lost_calls_are_asked_again_and_the_cap_holds(known, seed, cap):
     """A worker dies of every seventh call, twice at most of the same; each answer costs 1, and so
     may what was lost."""
     rng, lock = np.random.default_rng(seed), threading.Lock()
@@ -88,14 +86,14 @@ def test_lost_calls_are_asked_again_and_the_cap_holds(
     model.close()
 
 
-def test_a_model_that_no_worker_survives_ends_the_audit() -> None:
+def test_a_model_that_no_worker_survives_ends_the_audit():
     model = mortal([Mortal(lambda prompt: True) for _ in range(2)])
     with pytest.raises(ModelError, match=r"3 died before any gave an answer; .* SIGKILL \(asked"):
         audit(model)
     model.close()
 
 
-def test_workers_that_die_while_the_model_is_made_are_started_again() -> None:
+def test_workers_that_die_while_the_model_is_made_are_started_again():
     worker = Mortal(poisoned)
     worker.stillborn = MAX_STARTS - 1
     mortal([worker]).close()  # it came up in the end
@@ -109,7 +107,7 @@ class Raising(ScriptedModel):
         raise RuntimeError("no such layer")
 
 
-def test_errors_of_the_model_are_told_as_they_are() -> None:
+def test_errors_of_the_model_are_shown_unchanged():
     model = mortal([Mortal(poisoned, Raising)])
     with pytest.raises(ModelError, match=r"'scripted' raised RuntimeError: no such layer"):
         audit(model)
@@ -125,7 +123,7 @@ class Priced(ScriptedModel):
         return {"template": "zero-shot", "temperature": 0}
 
 
-def test_what_a_held_model_says_of_prompts_is_known() -> None:
+def test_facts_of_a_held_model_are_known():
     model = mortal([Mortal(poisoned, Priced)])
     assert (model.takes_words, model.price_guess) == (True, PriceGuess(2.0, 1e-6))
     assert model.protocol() == {"template": "zero-shot", "temperature": 0}

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.models.local.reader import (
+from adaptive_vtt.models.local.recorded import (
     COLUMNS,
     RecordedReader,
     card_id,

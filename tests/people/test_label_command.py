@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from adaptive_vtt.journal import read_journal
-from adaptive_vtt.models.local.reader import read_answers
+from adaptive_vtt.models.local.recorded import read_answers
 from adaptive_vtt.people.captions import Item
 from adaptive_vtt.people.cards import NONE, Asked, Card, Shown, Task, keep
 from adaptive_vtt.people.page import write_page

@@ -10,7 +10,7 @@ from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.datasets.formats.endobench import from_endobench
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal import Journal, MemoryJournal
-from adaptive_vtt.models.local.reader import RecordedReader
+from adaptive_vtt.models.local.recorded import RecordedReader
 from adaptive_vtt.oracles import Consistency, MultipleChoice
 from adaptive_vtt.people.cards import Pictures
 from adaptive_vtt.people.reading import questions, reading_task

@@ -14,8 +14,8 @@ from adaptive_vtt.types import Unanswered
 
 OPTIONS = ("polyp", "ulcer", "normal mucosa", "bleeding")
 SIDES = {1.0: "yes", 0.0: "no"}
-TAGS = [(f"<{name}>", f"</{name}>") for name in ("think", "thinking", "reasoning", "thought")] + [
-    ("<reflection>", "</reflection>"),
+NAMES = ("think", "thinking", "reasoning", "thought", "reflection")
+TAGS = [(f"<{name}>", f"</{name}>") for name in NAMES] + [
     ("◁think▷", "◁/think▷"),
     ("[THINK]", "[/THINK]"),
     ("<|begin_of_thought|>", "<|end_of_thought|>"),
@@ -25,32 +25,28 @@ TAGS = [(f"<{name}>", f"</{name}>") for name in ("think", "thinking", "reasoning
 ]
 
 
-def rows(name: str) -> list[list[str]]:
+def rows(name):
     """Return a table's rows: reply, right value, concept or options, style."""
     lines = (Path(__file__).parent / name).read_text("utf-8").splitlines()
     table = [line.split("\t") for line in lines if not line.startswith("#")]
-    return [[_unescaped(reply), *rest] for reply, *rest in table]
-
-
-def _unescaped(text: str) -> str:
-    return text.replace("\\n", "\n").replace("\\\\", "\\")
+    return [[t.replace("\\n", "\n").replace("\\\\", "\\"), *rest] for t, *rest in table]
 
 
 YES_NO, CHOICES = rows("yes_no.tsv"), rows("choice.tsv")
 
 
-def read(reply: str, concept: str = "polyp") -> str:
+def read(reply, concept: str = "polyp") -> str:
     value = yes_or_no(reply, concept)
     return "-" if isinstance(value, Unanswered) else SIDES[value]
 
 
-def test_yes_and_no_are_read() -> None:
+def test_yes_and_no_are_read():
     readings = [(reply, style, right, read(reply, of)) for reply, right, of, style in YES_NO]
     assert [row for row in readings if row[2] != row[3]] == []
     assert len(readings) > 200
 
 
-def test_choices_are_read() -> None:
+def test_choices_are_read():
     readings = [
         (reply, style, right, extract(reply, options.split("|")).letter or "-")
         for reply, right, options, style in CHOICES
@@ -72,7 +68,7 @@ def test_choices_are_read() -> None:
         ("I'm sorry, I can't help with that.", DECLINED),
     ],
 )
-def test_a_reply_that_is_not_read_has_a_reason(reply: str, reason: str) -> None:
+def test_a_reply_that_is_not_read_has_a_reason(reply, reason):
     assert yes_or_no(reply, "polyp") == Unanswered(reason)
 
 
@@ -84,7 +80,7 @@ def test_a_reply_that_is_not_read_has_a_reason(reply: str, reason: str) -> None:
         ("I must decline to answer.", DECLINED),
     ],
 )
-def test_a_choice_that_is_not_read_has_a_reason(reply: str, reason: str) -> None:
+def test_a_choice_that_is_not_read_has_a_reason(reply, reason):
     assert extract(reply, OPTIONS).reason == reason
 
 
@@ -93,13 +89,15 @@ def test_a_choice_that_is_not_read_has_a_reason(reply: str, reason: str) -> None
 WORDS = "the wall is smooth and pink blood fold image clear not never without a visible see 7 . , ;"
 
 
+@settings(max_examples=40)
 @given(st.lists(st.sampled_from(WORDS.split()), max_size=20).map(" ".join))
-def test_without_yes_no_or_the_concept_nothing_is_read(reply: str) -> None:
+def test_without_yes_no_or_the_concept_nothing_is_read(reply):
     assert read(reply) == "-"
 
 
+@settings(max_examples=30)
 @given(st.sampled_from([row for row in YES_NO if row[1] == "yes" and "\n" not in row[0]]))
-def test_a_clean_view_never_turns_a_yes(row: list[str]) -> None:
+def test_a_clean_view_never_turns_a_yes(row: list[str]):
     reply, _, concept, _ = row
     assume(reply[-1].isalpha() or reply[-1] == ".")
     more = f"{reply.rstrip('.')}. There are no artifacts."
@@ -108,31 +106,32 @@ def test_a_clean_view_never_turns_a_yes(row: list[str]) -> None:
         assert read(more, concept) == "yes"
 
 
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(
     st.sampled_from([row for row in YES_NO if row[3] != "thinking"]),
     st.sampled_from(TAGS),
     st.sampled_from(["", "yes", "no", "Is it a polyp? No polyp, so no.", "Answer: B"]),
 )
-def test_thinking_changes_nothing(row: list[str], tags: tuple[str, str], thought: str) -> None:
+def test_thinking_changes_nothing(row: list[str], tags: tuple[str, str], thought):
     reply, _, concept, _ = row
     assert read(f"{tags[0]}{thought}{tags[1]}{reply}", concept) == read(reply, concept)
 
 
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(
     st.sampled_from([row for row in CHOICES if row[3] != "thinking"]),
     st.sampled_from(TAGS),
     st.sampled_from(["", "B", "not A", "ulcer", "Answer: D"]),
 )
-def test_thinking_changes_no_choice(row: list[str], tags: tuple[str, str], thought: str) -> None:
+def test_thinking_changes_no_choice(row: list[str], tags: tuple[str, str], thought):
     reply, options = row[0], row[2].split("|")
     wrapped = extract(f"{tags[0]}{thought}{tags[1]}{reply}", options)
     assert wrapped.letter == extract(reply, options).letter
 
 
+@settings(max_examples=50)
 @given(st.text(alphabet="<>/thinkansweryes no.{}[]|\\:\"'\n", max_size=80))
-def test_every_character_keeps_its_place(reply: str) -> None:
+def test_every_character_keeps_its_place(reply):
     part = answer_in(reply)
     assert isinstance(part, Unanswered) or (
         len(part) == len(reply)
@@ -140,7 +139,7 @@ def test_every_character_keeps_its_place(reply: str) -> None:
     )
 
 
-def test_rambling_replies_take_no_time() -> None:
+def test_rambling_replies_take_no_time():
     units = [
         *("no ", "no, ", "<think>", "</think>", "{", "\\boxed{", "yes or ", "not a polyp or "),
         *("a polyp, ", "?", "answer ", "**", "polyp is not ", '"a": "', "no ulcer or ", "\n", " "),
@@ -154,7 +153,7 @@ def test_rambling_replies_take_no_time() -> None:
 # -- log-probabilities -----------------------------------------------------------------------------
 
 
-def token(text: str, logprob: float | None = 0.0, **listed: float | None) -> dict[str, object]:
+def token(text, logprob: float | None = 0.0, **listed: float | None) -> dict[str, object]:
     others = [{"token": name, "logprob": number} for name, number in listed.items()]
     return {"token": text, "logprob": logprob, "top_logprobs": others}
 
@@ -174,8 +173,6 @@ def token(text: str, logprob: float | None = 0.0, **listed: float | None) -> dic
         ([token("<think>"), token("yes")], None),
     ],
 )
-def test_p_yes_is_read_at_the_first_token_that_answers(
-    tokens: list[dict[str, object]], expected: float | None
-) -> None:
+def test_p_yes_is_read_at_the_first_token_that_answers(tokens, expected):
     value = p_yes(tokens, "polyp")
     assert value == (None if expected is None else pytest.approx(expected))

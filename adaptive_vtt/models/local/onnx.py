@@ -11,7 +11,7 @@ from ...errors import InputError, check_known, one_line
 from ...types import Answer, CallMode, Prompt, Unanswered
 from ...utils.files import instead
 from ...utils.importing import needed
-from ...utils.options import Option, at_base, options_of
+from ...utils.options import Option, at_base, parameters_of
 from ..checking import image_of
 from .tensors import InputShape, TensorModel, batches
 
@@ -44,9 +44,8 @@ class OnnxModel(TensorModel):
         ),
         **tensors: Any,
     ) -> None:
-        for name in tensors:
-            known = [option.parameter for option in options_of(TensorModel)]
-            check_known("option", name, known, "OnnxModel")
+        for option in tensors:
+            check_known("option", option, parameters_of(TensorModel), "OnnxModel")
         super().__init__(**tensors)
         self.name, self.model_files = name or path.stem, (path,)
         self.unnamed_columns = self._concepts is None
@@ -59,7 +58,7 @@ class OnnxModel(TensorModel):
         self._batch = self._shape.batch or batch_size
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
-        """Answers in the order of the prompts; a batch holds images of one size."""
+        """Return answers in the order of the prompts; a batch holds images of one size."""
         who = f"model {self.name!r}"
 
         def tensor(prompt: Prompt) -> npt.NDArray[Any]:
@@ -76,16 +75,15 @@ class OnnxModel(TensorModel):
 
 
 def session(path: Path, providers: Sequence[str], what: str = "model") -> Any:
-    """What runs the network of a file; ``what`` names its section in messages."""
+    """Return ONNX Runtime's session of a file; ``what`` names its section in messages."""
     with needed("onnx", "ONNX files need onnxruntime"):
         import onnxruntime
     if path.is_dir():
         raise InputError(f"{what}: expected an ONNX file, got the folder {str(path)!r}")
     if not path.is_file():
         raise InputError(f"{what}: file {str(path)!r} does not exist{instead(path)}")
-    there = onnxruntime.get_available_providers()
     for provider in providers:
-        check_known("ONNX Runtime provider", provider, there)
+        check_known("ONNX Runtime provider", provider, onnxruntime.get_available_providers())
     try:
         return onnxruntime.InferenceSession(path, providers=list(providers))
     except Exception as error:  # onnxruntime's errors have no base of their own
@@ -93,7 +91,7 @@ def session(path: Path, providers: Sequence[str], what: str = "model") -> Any:
 
 
 def image_input(session: Any, where: str) -> tuple[str, npt.DTypeLike, list[Any]]:
-    """The name, the type and the shape of a network's one input; raises InputError for several, and
+    """Return the name, type and shape of a network's one input; raise InputError for several, and
     for one that takes other numbers."""
     inputs = session.get_inputs()
     if len(inputs) != 1:

@@ -1,4 +1,4 @@
-"""What is made a model without ado: Python callables, torch modules, names of either, nothing."""
+"""Python callables, torch modules, names of either, and files of models, as models."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -14,29 +14,39 @@ from ...utils.options import Option
 from ...utils.other_code import load_object
 from ..base import ModelDefaults, ModelSource, ModelUnderTest
 from ..checking import to_answers, without_torch
-from .model_files import ENDINGS, is_script, lines
-from .parameters import hash_of
+from .files import ENDINGS, hash_of, is_script, lines
 from .tensors import Activation, activated
 
 if TYPE_CHECKING:
     import torch
 
 Output = Literal["probabilities", "logits", "class-logits"]
-"""What a model's numbers are: P(yes), or what a sigmoid makes P(yes) of, or a softmax over
-concepts that are classes."""
+"""Numbers of a model: P(yes), or its logits by a sigmoid, or by a softmax over classes."""
 _ACTIVATIONS: dict[Output, Activation] = {
     "probabilities": "none",
     "logits": "sigmoid",
     "class-logits": "softmax",
 }
+TARGET = (
+    "'file.py:name' or 'package.module:name'; a callable from a list of H x W x C uint8 images to "
+    "n x C of P(yes), masks n x C x H x W, or n captions"
+)
+OUTPUT = (
+    "what the numbers are; logits by a sigmoid, or, if an oracle takes the likeliest class, by a "
+    "softmax (default: probabilities of callables, logits of torch modules)"
+)
 
 
 class PythonModel(ModelDefaults):
-    """``function``: list of n images (H x W x C uint8) -> array n x C of P(yes), or the n names
-    of each image's class. Where there is one concept, n numbers will do.
+    """A function from images to answers.
 
-    A segmenter gives masks: n x C x H x W, or n arrays C x H x W, of bool or of P(yes); a
-    captioner n texts. ``output`` says what the numbers are where they are not P(yes).
+    Args:
+        function: From a list of n images (H x W x C uint8) to an array n x C of P(yes), or to the n
+            names of each image's class. For a single concept n numbers will do. A segmenter returns
+            masks: n x C x H x W, or n arrays C x H x W, of bool or of P(yes). A captioner returns n
+            texts.
+        name: For errors, journals and reports; default: the function's.
+        output: What the numbers are.
     """
 
     answers: CallMode = "all"
@@ -49,7 +59,7 @@ class PythonModel(ModelDefaults):
         *,
         output: Output = "probabilities",
     ) -> None:
-        self.activation = activation_of(output)
+        self.activation = _activation(output)
         self.function = function
         self.name = name or str(getattr(function, "__name__", type(function).__name__))
 
@@ -58,17 +68,34 @@ class PythonModel(ModelDefaults):
         who = f"model {self.name!r}"
         returned = _of_names(without_torch(self.function(images)), prompts, who)
         if self.activation != "none":
-            returned = _numbers(returned, self.activation, who)
+            try:
+                returned = self._probabilities(returned)
+            except (TypeError, ValueError) as error:
+                got = f"{type(returned).__name__} ({one_line(error)})"
+                raise ModelError(
+                    f"{who}: expected logits, an array of numbers, got {got}"
+                ) from None
         return [*to_answers(returned, prompts, who)]
+
+    def _probabilities(self, logits: Any) -> Any:
+        """Return P(yes) of an array n x C ..., or of a list of n arrays of masks."""
+        if isinstance(logits, list) and {np.ndim(part) for part in logits} == {3}:
+            arrays = [np.asarray(part, float)[None] for part in logits]  # sizes may differ
+            return [activated(array, self.activation)[0] for array in arrays]
+        return activated(np.asarray(logits, float), self.activation)
 
 
 class TorchModel(ModelDefaults):
     """A torch module: float images n x ch x H x W in [0, 1] -> logits n x C, or n x C x H x W.
 
-    ``output`` says what the numbers are where they are no logits. The module is put into eval
-    mode on ``device`` ("auto": CUDA where there is one); images of one call must share a size.
-    ``transform`` replaces the default scaling. Where a batch does not fit the GPU's memory
-    ``batch_size`` is halved, and stays so.
+    Args:
+        module: The module, which is put into eval mode.
+        name: For errors, journals and reports; default: the module's class.
+        device: Where it runs; "auto": CUDA if there is one.
+        batch_size: Images at a time, of one size. It is halved, and stays so, if a batch does not
+            fit the GPU's memory.
+        transform: Replaces the default scaling of images.
+        output: What the numbers are.
     """
 
     answers: CallMode = "all"
@@ -86,12 +113,11 @@ class TorchModel(ModelDefaults):
     ) -> None:
         from ...utils.devices import pick
 
-        self.activation = activation_of(output)
+        self.activation = _activation(output)
         self.device = pick(device)
         self.module = module.to(self.device).eval()
         self.name = name or type(module).__name__
-        self.batch_size = batch_size
-        self.transform = transform or scaled
+        self.batch_size, self.transform = batch_size, transform or _scaled
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
         import torch
@@ -117,39 +143,24 @@ class TorchModel(ModelDefaults):
         return [*to_answers(answers, prompts, f"model {self.name!r}")]
 
     def content(self) -> str:
-        """A short hash of the parameters: a module that was trained on is another model."""
+        """Return a short hash of the parameters: further training makes another model."""
         return hash_of(self.module)
 
 
-def scaled(images: list[Image]) -> "torch.Tensor":
-    """Images H x W x C uint8 as one float tensor n x C x H x W in [0, 1]."""
+def _scaled(images: list[Image]) -> "torch.Tensor":
+    """Return images H x W x C uint8 as one float tensor n x C x H x W in [0, 1]."""
     import torch
 
     return torch.from_numpy(np.stack(images)).permute(0, 3, 1, 2).float().div_(255.0)
 
 
-def activation_of(output: Output) -> Activation:
-    """What makes P(yes) of an output; raises InputError for a word that is none."""
+def _activation(output: Output) -> Activation:
     check_known("value", output, _ACTIVATIONS, "output")
     return _ACTIVATIONS[output]
 
 
-def _numbers(returned: Any, activation: Activation, who: str) -> Any:
-    """P(yes) of an array n x C ..., or of a list of n arrays; raises ModelError for no numbers."""
-    try:
-        if isinstance(returned, list) and {np.ndim(part) for part in returned} == {3}:
-            # masks, whose sizes may differ
-            return [activated(np.asarray(part, float)[None], activation)[0] for part in returned]
-        return activated(np.asarray(returned, float), activation)
-    except (TypeError, ValueError) as error:
-        raise ModelError(
-            f"{who}: expected logits, an array of numbers, got {type(returned).__name__} "
-            f"({one_line(error)})"
-        ) from None
-
-
 def _of_names(returned: Any, prompts: Sequence[Prompt], who: str) -> Any:
-    """n x C of 0 and 1 where n texts name classes among the concepts; else what was returned."""
+    """Return n x C of 0 and 1 if n texts name classes among the concepts; else the argument."""
     concepts = prompts[0].concepts
     rows = returned if isinstance(returned, list | tuple | np.ndarray) else []
     names = [str(name) for name in rows if isinstance(name, str)]
@@ -162,7 +173,7 @@ def _of_names(returned: Any, prompts: Sequence[Prompt], who: str) -> Any:
 
 
 class TextModel(ModelDefaults):
-    """``function``: list of n texts -> list of n texts. ``price``: what each costs."""
+    """A ``function`` from a list of n texts to n texts. Each costs ``price``."""
 
     answers: CallMode = "one"
     needs_image = False
@@ -174,8 +185,8 @@ class TextModel(ModelDefaults):
         *,
         price: float = 0.0,
     ) -> None:
-        self.function, self.price = function, price
-        self.most_cost = price
+        self.function = function
+        self.most_cost = self.price = price
         self.name = name or str(getattr(function, "__name__", type(function).__name__))
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
@@ -189,7 +200,7 @@ class TextModel(ModelDefaults):
 
 
 class ByHand(ModelDefaults):
-    """Stands where a model would, in an audit that is asked and told by hand."""
+    """Stands for the model of an audit that is asked and answered by hand."""
 
     name = "by hand"
     needs_image = False
@@ -199,47 +210,36 @@ class ByHand(ModelDefaults):
         self.answers = answers
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
-        raise InputError(
-            "run: expected an audit with a model to run, got one that is told by hand: ask() for "
-            "calls, and tell() what came of each"
-        )
+        remedy = "ask() for calls, and tell() the answer of each"
+        raise InputError(f"run: expected an audit with a model to run, got one by hand: {remedy}")
 
 
 def load(
-    target: Annotated[
-        str,
-        Option(
-            "'file.py:name' or 'package.module:name', a callable from a list of H x W x C uint8 "
-            "images to an array n x C of P(yes), or of masks n x C x H x W, or of n captions"
-        ),
-    ],
+    target: Annotated[str, Option(TARGET)],
     *,
     base: Path | None = None,
-    output: Annotated[
-        Output | None,
-        Option(
-            "what the numbers are; of logits a sigmoid is taken, or, where an oracle goes by the "
-            "likeliest class, a softmax (default: probabilities of callables, logits of torch "
-            "modules)"
-        ),
-    ] = None,
+    output: Annotated[Output | None, Option(OUTPUT)] = None,
 ) -> ModelUnderTest:
-    """A callable or torch module.
+    """Return a callable, a torch module, or anything that has ``ask``, as a model.
 
-    The name may also be that of anything that has ``ask``. ``base`` is where relative files are
-    looked for (default: here). Raises InputError where nothing is found under the name.
+    Args:
+        target: Its name, "file.py:name" or "package.module:name".
+        base: Where relative files are looked for; default: here.
+        output: What its numbers are.
+
+    Raises:
+        InputError: Nothing has that name, or it is no model.
     """
     return as_model(load_object(target, base), target, output)
 
 
 def as_model(source: Any, target: str, output: Output | None = None) -> ModelUnderTest:
-    """What was found under ``target``, as a model; raises InputError where it is none."""
+    """Return the object called ``target`` as a model; raise InputError if it is none."""
     expected = f"model {target!r}: expected a callable, a torch module or an object with 'ask'"
     if isinstance(source, type):
-        raise InputError(
-            f"{expected}, got the class {source.__name__}; name an object made of it, "
-            f"{source.__name__}(...), or say kind = {target!r}"
-        )
+        made = f"{source.__name__}(...)"
+        remedy = f"name an object made of it, {made}, or say kind = {target!r}"
+        raise InputError(f"{expected}, got the class {source.__name__}; {remedy}")
     if hasattr(source, "ask"):
         if output is not None:
             raise InputError(
@@ -255,35 +255,36 @@ def as_model(source: Any, target: str, output: Output | None = None) -> ModelUnd
     remedy = "for a table of answers say kind = 'recorded'"
     if hasattr(source, "predict_proba"):
         remedy = (
-            "nothing here tells how its rows are made of images: wrap it in a function, lambda "
+            "nothing here defines how its rows are made of images: wrap it in a function, lambda "
             "images: estimator.predict_proba([image.ravel() / 255 for image in images])"
         )
     raise InputError(f"{expected}, got {type(source).__name__}; {remedy}")
 
 
 def model_of(source: ModelSource) -> ModelUnderTest:
-    """An object with ``ask`` is a model; a torch module (images -> logits) and any other callable
-    (list of images -> n x C of P(yes), or n names of classes) are wrapped; a DataFrame holds
-    recorded answers; a text names any of these, ``file.py:name`` or ``package.module:name``, or an
-    ONNX or TorchScript file.
+    """Return anything that can be audited as a model.
 
-    Raises InputError for anything else, a class among it: a model is made of that first.
+    Args:
+        source: An object with ``ask``, a torch module (images -> logits), any other callable
+            (list of images -> n x C of P(yes), or n names of classes), or a DataFrame of recorded
+            answers. A text is the name of any of these, ``file.py:name`` or
+            ``package.module:name``, or an ONNX or TorchScript file.
+
+    Raises:
+        InputError: It is anything else, such as a class, or a file that is a program to whoever
+            opens it; the message has the lines that wrap such a file.
     """
-    if isinstance(source, str):
-        path = Path(source)
-        return _of_file(path) if path.suffix in ENDINGS else load(source)
     if is_table(source):
         from .recorded import Recorded
 
         return Recorded(source)
-    return as_model(source, str(getattr(source, "__name__", type(source).__name__)))
-
-
-def _of_file(path: Path) -> ModelUnderTest:
-    """The model in an ONNX or TorchScript file. Raises InputError where there is no such file, and
-    for any other, with the lines that wrap it."""
+    if not isinstance(source, str):
+        return as_model(source, str(getattr(source, "__name__", type(source).__name__)))
+    path = Path(source)
+    if path.suffix not in ENDINGS:
+        return load(source)
     if not path.is_file():
-        raise InputError(f"model: file {str(path)!r} does not exist")
+        raise InputError(f"model: file {source!r} does not exist")
     if path.suffix == ".onnx":
         from .onnx import OnnxModel
 
@@ -296,6 +297,6 @@ def _of_file(path: Path) -> ModelUnderTest:
         model.model_files = (path,)
         return model
     raise InputError(
-        f"model: expected a model, got a file {str(path)!r} that is a program to whoever opens it; "
-        f"wrap it yourself, and give what comes of it:\n\n{lines(path, repr(str(path)), 2)}"
+        f"model: expected a model, got a file {source!r} that is a program to whoever opens it; "
+        f"wrap it yourself, and give the result:\n\n{lines(path, repr(source), 2)}"
     )

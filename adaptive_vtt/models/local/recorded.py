@@ -1,10 +1,17 @@
-"""Answers and captions somebody recorded, replayed: audits and comparisons without calls."""
+"""Answers and captions that somebody recorded, replayed as models.
+
+The answers that a person gave on a page of ``avtt label`` are in another CSV. A row is one answer:
+card (the picture, by a hash that hides its name), question, reader, answer, time (ISO 8601 with its
+zone).
+"""
 
 import hashlib
 import json
-from collections.abc import Sequence
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
@@ -12,32 +19,69 @@ import pandas as pd
 from ...datasets.base import Dataset
 from ...errors import InputError
 from ...relations.base import Variant
-from ...types import IDENTITY, Answer, CallMode, Floats, Prompt, Unanswered
-from ...utils.files import text_in, why_unread
+from ...types import IDENTITY, Answer, CallMode, Floats, Prompt, Unanswered, Value
+from ...utils.files import as_file, regular, text_in, why_unread
 from ...utils.options import Option, at_base
-from .reader import RecordedReader, Replayed, is_of_reader, read_answers, read_rows
+from ...utils.tables import check_width, original, restored
+from ..base import ModelDefaults
 
 KEYS = ("sample", "relation", "severity")
+CAPTION_COLUMNS = (*KEYS, "caption")
+COLUMNS = ("card", "question", "reader", "answer", "time")
+YES, NO, UNSURE = "yes", "no", "unsure"
+"""A reader's answers by button: P(yes) of 1, of 0, and Unanswered. Any other answer is in words."""
+CLASS = "class of the picture"
+"""The one question about a picture that is of exactly one class; its answer is a class."""
+MAX_WORDS = 2000
+"""Characters of a reader's answer in words, at most."""
+NAME = r"\w[\w .-]{0,59}(?<![ .])"
+"""A reader's name, which names a file."""
+RECORDED = (
+    "CSV with sample, relation, severity, one column per concept; a reader's CSV, as 'avtt label "
+    "--questions' takes it; of captions a CSV or JSON with the column caption"
+)
+MISSING = Unanswered("not recorded")
+_VALUES: Mapping[str | None, Value] = {
+    None: MISSING,
+    UNSURE: Unanswered("the reader cannot tell"),
+    YES: 1.0,
+    NO: 0.0,
+}
+
+
+class Replayed(ModelDefaults, ABC):
+    """Model whose answers were recorded."""
+
+    needs_image = False
+    takes_words = True
+
+    def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
+        return [self._answer(prompt) for prompt in prompts]
+
+    @abstractmethod
+    def _answer(self, prompt: Prompt) -> Answer | Unanswered:
+        """Return what was recorded for a prompt."""
 
 
 class Recorded(Replayed):
-    """``answers``: one row per image, one column per concept, values P(yes) or NaN.
+    """Model that gives recorded P(yes).
 
-    The image is named by the columns ``sample``, ``relation`` and ``severity``; without
-    ``sample`` the index names it, without ``relation`` every row is about the source image
-    (identity, severity 0). What was not recorded, or is NaN, is Unanswered.
-    Raises InputError for values outside [0, 1] and rows that repeat.
+    Args:
+        answers: One row per image, one column per concept, with P(yes) or NaN. The image is named
+            by the columns ``sample``, ``relation`` and ``severity``; without ``sample`` the index
+            names it, without ``relation`` every row is about the source image (identity, severity
+            0). Images without a row, and NaN, are Unanswered.
+        per_call: Questions that one call answers.
+        name: For errors, journals and reports.
+
+    Raises:
+        InputError: A value is outside [0, 1], or a row repeats.
     """
 
     def __init__(
-        self,
-        answers: pd.DataFrame,
-        *,
-        per_call: CallMode = "all",
-        name: str = "recorded",
+        self, answers: pd.DataFrame, *, per_call: CallMode = "all", name: str = "recorded"
     ) -> None:
-        self.answers = per_call
-        self.name = name
+        self.answers, self.name = per_call, name
         table = answers.reset_index(names="sample") if "sample" not in answers else answers
         table = table.assign(
             relation=table.get("relation", "identity"), severity=table.get("severity", 0)
@@ -48,39 +92,34 @@ class Recorded(Replayed):
         self._rows = _rows(table, "recorded answers")
 
     def holds(self, sample: str, relation: str, severity: int) -> bool:
-        """Whether there is a row for that picture."""
+        """Return whether there is a row for that picture."""
         return (sample, relation, severity) in self._rows
 
     def content(self) -> str:
-        """A short hash of all answers: other answers are another model."""
+        """Return a short hash of all answers: other answers are another model."""
         digest = hashlib.blake2b(repr((self._columns, self._rows)).encode(), digest_size=8)
         digest.update(self._values.tobytes())
         return digest.hexdigest()
 
     def _answer(self, prompt: Prompt) -> Answer | Unanswered:
+        for concept in prompt.concepts:
+            if concept not in self._columns:
+                there = f"there are {', '.join(self._columns)}"
+                raise InputError(f"recorded answers: no column for concept {concept!r}; {there}")
         row = self._rows.get((prompt.sample_id, prompt.relation, prompt.severity))
-        unknown = [concept for concept in prompt.concepts if concept not in self._columns]
-        if unknown:
-            raise InputError(
-                f"recorded answers: no column for concept {unknown[0]!r}; "
-                f"there are {', '.join(self._columns)}"
-            )
-        missing = Unanswered("not recorded")
         if row is None:
-            return missing
+            return MISSING
         values = self._values[row, [self._columns[concept] for concept in prompt.concepts]]
-        return Answer(tuple(missing if np.isnan(v) else v for v in values.tolist()))
+        return Answer(tuple(MISSING if np.isnan(v) else v for v in values.tolist()))
 
 
 def _probabilities(table: pd.DataFrame) -> Floats:
-    """The values of a table, NaN for what is missing; raises InputError for what is no P(yes)."""
+    """Return the values of a table, NaN for gaps; raise InputError for one that is no P(yes)."""
     try:
         values = table.to_numpy(dtype=float, na_value=np.nan)
     except (TypeError, ValueError) as error:
         raise InputError(f"recorded answers: expected numbers: {error}") from None
-    wrong = np.argwhere((values < 0) | (values > 1))
-    if len(wrong):
-        row, column = map(int, wrong[0])
+    for row, column in np.argwhere((values < 0) | (values > 1)).tolist():
         raise InputError(
             f"recorded answers: expected P(yes) between 0 and 1, got {values[row, column]} "
             f"in row {row + 1}, column {table.columns[column]!r}"
@@ -89,7 +128,7 @@ def _probabilities(table: pd.DataFrame) -> Floats:
 
 
 def _rows(table: pd.DataFrame, where: str) -> dict[tuple[str, str, int], int]:
-    """Sample, relation and severity of each picture -> its row."""
+    """Return the row of each picture, by sample, relation and severity."""
     rows: dict[tuple[str, str, int], int] = {}
     for row, (sample, relation, severity) in enumerate(table[[*KEYS]].itertuples(index=False)):
         try:
@@ -97,24 +136,28 @@ def _rows(table: pd.DataFrame, where: str) -> dict[tuple[str, str, int], int]:
             if key[2] != float(severity):
                 raise ValueError
         except (TypeError, ValueError, OverflowError):
-            raise InputError(
-                f"{where}: expected a whole number as severity, got {severity!r} in row {row + 1}"
-            ) from None
+            got = f"{severity!r} in row {row + 1}"
+            raise InputError(f"{where}: expected a whole number as severity, got {got}") from None
         if rows.setdefault(key, row) != row:
             raise InputError(f"{where}: {key} stands twice, again in row {row + 1}")
     return rows
 
 
-COLUMNS = (*KEYS, "caption")
+# -- captions --------------------------------------------------------------------------------------
 
 
 class RecordedCaptions(Replayed):
-    """``captions``: one row per image, with the columns sample, relation, severity, caption.
+    """Model that gives recorded captions. An empty one is Unanswered.
 
-    The source image has relation identity and severity 0; a version of it with box k hidden
-    "hidden/blur", "hidden/black" or "hidden/inpaint" and severity k. An empty caption is
-    Unanswered. Raises InputError for a missing column, rows that repeat, and, when it is asked
-    for, a caption that was not recorded; ``where`` is named in it.
+    Args:
+        captions: One row per image, with the columns sample, relation, severity, caption. The
+            source image has relation identity and severity 0; a version of it with box k hidden
+            "hidden/blur", "hidden/black" or "hidden/inpaint" and severity k.
+        name: For errors, journals and reports.
+        where: The table, for errors.
+
+    Raises:
+        InputError: A column is missing, or a row repeats; when asked: a caption was not recorded.
     """
 
     answers: CallMode = "one"
@@ -122,42 +165,38 @@ class RecordedCaptions(Replayed):
     def __init__(
         self, captions: pd.DataFrame, *, name: str = "recorded", where: str = "recorded captions"
     ) -> None:
-        self.name = name
-        self._where = where
-        require_columns(captions, COLUMNS, where)
-        words = captions["caption"].fillna("").astype(str)
-        self._captions = dict(zip(_rows(captions, where), words, strict=True))
-
+        self.name, self._where = name, where
+        require_columns(captions, CAPTION_COLUMNS, where)
+        texts = captions["caption"].fillna("").astype(str)
+        self._captions = dict(zip(_rows(captions, where), texts, strict=True))
         if not any(caption.strip() for caption in self._captions.values()):
-            raise InputError(
-                f"{where}: expected captions, got {len(self._captions)} rows without any"
-            )
+            got = f"{len(self._captions)} rows without any"
+            raise InputError(f"{where}: expected captions, got {got}")
 
     def check(self, dataset: Dataset, variants: Sequence[Variant]) -> None:
-        """Raises InputError where a source image, or a follow-up of one, has no caption, and for
+        """Raise InputError if a source image, or a follow-up of one, has no caption, and for
         follow-ups that depend on captions, as those that were captioned may be others."""
         if any(v.relation.needs_answer for v in variants):
             raise InputError(
                 f"{self._where}: recorded captions are of pictures made beforehand, and captions = "
-                "'own' in [space] makes them anew; name the file there instead"
+                "'own' in [space] makes them again; name the file there instead"
             )
         versions = [(IDENTITY, 0), *((v.relation.name, v.severity) for v in variants)]
-        wanted = [
-            (dataset.sample_id(index), *version)
-            for index in range(len(dataset))
-            for version in versions
-        ]
+        samples = [dataset.sample_id(index) for index in range(len(dataset))]
+        wanted = [(sample, *version) for sample in samples for version in versions]
         missing = [key for key in wanted if key not in self._captions]
         if missing:
-            raise InputError(
-                f"{self._where}: expected a caption of sample {missing[0][0]!r}, relation "
-                f"{missing[0][1]!r}, severity {missing[0][2]}, got none; {len(missing)} of "
-                f"{len(wanted)} are missing"
-            )
+            self._lacks(missing[0], f"; {len(missing)} of {len(wanted)} are missing")
+
+    def _lacks(self, key: tuple[str, str, int], more: str) -> None:
+        raise InputError(
+            f"{self._where}: expected a caption of sample {key[0]!r}, relation {key[1]!r}, "
+            f"severity {key[2]}, got none{more}"
+        )
 
     @classmethod
     def read(cls, path: Path | str, name: str | None = None) -> "RecordedCaptions":
-        """From a CSV with a header, or a JSON list of objects with these fields."""
+        """Read a CSV with a header, or a JSON list of objects with these fields."""
         file = Path(path)
         return cls(read_captions(file), name=name or file.stem, where=str(file))
 
@@ -165,25 +204,21 @@ class RecordedCaptions(Replayed):
         key = prompt.sample_id, prompt.relation, prompt.severity
         if key not in self._captions:
             hint = "; or set oracle.occlusion = false" if prompt.relation[:7] == "hidden/" else ""
-            raise InputError(
-                f"{self._where}: expected a caption of sample {key[0]!r}, relation {key[1]!r}, "
-                f"severity {key[2]}, got none among {len(self._captions)}{hint}"
-            )
+            self._lacks(key, f" among {len(self._captions)}{hint}")
         caption = self._captions[key]
         return Answer((caption,)) if caption.strip() else Unanswered("an empty caption")
 
 
 def require_columns(table: pd.DataFrame, columns: Sequence[str], where: str) -> None:
-    """Raises InputError for a column that ``table`` lacks."""
+    """Raise InputError for a column that ``table`` lacks."""
     for column in columns:
         if column not in table:
-            raise InputError(
-                f"{where}: expected the columns {', '.join(columns)}, got no {column!r}"
-            )
+            expected = f"expected the columns {', '.join(columns)}"
+            raise InputError(f"{where}: {expected}, got no {column!r}")
 
 
 def read_captions(file: Path) -> pd.DataFrame:
-    """The rows of a CSV with a header, or of a JSON list of objects, words as they are.
+    """Return the rows of a CSV with a header, or of a JSON list of objects, words unchanged.
 
     Raises InputError for a file that is neither.
     """
@@ -199,38 +234,140 @@ def read_captions(file: Path) -> pd.DataFrame:
         raise InputError(f"{file}: cannot read {what}: {why_unread(file, error)}") from None
 
 
-def answers_table(path: Path) -> pd.DataFrame:
-    """The answers in a CSV, without the files and words that ``export --questions`` wrote there.
+# -- answers of a person ---------------------------------------------------------------------------
 
-    Raises InputError where it cannot be read.
+
+class RecordedReader(Replayed):
+    """Model that gives one person's answers. What the person left out or could not answer is
+    Unanswered.
+
+    Args:
+        answers: Rows, as ``read_answers`` returns them.
+        per_call: Questions that one call answers; None: "all" if a picture has several questions,
+            else "one".
+
+    Raises:
+        InputError: The answers are of several people.
     """
+
+    def __init__(self, answers: pd.DataFrame, *, per_call: CallMode | None = None) -> None:
+        names = answers["reader"].unique().tolist()
+        if len(names) != 1:
+            raise InputError(f"recorded answers: expected those of one reader, got {len(names)}")
+        several = answers["card"].duplicated().any() or (answers["question"] == CLASS).any()
+        self.answers: CallMode = per_call or ("all" if several else "one")
+        self.name = f"reader {names[0]}"
+        keys = zip(answers["card"], answers["question"], strict=True)
+        self._answers = dict(zip(keys, answers["answer"], strict=True))
+
+    def content(self) -> str:
+        """Return a short hash of all answers: other answers are another model."""
+        text = repr(sorted(self._answers.items()))
+        return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+    def _answer(self, prompt: Prompt) -> Answer:
+        card = card_id(prompt.sample_id, prompt.relation, prompt.severity)
+        chosen = self._answers.get((card, CLASS))
+        if chosen is not None and chosen != UNSURE:
+            return Answer(tuple(float(concept == chosen) for concept in prompt.concepts))
+        answers = [chosen or self._answers.get((card, concept)) for concept in prompt.concepts]
+        return Answer(tuple(_VALUES.get(answer, answer or "") for answer in answers))
+
+
+def check_name(name: str, where: str) -> str:
+    """Return a reader's name; raise InputError if it cannot name a file."""
+    if not re.fullmatch(NAME, name):
+        expected = (
+            "a name of up to 60 letters, digits and ' _.-', that begins with a letter or digit"
+        )
+        raise InputError(f"{where}: expected {expected}, got {name!r}")
+    return name
+
+
+def card_id(sample: str, relation: str, severity: int) -> str:
+    """Return the name of a picture in files of answers."""
+    text = f"{sample}\0{relation}\0{severity}"
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def read_answers(path: Path) -> pd.DataFrame:
+    """Return the rows of a file, the later of two answers to one question.
+
+    Raises:
+        InputError: The file cannot be read, or a row (the header is 1) has a bad field.
+    """
+    rows = read_rows(path, "answers", dtype=str, keep_default_na=False, encoding="utf-8-sig")
+    rows = rows.fillna("")
+    if [*rows] != [*COLUMNS]:
+        expected = f"expected the columns {','.join(COLUMNS)}"
+        raise InputError(f"{path}: {expected}, got {','.join(map(str, rows))}")
+    zoned = rows["time"].str.fullmatch(r".+(Z|[+-]\d\d:\d\d)")
+    times = pd.to_datetime(rows["time"].where(zoned), format="ISO8601", utc=True, errors="coerce")
+    checks = {
+        "reader": (rows["reader"].str.fullmatch(NAME), "a name of up to 60 letters and digits"),
+        "answer": (rows["answer"].str.strip().str.len().between(1, MAX_WORDS), "1 to 2000 letters"),
+        "time": (times.notna(), "a time with its zone, such as 2024-05-31T12:00:00Z"),
+    }
+    for column, (fine, expected) in checks.items():
+        if not fine.all():
+            row = int(fine.argmin())
+            got = rows[column][row]
+            raise InputError(f"{path}, row {row + 2}: {column}: expected {expected}, got {got!r}")
+    return latest(rows)
+
+
+def latest(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the latest answer of each reader to each question."""
+    ordered = rows.sort_values(
+        "time", key=lambda t: pd.to_datetime(t, format="ISO8601", utc=True), kind="stable"
+    )
+    return ordered.drop_duplicates(["card", "question", "reader"], keep="last")
+
+
+# -- files -----------------------------------------------------------------------------------------
+
+
+def read_rows(path: Path, what: str, *, only: Sequence[str] = (), **options: Any) -> pd.DataFrame:
+    """Return the rows of a CSV, cells of all columns, or of ``only`` some, without the marks that
+    `utils.tables` writes against formulas. Raise InputError, which names ``what`` the rows are,
+    where they cannot be read."""
+    check_width(path)
+    try:
+        rows = pd.read_csv(as_file(path), **options)
+        if not only:
+            return restored(rows)
+        return rows.assign(**{c: rows[c].map(original) for c in only if c in rows})
+    except (OSError, ValueError, pd.errors.ParserError) as error:
+        raise InputError(f"{path}: cannot read {what}: {why_unread(path, error)}") from None
+
+
+def answers_table(path: Path) -> pd.DataFrame:
+    """Return the answers in a CSV, without the files and words that ``export --questions`` wrote
+    there. Raise InputError where it cannot be read."""
     table = read_rows(path, "recorded answers", dtype={"sample": str})
     written = [column for column in ("file", "words") if column in table]
     return table.drop(columns=table[written].select_dtypes(exclude=["number", "bool"]).columns)
 
 
 def recorded(
-    answers: Annotated[
-        Path,
-        Option(
-            "CSV with sample, relation, severity, one column per concept; a reader's CSV, as "
-            "'avtt label --questions' takes it; of captions a CSV or JSON with the column caption",
-            reads=at_base,
-        ),
-    ],
+    answers: Annotated[Path, Option(RECORDED, reads=at_base)],
     *,
     captions: bool = False,
     name: str | None = None,
     per_call: Annotated[
-        CallMode | None,
-        Option("one or all: concepts of a call (all; of a reader's CSV as it was read)"),
+        CallMode | None, Option("one or all: concepts of a call (all; of a reader as it was read)")
     ] = None,
 ) -> Recorded | RecordedCaptions | RecordedReader:
-    """A CSV of answers, or of captions."""
+    """Return a CSV of answers, or of captions, as a model."""
+    try:
+        with open(answers, encoding="utf-8-sig", opener=regular) as file:
+            of_reader = file.readline(200).strip() == ",".join(COLUMNS)
+    except (OSError, UnicodeDecodeError):
+        of_reader = False
     model: Recorded | RecordedCaptions | RecordedReader
     if captions:
         model = RecordedCaptions.read(answers, name)
-    elif is_of_reader(answers):
+    elif of_reader:
         model = RecordedReader(read_answers(answers), per_call=per_call)
     else:
         table = answers_table(answers)

@@ -25,18 +25,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from ...datasets.base import Dataset
 from ...errors import InputError
-from ...types import (
-    UNKNOWN,
-    Answer,
-    Bools,
-    Floats,
-    Image,
-    Indices,
-    JsonObject,
-    Prompt,
-    Truths,
-    Unanswered,
-)
+from ...types import UNKNOWN, Answer, Bools, Floats, Indices, JsonObject, Prompt, Truths, Unanswered
 from ...utils.random_streams import generator
 from ..base import ModelDefaults
 from ..checking import image_of
@@ -49,7 +38,7 @@ MEMORY = (0.9, 0.99)
 def move(
     weight: Tensor, mean: Tensor, square: Tensor, gradient: Tensor, step: int, rate: float
 ) -> None:
-    """One step of Adam (Kingma and Ba, ICLR 2015), in place; step 1 is the first. By hand, since
+    """Take a step of Adam (Kingma and Ba, ICLR 2015), in place; step 1 is the first. By hand, since
     the first use of ``torch.optim`` imports a compiler for two seconds.
 
     ``mean``, ``square``: of the gradients so far, zeros at first; shapes as ``weight``'s.
@@ -60,14 +49,6 @@ def move(
     weight -= rate / (1 - MEMORY[0] ** step) * mean / spread
 
 
-def risen_and_fallen(done: float) -> float:
-    """The learning rate's share of its highest: it rises for three tenths, then falls to 0.
-
-    ``done``: the share of all steps that is done, in (0, 1].
-    """
-    return min(done / 0.3, (1 - done) / 0.7)
-
-
 Pictures = npt.NDArray[np.uint8]
 
 SIDE = 16
@@ -75,9 +56,9 @@ SIDE = 16
 FOLDS, TEAMS = 5, 3
 HIDDEN = 128
 STEPS, BATCH = 300, 64
-"""Gradient steps, and images in each: nets that learn longer foresee less of another's errors."""
+"""Gradient steps, and images in each: nets that learn longer predict less of another's errors."""
 RATE = 5e-3
-"""The highest learning rate; it rises for a third of the steps, then falls to nothing."""
+"""The highest learning rate; it rises for three tenths of the steps, then falls to 0."""
 MAX = 5_000
 """Images that are learnt from, at most: random ones where there are more."""
 FEWEST = 30
@@ -95,18 +76,18 @@ class Nets(NamedTuple):
     level: Tensor  # F x 1 x C
 
     def logits(self, pixels: Tensor) -> Tensor:
-        """F x n x C, of pixels n x d in [0, 255]."""
+        """Return F x n x C for pixels n x d in [0, 255]."""
         folds, _, hidden = self.bias.shape
         inner = self.scaled(pixels) @ self.into
         inner = inner.reshape(-1, folds, hidden).transpose(0, 1)
         return (inner + self.bias).relu() @ self.out + self.level
 
     def scaled(self, pixels: Tensor) -> Tensor:
-        """What the nets read of pixels n x d in [0, 255]."""
+        """Return pixels n x d in [0, 255] as the nets read them."""
         return (pixels - self.centre) / 255
 
     def logits_of(self, fold: int, scaled: Tensor) -> Tensor:
-        """n x C, of scaled pixels n x d, by the net of one fold alone."""
+        """Return n x C for scaled pixels n x d, by the net of one fold alone."""
         into = self.into.chunk(len(self.bias), 1)[fold]
         inner = torch.addmm(self.bias[fold, 0], scaled, into).relu_()
         return torch.addmm(self.level[fold, 0], inner, self.out[fold])
@@ -146,26 +127,25 @@ class SelfTaught(ModelDefaults):
         )
 
     def describe(self) -> JsonObject:
-        """For the journal: what it learnt from, and a hash of the weights."""
+        """Return facts for the journal: how much it learnt from, and a hash of the weights."""
         return {"version": self.version, "images": len(self._ids), "weights": self.content()}
 
     @classmethod
     def of(cls, dataset: Dataset, *, seed: int | str = 0, side: int = SIDE) -> Self:
-        """Taught with the dataset's images and truths; unknown truths are left out.
+        """Teach with the dataset's images and truths; unknown truths are left out.
 
-        Raises InputError where ``teachable`` says no.
+        Raises InputError for a dataset that is not ``teachable``.
         """
         if not teachable(dataset):
-            raise InputError(
-                f"self-taught proxy: expected images, and a concept with {FEWEST} labels on each "
-                f"side, got dataset {dataset.name!r} with "
-                + ("fewer labels" if dataset.has_images else "no images")
-            )
+            got = "fewer labels" if dataset.has_images else "no images"
+            expected = f"expected images, and a concept with {FEWEST} labels on each side"
+            raise InputError(f"self-taught proxy: {expected}, got {dataset.name!r} with {got}")
         begun = time.monotonic()
         rng = generator(seed, "self-taught")
         samples, truths = dataset.reference(MAX, rng)
-        shape = small(_source(dataset, 0), side)
-        pictures = np.stack([shrunk(_source(dataset, i), shape) for i in samples.tolist()])
+        shape = small(dataset.sample(0).require_image(), side)
+        images = (dataset.sample(i).require_image() for i in samples.tolist())
+        pictures = np.stack([shrunk(image, shape) for image in images])
         teams = []
         for _ in range(TEAMS):
             fold = np.zeros(len(dataset), np.int64)  # those not learnt from: any net will do
@@ -178,7 +158,7 @@ class SelfTaught(ModelDefaults):
 
     @torch.no_grad()
     def predict(self, pictures: Pictures, samples: Indices) -> Floats:
-        """P(yes) n x C of follow-ups n x H x W x ch, in ``shape``, of source samples (n,)."""
+        """Return P(yes) n x C of follow-ups n x H x W x ch, in ``shape``, of samples (n,)."""
         scaled = self._teams[0][0].scaled(_pixels(pictures))  # all teams learnt the same images
         likely = torch.zeros(len(samples), len(self.concepts), dtype=torch.float64)
         for nets, fold in self._teams:
@@ -189,20 +169,18 @@ class SelfTaught(ModelDefaults):
         return np.where(self._known, likely.numpy() / len(self._teams), UNSURE)
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
-        """P(yes) of each prompt's concepts; raises InputError for a prompt without an image."""
+        """Return P(yes) of each prompt's concepts; raise InputError for a prompt without image."""
         if not prompts:
             return []
         # of a sample not learnt from any net says what it says of the first
-        sample = np.array([self._ids.get(p.sample_id, 0) for p in prompts])
-        likely = self.predict(
-            np.stack([shrunk(image_of(p, "self-taught proxy"), self.shape) for p in prompts]),
-            sample,
-        )
+        samples = np.array([self._ids.get(p.sample_id, 0) for p in prompts])
+        images = (image_of(prompt, "self-taught proxy") for prompt in prompts)
+        likely = self.predict(np.stack([shrunk(image, self.shape) for image in images]), samples)
         places = [[self.concepts.index(c) for c in p.concepts] for p in prompts]
         return [Answer(tuple(row[p].tolist())) for row, p in zip(likely, places, strict=True)]
 
     def content(self) -> str:
-        """A hash of the weights."""
+        """Return a hash of the weights."""
         digest = hashlib.blake2b(digest_size=16)
         for weights in itertools.chain(*(nets for nets, _ in self._teams)):
             digest.update(weights.numpy().tobytes())
@@ -210,17 +188,13 @@ class SelfTaught(ModelDefaults):
 
 
 def teachable(dataset: Dataset) -> bool:
-    """Whether there are images, and a concept with FEWEST labels on each side."""
+    """Return whether there are images, and a concept with FEWEST labels on each side."""
     return dataset.has_images and bool(_enough(dataset).any())
 
 
 def _enough(dataset: Dataset) -> Bools:
-    """(C,): which concepts have FEWEST labels on each side."""
+    """Return (C,): which concepts have FEWEST labels on each side."""
     return np.asarray(dataset.counts).min(axis=1) >= FEWEST
-
-
-def _source(dataset: Dataset, sample: int) -> Image:
-    return dataset.sample(sample).require_image()
 
 
 def _pixels(pictures: Pictures) -> Tensor:
@@ -229,7 +203,7 @@ def _pixels(pictures: Pictures) -> Tensor:
 
 @torch.enable_grad()
 def _taught(pictures: Pictures, truths: Truths, fold: Indices, rng: np.random.Generator) -> Nets:
-    """The nets after STEPS steps; ``truths`` n x C, ``fold`` (n,): the net that must not see it."""
+    """Return the nets after STEPS steps; ``truths`` n x C, ``fold`` (n,): the net not to see it."""
     pixels, labels = _pixels(pictures), torch.from_numpy(truths).float()
     unseen = torch.arange(FOLDS)[:, None] != torch.from_numpy(fold)
     counts = unseen[:, :, None] * (labels != UNKNOWN)
@@ -243,7 +217,8 @@ def _taught(pictures: Pictures, truths: Truths, fold: Indices, rng: np.random.Ge
         loss = binary_cross_entropy_with_logits(logits, wanted, weight=known, reduction="sum")
         gradients = torch.autograd.grad(loss / BATCH, weights)
         for weight, both, gradient in zip(weights, moments, gradients, strict=True):
-            rate = RATE * risen_and_fallen(step / STEPS)
+            done = step / STEPS
+            rate = RATE * min(done / 0.3, (1 - done) / 0.7)
             move(weight.data, *both, gradient, step, rate)
     return Nets(*(w.detach() for w in nets))
 
@@ -254,10 +229,6 @@ def _untaught(pixels: Tensor, concepts: int, rng: np.random.Generator) -> Nets:
     def random(*shape: int, fan: int) -> Tensor:
         return torch.from_numpy(rng.uniform(-1, 1, shape) / np.sqrt(fan)).float()
 
-    return Nets(
-        pixels.mean(0),
-        random(width, FOLDS * HIDDEN, fan=width),
-        random(FOLDS, 1, HIDDEN, fan=width),
-        random(FOLDS, HIDDEN, concepts, fan=HIDDEN),
-        torch.zeros(FOLDS, 1, concepts),
-    )
+    into, bias = random(width, FOLDS * HIDDEN, fan=width), random(FOLDS, 1, HIDDEN, fan=width)
+    out = random(FOLDS, HIDDEN, concepts, fan=HIDDEN)
+    return Nets(pixels.mean(0), into, bias, out, torch.zeros(FOLDS, 1, concepts))

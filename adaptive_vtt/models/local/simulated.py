@@ -1,4 +1,4 @@
-"""Models whose quality is set by hand: the paper's simulated methods under evaluation."""
+"""Models with a set accuracy: the paper's simulated methods under evaluation."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated
@@ -37,11 +37,8 @@ class Simulated(ModelDefaults):
         answers: CallMode = "one",
         name: str = "simulated",
     ) -> None:
-        self.answers = answers
-        self.name = name
-        self._dataset = dataset
-        self._accuracy = dict(accuracy)
-        self._seed = seed
+        self.answers, self.name, self._seed = answers, name, seed
+        self._dataset, self._accuracy = dataset, dict(accuracy)
         self._index: dict[str, int] = {}
 
     @classmethod
@@ -53,7 +50,7 @@ class Simulated(ModelDefaults):
         seed: int = 0,
         answers: CallMode = "one",
     ) -> "Simulated":
-        """One of the paper's simulated models.
+        """Return one of the paper's simulated models.
 
         There are three: unbiased (70 % everywhere), biased (90 % on the concept that is
         present most often, 50 % on others), negatively-biased (50 % and 90 %)."""
@@ -82,4 +79,4 @@ class Simulated(ModelDefaults):
 
 
 paper = Simulated.paper
-"""What a SPEC.toml means by kind = "simulated"."""
+"""The kind "simulated" of a SPEC.toml."""

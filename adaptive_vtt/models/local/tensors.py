@@ -31,7 +31,7 @@ class InputShape:
 
     @classmethod
     def of(cls, shape: Sequence[object], where: str) -> "InputShape":
-        """From n x ch x H x W, or n x H x W x ch, told apart by which of the two is 1 or 3.
+        """Read n x ch x H x W, or n x H x W x ch; the channels are the size that is 1 or 3.
 
         Sizes that are no positive number are free. Raises InputError for other shapes.
         """
@@ -40,10 +40,8 @@ class InputShape:
             return cls(sizes[0], sizes[1], sizes[2], sizes[3], True)
         if len(sizes) == 4 and sizes[3] in (1, 3):
             return cls(sizes[0], sizes[3], sizes[1], sizes[2], False)
-        raise InputError(
-            f"{where}: expected an input of images, n x ch x H x W or n x H x W x ch with 1 or "
-            f"3 channels, got shape {list(shape)}"
-        )
+        expected = "an input of images, n x ch x H x W or n x H x W x ch with 1 or 3 channels"
+        raise InputError(f"{where}: expected {expected}, got shape {list(shape)}")
 
 
 @dataclass(frozen=True)
@@ -64,22 +62,19 @@ class Preprocessing:
     def apply(
         self, image: Image, shape: InputShape, dtype: npt.DTypeLike = np.float32
     ) -> npt.NDArray[Any]:
-        """The image H x W x C as ch x H x W or H x W x ch of ``dtype``."""
+        """Return the image H x W x C as ch x H x W or H x W x ch of ``dtype``."""
         pixels: npt.NDArray[Any] = fitted(image, shape)
-        channels = pixels.shape[2]
         if dtype != np.uint8:
             for name, given in (("mean", self.mean), ("std", self.std)):
-                if len(given) not in (1, channels):
-                    raise InputError(
-                        f"{name}: expected one number, or {channels} (one per channel), got "
-                        f"{len(given)}"
-                    )
+                if len(given) not in (1, pixels.shape[2]):
+                    expected = f"expected one number, or {pixels.shape[2]} (one per channel)"
+                    raise InputError(f"{name}: {expected}, got {len(given)}")
             pixels = ((pixels / 255 - np.array(self.mean)) / np.array(self.std)).astype(dtype)
         return np.ascontiguousarray(pixels.transpose(2, 0, 1) if shape.channels_first else pixels)
 
 
 def fitted(image: Image, shape: InputShape) -> Image:
-    """The image H x W x C in the channels and size of the input."""
+    """Return the image H x W x C in the channels and size of the input."""
     import cv2
 
     if shape.channels == 3 and image.shape[2] == 1:
@@ -90,16 +85,15 @@ def fitted(image: Image, shape: InputShape) -> Image:
     if (height, width) != image.shape[:2]:
         smaller = height * width < image.shape[0] * image.shape[1]
         how = cv2.INTER_AREA if smaller else cv2.INTER_LINEAR
-        channels = image.shape[2]
-        image = cv2.resize(image, (width, height), interpolation=how)
-        image = np.asarray(image, np.uint8).reshape(height, width, channels)
+        resized = cv2.resize(image, (width, height), interpolation=how)
+        return np.asarray(resized, np.uint8).reshape(height, width, image.shape[2])
     return image
 
 
 def batches(
     prompts: Sequence[Prompt], size: int, tensor: Callable[[Prompt], T]
 ) -> Iterator[tuple[Sequence[Prompt], Sequence[T]]]:
-    """Prompts and their tensors, at most ``size`` at a time and all of one shape, in order."""
+    """Return prompts and their tensors, at most ``size`` at a time, of one shape, in order."""
     for start in range(0, len(prompts), size):
         pairs = [(prompt, tensor(prompt)) for prompt in prompts[start : start + size]]
         for _, group in groupby(pairs, key=lambda pair: pair[1].shape):
@@ -108,24 +102,29 @@ def batches(
 
 
 def small(image: Image, side: int) -> tuple[int, int, int]:
-    """Height, width and channels (1 or 3) of an image's thumbnail of at most ``side`` pixels."""
+    """Return height, width and channels (1 or 3) of a thumbnail of at most ``side`` pixels."""
     height, width, channels = image.shape
     return min(height, side), min(width, side), 1 if channels == 1 else 3
 
 
 def shrunk(image: Image, shape: tuple[int, int, int]) -> Image:
-    """The image in ``shape``: height, width and channels."""
+    """Return the image in ``shape``: height, width and channels."""
     height, width, channels = shape
     return fitted(image, InputShape(None, channels, height, width, channels_first=False))
 
 
 class TensorModel(ModelDefaults):
-    """A model that takes one tensor, an image, and gives others, one of which is read.
+    """A model that takes one tensor, an image, and returns one or several.
 
-    The output is n x C, or n x C x H x W of a segmenter. ``concepts``: what its C columns are
-    (None: the concepts asked about, in their order); ``activation``: what turns its numbers into
-    P(yes). Maps have the layout of the input, and are brought to the size of the image before they
-    are cut at one half. ``mean``, ``std``: see `Preprocessing`.
+    The output that is read is n x C, or n x C x H x W of a segmenter. Maps have the layout of the
+    input, and are brought to the size of the image before they are cut at one half.
+
+    Args:
+        output: The name of the output; None: there is one.
+        concepts: The concepts of its C columns; None: those asked about, in their order.
+        activation: Turns its numbers into P(yes).
+        mean: See `Preprocessing`, as for ``std``.
+        options: Those of the other base classes.
     """
 
     def __init__(
@@ -133,8 +132,7 @@ class TensorModel(ModelDefaults):
         *,
         output: Annotated[str | None, Option("the output to read, where there are several")] = None,
         concepts: Annotated[
-            Sequence[str] | None,
-            Option("what the output's columns are (default: the dataset's, in order)"),
+            Sequence[str] | None, Option("of the output's columns (default: the dataset's)")
         ] = None,
         activation: Annotated[Activation, Option("what makes P(yes) of the output")] = "none",
         mean: Pixels = (0.0,),
@@ -147,7 +145,7 @@ class TensorModel(ModelDefaults):
         self._preprocessing = Preprocessing(tuple(mean), tuple(std))
 
     def _output_among(self, names: Sequence[str], where: str) -> str:
-        """The output that is read; raises InputError where there is none of its name."""
+        """Return the output that is read; raise InputError if there is none of its name."""
         if self._output is None and len(names) != 1:
             raise InputError(f"{where}: expected model.output, one of {', '.join(names) or 'none'}")
         check_known("output", self._output or names[0], names, where)
@@ -156,22 +154,20 @@ class TensorModel(ModelDefaults):
     def _answers(
         self, output: npt.NDArray[Any], prompts: Sequence[Prompt], shape: InputShape, who: str
     ) -> list[Answer]:
-        """One answer per prompt; raises ModelError for an output that does not fit them."""
+        """Return one answer per prompt; raise ModelError for an output that does not fit them."""
         output = np.asarray(output, float)
         if output.ndim == 1:
             output = output[:, None]
         if output.ndim == 4 and not shape.channels_first:
             output = output.transpose(0, 3, 1, 2)
         if output.ndim not in (2, 4) or len(output) != len(prompts):
-            raise ModelError(
-                f"{who}: expected an output of shape ({len(prompts)}, C) or "
-                f"({len(prompts)}, C, H, W), got {output.shape}"
-            )
+            shapes = f"({len(prompts)}, C) or ({len(prompts)}, C, H, W)"
+            raise ModelError(f"{who}: expected an output of shape {shapes}, got {output.shape}")
         rows = zip(activated(output, self._activation), prompts, strict=True)
         return to_answers([self._columns(row, prompt, who) for row, prompt in rows], prompts, who)
 
     def _columns(self, row: npt.NDArray[Any], prompt: Prompt, who: str) -> npt.NDArray[Any]:
-        """The numbers, or the maps as large as the image, of the prompt's concepts."""
+        """Return the numbers, or the maps as large as the image, of the prompt's concepts."""
         if self._concepts is not None:
             if len(row) != len(self._concepts):
                 raise ModelError(
@@ -192,7 +188,7 @@ class TensorModel(ModelDefaults):
 
 
 def activated(output: npt.NDArray[Any], activation: Activation) -> npt.NDArray[Any]:
-    """n x C ..., a softmax over C."""
+    """Return P(yes) n x C ...; a softmax is over C."""
     from scipy.special import expit, softmax
 
     if activation == "sigmoid":

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from ...datasets.base import Dataset, adapted_dataset
 from ...errors import AvttError, InputError, ModelError, check_known, listed, one_line, unknown
@@ -15,7 +14,7 @@ from ...utils.options import Group, Option, at_base
 from ...utils.other_code import place_of
 from ..base import ModelDefaults
 from ..checking import image_of
-from .parameters import hash_of, load_parameters
+from .files import hash_of, load_parameters
 from .tensors import Activation, InputShape, activated, batches, fitted
 
 if TYPE_CHECKING:
@@ -24,95 +23,41 @@ if TYPE_CHECKING:
 
 ClassNames = Mapping[str, str | Sequence[str]]
 """Concept -> the model's class of it, or several that count as it."""
-
-
-class Classes:
-    """Which of a model's classes each concept is.
-
-    ``names``: concept -> class or classes; a concept that is not there is the class of its own
-    name, whatever its case, spaces, hyphens and underscores. Raises InputError for unknown classes.
-    """
-
-    def __init__(self, labels: Sequence[str], names: ClassNames, who: str) -> None:
-        self._labels, self._who = tuple(labels), who
-        self._places = {_plain(label): place for place, label in enumerate(labels)}
-        self._named = {
-            c: self._places_of([n] if isinstance(n, str) else n) for c, n in names.items()
-        }
-
-    def __repr__(self) -> str:
-        return f"Classes({self._labels}, {self._named})"
-
-    def __len__(self) -> int:
-        """How many classes the model has."""
-        return len(self._labels)
-
-    def of(self, concept: str) -> list[int]:
-        """The places of a concept's classes among the model's."""
-        if concept not in self._named:
-            self._named[concept] = self._places_of([concept])
-        return self._named[concept]
-
-    def likely(self, row: npt.NDArray[Any], concept: str, activation: Activation) -> float:
-        """P(yes) of a concept, of the probabilities of all classes, shape (C,).
-
-        Of several classes that are one concept, a softmax is summed, else the largest counts.
-        """
-        likely = row[self.of(concept)]
-        return float(min(likely.sum(), 1.0) if activation == "softmax" else likely.max())
-
-    def _places_of(self, names: Sequence[str]) -> list[int]:
-        for name in names:
-            if _plain(name) not in self._places:
-                error = unknown("class", name, self._labels, f"model {self._who!r}")
-                raise InputError(f"{error}; class_names in [model] says which class a concept is")
-        return [self._places[_plain(name)] for name in names]
+Side = int | Sequence[int] | None
+IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+"""Mean and std of ImageNet's pixels in 0..1, by which most networks were trained."""
 
 
 def _plain(name: str) -> str:
     return " ".join(name.casefold().replace("_", " ").replace("-", " ").split())
 
 
-IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
-"""Mean and std of ImageNet's pixels in 0..1, by which most networks were trained."""
-
-
 @dataclass(frozen=True)
 class Preset:
     """How images become the input of a torch network, as torchvision has it.
 
-    They are resized, cut and scaled: (pixel / 255 * white - mean) / std by channel. A crop is black
-    where the image is smaller.
+    They are resized, cut and scaled: (pixel / 255 - mean) / std by channel. A crop is black
+    where the image is smaller. Raises InputError for numbers that cannot be.
     """
 
-    mean: Annotated[Sequence[float] | None, Option("of pixels in 0..white")] = None
-    std: Annotated[Sequence[float] | None, Option("of pixels in 0..white")] = None
+    mean: Annotated[Sequence[float] | None, Option("of pixels in 0..1")] = None
+    std: Annotated[Sequence[float] | None, Option("of pixels in 0..1")] = None
     size: Annotated[
-        int | Sequence[int] | None,
-        Option(
-            "what images are resized to: their shorter side, or [height, width] (default: as "
-            "they are)"
-        ),
+        Side, Option("size of resized images: shorter side, or [height, width] (default: as is)")
     ] = None
     crop: Annotated[
-        Sequence[int] | None,
-        Option("[height, width] of the middle that is cut out then; classifiers alone"),
+        Sequence[int] | None, Option("[height, width] cut out of the middle; for classifiers")
     ] = None
     interpolation: Annotated[
         Literal["nearest", "bilinear", "bicubic"], Option("of what is resized")
     ] = "bilinear"
-    white: Annotated[float, Option("what a white pixel is before mean and std, 1 or 255", gt=0)] = (
-        1.0
-    )
     channels: Annotated[int, Option("of its input, 3 or 1", ge=1, le=3)] = 3
 
     def __post_init__(self) -> None:
         for name, numbers in (("mean", self.mean), ("std", self.std)):
             if numbers is not None and len(numbers) not in (1, self.channels):
-                raise InputError(
-                    f"model.{name}: expected one number, or {self.channels} (one per channel), "
-                    f"got {len(numbers)}"
-                )
+                expected = f"expected one number, or {self.channels} (one per channel)"
+                raise InputError(f"model.{name}: {expected}, got {len(numbers)}")
         if self.std is not None and not all(s > 0 for s in self.std):
             raise InputError(f"model.std: expected numbers above 0, got {list(self.std)}")
         for name, sides in (("size", self.size), ("crop", self.crop)):
@@ -122,60 +67,51 @@ class Preset:
 
     @property
     def sides(self) -> tuple[int, int] | None:
-        """Height and width that every input has; None where they follow from the image's."""
+        """Height and width of every input; None where they follow from the image's."""
         sides = self.crop or self.size
         return None if sides is None or isinstance(sides, int) else (sides[0], sides[1])
 
     def __call__(self, image: Image) -> "torch.Tensor":
-        """An image H x W x C as ch x h x w, float32."""
+        """Return an image H x W x C as ch x h x w, float32."""
         import torch
-
-        pixels = fitted(image, InputShape(None, self.channels, None, None, channels_first=False))
-        pixels = self._resized(pixels)
-        if self.crop is not None:
-            pixels = _middle(pixels, *self.crop)
-        mean, std = np.array(self.mean or 0.0), np.array(self.std or 1.0)
-        planes = ((pixels / 255 * self.white - mean) / std).transpose(2, 0, 1)
-        return torch.from_numpy(planes.astype(np.float32))
-
-    def _resized(self, pixels: Image) -> Image:
         from PIL import Image as Pillow
 
+        shape = InputShape(None, self.channels, None, None, channels_first=False)
+        pixels = fitted(image, shape)
+        picture = Pillow.fromarray(pixels[:, :, 0] if self.channels == 1 else pixels)
         height, width = pixels.shape[:2]
         if isinstance(self.size, int):
             shorter = min(height, width)
             height, width = self.size * height // shorter, self.size * width // shorter
         elif self.size is not None:
             height, width = self.size
-        if (height, width) == pixels.shape[:2]:
-            return pixels
-        how = Pillow.Resampling[self.interpolation.upper()]
-        picture = Pillow.fromarray(pixels[:, :, 0] if self.channels == 1 else pixels)
-        return np.asarray(picture.resize((width, height), how)).reshape(height, width, -1)
+        if picture.size != (width, height):
+            resampling = Pillow.Resampling[self.interpolation.upper()]
+            picture = picture.resize((width, height), resampling)
+        if self.crop is not None:
+            top, left = _margin(height, self.crop[0]), _margin(width, self.crop[1])
+            # pixels beyond the picture are black
+            picture = picture.crop((left, top, left + self.crop[1], top + self.crop[0]))
+        pixels = np.asarray(picture).reshape(picture.height, picture.width, -1)
+        mean, std = np.array(self.mean or 0.0), np.array(self.std or 1.0)
+        planes = ((pixels / 255 - mean) / std).transpose(2, 0, 1)
+        return torch.from_numpy(planes.astype(np.float32))
 
 
-def _middle(pixels: Image, height: int, width: int) -> Image:
-    """The middle of an image, black where that reaches beyond it."""
-    above, left = (
-        max(0, side - length)
-        for side, length in zip((height, width), pixels.shape[:2], strict=True)
-    )
-    # of an odd number of black lines, the further one stands behind the image
-    borders = ((above // 2, above - above // 2), (left // 2, left - left // 2), (0, 0))
-    pixels = np.pad(pixels, borders)
-    top, start = round((pixels.shape[0] - height) / 2), round((pixels.shape[1] - width) / 2)
-    return pixels[top : top + height, start : start + width]
+def _margin(side: int, length: int) -> int:
+    """Return where the middle ``length`` of a side begins, below 0 for a shorter side."""
+    return round((side - length) / 2) if side > length else -((length - side) // 2)
 
 
 class TorchNetwork(ModelDefaults):
     """A network whose output is n x C, of a classifier, or n x C x h x w, of a segmenter.
 
-    P(yes) of a concept is the probability of its classes. Its mask is where one of them is the
-    likeliest of all (softmax), or above one half (else), once the output was brought to the size of
-    the image.
+    P(yes) of a concept is the probability of its classes: their sum under a softmax, else the
+    largest. Its mask is where one of them is the likeliest of all (softmax), or above one half
+    (else), once the output was brought to the size of the image.
 
-    Raises InputError for options that cannot be; where every input has one size, the network is
-    asked once about a black image, which shows what else does not fit.
+    Raises InputError for options that cannot be. If every input has one size, the network is asked
+    once about a black image, which shows what else does not fit.
     """
 
     answers = "all"
@@ -188,39 +124,41 @@ class TorchNetwork(ModelDefaults):
         *,
         classes: Annotated[Sequence[str], Option("the names of its outputs, in their order")],
         class_names: Annotated[
-            ClassNames | None,
-            Option("concept -> class or classes of it (default: the one of its name)"),
+            ClassNames | None, Option("concept -> class or classes (default: its own name)")
         ] = None,
         activation: Annotated[
             Activation | None,
-            Option(
-                "what makes probabilities of its output (default: a sigmoid of one class, a "
-                "softmax of several)"
-            ),
+            Option("from outputs to probabilities (default: sigmoid of one class, else softmax)"),
         ] = None,
         output: Annotated[
             int | str | None,
             Option("which of several outputs is read, by number (-1 is the last) or name"),
         ] = None,
         batch_size: Annotated[int, Option("images at a time", ge=1)] = 16,
-        device: Annotated[
-            str, Option("cpu, cuda or cuda:1; auto is CUDA where there is one")
-        ] = "auto",
+        device: Annotated[str, Option("cpu, cuda or cuda:1; auto: CUDA if there is one")] = "auto",
     ) -> None:
         from ...utils.devices import pick
 
         self.name = name
-        self._classes = Classes(classes, class_names or {}, name)
-        several = len(self._classes) > 1
+        self._classes, self._class_names = tuple(classes), dict(class_names or {})
+        for concept in self._class_names:
+            self.places(concept)
+        several = len(classes) > 1
         self._activation: Activation = activation or ("softmax" if several else "sigmoid")
         self._output, self._batch = output, batch_size
         self._device = pick(device)
         self._module, self._prepare = module.to(self._device).eval(), prepare
-        self._use = repr((self._prepare, self._classes, self._activation, output))
-        self._check()
+        self._use = repr((prepare, self._classes, self._class_names, self._activation, output))
+        if not several and self._activation == "softmax":
+            expected = "expected activation = 'sigmoid' or 'none' for a single class"
+            raise InputError(f"model {name!r}: {expected}, got 'softmax', which is always 1")
+        sides = prepare.sides
+        if sides is not None and self._tried(*sides).ndim == 4 and prepare.crop:
+            expected = "expected a segmenter without crop, as its maps must cover the image"
+            raise InputError(f"model {name!r}: {expected}; say size = [height, width] in [model]")
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
-        """Answers in the order of the prompts; a batch holds images of one size."""
+        """Return answers in the order of the prompts; a batch holds images of one size."""
         import torch
 
         def tensor(prompt: Prompt) -> torch.Tensor:
@@ -234,28 +172,26 @@ class TorchNetwork(ModelDefaults):
         return answers
 
     def content(self) -> str:
-        """A short hash of the parameters, the preprocessing and how the output is read."""
+        """Return a short hash of the parameters, the preprocessing and how the output is read."""
         return hash_of(self._module, self._use)
 
-    def check_concept(self, concept: str) -> None:
-        """Raises InputError where no class is known of the concept."""
-        self._classes.of(concept)
+    def places(self, concept: str) -> list[int]:
+        """Return the places of a concept's classes among the model's.
 
-    def _check(self) -> None:
-        if len(self._classes) == 1 and self._activation == "softmax":
-            raise InputError(
-                f"model {self.name!r}: expected activation = 'sigmoid' or 'none' for a single "
-                "class, got 'softmax', which is 1 whatever the network says"
-            )
-        sides = self._prepare.sides
-        if sides is not None and self._tried(*sides).ndim == 4 and self._prepare.crop:
-            raise InputError(
-                f"model {self.name!r}: expected a segmenter without crop, as its maps must cover "
-                "the image; say size = [height, width] in [model]"
-            )
+        A concept that no option maps is the class of its own name, whatever its case, spaces,
+        hyphens and underscores. Raises InputError for an unknown class.
+        """
+        names = self._class_names.get(concept, concept)
+        known, places = [_plain(label) for label in self._classes], []
+        for name in [names] if isinstance(names, str) else names:
+            if _plain(name) not in known:
+                error = unknown("class", name, self._classes, f"model {self.name!r}")
+                raise InputError(f"{error}; class_names in [model] maps concepts to classes")
+            places.append(known.index(_plain(name)))
+        return places
 
     def _tried(self, height: int, width: int) -> "torch.Tensor":
-        """The output for a black image; random numbers go on as if nothing had been asked."""
+        """Return the output for a black image; random numbers continue as if nothing was asked."""
         import torch
 
         devices = [self._device] if self._device.type == "cuda" else []
@@ -266,28 +202,25 @@ class TorchNetwork(ModelDefaults):
         except AvttError as error:
             raise InputError(str(error)) from None
         except Exception as error:  # other people's networks, and images too large for memory
-            raise InputError(
-                f"model {self.name!r}: expected a network that takes inputs of "
-                f"{(height, width)}, as size and crop in [model] make them, got "
-                f"{type(error).__name__}: {one_line(error)[:200]}"
-            ) from error
+            made = f"{(height, width)}, as size and crop in [model] make them"
+            expected = f"model {self.name!r}: expected a network that takes inputs of {made}"
+            got = f"{type(error).__name__}: {one_line(error)[:200]}"
+            raise InputError(f"{expected}, got {got}") from error
 
     def _outputs(self, images: "torch.Tensor") -> "torch.Tensor":
-        """The output n x C or n x C x h x w. Raises ModelError for others."""
+        """Return the output n x C or n x C x h x w. Raise ModelError for others."""
         output = self._picked(self._module(images.to(self._device)))
         count, number = len(self._classes), len(images)
         if count == 1 and output.ndim in (1, 3):
             output = output[:, None]
         if output.ndim not in (2, 4) or output.shape[:2] != (number, count):
-            raise ModelError(
-                f"model {self.name!r}: expected an output of shape ({number}, {count}) or "
-                f"({number}, {count}, height, width), as classes are {count}, got "
-                f"{tuple(output.shape)}"
-            )
+            shapes = f"({number}, {count}) or ({number}, {count}, height, width)"
+            expected = f"expected an output of shape {shapes}, as classes are {count}"
+            raise ModelError(f"model {self.name!r}: {expected}, got {tuple(output.shape)}")
         return output.float().cpu()
 
     def _picked(self, outputs: Any) -> "torch.Tensor":
-        """The one output that is read; raises InputError where that is no tensor."""
+        """Return the one output that is read; raise InputError if that is no tensor."""
         import torch
 
         picked, wrong = outputs, ""
@@ -295,7 +228,7 @@ class TorchNetwork(ModelDefaults):
             try:
                 picked = outputs[self._output]
             except (KeyError, IndexError, TypeError) as error:
-                picked, wrong = outputs, f"; {self._output!r} is none: {one_line(error)}"
+                wrong = f"; {self._output!r} is none: {one_line(error)}"
         if isinstance(picked, torch.Tensor) and not wrong:
             return picked
         if isinstance(picked, Mapping):
@@ -305,22 +238,21 @@ class TorchNetwork(ModelDefaults):
             got = f"{len(picked)} outputs, of shapes {shapes}"
         else:
             got = type(picked).__name__
-        raise InputError(
-            f"model {self.name!r}: expected output in [model], which of its outputs to read, as it "
-            f"gives {got}{wrong}"
-        )
+        expected = "expected output in [model], which of its outputs to read"
+        raise InputError(f"model {self.name!r}: {expected}, as it gives {got}{wrong}")
 
     def _answer(self, output: "torch.Tensor", prompt: Prompt) -> Answer:
         from torch.nn.functional import interpolate
 
+        places = [self.places(concept) for concept in prompt.concepts]
+        softmax = self._activation == "softmax"
         if output.ndim == 1:
-            row = activated(_array(output)[None], self._activation)[0]
-            likely = (self._classes.likely(row, c, self._activation) for c in prompt.concepts)
-            return Answer(tuple(likely))
+            row = activated(np.asarray(output.double())[None], self._activation)[0]
+            likely = (row[of].sum().clip(max=1.0) if softmax else row[of].max() for of in places)
+            return Answer(tuple(map(float, likely)))
         size = image_of(prompt, self.name).shape[:2]
-        maps = _array(interpolate(output[None], size, mode="bilinear")[0])
-        places = [self._classes.of(concept) for concept in prompt.concepts]
-        if self._activation == "softmax":
+        maps = np.asarray(interpolate(output[None], size, mode="bilinear")[0].double())
+        if softmax:
             likeliest = maps.argmax(0)
             return Answer(tuple(np.isin(likeliest, of) for of in places))
         half = 0.0 if self._activation == "sigmoid" else 0.5
@@ -341,19 +273,22 @@ def torch_network(
         ),
     ] = None,
     preset: Annotated[
-        Literal["imagenet"] | None,
-        Option("imagenet, for ImageNet's mean and std; else say mean and std"),
+        Literal["imagenet"] | None, Option("imagenet: ImageNet's mean and std; else give both")
     ] = None,
     preprocessing: Annotated[Preset | None, Group(Preset)] = None,
     name: str | None = None,
     dataset: Dataset | None = None,
     **network: Annotated[Any, Group(TorchNetwork)],
 ) -> TorchNetwork:
-    """A network that a function of a folder's hubconf.py gives. Its code is run.
+    """Return a network that a function of a folder's hubconf.py makes. Its code is run.
 
-    ``network``: of `TorchNetwork`; ``dataset``: what is asked about, if known. Raises InputError
-    where there is no network, where it cannot be used, and for a concept of which no class is
-    known.
+    Args:
+        path: The folder, and so on as in SPEC.toml.
+        dataset: The dataset of the audit, if known.
+        network: Options of `TorchNetwork`.
+
+    Raises:
+        InputError: There is no network, it cannot be used, or a concept has no class.
     """
     prepare = preprocessing or Preset()
     if preset is not None:
@@ -363,8 +298,7 @@ def torch_network(
     if prepare.mean is None or prepare.std is None:
         raise InputError(
             "model: expected mean and std, got neither or one; preset = 'imagenet' where the "
-            "network was trained with ImageNet's, mean = [0], std = [1] where it takes pixels "
-            "in 0..1"
+            "network was trained with ImageNet's, mean = [0], std = [1] for pixels in 0..1"
         )
     module = _module(path, function, options or {})
     if weights is not None:
@@ -372,7 +306,7 @@ def torch_network(
     model = TorchNetwork(module, prepare, name or function, **network)
     model.model_files = () if weights is None else (weights,)
     for concept in [] if dataset is None else adapted_dataset(dataset).asked[0]:
-        model.check_concept(concept)
+        model.places(concept)
     return model
 
 
@@ -386,18 +320,10 @@ def _module(path: Path, function: str, options: Mapping[str, Any]) -> "torch.nn.
     who = f"model {function!r} of {str(file)!r}"
     try:
         module = load(str(path), function, source="local", **options)
-    except (Exception, SystemExit) as error:  # other people's code may fail in any way
-        raise InputError(
-            f"{who}: cannot be made: {type(error).__name__}: {one_line(error)[:200]}"
-            f"{place_of(error)}"
-        ) from error
+    except (Exception, SystemExit) as error:  # other people's code may fail in any manner
+        why = f"{type(error).__name__}: {one_line(error)[:200]}{place_of(error)}"
+        raise InputError(f"{who}: cannot be made: {why}") from error
     if not isinstance(module, torch.nn.Module):
-        raise InputError(
-            f"{who}: expected a torch module, got {type(module).__name__}; a callable is a model "
-            "of kind = 'python'"
-        )
+        got = type(module).__name__
+        raise InputError(f"{who}: expected a torch module, got {got}; kind = 'python' takes others")
     return module
-
-
-def _array(tensor: "torch.Tensor") -> npt.NDArray[Any]:
-    return np.asarray(tensor.double().numpy())

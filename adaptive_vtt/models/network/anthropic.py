@@ -8,9 +8,9 @@ the model states P(yes) itself. In the order in which ``yes_from = "auto"`` trie
 - "stated": as JSON among its words;
 - "words": 1 or 0 from a Yes or No in the reply.
 
-A number that is none from 0 to 1 is no answer. What is refused, as a forced tool is beside extended
-thinking, or passed over, gives place to the next (`elicitation.py`). Questions in words are
-answered in words.
+A number that is none from 0 to 1 is no answer. What is refused, as a forced tool is with extended
+thinking, or ignored, gives place to the next (`elicitation.py`). Questions in words are answered in
+words.
 """
 
 import json
@@ -27,7 +27,7 @@ from .shapes import names_in, schema_of, text_of
 
 _TOOL = "give_probability"
 _CACHED = ("cache_creation_input_tokens", "cache_read_input_tokens")
-"""Counts of tokens that were sent beside "input_tokens"."""
+"""Counts of tokens that were sent in addition to "input_tokens"."""
 _NO_FUNDS = "credit balance"
 """In the words of a 400 that no waiting helps."""
 
@@ -40,7 +40,7 @@ class AnthropicMessages(ChatEndpoint):
     """
 
     library, client, address = "anthropic", "AsyncAnthropic", "https://api.anthropic.com"
-    ways = ("structured", "stated", WORDS)
+    modes = ("structured", "stated", WORDS)
     _kept = (*Provider._kept, "max_tokens")
 
     def own_key(self, base_url: str | None) -> str | None:
@@ -62,8 +62,8 @@ class AnthropicMessages(ChatEndpoint):
         system = {"system": self.template.system} if self.template.system else {}
         return {**super().prepare(prompt), **system}
 
-    def asking(self, way: str, request: JsonObject, prompt: Prompt) -> JsonObject:
-        if way == "structured":
+    def asking(self, mode: str, request: JsonObject, prompt: Prompt) -> JsonObject:
+        if mode == "structured":
             about = "Takes the probability, from 0 to 1, that the answer is Yes."
             tool = {"name": _TOOL, "description": about, "input_schema": schema_of(prompt)}
             return {**request, "tools": [tool], "tool_choice": {"type": "tool", "name": _TOOL}}
@@ -86,15 +86,15 @@ class AnthropicMessages(ChatEndpoint):
     def _used(self, body: Any) -> Usage | None:
         return self.counted(fields_of(body).get("usage"), _CACHED)
 
-    def _reply(self, body: Any, prompt: Prompt, way: str) -> Reply:
+    def _reply(self, body: Any, prompt: Prompt, mode: str) -> Reply:
         usage = self._used(body)
         with reading(usage):
             text, ended = text_of(body["content"]), body.get("stop_reason")
             used = [part["input"] for part in body["content"] if part["type"] == "tool_use"]
             message = {"content": text, "tool_calls": used}
-            if way == "structured" and used:
+            if mode == "structured" and used:
                 message["content"] = json.dumps(used[0])
             if ended == "refusal":
                 message["refusal"] = text or "the model declined"
         choice = {"message": message, "finish_reason": "length" if ended == "max_tokens" else ended}
-        return self._read(choice, prompt, way, usage, body)
+        return self._read(choice, prompt, mode, usage, body)

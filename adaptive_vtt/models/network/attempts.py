@@ -15,12 +15,15 @@ from .prices import Usage
 
 @dataclass(frozen=True)
 class Reply:
-    """What the model said, one value per concept, and the tokens that the server counted.
+    """The reply of a model.
 
-    ``usage`` is None where the server does not count: such a reply costs the most it can.
-    ``text``: its words as they came. ``wanted``: whether it has P(yes) in the way that was asked
-    for; None: it cannot tell, since it was refused, say, or cut. ``served``: what the reply names
-    as its model and the system behind it.
+    Attributes:
+        values: One value per concept.
+        usage: The tokens that the server counted; None: none, so it costs the most it can.
+        text: The raw reply.
+        wanted: Whether it has P(yes) in the mode that was asked for; None: not known, as it was
+            refused, or cut.
+        served: The model, and the system behind it, that the reply names.
     """
 
     values: tuple[Value, ...] | Unanswered
@@ -52,18 +55,22 @@ _LONGEST_WAIT = 31 * 86_400
 audit."""
 QUOTED = 2000
 """Most characters of a server's own words that a Trouble keeps: many more than are shown. Keys are
-taken out before the text is cut to what is shown, since half a key would no longer be found."""
+taken out before the text is cut to what is shown, since half a key would stay."""
 
 
 class Trouble(Exception):
     """A failed attempt.
 
-    ``kind`` is counted and reported ("http 503", "timeout"); ``detail`` is for an error's
-    sentence; ``asked`` is the Retry-After in seconds; ``billed``: the server may have charged
-    for the attempt, and nobody told us: ``usage`` where it did tell; ``refused``: it replied with
-    a status that providers do not charge for; ``reply``: what was said all
-    the same, though not as it was asked for: it is taken where no attempt is left, or made;
-    ``text``: what came in place of a reply, as far as it is kept.
+    Args:
+        kind: Counted and reported ("http 503", "timeout").
+        detail: For an error's sentence.
+        then: What to do next.
+        asked: The Retry-After in seconds.
+        billed: Whether the server may have charged for the attempt without counting tokens.
+        refused: Whether its status is one that providers do not charge for.
+        usage: The tokens that were counted.
+        reply: A reply that lacks what was asked for; it is taken if no attempt is left.
+        text: What came in place of a reply, as far as it is kept.
     """
 
     def __init__(
@@ -90,20 +97,21 @@ class Trouble(Exception):
 
 @contextmanager
 def reading(usage: Usage | None = None, raw: bytes = b"") -> Iterator[None]:
-    """Whatever goes wrong while a reply is read is the reply's fault, and never ends an audit.
+    """Raise Trouble for whatever goes wrong while a reply is read, which never ends an audit.
 
-    ``usage``: what the server counted for it, where that is known by then. ``raw``: the reply as
-    it came. A reply that can be read but is no answer to the prompt (ModelError) is not asked for
-    again.
+    A reply that can be read but is no answer to the prompt (ModelError) is not asked for again.
+
+    Args:
+        usage: The tokens that the server counted, if known by then.
+        raw: The reply as it came.
     """
     try:
         yield
     except InputError:
         raise
     except Exception as error:  # a reply may be wrong in ways nobody thought of
-        if isinstance(error, Trouble):
-            trouble = error
-        else:
+        trouble = error
+        if not isinstance(trouble, Trouble):
             then: Next = "leave" if isinstance(error, ModelError) else "again"
             detail = _in_words(error)[:QUOTED]
             trouble = Trouble(MALFORMED, detail, then=then, billed=True, usage=usage)
@@ -130,7 +138,7 @@ def _in_words(error: Exception) -> str:
 
 
 def of_status(status: int, headers: Mapping[str, str], detail: str) -> Trouble:
-    """The trouble with an HTTP status that is no success.
+    """Return the trouble with an HTTP status that is no success.
 
     What failed on the server's side (5xx, and 408, a timeout there) may have been computed, and
     charged for; requests that it refuses, providers do not charge for.
@@ -148,9 +156,9 @@ def of_status(status: int, headers: Mapping[str, str], detail: str) -> Trouble:
 
 
 def retry_after(value: str | None, now: datetime) -> float | None:
-    """Seconds from a Retry-After header: a number, or an HTTP date (RFC 9110, 10.2.3).
+    """Return seconds from a Retry-After header: a number, or an HTTP date (RFC 9110, 10.2.3).
 
-    None where there is none, or it cannot be read, or is longer than any wait that is meant.
+    None if there is none, or it cannot be read, or is longer than any wait that is meant.
     """
     if value is None:
         return None

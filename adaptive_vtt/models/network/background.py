@@ -1,4 +1,4 @@
-"""An event loop beside the program: calls are awaited there while the audit computes here."""
+"""An event loop in the background: calls are awaited there while the audit computes here."""
 
 import asyncio
 import threading
@@ -29,11 +29,11 @@ class Background:
         self._closers: list[Callable[[], Awaitable[None]]] = []
 
     def at_the_end(self, closer: Callable[[], Awaitable[None]]) -> None:
-        """``closer`` is awaited in the loop before it ends; connections belong to their loop."""
+        """Await ``closer`` in the loop before it ends; connections belong to their loop."""
         self._closers.append(closer)
 
     def submit(self, coroutine: Coroutine[Any, Any, T]) -> "Future[T]":
-        """The coroutine's result, later; raises OrderError after ``close``."""
+        """Return the coroutine's result to come; raise OrderError after ``close``."""
         with self._starting:
             if self._closed:
                 coroutine.close()
@@ -47,7 +47,7 @@ class Background:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
     def close(self, patience: float | None = None) -> None:
-        """Cancels what is under way, closes the connections and ends the thread.
+        """Cancel what is under way, close the connections and end the thread.
 
         May be called twice. Waits ``patience`` seconds for that (None: as long as it takes), and
         not at all in the loop's own thread. Raises what a closer raised.
@@ -67,7 +67,7 @@ class Background:
             thread.join(patience)
 
     def drop(self) -> None:
-        """As ``close``, for a model that nobody holds any more: nobody is there to be told."""
+        """Close without raising, for a model that nobody holds any more."""
         with suppress(Exception):
             self.close(DROPPED)
 

@@ -6,8 +6,8 @@
 4. Calls that failed are submitted again, as a batch of their own, as often as retries allow.
 
 An audit that was interrupted finds its batches in the record, and only waits for them. One with a
-key and no id may have arrived or not: the provider's list of batches tells where it is in it. A
-batch that is not found, or was given up, counts as billed at its worst price: lists lag, and hide.
+key and no id may have arrived or not: the provider's list of batches decides. A
+batch that is missing, or was given up, counts as billed at its worst price: lists lag, and hide.
 What each attempt costs says `paid.py`.
 """
 
@@ -20,6 +20,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from io import BytesIO
+from itertools import count
 from typing import Annotated, Any, TypeVar
 
 from ...errors import AvttError, InputError, ModelError, one_line
@@ -38,16 +39,10 @@ from .prices import Bill, Prices, whole
 from .shapes import in_words
 
 T = TypeVar("T")
-ROUND = 64
-"""Calls per batch. Beliefs are as old as a round is long; docs/benchmarks.md says what it costs."""
-DISCOUNT = 0.5
-"""What a call costs in a batch, as a share of its price alone."""
 RETRIES: dict[str, Any] = {"times": 2, "timeout": 600.0}
-"""Of batches, unless others are given."""
-MAX_FILE_BYTES = 64_000_000
-"""The longest file of results that is read."""
+"""Defaults of batches."""
 MAX_BYTES = 200_000_000
-"""The longest file of requests that OpenAI takes."""
+"""Longest file of requests that OpenAI takes."""
 GROWTH, LONGEST = 1.5, 24.0
 """Each pause between two looks is so many times the one before, up to so many times the first."""
 PATIENCE = 26 * 3600.0
@@ -55,63 +50,54 @@ PATIENCE = 26 * 3600.0
 MARK = "adaptive_vtt"
 """The batch's metadata of this name is our key."""
 UNLISTED = "no list of batches"
-"""The kind of trouble with a provider that does not say which batches it was given."""
+"""The kind of trouble with a provider that does not list the batches it was given."""
 NO_LIST = ("http 404", "http 405", "http 501")
 """Kinds of trouble with a server that lists no batches."""
 GONE = (TOO_LONG, "http 404", "http 410")
-"""Results that cannot be had, however often they are asked for."""
+"""Kinds of trouble with results that no repetition brings."""
 _CHAT = "/v1/chat/completions"
 _PAGE, _PAGES = 100, 50
 _DAY = 86_400  # seconds by which two clocks may differ
 _ENDED = ("completed", "expired", "cancelled")
 _RUNNING = ("validating", "in_progress", "finalizing", "cancelling")
+_KINDS = {"batch_expired": "batch expired", "batch_cancelled": "batch cancelled"}
 _ID = re.compile(r"[A-Za-z0-9][\w.:-]{0,199}", re.ASCII)
 
 
 def checked_id(name: object) -> str:
-    """Return what a provider calls a batch or file; raise ValueError for what may not stand in a
-    URL."""
+    """Return a provider's id of a batch or file; raise ValueError if no URL may contain it."""
     if not (isinstance(name, str) and _ID.fullmatch(name)):
         raise ValueError(f"expected an id, got {str(name)[:60]!r}")
     return name
 
 
-class Unkept:
-    """Record that goes when the process goes."""
-
-    _batches: tuple[BatchFacts, ...] = ()
-
-    def read(self) -> tuple[BatchFacts, ...]:
-        return self._batches
-
-    def write(self, batches: Sequence[BatchFacts]) -> None:
-        self._batches = tuple(batches)
-
-
 class Sent:
-    """The batches of a record, which is written with every change."""
+    """The batches of a record, which is written with every change. None: they are not kept."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: Record | None) -> None:
         self._record = record
-        self.batches = {batch.key: batch for batch in record.read()}
+        self.batches = {batch.key: batch for batch in record.read()} if record else {}
 
     def put(self, batch: BatchFacts, **changes: Any) -> BatchFacts:
         """Return the batch, new or changed, once the record has it."""
         batch = self.batches[batch.key] = batch.model_copy(update=changes)
-        self._record.write([*self.batches.values()])
+        self._write()
         return batch
 
     def drop(self, batch: BatchFacts) -> None:
-        """Forget a batch of which nothing was done."""
+        """Forget a batch that was not taken."""
         del self.batches[batch.key]
-        self._record.write([*self.batches.values()])
+        self._write()
+
+    def _write(self) -> None:
+        if self._record is not None:
+            self._record.write([*self.batches.values()])
 
 
 @dataclass(frozen=True)
 class Job:
     """A batch as its provider describes it: whether it has ``ended``, how many of its requests are
-    ``done``, the ``files`` of its results, and why it was ``refused`` as a whole, so that nothing
-    of it was done."""
+    ``done``, the ``files`` of its results, and why it was ``refused`` as a whole."""
 
     ended: bool
     done: int | None = None
@@ -128,15 +114,23 @@ class _Call:
     failures: int = 0
     answer: Answer | Unanswered | None = None
 
+    def paid(self) -> Answer | Unanswered:
+        assert self.answer is not None
+        return replace(self.answer, cost=self.bill.cost, unconfirmed=self.bill.unconfirmed)
+
 
 class OpenAIBatch(OpenAIProtocol):
     """A model behind OpenAI's chat completions, in batches, which cost less and take longer.
 
-    The options are those of `OpenAIProtocol`, and these. ``max_file_bytes``: a longer file of
-    results is not read, and counts as billed. ``sleep`` and ``now``, seconds since 1970, are for
-    tests. Errors that end the audit (ModelError): a wrong key or unknown model, a request that is
-    refused before any was answered, a server that stays away, a batch that does not end. Batches
-    that were submitted stay so; anything else leaves a call Unanswered.
+    Errors that end the audit (ModelError): a wrong key or unknown model, a request that is refused
+    before any was answered, a server that stays away, a batch that does not end. Batches that were
+    submitted stay so; anything else leaves a call Unanswered.
+
+    Args:
+        model: What the server calls the model.
+        max_file_bytes: A longer file of results is not read, and counts as billed.
+        now: Gives seconds since 1970; for tests, as ``sleep`` is.
+        options: Those of `OpenAIProtocol`.
     """
 
     may_judge = False
@@ -147,18 +141,13 @@ class OpenAIBatch(OpenAIProtocol):
         *,
         max_file_bytes: Annotated[
             int, Option("longer results of a batch are not read", ge=1)
-        ] = MAX_FILE_BYTES,
-        batch_size: Annotated[int, Option("calls drawn and sent together", ge=1)] = ROUND,
+        ] = 64_000_000,
+        batch_size: Annotated[int, Option("calls drawn and sent together", ge=1)] = 64,
         batch_factor: Annotated[
-            float, Option("what a call costs in a batch, as a share of the prices", ge=0)
-        ] = DISCOUNT,
+            float, Option("share of the prices that a batch costs", ge=0)
+        ] = 0.5,
         poll_seconds: Annotated[
-            float,
-            Option(
-                "pause before the first look at a batch; each next is half as long again, up to 24 "
-                "times the first",
-                gt=0,
-            ),
+            float, Option("pause before the first look; later ones grow to 24 times this", gt=0)
         ] = 5.0,
         retries: Annotated[Retries | None, Group(Retries, RETRIES)] = None,
         prices: Prices | None = None,
@@ -186,13 +175,12 @@ class OpenAIBatch(OpenAIProtocol):
     # -- what the audit uses ---------------------------------------------------------------
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
-        """Return answers in the order of the prompts, all of one batch; an interruption loses it,
-        as no record is kept."""
-        answers = self.ask_batch(dict(enumerate(prompts)), Unkept())
+        """Return answers in the order of the prompts. An interruption loses the batch."""
+        answers = self.ask_batch(dict(enumerate(prompts)), None)
         return [answers[place] for place in range(len(prompts))]
 
     def ask_batch(
-        self, calls: Mapping[int, Prompt], record: Record
+        self, calls: Mapping[int, Prompt], record: Record | None
     ) -> dict[int, Answer | Unanswered]:
         asked = {number: _Call(prompt) for number, prompt in calls.items()}
         sent = Sent(record)
@@ -207,11 +195,7 @@ class OpenAIBatch(OpenAIProtocol):
             raise
         except Exception as error:
             raise self._unforeseen(error) from self._cause(error)
-        return {
-            number: replace(call.answer, cost=call.bill.cost, unconfirmed=call.bill.unconfirmed)
-            for number, call in asked.items()
-            if call.answer is not None
-        }
+        return {number: call.paid() for number, call in asked.items()}
 
     def statistics(self) -> JsonObject:
         waited = round(self._seconds_waiting, 1)
@@ -224,34 +208,32 @@ class OpenAIBatch(OpenAIProtocol):
         self,
         what: str,
         exchange: Callable[[], Awaitable[T]],
-        final: Callable[[Trouble], bool] = lambda _: False,
+        final: Callable[[str], bool] = lambda _: False,
     ) -> T:
-        """Return what an exchange brings, repeated while it fails. Raise Trouble that is ``final``,
-        and ModelError where it keeps failing."""
+        """Return the result of an exchange, repeated while it fails. Raise Trouble of a ``final``
+        kind, and ModelError if it keeps failing."""
 
         async def once() -> T:
             with reading():
-                brought: T = await self._in_time(exchange())
-                return brought
+                return await self._in_time(exchange())
 
-        attempt, retries = 0, self.retries
-        while True:
+        retries = self.retries
+        for attempt in count():
             try:
                 return self._awaited(once())
             except Trouble as trouble:
-                if final(trouble):
+                if final(trouble.kind):
                     raise
                 away = trouble.kind == "unreachable" and not self._reached
                 hopeless = trouble.then != "again" or (trouble.asked or 0.0) > retries.patience
                 if away or hopeless or attempt >= retries.give_up_after:
                     self._scrub(trouble)
-                    raise ModelError(
-                        f"{self._who}: {what} failed: {one_line(trouble)}; resume once that is "
-                        "mended, what was submitted is kept"
-                    ) from None
+                    then = "resume once that is mended, what was submitted is kept"
+                    failure = f"{what} failed: {one_line(trouble)}; {then}"
+                    raise ModelError(f"{self._who}: {failure}") from None
                 asked = trouble.asked
             self._counts.seconds_backing_off += self._back_off(what, attempt, asked)
-            attempt += 1
+        raise AssertionError
 
     def _back_off(self, what: str, attempt: int, asked: float | None = None) -> float:
         """Wait before another attempt; return the seconds."""
@@ -273,12 +255,12 @@ class OpenAIBatch(OpenAIProtocol):
             future.cancel()
             raise
 
-    # -- submitting ------------------------------------------------------------------------
+    # -- one batch -------------------------------------------------------------------------
 
     def _submit(self, prompts: Mapping[int, Prompt], sent: Sent) -> BatchFacts:
-        """Return a batch of these calls, in the record before it is sent; without an id where
-        nobody said whether it arrived."""
-        # the way to P(yes), and what is left out of requests
+        """Return a batch of these calls, in the record before it is sent. It has no id if the
+        server did not confirm its arrival."""
+        # the elicitation mode, and what is left out of requests
         form = "|".join([self._elicitation.now, *self._elicitation.without])
         requests = {number: self.request(prompt, form) for number, prompt in prompts.items()}
         text = json.dumps([*requests.items()]).encode()
@@ -288,10 +270,14 @@ class OpenAIBatch(OpenAIProtocol):
         uploaded = self._again("uploading a batch", lambda: self.upload(named))
         batch = BatchFacts(key=key, calls=tuple(prompts), form=form, at=int(self._now()))
         sent.put(batch)
+
+        def may_have_arrived(kind: str) -> bool:
+            refused = kind.startswith("http 4") and kind != "http 408"
+            return not refused and kind != "unreachable"
+
         try:
-            name = self._again(
-                "submitting a batch", lambda: self.create(key, uploaded), _may_have_arrived
-            )
+            submit = lambda: self.create(key, uploaded)  # noqa: E731
+            name = self._again("submitting a batch", submit, may_have_arrived)
         except Trouble:
             return batch
         except ModelError:  # it was refused
@@ -300,28 +286,23 @@ class OpenAIBatch(OpenAIProtocol):
         return sent.put(batch, id=name)
 
     def _arrival(self, batch: BatchFacts) -> str | None:
-        """Return the id of a batch that may have arrived, None where nobody can tell.
+        """Return the id of a batch that may have arrived, None if nobody knows one.
 
-        What is not listed yet may be a moment later, so it is looked for twice, and once more
-        whenever the audit goes on.
+        A batch that is not listed yet may be listed a moment later, so it is looked for twice, and
+        once more whenever the audit resumes.
         """
         with suppress(Trouble):
             for look in range(1 if batch.lost else 2):
                 if look:
                     self._awaited(self._sleep(self._poll))
-                name = self._again(
-                    "looking for a batch",
-                    lambda: self.find(batch.key, batch.at),
-                    lambda trouble: trouble.kind == UNLISTED,
-                )
+                find = lambda: self.find(batch.key, batch.at)  # noqa: E731
+                name = self._again("looking for a batch", find, lambda kind: kind == UNLISTED)
                 if name is not None:
                     return name
         return None
 
-    # -- what came of a batch --------------------------------------------------------------
-
     def _settle(self, batch: BatchFacts, asked: Mapping[int, _Call], sent: Sent) -> None:
-        """Wait for a batch and take what came of it; or count it as lost."""
+        """Wait for a batch and take its results, or count it as lost."""
         calls = {number: asked[number] for number in batch.calls if number in asked}
         if batch.id is None:
             name = self._arrival(batch)
@@ -341,12 +322,10 @@ class OpenAIBatch(OpenAIProtocol):
         failed: list[tuple[_Call, Trouble]] = []
         for number, call in calls.items():
             try:
-                reply = self._checked(call.prompt, batch.form, lines, number)
+                self._take(call, self._checked(call.prompt, batch.form, lines, number))
             except Trouble as trouble:
                 failed.append((call, trouble))
-            else:
-                self._take(call, reply)
-        # answers come first: they tell that requests are right, so that no failure ends the audit
+        # answers come first: they show that requests are right, so that no failure ends the audit
         for call, failure in failed:
             self._fail(call, failure, batch.form)
 
@@ -355,12 +334,13 @@ class OpenAIBatch(OpenAIProtocol):
         wait = self._poll
         while True:
             try:
-                job = self._again(f"looking at batch {name}", lambda: self.look(name), _is_gone)
+                look = f"looking at batch {name}"
+                job = self._again(look, lambda: self.look(name), GONE.__contains__)
             except Trouble as trouble:
                 raise ModelError(
                     f"{self._who}: batch {name!r} is gone ({trouble.kind}: "
                     f"{self._shown(trouble.detail)}); avtt resume DIR --give-up-batch {name} "
-                    "counts it at its worst price and goes on"
+                    "counts it at its worst price and continues"
                 ) from None
             self.doing = "" if job.ended else f"batch: {job.done or 0} of {len(batch.calls)}"
             if job.ended:
@@ -375,27 +355,26 @@ class OpenAIBatch(OpenAIProtocol):
             wait = min(LONGEST * self._poll, wait * GROWTH)
 
     def _wait_or_end(self, why: str) -> None:
-        """Wait before a batch of which nothing was done is submitted again, or end the audit."""
+        """Wait before a batch that was not taken is submitted again, or end the audit."""
         self._in_vain += 1
         if not (self._answered or self.trusted) or self._in_vain > self.retries.times:
             self._in_vain = 0
-            raise ModelError(
-                f"{self._who}: a batch was not taken: {self._shown(' '.join(why.split()))}; "
-                "nothing of it was billed, and resume submits it again"
-            )
+            then = "nothing of it was billed, and resume submits it again"
+            why = self._shown(" ".join(why.split()))
+            raise ModelError(f"{self._who}: a batch was not taken: {why}; {then}")
         self._back_off("batch", self._in_vain)
 
     def _lines(self, batch: BatchFacts, job: Job) -> dict[int, bytes | None]:
-        """Return the result of each call as it came, so that one at a time stands parsed in memory;
-        None where there are several."""
-        what = "reading the results of a batch"
+        """Return the result of each call as it came, None if there are several. Lines are parsed
+        one at a time later, to spare memory."""
+        lines: dict[int, bytes | None] = {}
         try:
-            bodies = self._again(what, lambda: self.results(job), _is_gone)
+            what = "reading the results of a batch"
+            bodies = self._again(what, lambda: self.results(job), GONE.__contains__)
         except Trouble as trouble:
             self._note(trouble)
-            return {}
+            return lines
         numbers = {f"{batch.key}_{number}": number for number in batch.calls}
-        lines: dict[int, bytes | None] = {}
         for line in (line for body in bodies for line in BytesIO(body) if line.strip()):
             try:
                 if len(line) > self._most:
@@ -415,7 +394,7 @@ class OpenAIBatch(OpenAIProtocol):
     def _checked(
         self, prompt: Prompt, form: str, lines: Mapping[int, bytes | None], number: int
     ) -> Reply:
-        """Return the reply to a call. Raise Trouble where there is none, or two."""
+        """Return the reply to a call. Raise Trouble if there is none, or two."""
         if number not in lines:
             raise Trouble("no result", "the batch ended without one", billed=True)
         if (line := lines[number]) is None:
@@ -432,12 +411,10 @@ class OpenAIBatch(OpenAIProtocol):
         call.answer = call.answer or answer
 
     def _fail(self, call: _Call, trouble: Trouble, form: str) -> None:
-        """Pay for an attempt that failed as it may have been billed; end the call where none is
-        left."""
-        if not trouble.billed:
-            without = form.split("|")[1:]
-            if self._refuses(_way(form, call.prompt), without, trouble):
-                return  # it is asked again in another way
+        """Book a failed attempt as it may have been billed; end the call if none is left."""
+        without = form.split("|")[1:]
+        if not trouble.billed and self._refuses(_mode(form, call.prompt), without, trouble):
+            return  # it is asked again in another mode
         last = trouble.then == "leave" or call.failures == self.retries.times
         if last and trouble.reply is not None:
             self._take(call, trouble.reply)
@@ -453,40 +430,39 @@ class OpenAIBatch(OpenAIProtocol):
     # -- what goes over the wire -----------------------------------------------------------
 
     def request(self, prompt: Prompt, form: str) -> JsonObject:
-        return self._request(_way(form, prompt), self.prepare(prompt), prompt)
+        return self._request(_mode(form, prompt), self.prepare(prompt), prompt)
 
     async def upload(self, requests: Mapping[str, Any]) -> Any:
-        """Send a file of requests, by name, of which a batch can be made; this costs nothing."""
-        lines = (
-            json.dumps({"custom_id": name, "method": "POST", "url": _CHAT, "body": body})
-            for name, body in requests.items()
-        )
-        data = "\n".join(lines).encode()
+        """Send a file of requests, by name, for a batch; return its id. This costs nothing."""
+        call = {"method": "POST", "url": _CHAT}
+        lines = ({**call, "custom_id": name, "body": body} for name, body in requests.items())
+        data = "\n".join(map(json.dumps, lines)).encode()
         if len(data) > MAX_BYTES:
             raise InputError(
                 f"model {self.name!r}: expected batches of at most {MAX_BYTES:,} bytes, got "
                 f"{len(data):,} for {len(requests)} calls; lower batch_size, or send "
                 "image_format = 'jpeg'"
             )
-        files = self._client.files.with_raw_response
-        file = ("batch.jsonl", data)
-        uploaded = await self._object(files.create(file=file, purpose="batch", **self._apart))
-        return checked_id(uploaded.get("id"))
+        create = self._client.files.with_raw_response.create
+        sending = create(file=("batch.jsonl", data), purpose="batch", **self._apart)
+        return checked_id((await self._object(sending)).get("id"))
 
     async def create(self, key: str, uploaded: Any) -> str:
         """Submit a batch that is marked with ``key``; return its id."""
-        created = self._service.create(
-            input_file_id=uploaded,
-            endpoint=_CHAT,
-            completion_window="24h",
-            metadata={MARK: key},
-            **self._apart,
-        )
+        batch = {"input_file_id": uploaded, "endpoint": _CHAT, "completion_window": "24h"}
+        created = self._service.create(**batch, metadata={MARK: key}, **self._apart)
         return checked_id((await self._object(created)).get("id"))
 
     async def find(self, key: str, since: int) -> str | None:
-        """Return the id of the batch with that mark, submitted at ``since`` (seconds since 1970) or
-        later, None where there is none. Raise Trouble, UNLISTED where the provider cannot tell."""
+        """Return the id of the batch with that mark, None if there is none.
+
+        Args:
+            key: The mark.
+            since: When the batch was submitted, in seconds since 1970, or earlier.
+
+        Raises:
+            Trouble: The request failed; its kind is UNLISTED if the provider lists no batches.
+        """
         after: dict[str, str] = {}
         for _ in range(_PAGES):
             try:
@@ -524,19 +500,18 @@ class OpenAIBatch(OpenAIProtocol):
         return [await self._body(files.content(file, **self._apart)) for file in job.files]
 
     def read(self, result: Mapping[str, Any], prompt: Prompt, form: str) -> Reply:
-        """Return what one line says; raise Trouble for a request that failed."""
+        """Return the reply in one line; raise Trouble for a request that failed."""
         response = result.get("response")
         if not isinstance(response, dict):  # its batch expired or was cancelled, or it failed
             error = fields_of(result.get("error"))
-            code, words = str(error.get("code"))[:60], str(error.get("message"))[:200]
-            kinds = {"batch_expired": "batch expired", "batch_cancelled": "batch cancelled"}
-            raise Trouble(kinds.get(code, "batch error"), f"{code}: {words}", refused=True)
+            code, text = str(error.get("code"))[:60], str(error.get("message"))[:200]
+            raise Trouble(_KINDS.get(code, "batch error"), f"{code}: {text}", refused=True)
         status, body = response["status_code"], response["body"]
         if status != 200:
             raise self._failed(status, json.dumps(body).encode(), {})
-        if form.partition("|")[0] not in self.ways:
-            raise ValueError(f"expected a way to P(yes), got {form[:40]!r}")
-        return self._reply(body, prompt, _way(form, prompt))
+        if form.partition("|")[0] not in self.modes:
+            raise ValueError(f"expected an elicitation mode, got {form[:40]!r}")
+        return self._reply(body, prompt, _mode(form, prompt))
 
     @property
     def _service(self) -> Any:
@@ -558,15 +533,5 @@ class OpenAIBatch(OpenAIProtocol):
         return body
 
 
-def _is_gone(trouble: Trouble) -> bool:
-    return trouble.kind in GONE
-
-
-def _may_have_arrived(trouble: Trouble) -> bool:
-    """Return whether something may have been submitted."""
-    refused = trouble.kind.startswith("http 4") and trouble.kind != "http 408"
-    return not refused and trouble.kind != "unreachable"
-
-
-def _way(form: str, prompt: Prompt) -> str:
+def _mode(form: str, prompt: Prompt) -> str:
     return WORDS if in_words(prompt) else form.partition("|")[0]

@@ -1,4 +1,4 @@
-"""What the chat models of all providers share: prompts in words, and how P(yes) is asked for."""
+"""The chat models of all providers: prompts in words, and how P(yes) is asked for."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -25,11 +25,19 @@ from .http import (
     parsed,
     read_or_none,
 )
-from .keys import QUERY, Key, from_environment, texts_of_options, texts_of_query, written_out
+from .keys import (
+    FILLED,
+    QUERY,
+    Key,
+    from_environment,
+    texts_of_options,
+    texts_of_query,
+    written_out,
+)
 from .paid import SERVED, Paid
 from .prices import Bill, Usage
 from .prompt_templates import TEMPLATES, Template
-from .prompt_templates import template as named
+from .prompt_templates import template as template_named
 from .shapes import in_words, received
 
 _MISSING = {
@@ -43,33 +51,41 @@ _NOT_THE_REQUEST = ("http 401", "http 402", "http 407", "http 408", "http 409", 
 _MAYBE = ("http 403", "http 404")
 """The same, or refusals of an option: one repetition without it decides."""
 _STATUSES = range(400, 502)
-"""Of refusals: servers know no better one for an option than 403, 404, 500 or 501."""
+"""Statuses of refusals: some servers refuse an option by 403, 404, 500 or 501."""
 _WRONG_KEY = ("http 401", "http 403")
 _SOON = 5.0
-"""Seconds that a server has to say whether the key is good, before it is asked in earnest."""
+"""Seconds that a server has to accept or refuse the key, before it is asked in earnest."""
 _APART = ("extra_headers", "extra_query")
 
 WORDING = (
-    "words of the prompt: zero-shot, few-shot or chain-of-thought, the papers' own, endobench or "
-    "medtest, or a text file such as my.txt with {question}, {options}, {words}, or with "
-    "{questions} (default: zero-shot)"
+    "prompt template: zero-shot, few-shot, chain-of-thought, endobench, medtest, or a text file "
+    "such as my.txt with {question}, {options}, {words}, or with {questions} (default: zero-shot)"
 )
+YES_FROM = (
+    "where P(yes) comes from: log-probabilities, a number in an enforced form, one that is stated, "
+    "or Yes and No (auto: the first of the provider's that works)"
+)
+ADDRESS = f"address, ending in /v1 for OpenAI's protocol (default: the provider's); {QUERY}"
+OPTIONS = f"fields of each request (temperature = 0), extra_headers, extra_query; {FILLED}"
+KEY = "environment variable of the key (default: ANTHROPIC_API_KEY, or OPENAI_API_KEY without url)"
 ModelName = Annotated[str, Option("what the server calls the model")]
+Address = Annotated[str | None, Option(ADDRESS, name="url")]
+KeyName = Annotated[str | None, Option(KEY)]
 YesFrom = Literal["auto", "logprobs", "structured", "stated", "words"]
 
 
 class Chat(Paid, ABC):
     """A chat model; ``paid`` are the options of `Paid`.
 
-    ``yes_from``: which of the ``ways`` to P(yes) is taken, "auto" for the first that works. No
-    provider enforces ``max_input_tokens``. Raises InputError for a way that the provider lacks.
+    ``yes_from``: which of the ``modes`` of P(yes) is taken, "auto" for the first that works. No
+    provider enforces ``max_input_tokens``. Raises InputError for a mode that the provider lacks.
     """
 
     may_judge = True
-    ways: ClassVar[Sequence[str]]
-    """How P(yes) may be asked for, the best first; see `elicitation.py`."""
+    modes: ClassVar[Sequence[str]]
+    """Modes of P(yes), the best first; see `elicitation.py`."""
     _options: dict[str, Any]
-    """What goes into every request as it is."""
+    """Goes into every request."""
     _kept: ClassVar[tuple[str, ...]] = ("model", "extra_headers", "extra_query", "extra_body")
     """Options without which nothing could be asked."""
 
@@ -78,19 +94,12 @@ class Chat(Paid, ABC):
         model: ModelName,
         *,
         answers: Annotated[
-            CallMode,
-            Option("questions that one call answers, all in one list or one", name="per_call"),
+            CallMode, Option("questions that one call answers, all or one", name="per_call")
         ] = "one",
-        yes_from: Annotated[
-            YesFrom,
-            Option(
-                "where P(yes) comes from: log-probabilities, a number in an enforced form, one "
-                "that is stated, or Yes and No (auto: the first of the provider's that works)"
-            ),
-        ] = "auto",
-        template: Annotated[Template, Option(WORDING, reads=named, type=str)] = TEMPLATES[
-            "zero-shot"
-        ],
+        yes_from: Annotated[YesFrom, Option(YES_FROM)] = "auto",
+        template: Annotated[Template, Option(WORDING, reads=template_named, type=str)] = (
+            TEMPLATES["zero-shot"]
+        ),
         encoding: Annotated[Encoding | None, Group(Encoding)] = None,
         max_tokens: Annotated[int, Option("longest reply", ge=1)] = 512,
         max_input_tokens: Annotated[
@@ -98,14 +107,14 @@ class Chat(Paid, ABC):
         ] = 4096,
         **paid: Any,
     ) -> None:
-        check_known("value", yes_from, ["auto", *map(kind, self.ways)], "model.yes_from")
+        check_known("value", yes_from, ["auto", *map(kind, self.modes)], "model.yes_from")
         if answers == "all" and yes_from == "logprobs":
             raise InputError(
                 "model.yes_from: 'logprobs' needs one question per call, answers = 'one'"
             )
-        asked = [way for way in self.ways if yes_from in ("auto", kind(way))]
+        asked = [mode for mode in self.modes if yes_from in ("auto", kind(mode))]
         self._elicitation = Elicitation(
-            [way for way in asked if answers == "one" or way not in ALTERNATIVES]
+            [mode for mode in asked if answers == "one" or mode not in ALTERNATIVES]
         )
         paid.setdefault("name", model)
         super().__init__(bound=Usage(max_input_tokens, max_tokens), answers=answers, **paid)
@@ -136,106 +145,103 @@ class Chat(Paid, ABC):
         facts = self._elicitation.facts()
         return {} if facts is None else {"": facts}
 
-    def keep_to(self, ways: Mapping[str, WayFacts]) -> None:
-        if "" in ways:
-            self._elicitation.keep_to(ways[""])
+    def keep_to(self, modes: Mapping[str, WayFacts]) -> None:
+        if "" in modes:
+            self._elicitation.keep_to(modes[""])
 
-    def finds_out(self, prompt: Prompt) -> bool:
-        """Whether this call would find out in which way to ask."""
+    def decides_mode(self, prompt: Prompt) -> bool:
         return not (self._elicitation.settled or in_words(prompt))
 
     @abstractmethod
     def prepare(self, prompt: Prompt) -> Any:
-        """The request of a prompt."""
-
-    # -- what came back --------------------------------------------------------------------
+        """Return the request of a prompt."""
 
     def _read(
         self,
         choice: Mapping[str, Any],
         prompt: Prompt,
-        way: str,
+        mode: str,
         usage: Usage | None,
         body: Mapping[str, Any],
     ) -> Reply:
-        """The reply in a ``choice`` of a chat completion, whose ``body`` may name who made it;
-        raises Trouble where it lacks what was asked for and there is another way."""
+        """Return the reply in a ``choice`` of a chat completion, whose ``body`` may name its maker.
+        Raise Trouble if it lacks what was asked for and there is another mode."""
         with reading(usage):
-            reply = received(choice, prompt, way, self.template, self._given.output)
+            reply = received(choice, prompt, mode, self.template, self._given.output)
         served = {n: body[n] for n in SERVED if isinstance(body.get(n), str) and body[n]}
         reply = replace(reply, usage=usage, served=served)
         if in_words(prompt) or reply.wanted is None:
             return reply
         if reply.wanted:
-            self._elicitation.works(way)
-        elif self._elicitation.gives_way(way, "missing"):
+            self._elicitation.works(mode)
+        elif self._elicitation.fall_back(mode, "missing"):
             now = kind(self._elicitation.now)
-            detail = f"the server passes over what it was asked for; next: {now}"
-            raise Trouble(_MISSING[kind(way)], detail, billed=True, usage=usage, reply=reply)
+            detail = f"the server ignores what it was asked for; next: {now}"
+            raise Trouble(_MISSING[kind(mode)], detail, billed=True, usage=usage, reply=reply)
         return reply
 
     async def _asked(self, prompt: Prompt, exchange: Callable[[str], Awaitable[Reply]]) -> Reply:
-        """What ``exchange`` brings in the way that works: in the next one where one is refused."""
+        """Return the result of ``exchange`` in the mode that works."""
         while True:
-            way = WORDS if in_words(prompt) else self._elicitation.now
+            mode = WORDS if in_words(prompt) else self._elicitation.now
             without = self._elicitation.without
             try:
-                return await exchange(way)
+                return await exchange(mode)
             except Trouble as trouble:
-                if not self._refuses(way, without, trouble):
+                if not self._refuses(mode, without, trouble):
                     raise
                 if trouble.usage is not None or trouble.billed or self._refused is None:
                     trouble.then = "again"  # it is paid for, so it counts as an attempt
                     raise
 
     def _refuses(  # noqa: PLR0911 - a step each
-        self, way: str, without: Sequence[str], trouble: Trouble
+        self, mode: str, without: Sequence[str], trouble: Trouble
     ) -> bool:
-        """Whether a request is to be sent again in another way, or without an option, as this one,
-        sent ``without`` some, was refused.
+        """Return whether to repeat a refused request, sent ``without`` some options, in another
+        mode or without more options.
 
-        What the refusal names is left out first. One that names nothing may be about the way to
-        P(yes), so the next is taken; where all are refused, about any option, so all are left out.
+        What the refusal names is left out first. One that names nothing may be about the mode, so
+        the next is taken; if all are refused, about any option, so all are left out.
         """
-        ways = self._elicitation
+        modes = self._elicitation
         status = trouble.kind.removeprefix("http ")
         refusal = status.isdecimal() and int(status) in _STATUSES
         if not refusal or trouble.kind in _NOT_THE_REQUEST:
             return False
         if trouble.then == "stop" and trouble.kind not in _MAYBE:
             return False
-        if len(ways.without) > len(without):
-            return True  # another call found out what is refused
+        if len(modes.without) > len(without):
+            return True  # another call learnt what is refused
         droppable = [IMAGE] if self._wanted_encoding.format == "png" else []
         names = [] if self._answered else [*self._options, *droppable]
-        open_ = [name for name in names if name not in without and name not in self._kept]
-        open_ = [n for n in open_ if n not in LIMITS or not set(LIMITS) & set(without)]
-        named = [name for name in open_ if is_named(name, trouble.detail)]
-        about_way = way != WORDS and is_named(kind(way), trouble.detail)
-        if trouble.kind == "http 500" and not (named or about_way):
+        fixed = {*without, *self._kept, *(LIMITS if {*LIMITS} & {*without} else ())}
+        names = [name for name in names if name not in fixed]
+        named = [name for name in names if is_named(name, trouble.detail)]
+        about_mode = mode != WORDS and is_named(kind(mode), trouble.detail)
+        if trouble.kind == "http 500" and not (named or about_mode):
             return False
-        if named and not about_way:
-            ways.leaves_out(named)
+        if named and not about_mode:
+            modes.leave_out(named)
             return True
-        if way != WORDS and ways.gives_way(way, "refused"):
+        if mode != WORDS and modes.fall_back(mode, "refused"):
             return True
-        open_ = [name for name in open_ if name != IMAGE]
-        if open_ and not ways.settled:
-            ways.leaves_out(open_)
+        names = [name for name in names if name != IMAGE]
+        if names and not modes.settled:
+            modes.leave_out(names)
             return True
-        if not (self._answered or ways.settled):
-            ways.without = ()  # nothing helped, so it is no option that is refused
-            ways.begins_again()
+        if not (self._answered or modes.settled):
+            modes.without = ()  # nothing helped, so it is no option that is refused
+            modes.restart()
         return False
 
     async def _prepared(self, request: Any, prompt: Prompt) -> Any:
-        """The request, prepared again where its image is to be sent otherwise than before."""
+        """Return the request, prepared again if its image is now sent in another format."""
         if IMAGE not in self._elicitation.without:
             return request
         return await asyncio.to_thread(self.prepare, prompt)
 
     def _allowed(self, request: JsonObject) -> JsonObject:
-        """The request without the options that the server refuses."""
+        """Return the request without the options that the server refuses."""
         without = self._elicitation.without
         allowed = {name: value for name, value in request.items() if name not in without}
         for name, other in (LIMITS, LIMITS[::-1]):
@@ -260,28 +266,9 @@ class Provider(Chat):
         self,
         model: ModelName,
         *,
-        base_url: Annotated[
-            str | None,
-            Option(
-                "address, ending in /v1 where it speaks OpenAI's protocol (default: the "
-                f"provider's); {QUERY}",
-                name="url",
-            ),
-        ] = None,
-        key: Annotated[
-            str | None,
-            Option(
-                "the environment variable that holds the key (default: ANTHROPIC_API_KEY, or "
-                "OPENAI_API_KEY where no url is given)"
-            ),
-        ] = None,
-        options: Annotated[
-            Mapping[str, Any] | None,
-            Option(
-                "goes into the request (temperature = 0); ${NAME} in a text is read from the "
-                "environment; extra_headers and extra_query as headers and the url's query"
-            ),
-        ] = None,
+        base_url: Address = None,
+        key: KeyName = None,
+        options: Annotated[Mapping[str, Any] | None, Option(OPTIONS)] = None,
         max_tokens: int = 512,
         wire: Mapping[str, Any] | None = None,
         keys: Sequence[Key] = (),
@@ -292,50 +279,45 @@ class Provider(Chat):
         with needed(self.library, f"this kind of model needs {self.library}"):
             self._library = import_module(self.library)
         sent = written_out([*texts_of_options(options or {}), *texts_of_query(base_url or "")])
-        super().__init__(
-            model,
-            host=host_of(base_url or self.address),
-            max_tokens=max_tokens,
-            keys=[*filter(None, [secret]), *keys, *sent],
-            **chat,
-        )
+        keys = [*filter(None, [secret]), *keys, *sent]
+        host = host_of(base_url or self.address)
+        super().__init__(model, host=host, max_tokens=max_tokens, keys=keys, **chat)
         self._options = self.requested(model, base_url, max_tokens, options)
         self._apart = parted(self._options)[1]
+        wire = wire or client_options(MAX_REPLY_BYTES)
         # retries and timeouts are the endpoint's, which counts and pays for them
         self._client = getattr(self._library, self.client)(
             base_url=self.root(base_url),
             api_key="none" if secret is None else secret.reveal(),
             max_retries=0,
             timeout=None,
-            http_client=self._library.DefaultAsyncHttpxClient(
-                **(wire or client_options(MAX_REPLY_BYTES))
-            ),
+            http_client=self._library.DefaultAsyncHttpxClient(**wire),
         )
         self._background.at_the_end(self._client.close)
 
-    # -- what a provider says --------------------------------------------------------------
+    # -- what a provider defines -----------------------------------------------------------
 
     @abstractmethod
     def own_key(self, base_url: str | None) -> str | None:
-        """The environment variable of the key where none is named; None: no key is needed."""
+        """Return the default environment variable of the key; None: no key is needed."""
 
     def root(self, base_url: str | None) -> str | None:
-        """The address as the library takes it."""
+        """Return the address as the library takes it."""
         return base_url
 
     @abstractmethod
     def requested(
         self, model: str, base_url: str | None, max_tokens: int, options: Mapping[str, Any] | None
     ) -> dict[str, Any]:
-        """What goes into every request beside messages."""
+        """Return the fields of every request, messages apart."""
 
     @abstractmethod
     def image_part(self, data: str) -> JsonObject:
-        """An image in base64 as a part of a message."""
+        """Return an image in base64 as a part of a message."""
 
     @abstractmethod
-    def asking(self, way: str, request: JsonObject, prompt: Prompt) -> JsonObject:
-        """The request, asking for P(yes) in a certain way."""
+    def asking(self, mode: str, request: JsonObject, prompt: Prompt) -> JsonObject:
+        """Return the request, asking for P(yes) in a certain mode."""
 
     @abstractmethod
     def created(self, request: JsonObject) -> Awaitable[Any]:
@@ -343,15 +325,15 @@ class Provider(Chat):
 
     @abstractmethod
     def _used(self, body: Any) -> Usage | None:
-        """The tokens that are counted in a body."""
+        """Return the tokens that are counted in a body."""
 
     @abstractmethod
-    def _reply(self, body: Any, prompt: Prompt, way: str) -> Reply:
-        """What a body says; raises Trouble where that is no answer."""
+    def _reply(self, body: Any, prompt: Prompt, mode: str) -> Reply:
+        """Return the reply in a body; raise Trouble if that is no answer."""
 
     @abstractmethod
     def _refusal(self, status: int, body: bytes, headers: Mapping[str, str]) -> Trouble:
-        """The trouble with a status, apart from tokens."""
+        """Return the trouble with a status, apart from tokens."""
 
     # -- what follows from it --------------------------------------------------------------
 
@@ -378,22 +360,21 @@ class Provider(Chat):
             self._scrub(trouble)
             self._stop_if_hopeless(trouble, Bill())
 
-    def _request(self, way: str, request: JsonObject, prompt: Prompt) -> JsonObject:
-        """The request as it is sent, in a way to P(yes), without refused options."""
-        return self._allowed(request if way == WORDS else self.asking(way, request, prompt))
+    def _request(self, mode: str, request: JsonObject, prompt: Prompt) -> JsonObject:
+        """Return the request as it is sent, in a mode, without refused options."""
+        return self._allowed(request if mode == WORDS else self.asking(mode, request, prompt))
 
     def _failed(self, status: int, body: bytes, headers: Mapping[str, str]) -> Trouble:
-        """The trouble with a status that is no success, and the tokens that its body counts."""
+        """Return the trouble with a status that is no success, and the tokens its body counts."""
         trouble = self._refusal(status, body, headers)
         trouble.usage = trouble.usage or self._used(read_or_none(body))
         trouble.text = text_of_bytes(body)
         return trouble
 
     async def _body(self, exchange: Awaitable[Any]) -> bytes:
-        """What an exchange brings; raises Trouble with the tokens that a failed one counts."""
+        """Return the body of a reply; raise Trouble with the tokens that a failed one counts."""
         try:
-            body: bytes = (await exchange).http_response.content
-            return body
+            return (await exchange).http_response.content
         except self._library.APIStatusError as error:
             reply = error.response
             raise self._failed(reply.status_code, reply.content, reply.headers) from None
@@ -413,18 +394,18 @@ class ChatEndpoint(Provider, Endpoint):
         super().__init__(model, wire=client_options(max_reply_bytes), **options)
 
     async def send(self, request: JsonObject, prompt: Prompt) -> Reply:
-        async def exchange(way: str) -> Reply:
-            allowed = self._request(way, await self._prepared(request, prompt), prompt)
+        async def exchange(mode: str) -> Reply:
+            allowed = self._request(mode, await self._prepared(request, prompt), prompt)
             body = await self._body(self.created(allowed))
             with reading(raw=body):
-                return self._reply(parsed(body), prompt, way)
+                return self._reply(parsed(body), prompt, mode)
 
         return await self._asked(prompt, exchange)
 
 
 async def key_trouble(asked: Callable[[], Awaitable[Any]]) -> Trouble | None:
-    """Return what is wrong with the key with which a server was asked; None where nothing is, or
-    the server says nothing about it soon."""
+    """Return what is wrong with the key that a request used; None if nothing is, or no reply about
+    it comes soon."""
     try:
         async with asyncio.timeout(_SOON):
             await asked()
@@ -436,14 +417,14 @@ async def key_trouble(asked: Callable[[], Awaitable[Any]]) -> Trouble | None:
 
 
 def with_text(request: JsonObject, text: str) -> JsonObject:
-    """The request with a text behind its last message."""
+    """Return the request with a text behind its last message."""
     *before, message = request["messages"]
     content = [*message["content"], {"type": "text", "text": text}]
     return {**request, "messages": [*before, {**message, "content": content}]}
 
 
 def parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Options of a client library: what belongs into each request, and what is sent with each
+    """Return the options of a client library that go into each request, and those that go with each
     exchange."""
     apart = {name: options[name] for name in _APART if name in options}
     inner = {n: v for n, v in options.items() if n not in _APART and n != "extra_body"}

@@ -2,7 +2,7 @@
 
 A subclass says how one attempt is made (`Endpoint.prepare`, `Endpoint.send`); what a call costs
 is in `paid.py`, everything else here. Calls live on an event loop in a background thread, so
-the audit can go on choosing questions while answers are awaited.
+the audit can choose further questions while answers are awaited.
 """
 
 import asyncio
@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
+from itertools import count
 from typing import Annotated, Any
 
 from ...errors import AvttError, one_line
@@ -50,34 +51,34 @@ class Endpoint(Paid):
         self._connecting = asyncio.Lock()
         self._connected = False
         self._silent = 0  # calls in a row that ended without a reply
-        self._found_out: asyncio.Event | None = None  # set once the first call that does so ended
+        self._decided: asyncio.Event | None = None  # set once the first call that decides ended
 
-    # -- what a subclass says --------------------------------------------------------------
+    # -- what a subclass defines -----------------------------------------------------------
 
     async def connect(self) -> None:
-        """What must be known before the first call; may raise Trouble."""
+        """Learn what must be known before the first call; may raise Trouble."""
 
     def prepare(self, prompt: Prompt) -> Any:
-        """The request of a prompt, whatever ``send`` takes. Runs in a thread: it may be slow."""
+        """Return the request of a prompt, for ``send``. Runs in a thread: it may be slow."""
         raise TypeError(f"{type(self).__name__} defines no prepare")
 
     async def send(self, request: Any, prompt: Prompt) -> Reply:
-        """One attempt; raises Trouble where it fails. The timeout is the caller's.
+        """Make one attempt; raise Trouble if it fails. The timeout is the caller's.
 
-        Any other exception but InputError says that the reply was malformed.
+        Any other exception but InputError means that the reply was malformed.
         """
         raise TypeError(f"{type(self).__name__} defines no send")
 
-    def finds_out(self, prompt: Prompt) -> bool:
-        """Whether what comes of a call decides how others are made, which then wait for the first
-        such call."""
+    def decides_mode(self, prompt: Prompt) -> bool:
+        """Return whether the result of a call decides how others are made, which then wait for the
+        first such call."""
         return False
 
     # -- what the audit uses ---------------------------------------------------------------
 
     @property
     def in_flight(self) -> int:
-        """The most calls at a time, as of now."""
+        """The most calls in flight, as of now."""
         return self._concurrency.level
 
     @property
@@ -85,17 +86,17 @@ class Endpoint(Paid):
         return self._concurrency.adapts
 
     def statistics(self) -> JsonObject:
-        """As of `Paid`; of calls at a time that adapt, how many there may be now, too."""
+        """Add the level of calls in flight, if it adapts, to the counts of `Paid`."""
         level, halved = self._concurrency.level, self._concurrency.halvings
         adapted = {"in_flight": {"at the end": level, "halved": halved}} if self.adapts else {}
         return super().statistics() | adapted
 
     def submit(self, prompt: Prompt) -> "Future[Answer | Unanswered]":
-        """Starts a call. Its exception, if any, is an AvttError and ends the audit."""
+        """Start a call. Its exception, if any, is an AvttError and ends the audit."""
         return self._background.submit(self._call(prompt))
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
-        """Answers in the order of the prompts, ``in_flight`` of them asked at a time."""
+        """Return answers in the order of the prompts, ``in_flight`` of them asked at a time."""
         futures = [self.submit(prompt) for prompt in prompts]
         try:
             return [future.result() for future in futures]
@@ -117,29 +118,28 @@ class Endpoint(Paid):
 
     @asynccontextmanager
     async def _after_the_first(self, prompt: Prompt) -> AsyncIterator[None]:
-        """Until it is known how calls are to be made, one call alone is under way."""
-        if self._found_out is None and self.finds_out(prompt):
-            self._found_out = asyncio.Event()
+        """Hold calls back while the first one decides how others are made."""
+        if not self.decides_mode(prompt):
+            yield
+        elif self._decided is None:
+            self._decided = asyncio.Event()
             try:
                 yield
             finally:
-                self._found_out.set()
-            return
-        if self._found_out is not None and self.finds_out(prompt):
-            await self._found_out.wait()
-        yield
+                self._decided.set()
+        else:
+            await self._decided.wait()
+            yield
 
     async def _attempts(self, prompt: Prompt) -> Answer | Unanswered:
-        """Attempts until one is answered or none is left; the cost of all of them."""
-        spent = Bill()
-        request = None
-        attempt = 0
-        while True:
+        """Return the answer of the first attempt that has one, with the cost of all of them."""
+        spent, request = Bill(), None
+        for attempt in count():
             try:
                 await self._ready()
                 if request is None:
                     request = await asyncio.to_thread(self.prepare, prompt)
-                reply = await self._attempt(request, prompt)
+                return self._priced(await self._attempt(request, prompt), spent)
             except Trouble as trouble:
                 last = attempt == self.retries.times
                 if trouble.reply is not None and (last or trouble.then == "leave"):
@@ -151,9 +151,7 @@ class Endpoint(Paid):
                     return self._left(trouble, spent)
                 if trouble.reply is None:
                     await self._back_off(prompt, attempt, trouble)
-                attempt += 1
-            else:
-                return self._priced(reply, spent)
+        raise AssertionError
 
     async def _ready(self) -> None:
         async with self._connecting:
@@ -167,20 +165,15 @@ class Endpoint(Paid):
                 self._connected = True
 
     async def _attempt(self, request: Any, prompt: Prompt) -> Reply:
-        most, used, reserved = self._bound, Usage(), 0
-
-        async def turn() -> None:
-            nonlocal used, reserved
-            self._counts.seconds_pacing += await self._calls.turn()
-            self._counts.seconds_pacing += await self._tokens.turn(most.total)
-            self._counts.attempts += 1
-            used, reserved = most, most.total
-
+        most, used, reserved, counts = self._bound, Usage(), 0, self._counts
         try:
-            with reading():
-                reply: Reply = await self._gate.attempt(
-                    turn, lambda: self._in_time(self.send(request, prompt), billed=True)
-                )
+            async with self._gate.admitted():
+                waited = await self._calls.turn() + await self._tokens.turn(most.total)
+                counts.seconds_pacing += waited
+                counts.attempts += 1
+                used, reserved = most, most.total
+                with reading(), self._gate.sending():
+                    reply: Reply = await self._in_time(self.send(request, prompt), billed=True)
             with reading(reply.usage, reply.text.encode(errors="replace")):
                 self._check(reply, prompt)
             used = reply.usage or most
@@ -206,14 +199,12 @@ class Endpoint(Paid):
         return super()._priced(reply, spent)
 
     def _left(self, trouble: Trouble, spent: Bill) -> Unanswered:
-        """A call given up; raises ModelError where the endpoint seems to be down."""
+        """Return a call given up; raise ModelError if the endpoint seems to be down."""
         if trouble.then == "again" and not (self._connected and trouble.kind in REPLIED):
             self._silent += 1
             if self._silent >= self.retries.give_up_after:
-                raise failed(spent)(
-                    f"{self._who}: {self._silent} calls in a row had no reply, the last: "
-                    f"{one_line(trouble)}; resume when it is back"
-                ) from None
+                why = f"{self._silent} calls in a row had no reply, the last: {one_line(trouble)}"
+                raise failed(spent)(f"{self._who}: {why}; resume when it is back") from None
         else:
             self._silent = 0
         return Unanswered(trouble.kind, spent.cost, spent.unconfirmed, trouble.text)

@@ -13,7 +13,7 @@ import sys
 import zlib
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import urlsplit
 
@@ -35,14 +35,12 @@ if TYPE_CHECKING:
 class Encoding:
     """PNG, which loses nothing, or JPEG of ``quality``, at most ``most_bytes`` long."""
 
-    format: Annotated[
-        Literal["png", "jpeg"], Option("how images are sent", name="image_format")
-    ] = "png"
+    format: Annotated[Literal["png", "jpeg"], Option("of images", name="image_format")] = "png"
     quality: Annotated[int, Option("of JPEG", name="image_quality", ge=1, le=100)] = 95
     most_bytes: Annotated[int, Option("larger is refused", name="max_image_bytes")] = 20_000_000
 
     def __call__(self, image: Image, where: str) -> bytes:
-        """The file's bytes; raises InputError naming ``where`` for one above ``most_bytes``."""
+        """Return the file; raise InputError naming ``where`` for one above ``most_bytes``."""
         data = png(image) if self.format == "png" else jpeg(image, self.quality)
         if len(data) > self.most_bytes:
             height, width = image.shape[:2]
@@ -53,7 +51,7 @@ class Encoding:
         return data
 
     def base64_of(self, prompt: Prompt) -> str | None:
-        """A prompt's image as it is sent in JSON; None where it has none."""
+        """Return a prompt's image as it is sent in JSON; None if it has none."""
         if prompt.image is None:
             return None
         return base64.b64encode(self(prompt.image, f"sample {prompt.sample_id!r}")).decode()
@@ -77,7 +75,7 @@ _GZIP_OR_ZLIB = 47
 
 
 def client_options(most: int, bound: str = "max_reply_bytes") -> dict[str, Any]:
-    """Options of an asynchronous client (of httpx, or whichever library openai builds on).
+    """Return options of an asynchronous client (of httpx, or whichever library openai builds on).
 
     Bodies of more than ``most`` bytes raise Trouble that names the ``bound``; no redirect is
     followed; no time limit, since the endpoint's own covers the whole attempt. Raises InputError
@@ -96,7 +94,7 @@ def client_options(most: int, bound: str = "max_reply_bytes") -> dict[str, Any]:
 
 @cache
 def _trusted(file: str | None, folder: str | None) -> ssl.SSLContext:
-    """One for all clients of a process: reading the certificates takes 20 to 40 ms each time."""
+    """Return certificates, once for all clients of a process: reading them takes 20 to 40 ms."""
     import certifi
 
     if file or folder:
@@ -105,16 +103,16 @@ def _trusted(file: str | None, folder: str | None) -> ssl.SSLContext:
 
 
 def _bounded(most: int, bound: str) -> Callable[[Any], Awaitable[None]]:
-    """A hook that reads a response's body, before anyone else does, up to ``most`` bytes."""
+    """Return a hook that reads a response's body, before anyone else does, up to ``most`` bytes."""
 
     async def read(response: Any) -> None:
         unpack = _unpacker(response.headers.pop("content-encoding", "identity"))
-        came, body = 0, bytearray()
+        received, body = 0, bytearray()
         async for chunk in response.stream:
-            came += len(chunk)
+            received += len(chunk)
             for piece in unpack(chunk):
                 body += piece
-                if max(came, len(body)) > most:
+                if max(received, len(body)) > most:
                     raise Trouble(TOO_LONG, f"over {bound}, {most:,}", billed=True)
         await response.stream.aclose()
         # httpx, or its successor: each takes only streams of its own
@@ -125,7 +123,7 @@ def _bounded(most: int, bound: str) -> Callable[[Any], Awaitable[None]]:
 
 
 def _unpacker(encoding: str) -> Callable[[bytes], Iterator[bytes]]:
-    """From a chunk as it came to pieces of what it stands for, none of them large."""
+    """Return a function from a chunk to small pieces of what it unpacks to."""
     named = encoding.strip().lower()
     if named in ("", "identity"):
         return lambda chunk: iter((chunk,))
@@ -146,9 +144,9 @@ def _unpacker(encoding: str) -> Callable[[bytes], Iterator[bytes]]:
 
 
 def parsed(body: bytes) -> Any:
-    """The JSON of a body; raises Trouble for what is none, or is more than anyone means."""
+    """Return the JSON of a body; raise Trouble for what is none, or is more than anyone means."""
     if body.count(b"{") + body.count(b"[") > _CONTAINERS:
-        detail = f"expected no more than {_CONTAINERS:,} lists and objects"
+        detail = f"expected at most {_CONTAINERS:,} lists and objects"
         raise Trouble(MALFORMED, detail, billed=True)
     try:
         return json.loads(body)
@@ -160,12 +158,12 @@ def parsed(body: bytes) -> Any:
 
 
 def fields_of(value: object) -> Mapping[str, Any]:
-    """The fields of a JSON object; none of anything else that a server may send in its place."""
+    """Return the fields of a JSON object; none of anything else that a server may send."""
     return value if isinstance(value, dict) else {}
 
 
 def read_or_none(body: bytes) -> Any:
-    """The JSON of a body that need not have any: None where it has none."""
+    """Return the JSON of a body, None if it has none."""
     try:
         return parsed(body)
     except Trouble:
@@ -173,7 +171,7 @@ def read_or_none(body: bytes) -> Any:
 
 
 def words_of(body: bytes) -> str:
-    """The beginning of a reply, and of JSON errors the message alone."""
+    """Return the beginning of a reply, and of JSON errors the message alone."""
     text = body[:_PIECE].decode(errors="replace")
     try:
         error = json.loads(text)
@@ -188,25 +186,22 @@ def words_of(body: bytes) -> str:
 
 
 def lost(error: BaseException) -> Trouble:
-    """The trouble with a connection that failed. The names are those of httpx's errors."""
-    name, words = type(error).__name__, one_line(error)
+    """Return the trouble with a connection that failed. The names are those of httpx's errors."""
+    name, why = type(error).__name__, one_line(error)
     if name in ("ConnectError", "ConnectTimeout", "UnsupportedProtocol"):
-        return Trouble(
-            "unreachable", f"cannot be reached: {words}; is the url right, and the server up?"
-        )
-    kind = "truncated" if "body" in words else "connection lost"
-    return Trouble(kind, words, billed=True)
+        detail = f"cannot be reached: {why}; is the url right, and the server up?"
+        return Trouble("unreachable", detail)
+    return Trouble("truncated" if "body" in why else "connection lost", why, billed=True)
 
 
 def lost_in(error: Any) -> Trouble:
-    """The trouble with the connection that an APIConnectionError of openai, or anthropic, is
-    about."""
+    """Return the trouble with the connection behind an APIConnectionError of openai, anthropic."""
     cause = error.__cause__
     return cause if isinstance(cause, Trouble) else lost(cause or error)
 
 
 class HttpEndpoint(Endpoint):
-    """Sends bytes to ``url`` with ``headers``, of which values may name "$VARIABLES".
+    """Sends bytes to ``url`` with ``headers``, whose values may name "$VARIABLES".
 
     ``max_reply_bytes``: a longer reply is a failed attempt. Raises InputError for a URL that is
     none, a variable that is not set, and a key that is written out. Needs
@@ -230,10 +225,8 @@ class HttpEndpoint(Endpoint):
         for name, text in (headers or {}).items():
             self._headers[name], values = fill(text, f"model.headers: {name}")
             if not values and names_secret(name):
-                raise InputError(
-                    f"model.headers: {name}: expected the key as '$VARIABLE', from the "
-                    "environment, not written out"
-                )
+                expected = "expected the key as '$VARIABLE', from the environment"
+                raise InputError(f"model.headers: {name}: {expected}, not written out")
             secrets += values
         secrets += written_out([*texts(headers or {}, "", "", "header"), *texts_of_query(url)])
         self._url = url
@@ -242,12 +235,12 @@ class HttpEndpoint(Endpoint):
         self._client = httpx.AsyncClient(
             **client_options(max_reply_bytes),
             limits=httpx.Limits(max_connections=most, max_keepalive_connections=most),
-            auth=_authorised(self._headers),
+            auth=partial(_authorised, self._headers),
         )
         self._background.at_the_end(self._client.aclose)
 
     async def exchange(self, path: str = "", content: bytes | None = None, **headers: str) -> bytes:
-        """The body that comes back from a POST of ``content``, or a GET; raises Trouble."""
+        """Return the reply to a POST of ``content``, or to a GET; raise Trouble."""
         import httpx
 
         method = "GET" if content is None else "POST"
@@ -267,23 +260,19 @@ class HttpEndpoint(Endpoint):
         return body
 
     def _used(self, body: Any) -> Usage | None:
-        """The tokens that are counted in a body."""
+        """Return the tokens that are counted in a body."""
         return None
 
 
-def _authorised(headers: Mapping[str, Key]) -> "Callable[[httpx.Request], httpx.Request]":
-    """What puts keys into a request; it holds no model, which the client would keep alive."""
-
-    def authorised(request: "httpx.Request") -> "httpx.Request":
-        for name, value in headers.items():
-            request.headers[name] = value.reveal()
-        return request
-
-    return authorised
+def _authorised(headers: Mapping[str, Key], request: "httpx.Request") -> "httpx.Request":
+    """Put keys into a request. A method would keep its model alive."""
+    for name, value in headers.items():
+        request.headers[name] = value.reveal()
+    return request
 
 
 def host_of(url: str) -> str:
-    """Host and port of a URL; raises InputError for what is no http URL, or holds a password."""
+    """Return host and port of a URL; raise InputError unless it is http, without a password."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port

@@ -16,6 +16,10 @@ from .keys import QUERY, Key, scrubbed, texts, written_out
 from .prices import Usage
 from .shapes import probability
 
+REQUEST = (
+    "the JSON to post; {image_base64}, {concepts}, {concept}, {questions}, {question}, {options} "
+    "and {words} are filled in, and ${NAME} from the environment"
+)
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 _IMAGE = "image_base64"
@@ -28,21 +32,31 @@ _PLACES: dict[str, Callable[[Prompt], Any]] = {
     "options": lambda prompt: list(prompt.asks[0].options) if prompt.asks else [],
     "words": lambda prompt: prompt.words,
 }
-"""What may stand in a request; an image is encoded by the model's options."""
+"""Placeholders of a request; an image is encoded by the model's options."""
 
 
 class HttpJson(HttpEndpoint):
     """POSTs ``request`` to ``url`` and finds the answer at ``response``.
 
-    ``request``: any JSON, where a text that is a placeholder becomes what it names, and
-    placeholders within longer texts become words: {image_base64}, {concepts}, {concept},
-    {questions}, {question}, {options}, {words} (what to say of the image beside the questions, or
-    nothing); with {concept}, {question} or {options} a call asks one concept, else all of an
-    image. ``response``: a path such as "outputs.0.scores", to one value per concept as a list, an
-    object by concept, or, of a single concept, a value; or an object: concept -> path. A value is
-    P(yes), true, false, null (no answer) or, where questions are in words, words; a reply with
-    nothing of the kind there is malformed.
-    Raises InputError for placeholders and paths that are none.
+    A value at ``response`` is P(yes), true, false, null (no answer) or, if questions are in words,
+    words; a reply with nothing of the kind there is malformed.
+
+    Args:
+        url: Where to post.
+        request: Any JSON. A text that is a placeholder becomes its value, and placeholders within
+            longer texts become words: {image_base64}, {concepts}, {concept}, {questions},
+            {question}, {options}, {words} (text about the image, if any). With {concept},
+            {question} or {options} a call asks one concept, else all of an image.
+        response: A path such as "outputs.0.scores", to one value per concept, as a list or an
+            object by concept, or to the value of a single concept. Or an object: concept -> path.
+        encoding: How images are sent.
+        input_tokens: Path to the count of tokens sent, as ``output_tokens`` to those answered.
+        most_input_tokens: The most tokens that a call sends, as ``most_output_tokens`` answers.
+        keys: Taken out of whatever is shown or kept.
+        options: Those of `HttpEndpoint`.
+
+    Raises:
+        InputError: A placeholder or path is none.
     """
 
     may_judge = True
@@ -51,16 +65,10 @@ class HttpJson(HttpEndpoint):
         self,
         url: Annotated[str, Option(f"where to post; {QUERY}")],
         *,
-        request: Annotated[
-            Mapping[str, Any],
-            Option(
-                "the JSON to post; {image}, {concepts}, {concept}, {question}, {options}, {words} "
-                "are filled in, and ${NAME} from the environment"
-            ),
-        ],
+        request: Annotated[Mapping[str, Any], Option(REQUEST)],
         response: Annotated[
             str | Mapping[str, str],
-            Option("where the answers stand, e.g. outputs.0.scores, or one per concept"),
+            Option("path to the answers (outputs.0.scores), or concept -> path"),
         ],
         encoding: Annotated[Encoding | None, Group(Encoding)] = None,
         input_tokens: Annotated[str | None, Option("where the reply counts tokens sent")] = None,
@@ -109,7 +117,7 @@ class HttpJson(HttpEndpoint):
                 return reply
 
     def _used(self, body: Any) -> Usage | None:
-        """The tokens that a reply counts where the options say; objects there may count more."""
+        """Return the tokens that a reply counts at the paths; objects there may count more."""
         counts, hints = {}, []
         for name, path in self._usage_paths.items():
             if path is None:
@@ -139,7 +147,7 @@ class HttpJson(HttpEndpoint):
 
 
 def at(body: Any, path: str) -> Any:
-    """What a dotted path leads to; raises LookupError (with the path) where nothing is."""
+    """Return what a dotted path leads to; raise LookupError (with the path) for nothing."""
     for part in filter(None, path.split(".")):
         try:
             body = body[int(part)] if isinstance(body, list) else body[part]
@@ -149,13 +157,13 @@ def at(body: Any, path: str) -> Any:
 
 
 def _numbers(body: Any) -> Any:
-    """The fields of an object that hold no lists or objects."""
+    """Return the fields of an object that hold no lists or objects."""
     fields = body.items() if isinstance(body, Mapping) else ()
     return {name: value for name, value in fields if not isinstance(value, Mapping | list)}
 
 
 def _aligned(stated: Any, prompt: Prompt, path: str) -> list[Any]:
-    """One value per concept, in their order."""
+    """Return one value per concept, in their order."""
     count = len(prompt.concepts)
     if isinstance(stated, dict):
         for concept in prompt.concepts:

@@ -2,9 +2,9 @@
 
 Inspect (https://inspect.aisi.org.uk/models.html) speaks each provider's protocol. Whether a call is
 tried again, how fast calls are sent and what they cost stays with `Endpoint`. So that no call is
-paid for unseen, Inspect is told, with every call, to repeat nothing, to keep no answers and to
-gather no batches; the client libraries of OpenAI, Anthropic and Groq, which its providers use, are
-told to repeat nothing either. What other libraries repeat by themselves is not known here.
+paid for unseen, every call makes Inspect repeat nothing, keep no answers and gather no batches, and
+the client libraries of OpenAI, Anthropic and Groq repeat nothing either. Other libraries of its
+providers may repeat calls by themselves.
 
 P(yes) comes from log-probabilities where the provider gives them, else from the words of the reply.
 """
@@ -21,12 +21,12 @@ from ...types import JsonObject, Prompt, Value
 from ...utils.importing import needed
 from ...utils.options import Option
 from .attempts import QUOTED, Reply, Trouble, reading
-from .chat import Chat, key_trouble
+from .chat import Address, Chat, KeyName
 from .elicitation import ALTERNATIVES, WORDS
 from .endpoint import Endpoint
 from .http import Encoding, lost
 from .keys import (
-    QUERY,
+    FILLED,
     Key,
     from_environment,
     names_secret,
@@ -34,8 +34,8 @@ from .keys import (
     texts_of_options,
     written_out,
 )
-from .openai import refused
-from .prices import Bill, Usage
+from .openai import DETAIL, refused
+from .prices import Usage
 from .prompt_templates import Template
 from .shapes import in_words, received
 
@@ -46,11 +46,8 @@ Detail = Literal["auto", "low", "high"]
 _NO_LIMIT = 1_000_000
 """Connections that Inspect may open: how many calls are in flight is the endpoint's to say."""
 _NOTHING_UNSEEN = {
-    "max_retries": 0,
-    "max_connections": _NO_LIMIT,
-    "cache": False,
+    **{"max_retries": 0, "max_connections": _NO_LIMIT, "cache": False, "batch": False},
     "cache_prompt": False,  # writing a provider's cache costs more than sending tokens
-    "batch": False,
 }
 _OURS = {
     "max_tokens": "max_tokens",
@@ -64,7 +61,7 @@ _OURS = {
 }
 """Options of Inspect that an audit sets, each with the field of [model] that it follows, if any."""
 _CACHED = ("input_tokens_cache_read", "input_tokens_cache_write")
-"""Counts of tokens that were sent beside "input_tokens"."""
+"""Counts of tokens that were sent in addition to "input_tokens"."""
 _ENDED = {"max_tokens": "length", "model_length": "length", "content_filter": "content_filter"}
 _MARKUP = re.compile(r"\[/?(?:bold|blue|italic)\]")
 """How Inspect's errors are coloured in a terminal."""
@@ -81,38 +78,20 @@ class InspectModel(Chat, Endpoint):
     that Inspect needs for the provider.
     """
 
-    ways = (*ALTERNATIVES, WORDS)
+    modes = (*ALTERNATIVES, WORDS)
 
     def __init__(
         self,
         model: Annotated[str, Option("Inspect's name of it, PROVIDER/NAME, as in 'inspect eval'")],
         *,
-        base_url: Annotated[
-            str | None, Option(f"another address than the provider's; {QUERY}", name="url")
-        ] = None,
-        key: Annotated[
-            str | None,
-            Option(
-                "the environment variable that holds the key (default: the one that Inspect's "
-                "provider reads)"
-            ),
-        ] = None,
-        detail: Annotated[
-            Detail, Option("how closely to look, where the provider offers it")
-        ] = "auto",
+        base_url: Address = None,
+        key: KeyName = None,
+        detail: Annotated[Detail, Option(DETAIL)] = "auto",
         options: Annotated[
-            Mapping[str, Any] | None,
-            Option(
-                "fields of Inspect's GenerateConfig (temperature = 0); ${NAME} in a text is read "
-                "from the environment"
-            ),
+            Mapping[str, Any] | None, Option(f"fields of Inspect's GenerateConfig; {FILLED}")
         ] = None,
         provider: Annotated[
-            Mapping[str, Any] | None,
-            Option(
-                "arguments of Inspect's provider, as -M of 'inspect eval'; ${NAME} in a text is "
-                "read from the environment"
-            ),
+            Mapping[str, Any] | None, Option(f"arguments of Inspect's provider (-M); {FILLED}")
         ] = None,
         keys: Sequence[Key] = (),
         **chat: Any,
@@ -121,59 +100,44 @@ class InspectModel(Chat, Endpoint):
         sent = written_out([*texts_of_options(options or {}), *texts_of_options(provider or {})])
         # each provider reads a key of its own
         around = [Key(value) for name, value in os.environ.items() if names_secret(name) and value]
-        super().__init__(
-            model,
-            host=f"Inspect's {model.partition('/')[0]}",
-            keys=[*filter(None, [secret]), *keys, *sent, *around],
-            **chat,
-        )
+        keys = [*filter(None, [secret]), *keys, *sent, *around]
+        super().__init__(model, host=f"Inspect's {model.partition('/')[0]}", keys=keys, **chat)
         self._detail: Detail = detail
-        self._elsewhere = base_url is not None
         self._options = {"temperature": 0} if options is None else dict(options)
-        try:
-            self._model = _model(model, base_url, secret, provider or {})
-        except InputError as error:
-            raise InputError(scrubbed(str(error), self._keys)) from None
+        with needed("inspect", "Inspect needs inspect-ai"):
+            from inspect_ai.model import get_model
+        given = {**({} if secret is None else {"api_key": secret.reveal()}), **(provider or {})}
+        try:  # a model of our own: its connections belong to our event loop
+            self._model: Any = get_model(model, base_url=base_url, memoize=False, **given)
+        except Exception as error:  # each provider has errors of its own
+            why = _MARKUP.sub("", one_line(error)).removeprefix("ERROR: ")
+            message = f"model.model: Inspect makes no {model!r}: {why}"
+            raise InputError(scrubbed(message, self._keys)) from None
+        client: Any = getattr(self._model.api, "client", None)  # the provider's library
+        if hasattr(client, "max_retries"):
+            client.max_retries = 0
         self._background.at_the_end(self._model.api.aclose)
-        self._config({})  # options that are none are told now
+        self._config({})  # refuses unknown options now
 
     def prepare(self, prompt: Prompt) -> list[Any]:
         return messages(prompt, self.template, self._encoding, self._detail)
 
     async def send(self, request: list[Any], prompt: Prompt) -> Reply:
-        async def exchange(way: str) -> Reply:
-            number = ALTERNATIVES.get(way)
+        async def exchange(mode: str) -> Reply:
+            number = ALTERNATIVES.get(mode)
             asked = {} if number is None else {"logprobs": True, "top_logprobs": number}
             try:
-                output = await self._model.generate(
-                    await self._prepared(request, prompt), config=self._config(asked), cache=False
-                )
+                messages = await self._prepared(request, prompt)
+                config = self._config(asked)
+                output = await self._model.generate(messages, config=config, cache=False)
             except Exception as error:  # each provider has errors of its own
                 raise trouble_of(error) from None
-            return self._reply(output, prompt, way)
+            return self._reply(output, prompt, mode)
 
         return await self._asked(prompt, exchange)
 
-    def check_key(self) -> None:
-        """Raise ModelError for a key that OpenAI or Anthropic do not know. Any key that they know
-        may list their models; of other addresses and providers no call is known that is free."""
-        client: Any = getattr(self._model.api, "client", None)
-        if self._elsewhere or not type(client).__module__.startswith(("openai.", "anthropic.")):
-            return
-
-        async def asked() -> None:
-            try:
-                await client.models.list()
-            except Exception as error:  # each provider has errors of its own
-                raise trouble_of(error) from None
-
-        trouble = self._background.submit(key_trouble(asked)).result()
-        if trouble is not None and trouble.kind == "http 401":
-            self._scrub(trouble)
-            self._stop_if_hopeless(trouble, Bill())
-
     def _config(self, asked: Mapping[str, Any]) -> Any:
-        """What goes with a call, and so before all that Inspect was told elsewhere."""
+        """Return the configuration of a call, which overrides any other of Inspect."""
         from inspect_ai.model import GenerateConfig
 
         for name in self._options:
@@ -189,18 +153,18 @@ class InspectModel(Chat, Endpoint):
             field = ".".join(map(str, first["loc"]))
             raise InputError(f"model.options.{field}: {first['msg']}") from None
 
-    def _reply(self, output: "ModelOutput", prompt: Prompt, way: str) -> Reply:
+    def _reply(self, output: "ModelOutput", prompt: Prompt, mode: str) -> Reply:
         usage = self._used(output.usage)
         if not output.choices:
             detail = f"expected a choice, got {output.error or 'none'}"
             raise Trouble("truncated", detail, billed=True, usage=usage)
         with reading(usage, output.completion.encode(errors="replace")):
             choice = _choice(output)
-        return self._read(choice, prompt, way, usage, {"model": output.model})
+        return self._read(choice, prompt, mode, usage, {"model": output.model})
 
     def _used(self, usage: "ModelUsage | None") -> Usage | None:
-        """Tokens that were counted, those out of a provider's cache at the full price; None for
-        none at all, since no call has none."""
+        """Return the tokens that were counted, those out of a provider's cache at the full price;
+        None for none at all, since no call has none."""
         counted = self.counted(None if usage is None else usage.model_dump(), _CACHED)
         return counted if counted is not None and counted.total else None
 
@@ -208,7 +172,7 @@ class InspectModel(Chat, Endpoint):
 def messages(
     prompt: Prompt, template: Template, encoding: Encoding, detail: Detail = "auto"
 ) -> list[Any]:
-    """A prompt as Inspect's messages, its image within as a data URL."""
+    """Return a prompt as Inspect's messages, its image within as a data URL."""
     from inspect_ai.model import ChatMessageSystem, ChatMessageUser, ContentImage, ContentText
 
     content: list[Any] = []
@@ -221,17 +185,17 @@ def messages(
 
 
 def value_of(output: "ModelOutput", prompt: Prompt, template: Template) -> Value:
-    """What an output says of a prompt with one question: P(yes), from log-probabilities where there
-    are any, or words."""
-    way = WORDS if in_words(prompt) else "logprobs"
+    """Return an output's answer to a prompt with one question: P(yes), from log-probabilities if
+    there are any, or words."""
+    mode = WORDS if in_words(prompt) else "logprobs"
     longest = 0 if output.usage is None else output.usage.output_tokens
-    values = received(_choice(output), prompt, way, template, longest).values
+    values = received(_choice(output), prompt, mode, template, longest).values
     return values[0] if isinstance(values, tuple) else values
 
 
 def trouble_of(error: Exception) -> Trouble:
-    """The trouble with a call that Inspect could not make; one that may have been billed, unless
-    its HTTP status, or the connection, says that it was not."""
+    """Return the trouble with a call that Inspect could not make. It may have been billed, unless
+    its HTTP status, or the connection, shows that it was not."""
     causes = list(_causes(error))
     for cause in causes:
         status = getattr(cause, "status_code", None) or getattr(cause, "code", None)
@@ -247,7 +211,7 @@ def trouble_of(error: Exception) -> Trouble:
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """An exception and what it came from, the deepest first: it knows most."""
+    """Yield an exception and its causes, the deepest first: it knows most."""
     if error is not None:
         yield from _causes(error.__cause__)
         yield error
@@ -261,19 +225,3 @@ def _choice(output: "ModelOutput") -> JsonObject:
         "finish_reason": _ENDED.get(choice.stop_reason),
         "logprobs": None if choice.logprobs is None else choice.logprobs.model_dump(),
     }
-
-
-def _model(model: str, base_url: str | None, key: Key | None, provider: Mapping[str, Any]) -> Any:
-    """Inspect's model; raises InputError where it makes none."""
-    with needed("inspect", "Inspect needs inspect-ai"):
-        from inspect_ai.model import get_model
-    given = {**({} if key is None else {"api_key": key.reveal()}), **provider}
-    try:  # a model of our own: its connections belong to our event loop
-        made = get_model(model, base_url=base_url, memoize=False, **given)
-    except Exception as error:  # each provider has errors of its own
-        why = _MARKUP.sub("", one_line(error)).removeprefix("ERROR: ")
-        raise InputError(f"model.model: Inspect makes no {model!r}: {why}") from None
-    client: Any = getattr(made.api, "client", None)
-    if hasattr(client, "max_retries"):
-        client.max_retries = 0
-    return made

@@ -16,7 +16,7 @@ from ...errors import InputError
 _VARIABLE = re.compile(r"\$\{?(\w+)\}?")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _EITHER = {"+": "[+-]", "/": "[/_]"}
-"""The two characters that base64 writes in another way in addresses."""
+"""The two characters that base64 writes differently in addresses."""
 _SHORTEST = 4  # shorter "keys" are placeholders, and hide nothing but other words
 _unset: ContextVar[list[str] | None] = ContextVar("unset", default=None)
 
@@ -49,16 +49,14 @@ def needing_no_key() -> Iterator[list[str]]:
 
 
 def from_environment(variable: str, where: str) -> Key:
-    """The key in an environment variable; raises InputError where that is unset or empty, unless
+    """Return the key in an environment variable; raise InputError if that is unset or empty, unless
     no key is needed (``needing_no_key``).
 
-    What is no name of a variable may be a key, and is not repeated.
+    A text that is no name of a variable may be a key, and is not repeated.
     """
     if not _NAME.fullmatch(variable):
-        raise InputError(
-            f"{where}: expected the name of an environment variable that holds the key, got "
-            "something that is no such name"
-        )
+        expected = "the name of an environment variable that holds the key"
+        raise InputError(f"{where}: expected {expected}, got something that is no such name")
     value = os.environ.get(variable, "").strip()
     if not value and (unset := _unset.get()) is not None:
         unset.append(variable)
@@ -72,14 +70,14 @@ def from_environment(variable: str, where: str) -> Key:
 
 
 def fill(text: str, where: str) -> tuple[Key, list[Key]]:
-    """``text`` with every ``$VARIABLE`` replaced from the environment, and those values."""
+    """Return ``text`` with every ``$VARIABLE`` from the environment, and those values."""
     keys = {name: from_environment(name, where) for name in _VARIABLE.findall(text)}
     filled = _VARIABLE.sub(lambda match: keys[match.group(1)].reveal(), text)
     return Key(filled), list(keys.values())
 
 
 def scrubbed(text: str, keys: Iterable[Key]) -> str:
-    """``text`` without the keys, in plain text or in any encoding of ``_forms``."""
+    """Return ``text`` without the keys, in plain text or in any encoding of ``_forms``."""
     for key in keys:
         if len(key.reveal()) >= _SHORTEST:
             text = _forms(key.reveal()).sub("[key]", text)
@@ -88,10 +86,10 @@ def scrubbed(text: str, keys: Iterable[Key]) -> str:
 
 @lru_cache(maxsize=32)
 def _forms(secret: str) -> re.Pattern[str]:
-    """Finds a key: plain, percent-encoded, with escapes of JSON or HTML, in hex or in base64.
+    """Return a pattern of a key: plain, percent-encoded, escaped for JSON or HTML, hex or base64.
 
     Any of its characters may be escaped and others not. In base64 the key may be a part of
-    what was encoded; the characters found are those that it alone determines.
+    what was encoded; the pattern has the characters that it alone determines.
     """
     data = secret.encode()
     encoded = {_base64_of(data, before) for before in range(3)}
@@ -100,27 +98,20 @@ def _forms(secret: str) -> re.Pattern[str]:
 
 
 def _character(one: str) -> str:
-    number, octets = ord(one), one.encode()
-    percent = "".join(f"%{octet:02x}" for octet in octets)
-    escapes = (
-        rf"(?i:{percent})",
-        rf"(?i:\\u{number:04x})",
-        rf"(?i:&\#x0*{number:x};)",
-        rf"&\#0*{number};",
-    )
+    number, percent = ord(one), "".join(f"%{octet:02x}" for octet in one.encode())
     plain = r"\\?/" if one == "/" else re.escape(one)  # JSON may escape it
-    return f"(?:{'|'.join((plain, *escapes))})"
+    return rf"(?:{plain}|(?i:{percent}|\\u{number:04x}|&\#x0*{number:x};)|&\#0*{number};)"
 
 
 def _base64_of(data: bytes, before: int) -> str:
-    """The characters of base64 that ``data`` determines where ``before`` bytes precede it."""
+    """Return the characters of base64 that ``data`` determines, behind so many bytes ``before``."""
     text = base64.b64encode(bytes(before) + data).decode()
     first, end = -(-before * 8 // 6), (before + len(data)) * 8 // 6
     return text[first:end]
 
 
 def shows(error: BaseException, keys: Iterable[Key]) -> bool:
-    """Whether an exception, or any that it came from, has a key in its text."""
+    """Return whether an exception, or any that it came from, has a key in its text."""
     text = "".join(traceback.format_exception(error))
     return scrubbed(text, keys) != text
 
@@ -142,6 +133,9 @@ PLAIN_PARAMETERS = frozenset((
     "alt", "api-version", "api_version", "format", "lang", "model", "output", "version",
 ))  # fmt: skip
 """Parameters of a query that may be written out."""
+_PLACES: Mapping[str, Place] = {
+    "extra_headers": "header", "extra_query": "query", "extra_body": "body",
+}  # fmt: skip
 SCHEMES = frozenset(("bearer", "basic", "token", "digest", "apikey"))
 """Words before a key in a header."""
 
@@ -162,6 +156,7 @@ _ISSUED = re.compile(
 _SCHEME = re.compile(rf"\s*(?:{'|'.join(sorted(SCHEMES))})\s+\S{{4,}}.*", re.IGNORECASE)
 _RANDOM = re.compile(r"(?=[A-Za-z0-9]*[A-Za-z])(?=[A-Za-z0-9]*[0-9])[A-Za-z0-9]{16,}")
 
+FILLED = "${NAME} in a text is read from the environment"
 HEADERS = (
     "name -> value, ${NAME} in it is read from the environment; only accept, accept-*, "
     "content-type, user-agent, cache-control, http-referer, x-title, anthropic-version and "
@@ -183,7 +178,7 @@ class Sent(NamedTuple):
 
 
 def names_secret(name: str) -> bool:
-    """Whether what goes under this name is likely to be a key."""
+    """Return whether what goes under this name is likely to be a key."""
     words = [word.lower() for word in _WORD.findall(name)]
     if not words or words[-1] in _POINTERS or "cache" in words:
         return False
@@ -191,17 +186,17 @@ def names_secret(name: str) -> bool:
 
 
 def is_issued(text: str) -> bool:
-    """Whether a text holds what those who issue keys would issue."""
+    """Return whether a text holds what those who issue keys would issue."""
     return bool(_ISSUED.search(text))
 
 
 def is_random(text: str) -> bool:
-    """Whether a text holds what looks drawn at random."""
+    """Return whether a text holds what looks drawn at random."""
     return bool(_RANDOM.search(text))
 
 
 def is_plain(sent: Sent) -> bool:
-    """Whether a text may be written out where it stands, going by its name alone."""
+    """Return whether a text may be written out in its place, judged by its name alone."""
     if sent.place in ("payload", "body"):
         return not names_secret(sent.name)
     known = PLAIN_HEADERS if sent.place == "header" else PLAIN_PARAMETERS
@@ -209,14 +204,14 @@ def is_plain(sent: Sent) -> bool:
 
 
 def looks_like_key(sent: Sent) -> bool:
-    """Whether a text looks like a key, going by nothing but the text and its place."""
+    """Return whether a text looks like a key, judged by the text and its place alone."""
     if is_issued(sent.text):
         return True
     return sent.place != "payload" and bool(_SCHEME.match(sent.text) or is_random(sent.text))
 
 
 def texts(value: Any, field: str, name: str, place: Place) -> Iterator[Sent]:
-    """Every text within ``value``, under the name that is nearest to it."""
+    """Yield every text within ``value``, under the name that is nearest to it."""
     if isinstance(value, str):
         yield Sent(field, name, value, place)
     elif isinstance(value, Mapping):
@@ -228,18 +223,13 @@ def texts(value: Any, field: str, name: str, place: Place) -> Iterator[Sent]:
 
 
 def texts_of_options(options: Mapping[str, Any], field: str = "options") -> Iterator[Sent]:
-    """Every text that options of the openai library send."""
-    places: dict[str, Place] = {
-        "extra_headers": "header",
-        "extra_query": "query",
-        "extra_body": "body",
-    }
+    """Yield every text that options of the openai library send."""
     for name, value in options.items():
-        yield from texts(value, f"{field}.{name}", name, places.get(name, "payload"))
+        yield from texts(value, f"{field}.{name}", name, _PLACES.get(name, "payload"))
 
 
 def texts_of_query(url: str, field: str = "url") -> Iterator[Sent]:
-    """Every value in the query of a URL, decoded; of what is no URL, nothing."""
+    """Yield every value in the query of a URL, decoded; nothing if it is no URL."""
     try:
         query = urlsplit(url).query
     except ValueError:
@@ -249,7 +239,7 @@ def texts_of_query(url: str, field: str = "url") -> Iterator[Sent]:
 
 
 def written_out(sent: Iterable[Sent]) -> list[Key]:
-    """What may be a key among texts that are sent, word by word, as a server may repeat it."""
+    """Return the words of sent texts that may be a key, as a server may repeat them."""
     suspect = [one.text for one in sent if one.text and (not is_plain(one) or looks_like_key(one))]
     words = [word for text in suspect for word in text.split() if word.lower() not in SCHEMES]
     return [Key(word) for word in words]

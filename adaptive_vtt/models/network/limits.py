@@ -3,10 +3,11 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field
@@ -17,31 +18,31 @@ from .attempts import Trouble
 
 Clock = Callable[[], float]
 Sleep = Callable[[float], Awaitable[None]]
-
-
 AUTO = (1, 64)
-"""Bounds of the calls at a time where the server's replies decide how many."""
-
-
-_AtATime = Annotated[int, Field(ge=1)]
+"""Bounds of the calls in flight if the server's replies decide how many."""
+IN_FLIGHT = (
+    "calls in flight; with [least, most], or 'auto' for [1, 64], the server's replies decide"
+)
+_Calls = Annotated[int, Field(ge=1)]
 
 
 @dataclass(frozen=True)
 class Limits:
-    """At most ``in_flight`` calls at a time; calls and tokens per minute where given.
+    """Limits of an endpoint.
 
-    ``in_flight``: a number; the least and the most, between which the server's replies decide (see
-    ``Concurrency``); or "auto", which is (1, 64). Raises InputError for limits that are not above
-    0, and for bounds in the wrong order.
+    Attributes:
+        in_flight: Calls in flight: a number; the least and the most, between which the server's
+            replies decide (see `Concurrency`); or "auto", which is (1, 64).
+        calls_per_minute: Calls per minute, above 0; None: no limit.
+        tokens_per_minute: Tokens per minute, above 0; None: no limit.
+
+    Raises:
+        InputError: A limit is out of range, or bounds are in the wrong order.
     """
 
     in_flight: Annotated[
         int | tuple[int, int] | Literal["auto"],
-        Option(
-            "calls on their way at a time; 'auto' lets the server's replies decide, between 1 and "
-            "64, [least, most] between these",
-            type=_AtATime | tuple[_AtATime, _AtATime] | Literal["auto"],
-        ),
+        Option(IN_FLIGHT, type=_Calls | tuple[_Calls, _Calls] | Literal["auto"]),
     ] = 8
     calls_per_minute: Annotated[float | None, Option("at most so many calls", gt=0)] = None
     tokens_per_minute: Annotated[float | None, Option("at most so many tokens", gt=0)] = None
@@ -57,7 +58,7 @@ class Limits:
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """The least and the most calls at a time."""
+        """The least and the most calls in flight."""
         if isinstance(self.in_flight, int):
             return self.in_flight, self.in_flight
         return AUTO if self.in_flight == "auto" else self.in_flight
@@ -71,15 +72,12 @@ class Retries:
     (exponential backoff with full jitter), but never more than ``longest_wait``, and never
     less than the server asks for in Retry-After. A server that asks for more than
     ``patience`` seconds has closed for now, and one that left ``give_up_after`` calls in a row
-    without an answer is down: both end the audit, which goes on with ``resume``.
+    without an answer is down: both end the audit, which ``resume`` continues.
     """
 
-    times: Annotated[
-        int, Option("further attempts at what failed: calls, or batches", name="retries", ge=0)
-    ] = 5
+    times: Annotated[int, Option("further attempts at what failed", name="retries", ge=0)] = 5
     timeout: Annotated[
-        float,
-        Option("seconds that an answer may take, or sending a batch, or reading its results", gt=0),
+        float, Option("seconds that a reply may take, or sending or reading a batch", gt=0)
     ] = 60.0
     first_wait: float = 0.5
     longest_wait: float = 30.0
@@ -90,7 +88,7 @@ class Retries:
         check_options(Retries, vars(self))
 
     def wait(self, attempt: int, asked: float | None, rng: np.random.Generator) -> float:
-        """Seconds to wait after failed attempt number ``attempt`` (0, 1 ...)."""
+        """Return seconds to wait after failed attempt number ``attempt`` (0, 1 ...)."""
         most = min(self.longest_wait, self.first_wait * 2.0**attempt)
         return max(rng.uniform(0, most), asked or 0.0)
 
@@ -114,7 +112,7 @@ class Pace:
         self._next = clock()
 
     async def turn(self, units: float = 1.0) -> float:
-        """Waits for a turn that uses ``units``; the seconds waited."""
+        """Wait for a turn that uses ``units``; return the seconds waited."""
         if not self._seconds:
             return 0.0
         arrived = self._clock()
@@ -125,16 +123,14 @@ class Pace:
         return self._clock() - arrived
 
     def give_back(self, units: float) -> None:
-        """Units that a turn had reserved and did not use."""
+        """Return units that a turn had reserved and did not use."""
         self._next -= units * self._seconds
 
 
-T = TypeVar("T")
-
 FIRST = 4
-"""Attempts at a time in the beginning."""
+"""Attempts in flight in the beginning."""
 CONGESTED = ("http 429", "http 503", "http 529", "timeout")
-"""Kinds of trouble that fewer attempts at a time may avoid; 529 is Anthropic's "overloaded"."""
+"""Kinds of trouble that fewer attempts may avoid; 529 is Anthropic's "overloaded"."""
 FEWEST, SMOOTHED = 8, 16
 """Answers over which latencies are averaged, at least and at most: single ones differ several-fold,
 for reasons of their own."""
@@ -145,21 +141,20 @@ FASTER = 0.75
 
 
 class Concurrency:
-    """How many attempts may be on their way at a time: as many as the server bears.
+    """How many attempts may be in flight: as many as the server bears.
 
     Additive increase, multiplicative decrease (Chiu and Jain, 1989, as in TCP's congestion control,
     RFC 5681), between two bounds that no server can move:
 
-    - a round, as many answers as there may be attempts, all of which were used: one attempt more,
-      or twice as many until a first sign that there are too many;
+    - a round, as many answers as there may be attempts, if all were used: one attempt more, or
+      twice as many until a first sign that there are too many;
     - an attempt that was refused for their number, or not answered in time: half as many, once for
       all attempts that were sent before;
     - answers that take twice as long as they did at best: half as many, too. Where that does not
-      make them faster the server is slow for reasons of its own, and its pace is the best from then
-      on.
+      make them faster the server is slow for other reasons, and its pace is the best from then on.
 
-    ``level``: attempts that may be on their way, in ``least`` .. ``most``; fixed where those are
-    the same. ``halvings``: how often it was halved.
+    ``level``: attempts that may be in flight, in ``least`` .. ``most``; fixed where those are the
+    same. ``halvings``: how often it was halved.
     """
 
     def __init__(self, least: int, most: int) -> None:
@@ -174,19 +169,18 @@ class Concurrency:
 
     @property
     def adapts(self) -> bool:
-        """Whether the level can change."""
+        """Return whether the level can change."""
         return self.least < self.most
 
     def sent(self, busy: int) -> int:
-        """An attempt is made, the ``busy``-th of those on their way; returns what to tell with what
-        becomes of it."""
+        """Note an attempt, the ``busy``-th in flight; return the halvings, for its result."""
         self._full |= busy >= self.level
         return self.halvings
 
     def answered(self, seconds: float, halvings: int) -> None:
-        """An attempt was answered after so many seconds."""
+        """Note that an attempt was answered after so many seconds."""
         if halvings != self.halvings:
-            return  # sent when there were more: tells nothing of today's level
+            return  # sent when there were more
         self._seconds.append(seconds)
         self._answers += 1
         if self._answers < self.level:
@@ -195,12 +189,11 @@ class Concurrency:
             self._halve()
             return
         if self._full:
-            step = self.level if self.halvings == 0 else 1
-            self.level = min(self.most, self.level + step)
+            self.level = min(self.most, self.level + (1 if self.halvings else self.level))
         self._answers, self._full = 0, False
 
     def congested(self, halvings: int) -> None:
-        """An attempt was refused because there were too many, or not answered in time."""
+        """Note that an attempt was refused as one too many, or not answered in time."""
         if halvings == self.halvings:
             self._slow = None
             self._halve()
@@ -212,7 +205,7 @@ class Concurrency:
         self._seconds.clear()
 
     def _slower(self) -> bool:
-        """Whether answers take so long that there seem to be too many attempts."""
+        """Return whether answers take so long that there seem to be too many attempts."""
         if len(self._seconds) < FEWEST:
             return False
         mean = fmean(self._seconds)
@@ -228,42 +221,38 @@ class Concurrency:
 
 
 class Gate:
-    """Lets as many attempts through at a time as ``concurrency`` says, and tells it what comes of
-    them."""
+    """Holds attempts back beyond the level of ``concurrency``, which learns of their results."""
 
     def __init__(self, concurrency: Concurrency, clock: Clock = time.monotonic) -> None:
         self._concurrency, self._clock = concurrency, clock
-        self._busy = self._sending = 0  # let through; of these, past their turn
+        self._busy = self._sending = 0  # admitted; of these, sent
         self._changed = asyncio.Condition()
 
-    async def attempt(
-        self, turn: Callable[[], Awaitable[None]], send: Callable[[], Awaitable[T]]
-    ) -> T:
-        """What ``send`` gives, once it may be called, which is after its ``turn``; raises whatever
-        they raise. Turns are taken inside: who waited here would go in a burst after its turn."""
+    @asynccontextmanager
+    async def admitted(self) -> AsyncIterator[None]:
+        """Wait until the level allows another attempt. Turns are taken inside: attempts that wait
+        here would be sent in a burst after their turns."""
         async with self._changed:
             await self._changed.wait_for(lambda: self._busy < self._concurrency.level)
             self._busy += 1
         try:
-            await turn()
-        except BaseException:
-            await self._gone()
-            raise
+            yield
+        finally:
+            self._busy -= 1
+            async with self._changed:
+                self._changed.notify_all()
+
+    @contextmanager
+    def sending(self) -> Iterator[None]:
+        """Measure an attempt, and note its trouble."""
         self._sending += 1
         sent, began = self._concurrency.sent(self._sending), self._clock()
         try:
-            reply = await send()
+            yield
             self._concurrency.answered(self._clock() - began, sent)
-            return reply
         except Trouble as trouble:
             if trouble.kind in CONGESTED:
                 self._concurrency.congested(sent)
             raise
         finally:
             self._sending -= 1
-            await self._gone()
-
-    async def _gone(self) -> None:
-        self._busy -= 1
-        async with self._changed:
-            self._changed.notify_all()

@@ -27,7 +27,7 @@ TYPES: dict[str, npt.DTypeLike] = {"FP32": np.float32, "FP64": np.float64, "UINT
 
 @dataclass(frozen=True)
 class _Tensors:
-    """What the server says of the model."""
+    """The tensors that the server describes."""
 
     name: str
     datatype: str
@@ -66,7 +66,7 @@ class OpenInference(TensorModel, HttpEndpoint):
         self._tensors = self._described(about, "binary_tensor_data" in extensions)
 
     def prepare(self, prompt: Prompt) -> tuple[bytes, dict[str, str]]:
-        """The body, and the headers that describe it."""
+        """Return the body, and the headers that describe it."""
         image = image_of(prompt, self._who)
         tensors, dtype = self._tensors, TYPES[self._tensors.datatype]
         outputs: list[JsonObject] = [{"name": tensors.output}]
@@ -97,7 +97,7 @@ class OpenInference(TensorModel, HttpEndpoint):
             return reply
 
     def _described(self, about: Mapping[str, Any], binary: bool) -> _Tensors:
-        """The model's tensors; raises InputError for one that cannot be asked about images."""
+        """Return the model's tensors; raise InputError for one that takes no images."""
         inputs, outputs = about.get("inputs") or [], about.get("outputs") or []
         if len(inputs) != 1:
             names = ", ".join(str(one.get("name")) for one in inputs) or "none"

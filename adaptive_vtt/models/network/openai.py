@@ -26,6 +26,7 @@ from .http import fields_of, read_or_none, words_of
 from .prices import Usage
 from .shapes import FILTERED, schema_of, status_of
 
+DETAIL = "how closely to look, where the server offers it"
 _FILTERS = ("content_filter", "content_policy_violation")
 
 
@@ -36,16 +37,13 @@ class OpenAIProtocol(Provider):
     """
 
     library, client, address = "openai", "AsyncOpenAI", "https://api.openai.com/v1"
-    ways = (*ALTERNATIVES, "structured", WORDS)
+    modes = (*ALTERNATIVES, "structured", WORDS)
 
     def __init__(
         self,
         model: ModelName,
         *,
-        detail: Annotated[
-            Literal["auto", "low", "high"] | None,
-            Option("how closely to look, where the server offers it"),
-        ] = None,
+        detail: Annotated[Literal["auto", "low", "high"] | None, Option(DETAIL)] = None,
         **chat: Any,
     ) -> None:
         super().__init__(model, **chat)
@@ -72,9 +70,9 @@ class OpenAIProtocol(Provider):
             request["messages"].insert(0, {"role": "system", "content": self.template.system})
         return request
 
-    def asking(self, way: str, request: JsonObject, prompt: Prompt) -> JsonObject:
-        if way in ALTERNATIVES:
-            return {**request, "logprobs": True, "top_logprobs": ALTERNATIVES[way]}
+    def asking(self, mode: str, request: JsonObject, prompt: Prompt) -> JsonObject:
+        if mode in ALTERNATIVES:
+            return {**request, "logprobs": True, "top_logprobs": ALTERNATIVES[mode]}
         schema = {"name": "probabilities", "strict": True, "schema": schema_of(prompt)}
         wanted = "Give as JSON the probability, from 0 to 1, that the answer is Yes."
         enforced = {"type": "json_schema", "json_schema": schema}
@@ -104,7 +102,7 @@ class OpenAIProtocol(Provider):
             words = f"{words} ({named})"
         return refused(status, error.get("code"), words, headers)
 
-    def _reply(self, body: Any, prompt: Prompt, way: str) -> Reply:
+    def _reply(self, body: Any, prompt: Prompt, mode: str) -> Reply:
         usage = self._used(body)
         with reading(usage):
             if not isinstance(body, dict):
@@ -122,7 +120,7 @@ class OpenAIProtocol(Provider):
             if choice.get("finish_reason") == "error":
                 detail = "the reply ended in an error"
                 raise Trouble("provider error", detail, billed=True, usage=usage)
-        return self._read(choice, prompt, way, usage, body)
+        return self._read(choice, prompt, mode, usage, body)
 
 
 class OpenAIChat(ChatEndpoint, OpenAIProtocol):

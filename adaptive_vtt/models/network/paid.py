@@ -1,12 +1,12 @@
-"""What is paid for over a network: prices, bounds, keys, and what each attempt costs.
+"""Models whose calls cost money: prices, bounds, keys, and the cost of each attempt.
 
 What a call costs is the sum over its attempts:
 
 - an attempt that was answered costs what the server's token counts come to; where it counts
   none, and tokens have a price, the most that one attempt can cost;
-- one that timed out, failed on the server (5xx, 408), lost its connection once it was sent, or
-  whose reply broke off, was malformed or too long, may have been billed: what the server counts
-  or, where it counts nothing, the most one can cost;
+- one may have been billed that timed out, failed on the server (5xx, 408) or lost its connection
+  once it was sent. So may one whose reply broke off, was malformed or too long. It costs what the
+  server counts or, where it counts nothing, the most one can cost;
 - one that was refused (4xx, 429 too, and content filters) costs nothing, unless the server sends
   token counts with the refusal; one that never reached the server costs nothing.
 
@@ -16,7 +16,7 @@ reached them, or "none". What is booked and no server confirmed is kept apart (`
 So `most_cost`, the most one attempt can cost times the number of attempts, is never exceeded
 as long as the server counts no more tokens than the bounds it was given. A count above a bound
 lifts it, and is journaled; one above `MAX_TOKENS` ends the audit. Where counts contradict each
-other the most that they can mean is booked (`usage.py`); what is no count at all is taken for the
+other the most that they can mean is booked (`prices.py`); what is no count at all is taken for the
 bound.
 """
 
@@ -24,7 +24,7 @@ import asyncio
 import math
 import weakref
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, get_args
 
@@ -39,20 +39,23 @@ from .attempts import MALFORMED, REPLIED, Reply, Trouble
 from .background import Background
 from .keys import Key, scrubbed, shows
 from .limits import Retries, Sleep
-from .prices import MAX_TOKENS, Bill, Prices, Usage
-from .usage import read_counts
+from .prices import MAX_TOKENS, Bill, Prices, Usage, read_counts
 
 FailedAttempts = Literal["likely", "all", "none"]
 """Which failed attempts are booked at the most one can cost, where no tokens are counted: those
 that a provider is "likely" to bill, "all" that reached it, or "none"."""
+FAILED_ATTEMPTS = (
+    "which failed attempts without token counts are booked, each at the most it can cost (likely: "
+    "timeouts, 5xx, broken replies; no refusals)"
+)
 PIXELS_PER_TOKEN, CHARACTERS_PER_TOKEN, TEMPLATE_TOKENS = 750.0, 4.0, 40.0
-"""Of a first guess: Anthropic's rule for images, everybody's for English, and a prompt's other
+"""A first guess: Anthropic's rule for images, everybody's for English, and a prompt's other
 words. What other providers count is learnt from their first answers."""
-DEAR_IMAGE, DEAR_PIXELS_PER_TOKEN = 255.0, 500.0
-"""Of a dear guess: an image's tokens in any case, and pixels per further one. By OpenAI's rule, 85
+HIGH_IMAGE, HIGH_PIXELS_PER_TOKEN = 255.0, 500.0
+"""A high guess: an image's tokens in any case, and pixels per further one. By OpenAI's rule, 85
 tokens and 170 per started tile of 512 x 512 pixels, no square image counts more."""
-REPLY, DEAR_REPLY = 1 / 8, 1 / 2
-"""Tokens of a reply in a first guess and in a dear one, as a share of the most it can have."""
+REPLY, HIGH_REPLY = 1 / 8, 1 / 2
+"""Tokens of a reply in a first guess and in a high one, as a share of the most it can have."""
 MAX_PIXELS = 1_200_000.0
 """Pixels above which large providers shrink images, and charge no more for them."""
 SERVED = ("model", "system_fingerprint")
@@ -82,9 +85,20 @@ class _Counts:
 class Paid(ModelDefaults):
     """A model under test whose calls cost money; see the module for how much.
 
-    ``host`` names it in errors; ``bound``: the most tokens one attempt can use; ``keys`` are taken
-    out of whatever is shown or kept. ``failed_attempts``: which of them the server bills, where it
-    does not say. ``sleep`` is for tests. Raises InputError where tokens have a price and no bound.
+    Args:
+        name: For errors, journals and reports.
+        host: The server, for errors.
+        answers: Questions that one call answers.
+        retries: Further attempts at calls that fail.
+        prices: Prices of calls and tokens.
+        bound: The most tokens that one attempt can use.
+        keys: Taken out of whatever is shown or kept.
+        failed_attempts: Which of them the server bills, where it does not say.
+        seed: Seed of the random waits between attempts.
+        sleep: For tests.
+
+    Raises:
+        InputError: Tokens have a price and no bound.
     """
 
     def __init__(
@@ -97,22 +111,14 @@ class Paid(ModelDefaults):
         prices: Annotated[Prices | None, Group(Prices)] = None,
         bound: Usage | None = None,
         keys: Sequence[Key] = (),
-        failed_attempts: Annotated[
-            FailedAttempts,
-            Option(
-                "which failed attempts the server bills where it does not say, each booked at the "
-                "most it can cost (likely: timeouts, 5xx, broken replies; no refusals)"
-            ),
-        ] = "likely",
+        failed_attempts: Annotated[FailedAttempts, Option(FAILED_ATTEMPTS)] = "likely",
         seed: int = 0,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         self.name, self.host = name, host
         self.answers: CallMode = answers
-        self.retries = retries or Retries()
-        self.prices = prices or Prices()
-        self._bound = bound or Usage()
-        self._given = self._bound
+        self.retries, self.prices = retries or Retries(), prices or Prices()
+        self._bound = self._given = bound or Usage()
         check_known("value", failed_attempts, get_args(FailedAttempts), "failed_attempts")
         self._failed_attempts = failed_attempts
         if self.prices.input or self.prices.output:
@@ -127,59 +133,34 @@ class Paid(ModelDefaults):
         self.trusted = False
         self._counts = _Counts()
 
-    def counted(
-        self, usage: object, apart: Sequence[str] = (), hints: object = None
-    ) -> Usage | None:
-        """Return the tokens that a reply counts, None where it counts none; see `read_counts`.
-
-        A side that is not counted, or not by a number, has the most tokens that it can have. What a
-        total counts beyond both sides is booked at the dearer price. Raises Trouble that ends the
-        audit for a count that nobody can believe.
-        """
-        counts = read_counts(usage, apart, hints)
-        if counts.largest > MAX_TOKENS and self._per_token:
-            raise Trouble(
-                "token count",
-                f"counts over {MAX_TOKENS:,} tokens for one call, so that nobody knows what it "
-                "bills; ask whoever runs it before going on",
-                then="stop",
-                billed=True,
-            )
-        if counts.nothing or counts.largest > MAX_TOKENS:
-            return None
-        sent = max(counts.sent, self._bound.input if "input" in counts.unsure else 0)
-        answered = max(counts.answered, self._bound.output if "output" in counts.unsure else 0)
-        beyond = max(0, counts.total - sent - answered)
-        if (self.prices.input or 0.0) > (self.prices.output or 0.0):
-            return Usage(sent + beyond, answered)
-        return Usage(sent, answered + beyond)
-
-    def bounds(self) -> dict[str, tuple[int, int]]:
-        """The bound, where a server counted more than it was given: input and output tokens."""
-        lifted = self._bound != self._given
-        return {"": (self._bound.input, self._bound.output)} if lifted else {}
-
-    def keep_bounds(self, bounds: Mapping[str, tuple[int, int]]) -> None:
-        if "" in bounds:
-            self._lift(Usage(*bounds[""]))
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r} at {self.host})"
 
     @property
-    def _per_token(self) -> bool:
-        return self.prices.cost(Usage(1, 1)) > self.prices.cost(Usage())
+    def _who(self) -> str:
+        return f"model {self.name!r} at {self.host}"
+
+    def close(self) -> None:
+        """End calls under way and the connections. May be called twice; a model that is dropped is
+        closed, too."""
+        self._background.close()
+
+    def statistics(self) -> JsonObject:
+        """Return counts since the start: calls, attempts, failures by kind, money; what was wrong
+        with the first malformed reply; and replies by who made them."""
+        counts = {**vars(self._counts), "failures": dict(sorted(self._counts.failures.items()))}
+        served = {name: dict(names) for name, names in counts.pop("served").items() if names}
+        return {**counts, "served": served} if served else counts
+
+    # -- prices and bounds -----------------------------------------------------------------
 
     @property
-    def _refused(self) -> Usage | None:
-        """The tokens of a refusal that counts none; None: it may have been billed."""
-        return None if self._failed_attempts == "all" else Usage()
-
-    @property
-    def most_attempts(self) -> int:  # type: ignore[override]  # follows from the retries
-        return self.retries.times + 1
-
-    @property
-    def most_cost(self) -> float:  # type: ignore[override]  # may rise, if wrongly bounded
-        """No call, with all its attempts, can cost more."""
+    def most_cost(self) -> float:  # type: ignore[override]  # rises with the bound
         return self.most_attempts * self.prices.cost(self._bound)
+
+    @property
+    def most_attempts(self) -> int:  # type: ignore[override]  # follows from retries
+        return self.retries.times + 1
 
     @property
     def costs_money(self) -> bool:
@@ -195,17 +176,17 @@ class Paid(ModelDefaults):
 
     @property
     def price_guess(self) -> PriceGuess | None:  # type: ignore[override]  # follows from prices
-        """None where tokens sent cost nothing, so that calls are not known to differ."""
+        """None if tokens sent cost nothing, so that calls are not known to differ."""
         return self._guess(TEMPLATE_TOKENS, PIXELS_PER_TOKEN, REPLY)
 
     @property
-    def dear_guess(self) -> PriceGuess | None:  # type: ignore[override]  # follows from prices
+    def high_guess(self) -> PriceGuess | None:  # type: ignore[override]  # follows from prices
         """The same, by the rule for images that counts most, and for longer replies."""
-        return self._guess(TEMPLATE_TOKENS + DEAR_IMAGE, DEAR_PIXELS_PER_TOKEN, DEAR_REPLY)
+        return self._guess(TEMPLATE_TOKENS + HIGH_IMAGE, HIGH_PIXELS_PER_TOKEN, HIGH_REPLY)
 
     def _guess(self, tokens: float, pixels_per_token: float, reply: float) -> PriceGuess | None:
-        """Of calls that send ``tokens`` in any case, and are answered by a ``reply`` of that share
-        of the longest; None where tokens sent cost nothing."""
+        """Return the guess for calls that send ``tokens`` and more by image and text, and whose
+        ``reply`` has that share of the longest one."""
         prices = self.prices
         if not (prices.known and prices.input):
             return None
@@ -217,56 +198,63 @@ class Paid(ModelDefaults):
             MAX_PIXELS,
         )
 
-    def statistics(self) -> JsonObject:
-        """Counts since the start, for the report: calls, attempts, failures by kind, money; what
-        was wrong with the first reply that was malformed; and replies by who made them."""
-        counts = {**vars(self._counts), "failures": dict(sorted(self._counts.failures.items()))}
-        served = {name: dict(names) for name, names in counts.pop("served").items() if names}
-        return {**counts, "served": served} if served else counts
+    def bounds(self) -> dict[str, tuple[int, int]]:
+        """Return the bound, input and output tokens, if a server counted more than was given."""
+        lifted = self._bound != self._given
+        return {"": (self._bound.input, self._bound.output)} if lifted else {}
 
-    def close(self) -> None:
-        """Ends calls under way and the connections; may be called twice. A model that is dropped
-        is closed, too."""
-        self._background.close()
+    def keep_bounds(self, bounds: Mapping[str, tuple[int, int]]) -> None:
+        if "" in bounds:
+            self._lift(Usage(*bounds[""]))
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.name!r} at {self.host})"
+    def _lift(self, usage: Usage) -> bool:
+        """Lift the bound to a usage above it; return whether it was above."""
+        before = self._bound
+        self._bound = Usage(max(usage.input, before.input), max(usage.output, before.output))
+        return self._bound != before
 
     def _check_bound(self, what: str) -> None:
-        """Raises InputError where tokens have ``what`` it says, and nothing bounds them."""
+        """Raise InputError if tokens have ``what`` it says, and nothing bounds them."""
         if self._bound.total == 0:
-            raise InputError(
-                f"model {self.name!r}: its tokens have {what}: expected the most tokens that a "
-                "call can use, got none"
-            )
+            expected = "expected the most tokens that a call can use"
+            raise InputError(f"model {self.name!r}: its tokens have {what}: {expected}, got none")
 
-    def _unforeseen(self, error: Exception) -> ModelError:
-        words = scrubbed(one_line(error), self._keys)
-        return ModelError(f"{self._who}: {type(error).__name__}: {words}")
+    @property
+    def _per_token(self) -> bool:
+        return self.prices.cost(Usage(1, 1)) > self.prices.cost(Usage())
 
-    def _cause(self, error: Exception) -> Exception | None:
-        """The exception, to be shown below another, unless a key would be shown with it."""
-        return None if shows(error, self._keys) else error
+    # -- what a reply counts and costs -----------------------------------------------------
 
-    def _check(self, reply: Reply, prompt: Prompt) -> None:
-        """Raises ValueError or ModelError for what is no answer to the prompt."""
-        if isinstance(reply.values, Unanswered):
-            return
-        for value in reply.values:
-            if isinstance(value, float) and not math.isfinite(value):
-                raise ValueError(f"expected P(yes) between 0 and 1, got {value}")
-        check_answer(Answer(reply.values), prompt, self._who)
+    def counted(
+        self, usage: object, apart: Sequence[str] = (), hints: object = None
+    ) -> Usage | None:
+        """Return the tokens that a reply counts, None where it counts none; see `read_counts`.
 
-    async def _in_time(self, doing: Any, *, billed: bool = False) -> Any:
-        try:
-            async with asyncio.timeout(self.retries.timeout):
-                return await doing
-        except TimeoutError:
-            seconds = f"no reply within {self.retries.timeout:g} s"
-            raise Trouble("timeout", seconds, billed=billed) from None
+        A side that is not counted, or not by a number, has the most tokens that it can have. What a
+        total counts beyond both sides is booked at the higher price. Raises Trouble that ends the
+        audit for a count that nobody can believe.
+        """
+        counts = read_counts(usage, apart, hints)
+        if counts.largest > MAX_TOKENS and self._per_token:
+            claim = f"counts over {MAX_TOKENS:,} tokens for one call, so that its bill is unknown"
+            detail = f"{claim}; ask whoever runs it before resuming"
+            raise Trouble("token count", detail, then="stop", billed=True)
+        if counts.nothing or counts.largest > MAX_TOKENS:
+            return None
+        sent = max(counts.sent, self._bound.input if "input" in counts.unsure else 0)
+        answered = max(counts.answered, self._bound.output if "output" in counts.unsure else 0)
+        beyond = max(0, counts.total - sent - answered)
+        if (self.prices.input or 0.0) > (self.prices.output or 0.0):
+            return Usage(sent + beyond, answered)
+        return Usage(sent, answered + beyond)
+
+    @property
+    def _refused(self) -> Usage | None:
+        """The tokens of a refusal that counts none; None: it may have been billed."""
+        return None if self._failed_attempts == "all" else Usage()
 
     def _priced(self, reply: Reply, spent: Bill) -> Answer | Unanswered:
-        """The reply as an answer, with what it and the attempts before it cost."""
+        """Return the reply as an answer, with what it and the attempts before it cost."""
         self._answered = True
         unconfirmed = reply.usage is None and self._per_token
         bill = spent + self._bill(reply.usage, unconfirmed=unconfirmed)
@@ -276,32 +264,13 @@ class Paid(ModelDefaults):
                 names[name] += 1
         text = self._journaled(reply.text)
         if isinstance(reply.values, Unanswered):
-            reason = writable(scrubbed(reply.values.reason, self._keys))
+            reason = self._without_keys(reply.values.reason)
             return Unanswered(reason, bill.cost, bill.unconfirmed, text)
-        values = tuple(self._without_keys(value) for value in reply.values)
+        values = tuple(map(self._clean, reply.values))
         return Answer(values, bill.cost, bill.unconfirmed, text)
 
-    def _without_keys(self, value: Value) -> Value:
-        """A value as it may be journaled: a server may echo whatever it was sent."""
-        if isinstance(value, str):
-            return writable(scrubbed(value, self._keys))
-        if isinstance(value, Unanswered):
-            return Unanswered(writable(scrubbed(value.reason, self._keys)))
-        return value
-
-    def _journaled(self, text: str) -> str:
-        """What is journaled of a reply's words."""
-        return kept(writable(scrubbed(text, self._keys)))  # half a key would stay in it
-
-    def _scrub(self, trouble: Trouble) -> None:
-        """Take keys out of a server's words, and cut them to what is kept."""
-        trouble.detail, trouble.text = self._shown(trouble.detail), self._journaled(trouble.text)
-
-    def _shown(self, text: str) -> str:
-        text = writable(scrubbed(text, self._keys))
-        return text if len(text) <= _SHOWN else f"{text[:_SHOWN]} ..."
-
     def _charge(self, trouble: Trouble) -> Bill:
+        """Book a failed attempt."""
         self._counts.failures[trouble.kind] += 1
         if trouble.kind == MALFORMED and self._counts.first_malformed is None:
             self._counts.first_malformed = trouble.detail
@@ -312,7 +281,7 @@ class Paid(ModelDefaults):
         return self._bill(None, unconfirmed=True) if billed else Bill()
 
     def _bill(self, usage: Usage | None, *, unconfirmed: bool = False) -> Bill:
-        """The cost of one billed attempt; a usage above the bound lifts the bound."""
+        """Return the cost of one billed attempt; a usage above the bound lifts the bound."""
         counts = self._counts
         if usage is not None:
             counts.input_tokens += usage.input
@@ -324,15 +293,30 @@ class Paid(ModelDefaults):
         counts.cost_unconfirmed += bill.unconfirmed
         return bill
 
-    def _lift(self, usage: Usage) -> bool:
-        """Lifts the bound to a usage above it; whether it was above."""
-        before = self._bound
-        self._bound = Usage(max(usage.input, before.input), max(usage.output, before.output))
-        return self._bound != before
+    # -- what went wrong -------------------------------------------------------------------
+
+    def _check(self, reply: Reply, prompt: Prompt) -> None:
+        """Raise ValueError or ModelError for what is no answer to the prompt."""
+        if isinstance(reply.values, Unanswered):
+            return
+        for value in reply.values:
+            if isinstance(value, float) and not math.isfinite(value):
+                raise ValueError(f"expected P(yes) between 0 and 1, got {value}")
+        check_answer(Answer(reply.values), prompt, self._who)
+
+    async def _in_time(self, doing: Awaitable[Any], *, billed: bool = False) -> Any:
+        try:
+            async with asyncio.timeout(self.retries.timeout):
+                return await doing
+        except TimeoutError:
+            seconds = f"no reply within {self.retries.timeout:g} s"
+            raise Trouble("timeout", seconds, billed=billed) from None
 
     def _stop_if_hopeless(self, trouble: Trouble, spent: Bill | None = None) -> None:
-        """Raises ModelError for trouble that no further call can escape; ``spent``: what the
-        attempts at this one may have cost, None where that is not known."""
+        """Raise ModelError for trouble that no further call can escape.
+
+        ``spent``: what the attempts at this call may have cost; None: not known.
+        """
         if (trouble.asked or 0.0) > self.retries.patience:
             raise failed(spent)(
                 f"{self._who} asks to wait {trouble.asked:.0f} s ({trouble.kind}), longer than "
@@ -341,14 +325,40 @@ class Paid(ModelDefaults):
         strange = trouble.then == "leave" and trouble.kind not in REPLIED and not self.trusted
         first = not self._answered and (strange or trouble.kind == "unreachable")
         if trouble.then == "stop" or first:
-            words = one_line(trouble).replace(f"{self._who}: ", "")
-            raise failed(spent)(f"{self._who}: {words}") from None
+            message = one_line(trouble).replace(f"{self._who}: ", "")
+            raise failed(spent)(f"{self._who}: {message}") from None
 
-    @property
-    def _who(self) -> str:
-        return f"model {self.name!r} at {self.host}"
+    def _unforeseen(self, error: Exception) -> ModelError:
+        message = scrubbed(one_line(error), self._keys)
+        return ModelError(f"{self._who}: {type(error).__name__}: {message}")
+
+    def _cause(self, error: Exception) -> Exception | None:
+        """Return the exception, to be shown below another, unless it would show a key."""
+        return None if shows(error, self._keys) else error
+
+    # -- texts without keys: a server may echo whatever it was sent --------------------------
+
+    def _without_keys(self, text: str) -> str:
+        return writable(scrubbed(text, self._keys))
+
+    def _clean(self, value: Value) -> Value:
+        if isinstance(value, Unanswered):
+            return Unanswered(self._without_keys(value.reason))
+        return self._without_keys(value) if isinstance(value, str) else value
+
+    def _journaled(self, text: str) -> str:
+        """Return what is journaled of a reply. It is cut last: half a key would stay in it."""
+        return kept(self._without_keys(text))
+
+    def _shown(self, text: str) -> str:
+        text = self._without_keys(text)
+        return text if len(text) <= _SHOWN else f"{text[:_SHOWN]} ..."
+
+    def _scrub(self, trouble: Trouble) -> None:
+        """Take keys out of a server's words, and cut them to what is kept."""
+        trouble.detail, trouble.text = self._shown(trouble.detail), self._journaled(trouble.text)
 
 
 def failed(spent: Bill | None) -> type[ModelError]:
-    """The error of a call the attempts at which may have cost ``spent``."""
+    """Return the error of a call whose attempts may have cost ``spent``."""
     return ModelError if spent is None or spent.cost else NotCharged

@@ -1,8 +1,17 @@
-"""What calls cost."""
+"""Prices of calls, and the tokens that replies count, in the shapes of many servers.
 
+Counts of one reply may contradict each other: some servers count thinking apart from
+``completion_tokens``, in ``reasoning_tokens`` or in ``total_tokens`` alone, and bill it. A reply is
+read as the most that its counts can mean together. The largest of several counts of one side is
+taken. A part that is larger than its side was counted apart from it. A total above both sides holds
+more.
+"""
+
+import math
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 from ...errors import InputError
 from ...utils.figures import USD
@@ -27,10 +36,8 @@ class Usage:
         for field in fields(self):
             count = getattr(self, field.name)
             if whole(count) is None:
-                raise InputError(
-                    f"{field.name} tokens: expected a whole number from 0 to {MAX_TOKENS}, got "
-                    f"{count!r:.40}"
-                )
+                expected = f"expected a whole number from 0 to {MAX_TOKENS}"
+                raise InputError(f"{field.name} tokens: {expected}, got {count!r:.40}")
 
     @property
     def total(self) -> int:
@@ -39,8 +46,7 @@ class Usage:
 
 @dataclass(frozen=True)
 class Bill:
-    """What attempts cost, and the part of it that no server confirmed: it may not have been
-    charged."""
+    """The cost of attempts, and the part that no server confirmed: it may not have been charged."""
 
     cost: float = 0.0
     unconfirmed: float = 0.0
@@ -50,9 +56,10 @@ class Bill:
 
 
 def whole(count: object) -> int | None:
-    """A count of tokens as a server may tell it; None for anything else, which counts nothing."""
-    counts = isinstance(count, int) and not isinstance(count, bool) and 0 <= count <= MAX_TOKENS
-    return count if counts else None  # type: ignore[return-value]
+    """Return a count of tokens; None for anything else that a server may send."""
+    if isinstance(count, bool) or not isinstance(count, int):
+        return None
+    return count if 0 <= count <= MAX_TOKENS else None
 
 
 @dataclass(frozen=True)
@@ -63,29 +70,20 @@ class Prices:
     """
 
     per_call: Annotated[float | None, Option("price of a call", name="price_per_call", ge=0)] = None
-    input: Annotated[
-        float | None, Option("price of price_tokens tokens sent", name="price_input", ge=0)
-    ] = None
-    output: Annotated[
-        float | None, Option("price of price_tokens tokens answered", name="price_output", ge=0)
-    ] = None
-    tokens: Annotated[int, Option("tokens the prices are for", name="price_tokens", ge=1)] = (
-        1_000_000
-    )
-    currency: Annotated[
-        str, Option("of prices and caps, as ISO 4217 calls it (EUR)", pattern=CURRENCY)
-    ] = USD
+    input: Annotated[float | None, Option("price of tokens sent", name="price_input", ge=0)] = None
+    output: Annotated[float | None, Option("of tokens answered", name="price_output", ge=0)] = None
+    tokens: Annotated[int, Option("tokens of a price", name="price_tokens", ge=1)] = 1_000_000
+    currency: Annotated[str, Option("of prices and caps, ISO 4217 (EUR)", pattern=CURRENCY)] = USD
 
     def __post_init__(self) -> None:
         check_options(Prices, vars(self))
         if not re.fullmatch(CURRENCY, self.currency):
-            raise InputError(
-                f"price currency: expected three capitals, as in 'EUR', got {self.currency!r}"
-            )
+            expected = "expected three capitals, as in 'EUR'"
+            raise InputError(f"price currency: {expected}, got {self.currency!r}")
 
     @property
     def known(self) -> bool:
-        """A price per call, or prices of both input and output tokens, are given.
+        """Return whether a price per call, or prices of both input and output tokens, are given.
 
         With one of the two token prices alone the other would pass as free.
         """
@@ -93,11 +91,121 @@ class Prices:
         return all(given) or (self.per_call is not None and not any(given))
 
     def times(self, factor: float) -> "Prices":
-        """These prices at a rate: half of them, say, in batches."""
+        """Return these prices times a factor."""
         prices = {name: getattr(self, name) for name in ("per_call", "input", "output")}
         return replace(self, **{n: p * factor for n, p in prices.items() if p is not None})
 
     def cost(self, usage: Usage) -> float:
-        """What one billed attempt with this usage costs."""
+        """Return the cost of one billed attempt with this usage."""
         tokens = usage.input * (self.input or 0.0) + usage.output * (self.output or 0.0)
         return (self.per_call or 0.0) + tokens / self.tokens
+
+
+# -- counts of tokens ------------------------------------------------------------------------------
+
+
+Side = Literal["input", "output"]
+_SIDES: dict[str, Side] = {
+    **dict.fromkeys(("prompt_tokens", "input_tokens"), "input"),
+    **dict.fromkeys(("completion_tokens", "output_tokens"), "output"),
+    **dict.fromkeys(("candidates_tokens", "generated_tokens"), "output"),
+}
+_INPUT = re.compile(r"prompt|input|cache")
+"""In the name of a part of what was sent; other parts are of what was answered."""
+_TOTAL = re.compile(r"total_tokens|bill\w*_tokens")
+_NO_USAGE = re.compile(r"max|limit|remaining|quota|budget")
+_NUMBER = re.compile(r"\s*(\d{1,20}|\d{1,3}(?:[,_]\d{3}){1,5})(\.\d*)?\s*")
+_DEPTH = 4
+"""Objects within each other that are looked through."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """The counts of a reply: tokens ``sent`` and ``answered``, and in ``total``.
+
+    A side that is not counted, or not by a number, is ``unsure``: it may have any number of tokens
+    from the one here on.
+    """
+
+    sent: int = 0
+    answered: int = 0
+    total: int = 0
+    unsure: frozenset[Side] = frozenset()
+
+    @property
+    def nothing(self) -> bool:
+        """Return whether no token is counted anywhere, and neither side is."""
+        return len(self.unsure) == 2 and not (self.sent or self.answered or self.total)
+
+    @property
+    def largest(self) -> int:
+        return max(self.sent + self.answered, self.total)
+
+
+def count_in(value: object) -> int | None:
+    """Return a count of tokens as a server may write it, as a number or as text, a part of a token
+    as a whole one; None for anything else."""
+    if isinstance(value, str):
+        number = _NUMBER.fullmatch(value)
+        value = number and float(re.sub("[,_]", "", value))
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if isinstance(value, float):
+        value = math.ceil(value) if math.isfinite(value) else -1
+    return value if value >= 0 else None
+
+
+def read_counts(usage: object, apart: Sequence[str] = (), hints: object = None) -> Counts:
+    """Return what a reply counts.
+
+    Args:
+        usage: The object that counts, or several in a list.
+        apart: Names of counts of tokens sent that are no part of the others.
+        hints: What may count more, and never makes a side sure.
+    """
+    sides: dict[Side, list[int | None]] = {"input": [], "output": []}
+    cached: dict[str, list[int | None]] = {}
+    parts: dict[tuple[Side, str], int] = {}
+    total = 0
+    for name, _, value in _named(usage):
+        if value is not None and name in apart:
+            cached.setdefault(name, []).append(count_in(value))
+        elif value is not None and name in _SIDES:
+            sides[_SIDES[name]].append(count_in(value))
+    unsure = {side for side, counts in sides.items() if not counts or None in counts}
+    unsure |= {"input"} if any(None in counts for counts in cached.values()) else set()
+    for name, within, value in (*_named(usage), *_named(hints)):
+        count = count_in(value)
+        if count is None or name in apart or not name.endswith("_tokens"):
+            continue
+        if name in _SIDES:
+            sides[_SIDES[name]].append(count)
+        elif _TOTAL.fullmatch(name):
+            total = max(total, count)
+        elif not _NO_USAGE.search(name):
+            side: Side = "input" if _INPUT.search(f"{within} {name}") else "output"
+            parts[side, name] = max(parts.get((side, name), 0), count)
+    tokens = {side: max(filter(None, counts), default=0) for side, counts in sides.items()}
+    tokens["input"] += sum(max(filter(None, counts), default=0) for counts in cached.values())
+    # all are compared before any is added
+    for side, count in [(s, n) for (s, _), n in parts.items() if n > tokens[s]]:
+        tokens[side] += count
+    return Counts(tokens["input"], tokens["output"], total, frozenset(unsure))
+
+
+def _named(counts: object, within: str = "", depth: int = _DEPTH) -> Iterator[tuple[str, str, Any]]:
+    """Yield every value in an object with its name, and those that it lies within, in snake case
+    and without an ending "_count"."""
+    if depth == 0:
+        return
+    if isinstance(counts, list):
+        for one in counts:
+            yield from _named(one, within, depth - 1)
+    elif isinstance(counts, Mapping):
+        for key, value in counts.items():
+            snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", str(key)[:80]).lower()
+            name = re.sub(r"tokens?_count$", "tokens", snake)
+            if isinstance(value, Mapping | list):
+                yield from _named(value, f"{within} {name}", depth - 1)
+            else:
+                yield name, within, value

@@ -1,5 +1,4 @@
-"""Prompt templates: the words in which a call's questions are put to a model, and how several
-answers are told apart.
+"""Prompt templates: how a call's questions are put into words, and several answers are split.
 
 The built-in ones stand in data/prompt_templates.toml: ``zero-shot`` asks and says in which form to
 answer; ``chain-of-thought`` asks for reasons before the answer (EndoBench, Table 6, reports such a
@@ -26,49 +25,16 @@ from ...errors import InputError, check_known, unknown
 from ...types import Ask, JsonObject, Prompt, Unanswered
 from ...utils.files import near_file, text_in
 
-# Layouts: the whole text of a prompt, with placeholders where questions and options go. A line of
-# which nothing is left once its placeholders are filled, such as {words} where there is nothing to
-# say, is left out. Braces around anything but one word are text.
-PLACEHOLDERS: Mapping[str, str] = {
-    "question": "the question of a call that asks one",
-    "options": "its options, a line each, such as A. polyp",
-    "questions": "all questions of a call, each with its options",
-    "concept": "the name of what a question is about",
-    "words": "what to say of the image, such as where to look",
-    "examples": "sample answers, where the template has some",
-}
-"""What may stand in a layout, and what it becomes."""
+PLACEHOLDERS = ("question", "options", "questions", "concept", "words", "examples")
+"""Placeholders of a layout, the whole text of a prompt.
+
+They stand for the question of a call that asks one, and its options, a line each, such as "A.
+polyp"; all questions of a call, each with its options; the name of what a question is about; text
+about the image, such as where to look; and sample answers. A line of which nothing is left once
+they are filled is left out. Braces around anything but one word are text."""
 MAX_LENGTH = 65_536
 """A longer file is no prompt."""
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
-
-
-def placeholders(layout: str) -> set[str]:
-    return set(_PLACEHOLDER.findall(layout))
-
-
-def read_layout(path: Path) -> str:
-    """The layout in a text file; raises InputError for one that cannot be read, is empty or too
-    long, asks no question, or has a placeholder that is none."""
-    where = f"template {str(path)!r}"
-    try:
-        text = text_in(path, "utf-8-sig").strip("\n")
-    except OSError as error:
-        why = f"{error.strerror or error}{near_file(path)}"
-        raise InputError(f"{where}: cannot be read: {why}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{where}: expected text in UTF-8, got other bytes") from None
-    if len(text) > MAX_LENGTH:
-        raise InputError(f"{where}: expected at most {MAX_LENGTH:,} characters, got {len(text):,}")
-    for number, line in enumerate(text.splitlines(), start=1):
-        for name in sorted(placeholders(line)):
-            check_known("placeholder", name, PLACEHOLDERS, f"template {path.name!r}, line {number}")
-    if not placeholders(text) & {"question", "questions", "concept"}:
-        raise InputError(
-            f"template {path.name!r}: expected {{question}}, {{questions}} or {{concept}} where "
-            "the question goes, got none"
-        )
-    return text
 
 
 MISSING = "no answer to this question in the reply"
@@ -78,17 +44,26 @@ _QUOTED = re.compile(r'"[^"\n]*"(?:\s*,\s*"[^"\n]*")*')
 
 @dataclass(frozen=True)
 class Template:
-    """How prompts are worded.
+    """How prompts are phrased.
 
-    ``system``: a text for the system role, "" for none. ``opening``: before the questions.
-    ``letter``, ``words``, ``yes_no``: how to answer one question with options, without, and
-    about a concept that has no words (``ask_concept`` with {concept} are its words then).
-    ``several``: how to answer when there are several. ``examples``: sets of sample answers,
-    concept -> answer; concepts without one show ``absent``; ``quoted``: they stand in one line,
-    in quotation marks, and so should a reply. ``title``, ``numbered_title``: of a question
-    ({text}), and of one among several. ``wordings``: concept -> what it is asked in, whatever the
-    data set says. ``layout``: the whole text with placeholders, which then says by
-    itself how to answer; "": opening, examples, words, questions and how to answer, in this order.
+    Attributes:
+        name: For journals and reports.
+        system: Text for the system role, "" for none.
+        opening: Text before the questions.
+        letter: How to answer one question with options.
+        words: How to answer one question without options.
+        yes_no: How to answer about a concept that has no question of its own.
+        ask_concept: That concept's question, with {concept}.
+        several: How to answer several questions.
+        examples: Sets of sample answers, concept -> answer.
+        absent: Shown for concepts without a sample answer.
+        example_title: Title of a set of sample answers.
+        layout: The whole text with placeholders, which then defines how to answer; "": opening,
+            examples, words, questions and how to answer, in this order.
+        title: Title of a question, with {text}.
+        numbered_title: Title of one among several questions.
+        quoted: Whether sample answers stand in one line, in quotation marks, as a reply should.
+        wordings: Concept -> its question, in place of the data set's.
     """
 
     name: str
@@ -113,8 +88,8 @@ class Template:
 
     @property
     def takes_words(self) -> bool:
-        """Whether ``Prompt.words`` reach the text."""
-        return not self.layout or "words" in placeholders(self.layout)
+        """Return whether ``Prompt.words`` reach the text."""
+        return not self.layout or "words" in _placeholders(self.layout)
 
     @property
     def hash(self) -> str:
@@ -123,30 +98,31 @@ class Template:
         return hashlib.blake2b(words.encode(), digest_size=8).hexdigest()
 
     def protocol(self, options: Mapping[str, Any]) -> JsonObject:
-        """What a model with this template and these options of its requests tells of them."""
+        """Return ``ModelDefaults.protocol`` of a model with these options of its requests."""
         temperature = options.get("temperature")
         known = isinstance(temperature, int | float)
         return {"template": self.name, "temperature": temperature if known else None}
 
     def render(self, prompt: Prompt) -> str:
-        """The user's text of a prompt: its questions, sample answers, and how to answer. Raises
-        InputError where the layout does not fit the questions."""
-        asks = self.asks(prompt)
+        """Return the user's text of a prompt: its questions, sample answers, and how to answer.
+
+        Raises InputError where the layout does not fit the questions.
+        """
+        asks = [
+            Ask(self.wordings.get(concept, ask.text), ask.options)
+            if (ask := _ask(prompt, place))
+            else Ask(self.ask_concept.format(concept=concept))
+            for place, concept in enumerate(prompt.concepts)
+        ]
         examples = self._examples(prompt)
         title = self.title if len(asks) == 1 else self.numbered_title
-        questions = [
-            "\n".join(
-                [
-                    title.format(number=k, text=ask.text),
-                    *(["Options:", *_options(ask)] if ask.options else []),
-                ]
-            )
-            for k, ask in enumerate(asks, start=1)
-        ]
+        questions = []
+        for number, ask in enumerate(asks, start=1):
+            options = ["Options:", *_options(ask)] if ask.options else []
+            questions.append("\n".join([title.format(number=number, text=ask.text), *options]))
         if not self.layout:
             how = self.letter if asks[0].options else self.words
-            how = how if _has_words(prompt, 0) else self.yes_no
-            how = self.several if len(asks) > 1 else how
+            how = self.several if len(asks) > 1 else how if _ask(prompt, 0) else self.yes_no
             parts = [self.opening, *examples, prompt.words, *questions, how]
             return "\n".join(part for part in parts if part)
         self._check_fit(asks, prompt)
@@ -166,19 +142,8 @@ class Template:
                 lines.append(text)
         return "\n".join(lines)
 
-    def asks(self, prompt: Prompt) -> tuple[Ask, ...]:
-        """The questions of a prompt, those about bare concepts put into words."""
-        asks = []
-        for place, concept in enumerate(prompt.concepts):
-            if _has_words(prompt, place):
-                ask = prompt.asks[place]
-                asks.append(Ask(self.wordings.get(concept, ask.text), ask.options))
-            else:
-                asks.append(Ask(self.ask_concept.format(concept=concept)))
-        return tuple(asks)
-
     def split(self, reply: str, count: int) -> tuple[str | Unanswered, ...]:
-        """The answers to ``count`` questions in one reply, by their numbers.
+        """Return the answers to ``count`` questions in one reply, by their numbers.
 
         Where no line has a number, lines answer in order if there are as many as questions; of a
         ``quoted`` template, so do answers in quotation marks.
@@ -195,25 +160,24 @@ class Template:
         return tuple(answers.get(k) or Unanswered(MISSING) for k in range(1, count + 1))
 
     def _check_fit(self, asks: Sequence[Ask], prompt: Prompt) -> None:
-        """Raises InputError where the layout leaves out, or promises, what it should not."""
-        names, who = placeholders(self.layout), f"template {self.name!r}"
-        has_options = any(ask.options for ask in asks)
-        if len(asks) > 1 and "questions" not in names:
-            raise InputError(
-                f"{who}: expected {{questions}}, as one call asks {len(asks)} questions, got a "
-                'template for one; set per_call = "one" in [model]'
-            )
-        if has_options and not names & {"options", "questions"}:
-            raise InputError(f"{who}: expected {{options}}, as questions have options, got none")
-        if not has_options and "options" in names:
-            raise InputError(
-                f"{who}: expected questions with options, where {{options}} stands, got one "
-                "without; take another template"
-            )
-        if prompt.words and "words" not in names:
-            raise InputError(
-                f"{who}: expected {{words}}, as something is said of the image, got none"
-            )
+        """Raise InputError where the layout leaves out, or promises, what it should not."""
+        names, options = _placeholders(self.layout), any(ask.options for ask in asks)
+        alone = (
+            f"{{questions}}, as one call asks {len(asks)} questions, got a template for one; set "
+            'per_call = "one" in [model]'
+        )
+        needless = "questions with options, where {options} stands, got one without options"
+        checks = {
+            alone: len(asks) > 1 and "questions" not in names,
+            "{options}, as questions have options, got none": options
+            and not names & {"options", "questions"},
+            needless: not options and "options" in names,
+            "{words}, as there is something to say of the image, got none": prompt.words
+            and "words" not in names,
+        }
+        for expected, wrong in checks.items():
+            if wrong:
+                raise InputError(f"template {self.name!r}: expected {expected}")
 
     def _examples(self, prompt: Prompt) -> list[str]:
         if not any(c in example for c in prompt.concepts for example in self.examples):
@@ -224,20 +188,47 @@ class Template:
             answers = [example.get(concept, self.absent) for concept in prompt.concepts]
             if self.quoted:
                 shown.append(f"{title} {' '.join(answers)}")
-                continue
-            shown.append(title)
-            several = len(answers) > 1
-            shown += [f"{k}: {a}" if several else a for k, a in enumerate(answers, start=1)]
+            elif len(answers) == 1:
+                shown += [title, *answers]
+            else:
+                shown += [title, *(f"{k}: {a}" for k, a in enumerate(answers, start=1))]
         return shown
 
 
-def _has_words(prompt: Prompt, place: int) -> bool:
-    return bool(prompt.asks) and bool(prompt.asks[place].text)
+def _ask(prompt: Prompt, place: int) -> Ask | None:
+    """Return the question in words about a concept, None if there is none."""
+    return prompt.asks[place] if prompt.asks and prompt.asks[place].text else None
 
 
 def _options(ask: Ask) -> list[str]:
     pairs = zip(ascii_uppercase, ask.options, strict=False)
     return [f"{letter}. {option}" for letter, option in pairs]
+
+
+def _placeholders(layout: str) -> set[str]:
+    return set(_PLACEHOLDER.findall(layout))
+
+
+def _read_layout(path: Path) -> str:
+    """Return the layout in a text file; raise InputError for one that cannot be read, is empty or
+    too long, asks no question, or has an unknown placeholder."""
+    where = f"template {str(path)!r}"
+    try:
+        text = text_in(path, "utf-8-sig").strip("\n")
+    except OSError as error:
+        why = f"{error.strerror or error}{near_file(path)}"
+        raise InputError(f"{where}: cannot be read: {why}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{where}: expected text in UTF-8, got other bytes") from None
+    if len(text) > MAX_LENGTH:
+        raise InputError(f"{where}: expected at most {MAX_LENGTH:,} characters, got {len(text):,}")
+    for number, line in enumerate(text.splitlines(), start=1):
+        for name in sorted(_placeholders(line)):
+            check_known("placeholder", name, PLACEHOLDERS, f"template {path.name!r}, line {number}")
+    if not _placeholders(text) & {"question", "questions", "concept"}:
+        expected = "expected {question}, {questions} or {concept} where the question goes"
+        raise InputError(f"template {path.name!r}: {expected}, got none")
+    return text
 
 
 def _built_in() -> Iterator[tuple[str, Template]]:
@@ -252,12 +243,11 @@ TEMPLATES: Mapping[str, Template] = MappingProxyType(dict(_built_in()))
 
 
 def template(name: str, base: Path | None = None) -> Template:
-    """The built-in template called ``name``, or that of a text file, such as "my.txt", which is
-    looked for in ``base``; raises InputError for another name, and for a file that is no layout
-    (``read_layout``)."""
+    """Return the built-in template called ``name``, or that of a text file in ``base``, such as
+    "my.txt". Raise InputError for another name, and for a file that is no layout."""
     if name in TEMPLATES:
         return TEMPLATES[name]
     path = Path(name)
     if not path.suffix and len(path.parts) < 2:
         raise unknown("template", name, [*TEMPLATES, "a file such as my.txt"])
-    return Template(path.name, layout=read_layout((base or Path()) / path))
+    return Template(path.name, layout=_read_layout((base or Path()) / path))

@@ -1,6 +1,6 @@
-"""What a chat model replies: words, numbers as text, text in parts, errors within.
+"""Replies of chat models: words, numbers as text, text in parts, errors within.
 
-Each shape has a reading, or a reason of its own for which the question stays unanswered.
+Each shape has a reading, or its own reason for which the question stays unanswered.
 """
 
 import json
@@ -36,7 +36,7 @@ _STATUSES = (
 
 
 def received(
-    choice: Mapping[str, Any], prompt: Prompt, way: str, template: Template, longest: int
+    choice: Mapping[str, Any], prompt: Prompt, mode: str, template: Template, longest: int
 ) -> Reply:
     """Return what a choice of a chat completion says, tokens apart; any exception means that it
     is malformed.
@@ -44,7 +44,7 @@ def received(
     Args:
         choice: As OpenAI's protocol has it: message, finish_reason, logprobs.
         prompt: What was asked.
-        way: How P(yes) was asked for.
+        mode: How P(yes) was asked for.
         template: The words that the prompt was put in.
         longest: Tokens of the longest reply that was asked for.
     """
@@ -56,11 +56,11 @@ def received(
     if ended == "content_filter":
         return Reply(FILTERED, None, words, wanted=None)
     if cut is None and not text.strip():
-        return Reply(unsaid(message), None, words, wanted=True if way == WORDS else None)
+        return Reply(unsaid(message), None, words, wanted=True if mode == WORDS else None)
     values, wanted = spoken(text, prompt, template, cut=cut), False
-    if way == WORDS:
+    if mode == WORDS:
         return Reply(values, None, words)
-    if way in ALTERNATIVES:
+    if mode in ALTERNATIVES:
         tokens = (choice.get("logprobs") or {}).get("content") or ()
         wanted = any(token.get("top_logprobs") for token in tokens)
         value = p_yes(tokens, prompt.concepts[0])
@@ -68,7 +68,7 @@ def received(
         values = values if value is None or not (cut is None or begun) else (value,)
     elif (stated := stated_in(text, names_in(prompt))) is not None:
         values, wanted = stated, True
-    # a reply that is cut, empty or a refusal tells nothing about what the server can do
+    # a reply that is cut, empty or a refusal shows nothing about what the server can do
     silent = cut is not None or not text.strip() or declines(text)
     return Reply(values, None, words, wanted=wanted or (None if silent else False))
 
@@ -79,8 +79,8 @@ def cut_off(longest: int) -> Unanswered:
 
 
 def text_of(content: object) -> str:
-    """Return the text of a message's content: words, or parts of which those that think, call or
-    show something are no text. Raise ValueError for anything else."""
+    """Return the text of a message's content, words or parts, without parts that think, call or
+    show something. Raise ValueError for anything else."""
     if content is None:
         return ""
     if isinstance(content, str):
@@ -114,7 +114,7 @@ def words_of_message(message: Mapping[str, Any], text: str, *, cut: bool) -> str
 
 
 def refusal_in(message: Mapping[str, Any]) -> str | None:
-    """Return the words of a refusal that stands beside the content, or in a part of it."""
+    """Return the words of a refusal that stands next to the content, or in a part of it."""
     parts = message.get("content")
     parts = parts if isinstance(parts, list) else []
     for refusal in (message.get("refusal"), *(fields_of(p).get("refusal") for p in parts)):
@@ -126,8 +126,8 @@ def refusal_in(message: Mapping[str, Any]) -> str | None:
 def spoken(
     text: str, prompt: Prompt, template: Template, *, cut: int | None
 ) -> tuple[Value, ...] | Unanswered:
-    """Return what a reply in words says. ``cut``: the length at which it broke off, of which only
-    an answer that it begins with counts, as reasons come before other ones."""
+    """Return what a reply in words says. ``cut``: the length at which it broke off; then only an
+    answer that it begins with counts, as reasons come before other ones."""
     if cut is None:
         return words_in(text, prompt, template)
     if not text.strip():
@@ -143,8 +143,8 @@ def spoken(
 
 
 def stated_in(text: str, names: Sequence[str]) -> tuple[Value, ...] | None:
-    """Return the probabilities under ``names`` in the JSON of a reply, or the last of it in its
-    words, where numbers may be text or per cent; None where there is none with such a name."""
+    """Return the probabilities under ``names`` in the JSON of a reply, or the last JSON in its
+    words; None if there is none. Numbers may be text or per cent."""
     for part in (text, *_OBJECT.findall(text)[-1:]):
         try:
             stated = json.loads(part)
@@ -188,7 +188,7 @@ def status_of(error: object) -> int:
 
 
 def words_in(text: str, prompt: Prompt, template: Template) -> tuple[Value, ...]:
-    """A reply in words, a value per concept."""
+    """Return the values of a reply in words, one per concept."""
     answer = without_thinking(text)
     if isinstance(answer, Unanswered):
         return (answer,) * len(prompt.concepts)
@@ -197,12 +197,12 @@ def words_in(text: str, prompt: Prompt, template: Template) -> tuple[Value, ...]
 
 
 def in_words(prompt: Prompt) -> bool:
-    """Whether its questions are in words, and so are to be answered in words."""
+    """Return whether its questions are in words, and so are to be answered in words."""
     return any(ask.text for ask in prompt.asks)
 
 
 def value_of(part: str | Unanswered, prompt: Prompt, place: int) -> Value:
-    """Words where the question is in words, else Yes or No as 1.0 or 0.0."""
+    """Return words if the question is in words, else Yes or No as 1.0 or 0.0."""
     if isinstance(part, Unanswered):
         return part
     if prompt.asks and prompt.asks[place].text:
@@ -211,7 +211,7 @@ def value_of(part: str | Unanswered, prompt: Prompt, place: int) -> Value:
 
 
 def schema_of(prompt: Prompt) -> JsonObject:
-    """The JSON schema of an object with a probability per concept."""
+    """Return the JSON schema of an object with a probability per concept."""
     names = names_in(prompt)
     return {
         "type": "object",
@@ -222,6 +222,6 @@ def schema_of(prompt: Prompt) -> JsonObject:
 
 
 def names_in(prompt: Prompt) -> list[str]:
-    """What the probabilities of a prompt's concepts are called in JSON."""
+    """Return the names of the probabilities of a prompt's concepts in JSON."""
     count = len(prompt.concepts)
     return ["probability"] if count == 1 else [str(i) for i in range(1, count + 1)]
