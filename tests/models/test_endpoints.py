@@ -325,9 +325,9 @@ def test_tokens_reserved_and_not_used_are_given_back():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Limits(in_flight=0), "in_flight: expected a whole number of at least 1, got 0"),
-        (lambda: Limits(in_flight=(5, 4)), "the least and the most .* in this order, got .5, 4"),
-        (lambda: Limits(in_flight=(0, 4)), "in_flight: expected the least .*, got .0, 4"),
+        (lambda: Limits(in_flight=0), "in_flight: expected a whole number of at least 1, .*got 0"),
+        (lambda: Limits(in_flight=(5, 4)), "in_flight: .*, or .least, most. in this order, got .5"),
+        (lambda: Limits(in_flight=(0, 4)), "in_flight: expected .* in this order, got .0, 4"),
         (lambda: Limits(calls_per_minute=-1), "calls_per_minute: expected .*, got -1"),
         (lambda: Retries(times=-1), "retries: expected a whole number of at least 0, got -1"),
         (lambda: Retries(timeout=0), "timeout: expected a number above 0, got 0"),

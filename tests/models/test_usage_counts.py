@@ -6,7 +6,7 @@ from contextlib import closing, contextmanager
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from adaptive_vtt import Audit
@@ -78,6 +78,7 @@ def test_whatever_a_server_counts_a_cost_is_what_is_known_or_the_worst(make):
 
         @settings(deadline=None, max_examples=40, derandomize=True)
         @given(usage=usages)
+        @example(usage={"prompt_tokens": 2 * INPUT, "completion_tokens": 1})
         def check(usage):
             assume(not absurd(usage))
             next_[:] = [usage]

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Literal
@@ -58,10 +58,11 @@ QUOTED = 2000
 taken out before the text is cut to what is shown, since half a key would stay."""
 
 
+@dataclass(eq=False, repr=False)
 class Trouble(Exception):
     """A failed attempt.
 
-    Args:
+    Attributes:
         kind: Counted and reported ("http 503", "timeout").
         detail: For an error's sentence.
         then: What to do next.
@@ -73,23 +74,19 @@ class Trouble(Exception):
         text: What came in place of a reply, as far as it is kept.
     """
 
-    def __init__(
-        self,
-        kind: str,
-        detail: str = "",
-        *,
-        then: Next = "again",
-        asked: float | None = None,
-        billed: bool = False,
-        refused: bool = False,
-        usage: Usage | None = None,
-        reply: Reply | None = None,
-        text: str = "",
-    ) -> None:
-        super().__init__()
-        self.kind, self.detail, self.then = kind, detail, then
-        self.asked, self.billed, self.usage, self.reply = asked, billed, usage, reply
-        self.refused, self.text = refused, text
+    kind: str
+    detail: str = ""
+    _: KW_ONLY
+    then: Next = "again"
+    asked: float | None = None
+    billed: bool = False
+    refused: bool = False
+    usage: Usage | None = None
+    reply: Reply | None = None
+    text: str = ""
+
+    def __post_init__(self) -> None:
+        self.args = ()  # they would keep a detail that still has a key in it
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.detail}" if self.detail else self.kind

@@ -2,12 +2,12 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated, Any
 
 from ...errors import InputError, check_known
-from ...types import Prompt, Unanswered, Value
+from ...types import Ask, Prompt, Unanswered, Value
 from ...utils.options import Group, Option
 from ..reply_frames import NO_ANSWER
 from .attempts import QUOTED, Reply, reading
@@ -22,17 +22,7 @@ REQUEST = (
 )
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
-_IMAGE = "image_base64"
-_PLACES: dict[str, Callable[[Prompt], Any]] = {
-    _IMAGE: lambda prompt: None,
-    "concepts": lambda prompt: list(prompt.concepts),
-    "concept": lambda prompt: prompt.concepts[0],
-    "questions": lambda prompt: [ask.text for ask in prompt.asks],
-    "question": lambda prompt: prompt.asks[0].text if prompt.asks else prompt.concepts[0],
-    "options": lambda prompt: list(prompt.asks[0].options) if prompt.asks else [],
-    "words": lambda prompt: prompt.words,
-}
-"""Placeholders of a request; an image is encoded by the model's options."""
+PLACEHOLDERS = ("image_base64", "concepts", "concept", "questions", "question", "options", "words")
 
 
 class HttpJson(HttpEndpoint):
@@ -81,7 +71,7 @@ class HttpJson(HttpEndpoint):
         bound = Usage(most_input_tokens, most_output_tokens)
         names = set(_PLACEHOLDER.findall(json.dumps(request)))
         for name in sorted(names):
-            check_known("placeholder", name, _PLACES, "model.request")
+            check_known("placeholder", name, PLACEHOLDERS, "model.request")
         answers = "one" if names & {"concept", "question", "options"} else "all"
         keys = [*keys, *written_out(texts(request, "", "", "payload"))]
         # without the query, and without keys: names are journaled and shown
@@ -98,8 +88,16 @@ class HttpJson(HttpEndpoint):
             )
 
     def prepare(self, prompt: Prompt) -> bytes:
-        values = {name: make(prompt) for name, make in _PLACES.items()}
-        values[_IMAGE] = self._encoding.base64_of(prompt)
+        ask = prompt.asks[0] if prompt.asks else Ask(prompt.concepts[0])
+        values = {
+            "image_base64": self._encoding.base64_of(prompt),
+            "concepts": list(prompt.concepts),
+            "concept": prompt.concepts[0],
+            "questions": [ask.text for ask in prompt.asks],
+            "question": ask.text,
+            "options": list(ask.options),
+            "words": prompt.words,
+        }
         return json.dumps(_filled(self._request, values)).encode()
 
     async def send(self, request: bytes, prompt: Prompt) -> Reply:

@@ -51,9 +51,7 @@ class Limits:
         check_options(Limits, vars(self))
         least, most = self.bounds
         if least < 1 or least > most:
-            expected = "a whole number of at least 1"
-            if not isinstance(self.in_flight, int):
-                expected = "the least and the most calls at a time, 1 or more and in this order"
+            expected = "a whole number of at least 1, or [least, most] in this order"
             raise InputError(f"in_flight: expected {expected}, got {self.in_flight!r}")
 
     @property

@@ -5,8 +5,6 @@ extension, which spares writing tensors as JSON.
 """
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
@@ -23,17 +21,6 @@ from .http import HttpEndpoint, parsed
 from .keys import QUERY
 
 TYPES: dict[str, npt.DTypeLike] = {"FP32": np.float32, "FP64": np.float64, "UINT8": np.uint8}
-
-
-@dataclass(frozen=True)
-class _Tensors:
-    """The tensors that the server describes."""
-
-    name: str
-    datatype: str
-    shape: InputShape
-    output: str
-    binary: bool
 
 
 class OpenInference(TensorModel, HttpEndpoint):
@@ -56,30 +43,38 @@ class OpenInference(TensorModel, HttpEndpoint):
         self._path = f"/v2/models/{model}" + (f"/versions/{version}" if version else "")
 
     async def connect(self) -> None:
+        """Learn the model's tensors; raise InputError for a model that takes no images."""
         try:
             extensions = parsed(await self.exchange("/v2")).get("extensions", [])
         except Trouble as trouble:  # a server need not describe itself
             if trouble.then == "again":
                 raise
             extensions = []
+        self._binary = "binary_tensor_data" in extensions
         about = parsed(await self.exchange(self._path))
-        self._tensors = self._described(about, "binary_tensor_data" in extensions)
+        inputs, outputs = about.get("inputs") or [], about.get("outputs") or []
+        if len(inputs) != 1:
+            names = ", ".join(str(one.get("name")) for one in inputs) or "none"
+            raise InputError(f"{self._who}: expected one input, an image, got {names}")
+        self._input, self._datatype = str(inputs[0]["name"]), str(inputs[0]["datatype"])
+        check_known("input datatype", self._datatype, TYPES, self._who)
+        self._shape = InputShape.of(inputs[0]["shape"], self._who)
+        self._reads = self._output_among([one["name"] for one in outputs], self._who)
 
     def prepare(self, prompt: Prompt) -> tuple[bytes, dict[str, str]]:
         """Return the body, and the headers that describe it."""
-        image = image_of(prompt, self._who)
-        tensors, dtype = self._tensors, TYPES[self._tensors.datatype]
-        outputs: list[JsonObject] = [{"name": tensors.output}]
-        tensor: JsonObject = {"name": tensors.name, "datatype": tensors.datatype}
-        array = self._preprocessing.apply(image, tensors.shape, dtype=dtype)
+        image, dtype = image_of(prompt, self._who), TYPES[self._datatype]
+        array = self._preprocessing.apply(image, self._shape, dtype=dtype)
+        output: JsonObject = {"name": self._reads}
+        tensor: JsonObject = {"name": self._input, "datatype": self._datatype}
         tensor["shape"] = [1, *array.shape]
-        if not tensors.binary:
-            body = {"outputs": outputs, "inputs": [tensor | {"data": array.ravel().tolist()}]}
+        if not self._binary:
+            body = {"outputs": [output], "inputs": [tensor | {"data": array.ravel().tolist()}]}
             return json.dumps(body).encode(), {"content_type": "application/json"}
         data = array.astype(np.dtype(dtype).newbyteorder("<"), copy=False).tobytes()
         tensor["parameters"] = {"binary_data_size": len(data)}
-        outputs[0]["parameters"] = {"binary_data": False}
-        described = json.dumps({"inputs": [tensor], "outputs": outputs}).encode()
+        output["parameters"] = {"binary_data": False}
+        described = json.dumps({"inputs": [tensor], "outputs": [output]}).encode()
         kind = {"content_type": "application/octet-stream"}
         return described + data, kind | {"inference_header_content_length": str(len(described))}
 
@@ -88,22 +83,10 @@ class OpenInference(TensorModel, HttpEndpoint):
         body = await self.exchange(f"{self._path}/infer", content, **headers)
         with reading(raw=body):
             tensors = {one["name"]: one for one in parsed(body)["outputs"]}
-            if (tensor := tensors.get(self._tensors.output)) is None:
-                raise ValueError(f"the reply has no tensor {self._tensors.output!r}")
+            if (tensor := tensors.get(self._reads)) is None:
+                raise ValueError(f"the reply has no tensor {self._reads!r}")
             output = np.asarray(tensor["data"], float).reshape(tensor["shape"])
-            answers = self._answers(output, [prompt], self._tensors.shape, self._who)
+            answers = self._answers(output, [prompt], self._shape, self._who)
             reply = Reply(answers[0].values)
             self._check(reply, prompt)
             return reply
-
-    def _described(self, about: Mapping[str, Any], binary: bool) -> _Tensors:
-        """Return the model's tensors; raise InputError for one that takes no images."""
-        inputs, outputs = about.get("inputs") or [], about.get("outputs") or []
-        if len(inputs) != 1:
-            names = ", ".join(str(one.get("name")) for one in inputs) or "none"
-            raise InputError(f"{self._who}: expected one input, an image, got {names}")
-        name, datatype = str(inputs[0]["name"]), str(inputs[0]["datatype"])
-        check_known("input datatype", datatype, TYPES, self._who)
-        shape = InputShape.of(inputs[0]["shape"], self._who)
-        output = self._output_among([one["name"] for one in outputs], self._who)
-        return _Tensors(name, datatype, shape, output, binary)
