@@ -124,7 +124,7 @@ class ModelDefaults:
     most_attempts: int = 1
     """The most attempts of one call that may be billed."""
     currency: str | None = None
-    """Of the costs, as ISO 4217 has it; None: US dollars, or calls are free."""
+    """Currency of the costs (ISO 4217); None: US dollars, or calls are free."""
     price_guess: PriceGuess | None = None
     """The likely cost of a call; None: not known, or the same for all."""
     high_guess: PriceGuess | None = None
@@ -140,7 +140,7 @@ class ModelDefaults:
     gives_losses: bool = False
     """True if its answers are losses in [0, 1], as of the items of a ``Pool``."""
     doing: str = ""
-    """What it is waiting for, in a few words, if that takes long: shown while an audit runs."""
+    """Short text on a long wait, shown while an audit runs."""
     adapts: bool = False
     """True if ``in_flight`` changes during an audit, whose draws then record it."""
     trusted: bool = False
@@ -228,7 +228,7 @@ def adapted_model(model: ModelUnderTest) -> ModelDefaults:
 
 
 ModelSource: TypeAlias = "ModelUnderTest | Callable[[list[Any]], Any] | pd.DataFrame | str"
-"""What ``models.local.python.model_of`` makes a model of; a torch module is a callable."""
+"""Source of a model, for ``models.local.python.model_of``; a torch module is a callable."""
 
 ProxySource: TypeAlias = (
     "pd.DataFrame | npt.NDArray[Any] | ModelUnderTest | Callable[[list[Any]], Any]"

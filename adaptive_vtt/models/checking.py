@@ -199,8 +199,8 @@ def to_answers(returned: object, prompts: Sequence[Prompt], who: str) -> list[An
 
     Args:
         returned: One of three. P(yes), n x C or, of a single concept, (n,). Texts, n of them.
-            Masks, of bool or of P(yes): n x C x H x W, or, if images differ in size, a list of n
-            arrays C x H x W (H x W of a single concept). Torch tensors count as arrays.
+            Masks, of bool or of P(yes): n x C x H x W. If images differ in size they are a list of
+            n arrays C x H x W (H x W of a single concept). Torch tensors count as arrays.
         prompts: The n prompts.
         who: The model, for errors.
     """

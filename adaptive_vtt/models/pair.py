@@ -55,7 +55,7 @@ class Pair(ModelDefaults):
                 raise InputError(f"{expected}, got {got}; give kind = 'openai'")
         if a.answers != b.answers:
             got = " and ".join(f"{name_of(model)!r} ({model.answers})" for model in (a, b))
-            expected = "versus: expected two models of which one call answers the same"
+            expected = "versus: expected two models where one call answers the same"
             raise InputError(f"{expected}, got {got}; give both answers = 'one'")
         self.currency = currency_of([a, b], "versus")
         self.answers = a.answers

@@ -178,7 +178,7 @@ class TorchNetwork(ModelDefaults):
     def places(self, concept: str) -> list[int]:
         """Return the places of a concept's classes among the model's.
 
-        A concept that no option maps is the class of its own name, whatever its case, spaces,
+        A concept that no option maps is the class of the same name, whatever its case, spaces,
         hyphens and underscores. Raises InputError for an unknown class.
         """
         names = self._class_names.get(concept, concept)

@@ -1,9 +1,9 @@
 """Prompt templates: how a call's questions are put into words, and several answers are split.
 
-The built-in ones stand in data/prompt_templates.toml: ``zero-shot`` asks and says in which form to
-answer; ``chain-of-thought`` asks for reasons before the answer (EndoBench, Table 6, reports such a
-variant and not its words); ``few-shot`` shows two sets of sample answers first, as MedTest does
-(section 4.1.2), in the order of the questions; ``verbatim`` adds nothing, as judges need;
+The built-in ones stand in data/prompt_templates.toml. ``zero-shot`` asks and names the form of the
+answer. ``chain-of-thought`` asks for reasons before the answer (EndoBench, Table 6, reports such a
+variant and not its words). ``few-shot`` shows two sets of sample answers first, as MedTest does
+(section 4.1.2), in the order of the questions. ``verbatim`` adds nothing, as judges need.
 ``endobench`` and ``medtest`` are the papers' own. Neither paper prints where words about the image
 would go: here they come before the questions. The image goes first and is the adapter's business.
 Every template has a hash, which belongs into the journal.
@@ -28,10 +28,11 @@ from ...utils.files import near_file, text_in
 PLACEHOLDERS = ("question", "options", "questions", "concept", "words", "examples")
 """Placeholders of a layout, the whole text of a prompt.
 
-They stand for the question of a call that asks one, and its options, a line each, such as "A.
-polyp"; all questions of a call, each with its options; the name of what a question is about; text
-about the image, such as where to look; and sample answers. A line of which nothing is left once
-they are filled is left out. Braces around anything but one word are text."""
+"question" is the question of a call that asks one, "options" are its options, a line each, such as
+"A. polyp". "questions" are all questions of a call, each with its options. "concept" is the name of
+what a question is about, "words" are text about the image, such as where to look. "examples" are
+sample answers. A line that is empty once they are filled is left out. Braces around anything but
+one word are text."""
 MAX_LENGTH = 65_536
 """A longer file is no prompt."""
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
