@@ -190,16 +190,15 @@ def test_every_registered_model_has_a_case():
 
 class TestModels(ModelContract):
     @pytest.fixture(autouse=True, params=CASES, scope="class")
-    def chosen(self, request, tmp_path_factory):
+    @classmethod
+    def chosen(cls, request, tmp_path_factory):
         """Serve each case once for all its tests."""
-        own, case = request.cls, request.param
+        case = request.param
         with ExitStack() as stack:
             serve = lambda answer: stack.enter_context(serving(answer))  # noqa: E731
-            own.case, own.made = (
-                case,
-                staticmethod(CASES[case](tmp_path_factory.mktemp("m"), serve)),
-            )
-            own.concepts = tuple(f"c{i}" for i in range(14 if case in GREY_28 else 3))
+            make = CASES[case](tmp_path_factory.mktemp("model"), serve)
+            cls.case, cls.made = case, staticmethod(make)
+            cls.concepts = tuple(f"c{i}" for i in range(14 if case in GREY_28 else 3))
             yield
 
     def make(self):
