@@ -1,6 +1,6 @@
 """Details behind a result: wrong answers, their pictures, charts, the report."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from html import escape
@@ -19,12 +19,11 @@ from ..results.outcomes import with_metadata
 from ..results.result import Result, summarise
 from ..results.run import Run
 from ..space import QuestionSpace
-from ..types import Floats, Image, JsonObject
+from ..types import Image
 from ..utils.figures import COLOURS, ERRORS, shown
 from ..utils.image_codec import data_address
 
-MOMENTS = 200
-"""Points of a curve, at most."""
+CALLS = "calls answered so far"
 COLUMNS = (
     *("sample", "relation", "severity", "concept", "answer", "truth", "loss", "unanswered"),
     *("asked", "said", "reply", "draw", "call", "question"),
@@ -34,8 +33,8 @@ SIDE = 256
 """Width of a picture, in pixels of a page, at most."""
 
 
-def figures(source: Journal | Run) -> dict[str, JsonObject]:
-    """Return figures by name: data and layout, as ``plotly.graph_objects.Figure`` takes them.
+def figures(source: Journal | Run) -> dict[str, Any]:
+    """Return Plotly figures by name.
 
     "widths": every target's half-width over calls, where targets are certified. "conditions": raw
     error per relation and severity. "concepts": raw error per concept, where it is absent and
@@ -43,81 +42,39 @@ def figures(source: Journal | Run) -> dict[str, JsonObject]:
     calls. Raw figures are over the questions asked, which were not chosen evenly: they carry no
     guarantee.
     """
+    import plotly.express as px
+
     run = Run.of(source)
+    certificate, table = run.certificate, run.table.assign(loss=100 * run.table["loss"])
+    style: dict[str, Any] = {"template": "plotly_white", "labels": {"index": CALLS, "mean": "%"}}
+    cells = table.groupby(["relation", "severity"])["loss"].agg(["mean", "count"]).unstack()
+    asked = [name for name in run.facts.space.relations if name in cells.index]
+    cells = cells.loc[asked[::-1]].rename(index=shown)  # the first row is the lowest
+    rates, counts = cells["mean"].rename(columns=str), cells["count"].fillna(0).astype(int)
+    scale = {"zmin": 0, "zmax": 100, "color_continuous_scale": ERRORS, "origin": "lower"}
+    title = "Raw error per relation and severity (%)"
+    conditions = px.imshow(rates, title=title, aspect="auto", **scale, **style)
+    hover = "%{y}, severity %{x}: %{z:.1f} % of %{text} questions<extra></extra>"
+    conditions.update_traces(text=counts.to_numpy(), hovertemplate=hover)
+    sides = table.groupby(["truth", "concept"], sort=False)["loss"].agg(["mean", "count"])
+    sides = sides.sort_index(level="truth", sort_remaining=False, kind="stable").reset_index()
+    sides["truth"] = sides["truth"].map({0: "absent", 1: "present"})
+    sides["concept"] = [shown(str(concept)) for concept in sides["concept"]]
+    bars = {"x": "concept", "y": "mean", "color": "truth", "hover_data": "count"}
+    title = "Raw error per concept (%)"
+    concepts = px.bar(sides, barmode="group", title=title, range_y=(0, 100), **bars, **style)
     paid = [(call.elapsed, call.cost) for call in run.calls]
     paid += [(row.elapsed, row.cost) for row in run.sources]
-    costs = np.cumsum([0.0, *(cost for _, cost in sorted(paid))])
-    charts = {
-        "conditions": _conditions(run.table, run.facts.space.relations),
-        "concepts": _concepts(run.table),
-        "cost": _curves("Cost of all answers", {"cost": costs}),
-    }
-    if run.certificate is None or run.certificate.counted:
+    costs = pd.DataFrame({"cost": np.cumsum([0.0, *(cost for _, cost in sorted(paid))])})
+    cost = px.line(costs, title="Cost of all answers", **style)
+    charts = {"conditions": conditions, "concepts": concepts, "cost": cost}
+    if certificate is None or certificate.counted:
         return charts
-    tracks = zip(run.certificate.ids, run.history, strict=True)
-    widths = {target.name: 100 * track.half_width for target, track in tracks}
-    chart, height = _curves("Half-width of every interval (%)", widths), 100 * run.certificate.aim
-    line = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": height, "y1": height}
-    line["line"] = {"dash": "dash", "color": COLOURS["muted"]}
-    chart["layout"]["shapes"] = [line]
-    return {"widths": chart, **charts}
-
-
-def _conditions(table: pd.DataFrame, relations: list[str]) -> JsonObject:
-    cells = table.groupby(["relation", "severity"])["loss"].agg(["mean", "count"]).unstack()
-    asked = [name for name in relations if name in cells.index]
-    cells = cells.loc[asked[::-1]]  # Plotly's first row is the lowest
-    rates: Any = 100 * cells["mean"]
-    counts = cells["count"].fillna(0).astype(int)
-    data = {
-        "type": "heatmap",
-        "x": [str(severity) for severity in rates.columns],
-        "y": [shown(str(relation)) for relation in rates.index],
-        "z": rates.astype(object).where(rates.notna(), None).to_numpy().tolist(),
-        "zmin": 0,
-        "zmax": 100,
-        "colorscale": ERRORS,
-        "text": counts.map(lambda n: f"{n} questions").to_numpy().tolist(),
-        "hovertemplate": "%{y}, severity %{x}: %{z:.1f} % of %{text}<extra></extra>",
-    }
-    x = {"title": {"text": "severity"}, "type": "category"}
-    return _figure("Raw error per relation and severity (%)", [data], x, {"automargin": True})
-
-
-def _concepts(table: pd.DataFrame) -> JsonObject:
-    rates = table.groupby(["truth", "concept"], sort=False)["loss"].agg(["mean", "count"])
-    bars = [
-        {
-            "type": "bar",
-            "name": name,
-            "x": [shown(str(concept)) for concept in rates.loc[truth].index],
-            "y": (100 * rates.loc[truth]["mean"]).tolist(),
-            "text": [f"{n} questions" for n in rates.loc[truth]["count"]],
-        }
-        for truth, name in ((0, "absent"), (1, "present"))
-        if truth in rates.index.get_level_values("truth")
-    ]
-    x, y = {"automargin": True}, {"range": [0, 100]}
-    return _figure("Raw error per concept (%)", bars, x, y, barmode="group")
-
-
-def _curves(title: str, curves: Mapping[str, Floats]) -> JsonObject:
-    """Return curves over calls, all of one length."""
-    lines: list[JsonObject] = []
-    for name, values in curves.items():
-        at = np.unique(np.linspace(0, len(values) - 1, MOMENTS).round().astype(int))
-        line = {"type": "scatter", "mode": "lines", "name": shown(name)}
-        lines.append({**line, "x": at.tolist(), "y": values[at].tolist()})
-    x = {"title": {"text": "calls answered so far"}, "rangemode": "tozero"}
-    return _figure(title, lines, x, {"rangemode": "tozero"})
-
-
-def _figure(
-    title: str, data: list[JsonObject], x: JsonObject, y: JsonObject, **layout: Any
-) -> JsonObject:
-    axes = {"xaxis": x, "yaxis": y}
-    layout = {"template": "plotly_white", "title": {"text": title}, **axes, **layout}
-    return {"data": data, "layout": layout}
+    tracks = zip(certificate.ids, run.history, strict=True)
+    widths = pd.DataFrame({shown(target.name): 100 * t.half_width for target, t in tracks})
+    chart = px.line(widths, title="Half-width of every interval (%)", **style)
+    aim = {"dash": "dash", "color": COLOURS["muted"]}
+    return {"widths": chart.add_hline(100 * certificate.aim, line=aim), **charts}
 
 
 @dataclass(frozen=True, repr=False)
@@ -222,7 +179,7 @@ class Inspection:
         with self._reading() as run:
             return perturbations(Evidence(run))
 
-    def figures(self) -> dict[str, JsonObject]:
+    def figures(self) -> dict[str, Any]:
         with self._reading() as run:
             return figures(run)
 

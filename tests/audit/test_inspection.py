@@ -108,10 +108,10 @@ def test_charts_are_plotly_figures_by_name(audit: avtt.Audit, result: Result) ->
     assert list(cells.y) == ["gaussian_noise", "rotation", "identity"], "identity is on top"
     assert list(cells.x) == [*"012345"]
     at = list(cells.y).index("rotation"), list(cells.x).index("2")
-    assert cells.z[at[0]][at[1]] == 100 * here["loss"].mean()
+    assert cells.z[at[0]][at[1]] == pytest.approx(100 * here["loss"].mean())
     _, present = result.plot("concepts").data
     missed = table[(table["concept"] == present.x[0]) & (table["truth"] == 1)]
-    assert present.y[0] == 100 * missed["loss"].mean()
+    assert present.y[0] == pytest.approx(100 * missed["loss"].mean())
 
 
 def test_the_curve_of_cost_ends_at_the_cost_source_images_included() -> None:
