@@ -88,7 +88,7 @@ def _elsewhere(
         except BrokenProcessPool:
             yield from (made(space, images) for images in left)
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.shutdown(wait=not left, cancel_futures=True)  # closed early, it leaves at once
 
 
 def _begin(space: QuestionSpace) -> None:

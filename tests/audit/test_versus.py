@@ -182,13 +182,14 @@ def test_what_one_model_said_before_the_other_failed_is_not_asked_again(tmp_path
 @pytest.mark.slow
 def test_an_interrupted_comparison_draws_what_an_undisturbed_one_would(tmp_path: Path):
     whole, first, second = both()[0], both()[0], both()[0]
-    compare(space(), whole, both()[1], margin=0.02, seed=5, budget=40, surrogate=True).run()
+    given: dict[str, Any] = {"margin": 0.02, "seed": 5, "budget": 40, "surrogate": True}
+    compare(space(), whole, both()[1], **given).run()
     path = tmp_path / "journal.db"
-    with compare(space(), first, both()[1], margin=0.02, seed=5, budget=40, journal=path) as begun:
+    with compare(space(), first, both()[1], **given, journal=path) as begun:
         for _ in range(7):
             (call,) = begun.audit.ask(1)
             begun.audit.tell(call, begun.audit.model.ask([call.prompt])[0])
-    with compare(space(), second, both()[1], margin=0.02, seed=5, budget=40, journal=path) as on:
+    with compare(space(), second, both()[1], **given, journal=path) as on:
         on.run()
     assert len(first.asked + second.asked) == 20
     assert len(set(first.asked + second.asked)) == 20
