@@ -47,7 +47,7 @@ def figures(source: Journal | Run) -> dict[str, Any]:
     run = Run.of(source)
     certificate, table = run.certificate, run.table.assign(loss=100 * run.table["loss"])
     style: dict[str, Any] = {"template": "plotly_white", "labels": {"index": CALLS, "mean": "%"}}
-    cells = table.groupby(["relation", "severity"])["loss"].agg(["mean", "count"]).unstack()
+    cells: Any = table.groupby(["relation", "severity"])["loss"].agg(["mean", "count"]).unstack()
     asked = [name for name in run.facts.space.relations if name in cells.index]
     cells = cells.loc[asked[::-1]].rename(index=shown)  # the first row is the lowest
     rates, counts = cells["mean"].rename(columns=str), cells["count"].fillna(0).astype(int)
