@@ -45,6 +45,8 @@ def figures(source: Journal | Run) -> dict[str, Any]:
     import plotly.express as px
 
     run = Run.of(source)
+    if run.table.empty:  # nothing was answered yet
+        return {}
     certificate, table = run.certificate, run.table.assign(loss=100 * run.table["loss"])
     style: dict[str, Any] = {"template": "plotly_white", "labels": {"index": CALLS, "mean": "%"}}
     cells: Any = table.groupby(["relation", "severity"])["loss"].agg(["mean", "count"]).unstack()
