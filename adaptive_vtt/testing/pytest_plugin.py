@@ -1,4 +1,4 @@
-"""A fixture for pytest, found by its entry point: gates as tests.
+"""A fixture for pytest, registered by an entry point: gates as tests.
 
     def test_model(avtt_gate):
         avtt_gate("runs/nightly", "overall <= 0.1", "relation:fog <= 20 %")

@@ -35,7 +35,7 @@ def csv_rows(path: Path) -> pd.DataFrame:
     try:
         first, _, rest = text.partition("\n")
         named = first.strip().strip('"').lower().startswith("sep=")
-        delimiter = first.strip().strip('"')[4:5] or "\t" if named else found_delimiter(text)
+        delimiter = first.strip().strip('"')[4:5] or "\t" if named else delimiter_of(text)
         text = rest if named else text
         check_header(text[:MAX_HEADER].partition("\n")[0], path, delimiter)
         # all text and no header, so that the ids 007 and NA stay what they are, and a column
@@ -102,7 +102,7 @@ def table_text(path: Path) -> str:
         ) from None
 
 
-def found_delimiter(text: str) -> str:
+def delimiter_of(text: str) -> str:
     """Return the one of comma, semicolon, tab and bar that parts the header and the first rows
     into equally many cells; of several, the one that makes the most."""
     best, most = ",", (0.0, 1)

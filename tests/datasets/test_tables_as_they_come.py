@@ -17,7 +17,7 @@ from adaptive_vtt.datasets import UNKNOWN, as_dataset, read_table, recognised
 from adaptive_vtt.datasets.formats.table_file import read_rows
 from adaptive_vtt.datasets.table import label_cells
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.utils.table_text import found_delimiter
+from adaptive_vtt.utils.table_text import delimiter_of
 from tests.helpers.command_line import run
 from tests.helpers.small_datasets import picture, truths
 
@@ -70,7 +70,7 @@ CELLS = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min
 def test_what_a_csv_writer_wrote_is_parted_as_it_was(rows: list[list[str]], delimiter: str) -> None:
     others = [cell for row in rows for cell in row if set(cell) & set(',;\t|"')]
     if not others:
-        assert found_delimiter(written(rows, delimiter)) == delimiter
+        assert delimiter_of(written(rows, delimiter)) == delimiter
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "latin-1", "cp1250"])
