@@ -1,7 +1,8 @@
-"""Thirty small audits, of every strategy, oracle and way of asking, for the goldens.
+"""Small audits of every strategy and oracle, and of every mode of asking, for the goldens.
 
-Each is given a folder of its own and ends with a journal and a result. Parts come from where users
-import them, but for judges, so that moving files in the package leaves this table alone.
+Each takes a folder of its own and ends with a journal and a result. Parts come from where users
+import them, but for judges, so that moving files in the package leaves this table alone. PAGES
+names one audit for each kind of report.
 """
 
 from collections.abc import Callable
@@ -31,7 +32,7 @@ from tests.helpers.command_line import run
 from tests.helpers.report_kinds import Bright
 
 CHANGES = ("identity", "rotation", "gaussian_noise")
-QUICK: dict[str, Any] = {"seed": 0, "budget": 40, "surrogate": False, "device": "cpu"}
+QUICK: dict[str, Any] = {"seed": 0, "budget": 20, "surrogate": False, "device": "cpu"}
 CERTIFIED: dict[str, Any] = {"half_width": 0.1, "targets": ["overall", "relations"]}
 JUDGED = oracles.MultipleChoice(judge=JudgeModel(judged.Reader(), check=0.2))
 HEAVY = {"overall label error": 3}
@@ -40,7 +41,7 @@ HARD = np.random.default_rng(0).random(SAMPLES) < 0.3
 
 
 class Ended(NamedTuple):
-    """What an audit left; ``verdict``: of a comparison, its table."""
+    """Journal and result of an audit that ended; ``verdict``: the table of a comparison."""
 
     journal: Journal
     result: Result
@@ -62,13 +63,13 @@ def classes() -> Dataset:
 
 
 def segmented(oracle: Any) -> QuestionSpace:
-    frames = phantoms.frames(8, size=64, polyps="always", concepts=["polyp"])
+    frames = phantoms.frames(6, size=64, polyps="always", concepts=["polyp"])
     return QuestionSpace(frames, ["identity", "brightness_up", "defocus_blur"], oracle=oracle)
 
 
 def captions(**options: Any) -> QuestionSpace:
     changes, oracle = reic.relations(follow_ups=2), oracles.ReducedCaptions(**options)
-    return QuestionSpace(scenes(6, seed=7), changes, oracle=oracle)
+    return QuestionSpace(scenes(4, seed=7), changes, oracle=oracle)
 
 
 @cache
@@ -130,24 +131,24 @@ def of_binary(model: Any = None, **options: Any) -> Ended:
 
 
 def gp(strategy: str, **options: Any) -> Ended:
-    return of_binary(strategy=strategy, surrogate=True, **{**CERTIFIED, "budget": 30, **options})
+    return of_binary(strategy=strategy, surrogate=True, **{**CERTIFIED, "budget": 12, **options})
 
 
 def resumed(folder: Path, **options: Any) -> Ended:
     path = folder / "journal.db"
-    of_binary(journal=path, **{**options, "budget": 15}).journal.close()
+    of_binary(journal=path, **{**options, "budget": 7}).journal.close()
     return of_binary(journal=path, **options)
 
 
 def compared(a: Any, b: Any, space: QuestionSpace | None = None, **options: Any) -> Ended:
-    given = {"targets": CERTIFIED["targets"], **QUICK, **options}
-    verdict = (versus := avtt.Versus(space or binary(), a, b, **given)).run()
+    options = {"targets": CERTIFIED["targets"], **QUICK, **options}
+    verdict = (versus := avtt.Versus(space or binary(), a, b, **options)).run()
     return Ended(versus.audit.journal, verdict.result, verdict.targets)
 
 
 def replayed(folder: Path) -> Ended:
     (old, new), path = pair(), folder / "journal.db"
-    of_binary(old, journal=path, budget=20, **CERTIFIED).journal.close()
+    of_binary(old, journal=path, budget=10, **CERTIFIED).journal.close()
     return compared(old, new, journal_a=path, use="replay", margin=0.05)
 
 
@@ -166,25 +167,25 @@ def rejudged(folder: Path) -> Ended:
 
 
 def commanded(folder: Path, spec: str) -> Ended:
-    """As the command line does it."""
+    """Run an audit of a SPEC.toml by the command line."""
     (folder / "SPEC.toml").write_text(spec)
-    with redirect_stdout(StringIO()) as said, redirect_stderr(said):
+    with redirect_stdout(StringIO()) as output, redirect_stderr(output):
         out = ["--out", str(folder / "run"), "--plotly", "cdn", "--set", "audit.device=cpu"]
         code = run("audit", str(folder / "SPEC.toml"), *out)
-    assert code == 0, said.getvalue()
+    assert code == 0, output.getvalue()
     return Ended(read_journal(folder / "run/journal.db"), avtt.read_result(folder / "run"))
 
 
 PHANTOM = """
 dataset.kind = "adaptive_vtt.experiments.medtest.phantoms:frames"
-dataset.options = { count = 12, size = 64 }
+dataset.options = { count = 6, size = 64 }
 model = { kind = "simulated", target = "biased" }
 space = { relations = ["identity", "rotation"], severities = [1, 3] }
-audit = { strategy = "neyman", budget = 40, seed = 3 }
+audit = { strategy = "neyman", budget = 12, seed = 3 }
 certify = { half_width = 0.1, targets = ["group:frame"], where.early.preparation = [0, 1] }
 """
 DETECTED = """
-dataset = { kind = "adaptive_vtt.experiments.reic.drawn_scenes:scenes", options = { count = 6 } }
+dataset = { kind = "adaptive_vtt.experiments.reic.drawn_scenes:scenes", options = { count = 3 } }
 detector = { kind = "regions", most = 4 }
 model = { kind = "adaptive_vtt.experiments.reic.template_captioner:TemplateCaptioner" }
 space = { relations = ["reic"] }
@@ -218,7 +219,7 @@ AUDITS: dict[str, Callable[[Path], Ended]] = {
     "top-class-taught": lambda _: certified(
         QuestionSpace(classes(), CHANGES, oracle=oracles.TopClass()),
         right(classes(), answers="all"),
-        **{"targets": ["misclassified", "concepts"], "surrogate": True, "budget": 20},
+        **{"targets": ["misclassified", "concepts"], "surrogate": True, "budget": 12},
         self_taught=True,
     ),
     "ordinal": lambda _: certified(
@@ -241,3 +242,9 @@ AUDITS: dict[str, Callable[[Path], Ended]] = {
     ),
     "after": after,
 }
+PAGES = {
+    *("certify", "certify-whole-calls", "paper-explored", "neyman-command", "captions-certified"),
+    *("top-class-taught", "ordinal", "mask-drop-rejudged", "choice-judged", "versus-asked"),
+    *("versus-recorded", "cohort-slices"),
+}
+"""Audits whose report is kept."""

@@ -1,6 +1,6 @@
-"""What thirty audits came to, kept in ``goldens/``, so that moving code is seen to change nothing.
+"""Results of small audits, kept in ``goldens/``: a test shows whether moved code changes any.
 
-``python -m tests.goldens [NAME ...]`` writes them anew, of all audits or those named, and prints
+``python -m tests.goldens [NAME ...]`` writes them again, of all audits or those named, and prints
 which differ and where. Draws, answers, intervals, the result and what the report's figures and
 tables hold are kept, floats to 6 digits; of a long list its first items and a digest of all.
 Times, hashes and folders, which differ from run to run, are struck out.
@@ -22,7 +22,7 @@ import pandas as pd
 import torch
 
 import adaptive_vtt as avtt
-from tests.golden_audits import AUDITS, Ended
+from tests.golden_audits import AUDITS, PAGES, Ended
 
 FOLDER = Path(__file__).with_suffix("")
 DIGITS, NOISE = 6, 9  # of a float: significant digits, and the last decimal
@@ -37,19 +37,18 @@ LEFT_OUT = {"journal_head", "line", "marker", "font", "hovertemplate", "hoverinf
 
 
 def golden(name: str) -> Any:
-    """The audit of that name, run now, part by part, as JSON has it."""
+    """Run the audit of that name and return its parts as JSON has them."""
     torch.set_num_threads(1)  # sums of several threads come out in any order
     with TemporaryDirectory() as folder:
         ended = AUDITS[name](Path(folder))
-        found = json.loads(json.dumps(parts(ended), default=of_json))
+        value = json.loads(json.dumps(parts(ended, page=name in PAGES), default=of_json))
         ended.journal.close()
-    return shortened(plain(found, folder))
+    return shortened(plain(value, folder))
 
 
-def parts(ended: Ended) -> dict[str, Any]:
+def parts(ended: Ended, *, page: bool) -> dict[str, Any]:
     journal, result = ended.journal, ended.result
-    told = result.to_dict()
-    draws = journal.draws()
+    fields, draws = result.to_dict(), journal.draws()
     return {
         "draws": [[d.sample, d.question, d.call, d.learned, d.probability] for d in draws],
         "reasons": [d.why for d in draws],
@@ -57,29 +56,29 @@ def parts(ended: Ended) -> dict[str, Any]:
         "answers": [[c.call, c.cost, *map(vars, c.answers)] for c in journal.calls()],
         "sources": [[s.source, s.answers, s.cost] for s in journal.sources()],
         "judging": [[j.call, j.question, j.said, j.cost] for j in journal.judging()],
-        "intervals": {t["target"]: [t[n] for n in BOUNDS] for t in told["targets"]},
+        "intervals": {t["target"]: [t[n] for n in BOUNDS] for t in fields["targets"]},
         "verdict": ended.verdict,
-        "result": told,
+        "result": fields,
         "failures": result.failures(),
         "beliefs": result.beliefs(),
-        "report": report(avtt.report.render(journal, plotly="cdn")),
+        "report": report(avtt.report.render(journal, plotly="cdn")) if page else None,
     }
 
 
 def report(page: str) -> dict[str, Any]:
-    """What a page holds, its wording and looks left out: the verdict, by section the cells of its
-    tables and lists, and what its scripts draw figures of, but for pictures."""
+    """Return the data of a page without wording and looks: the verdict, the cells of tables and
+    lists by section, and what scripts draw figures of, but for pictures."""
     blocks = re.findall(r'<script type="application/json" id="(.*?)">(.*?)</script>', page, re.S)
     figures = {id: json.loads(text) for id, text in blocks if id != "pictures"}
     body = re.sub(r"<(script|style|svg)\b.*?</\1>", "", page, flags=re.S)
-    found: dict[str, Any] = {"figures": figures, "verdict": [], "tables": {}}
+    data: dict[str, Any] = {"figures": figures, "verdict": [], "tables": {}}
     for section in re.split(r'(?=<section id=")', body)[1:]:
         id = section.split('"')[1]
-        said = re.findall(r'<p class="(?:verdict|status).*?</p>', section, re.S)
+        verdict = re.findall(r'<p class="(?:verdict|status).*?</p>', section, re.S)
         tables = re.findall(r"<table\b.*?</table>|<dl\b.*?</dl>", section, re.S)
-        found["verdict"] += map(words, said)
-        found["tables"][id] = [[*rows(table)] for table in tables]
-    return found
+        data["verdict"] += map(words, verdict)
+        data["tables"][id] = [[*rows(table)] for table in tables]
+    return data
 
 
 def rows(table: str) -> Iterator[list[str]]:
@@ -93,7 +92,7 @@ def words(html: str) -> str:
 
 
 def of_json(value: Any) -> Any:
-    """What JSON has no word for."""
+    """Return what JSON can hold in place of a value."""
     if isinstance(value, pd.DataFrame):
         return value.to_dict("records")
     if isinstance(value, np.ndarray | np.generic):
@@ -102,7 +101,7 @@ def of_json(value: Any) -> Any:
 
 
 def plain(value: Any, folder: str) -> Any:
-    """With short floats, without what differs from run to run, looks, and what is unknown."""
+    """Return the value with short floats, without looks and what differs from run to run."""
     if isinstance(value, dict):
         named = {n: plain(each, folder) for n, each in value.items() if n not in LEFT_OUT}
         return {name: each for name, each in named.items() if each not in (None, [], {})}
@@ -117,7 +116,7 @@ def plain(value: Any, folder: str) -> Any:
 
 
 def shortened(value: Any) -> Any:
-    """With the first items of long lists, and a digest of all."""
+    """Return the value with the first items of long lists, and a digest of all."""
     if isinstance(value, dict):
         return {name: shortened(each) for name, each in value.items()}
     if not isinstance(value, list):
@@ -130,7 +129,7 @@ def shortened(value: Any) -> Any:
 
 
 def written(value: Any, indent: str = "") -> str:
-    """JSON with keys sorted; what fits on a line stands on one."""
+    """Return JSON with keys sorted; what fits on a line stands on one."""
     line = json.dumps(value, sort_keys=True, ensure_ascii=False)
     if len(indent) + len(line) <= WIDTH or not isinstance(value, dict | list):
         return line
@@ -148,7 +147,7 @@ def kept(name: str) -> Any:
 
 
 def differences(before: Any, now: Any, place: str = "") -> Iterator[str]:
-    """Every place where two goldens differ, and how."""
+    """Yield every place where two goldens differ, and how."""
     if isinstance(before, dict) and isinstance(now, dict):
         for name in sorted({*before, *now}):
             yield from differences(before.get(name), now.get(name), f"{place}.{name}".strip("."))
@@ -156,22 +155,22 @@ def differences(before: Any, now: Any, place: str = "") -> Iterator[str]:
         for k, (one, other) in enumerate(zip(before, now, strict=True)):
             yield from differences(one, other, f"{place}[{k}]")
     elif before != now:
-        said = (json.dumps(each, ensure_ascii=False)[:80] for each in (before, now))
-        yield f"{place}: {' -> '.join(said)}"
+        values = (json.dumps(each, ensure_ascii=False)[:80] for each in (before, now))
+        yield f"{place}: {' -> '.join(values)}"
 
 
-def told(name: str, found: list[str]) -> str:
-    """Which audit differs, in which parts, and the first places of each."""
+def summary(name: str, lines: list[str]) -> str:
+    """Return which audit differs, in which parts, and the first places of each."""
     by_part: dict[str, list[str]] = {}
-    for line in found:
+    for line in lines:
         by_part.setdefault(re.split(r"[.\[:]", line)[0], []).append(line)
-    heads = ", ".join(f"{part} ({len(lines)})" for part, lines in by_part.items())
-    shown = [f"    {line}" for lines in by_part.values() for line in lines[:SHOWN]]
+    heads = ", ".join(f"{part} ({len(rest)})" for part, rest in by_part.items())
+    shown = [f"    {line}" for rest in by_part.values() for line in rest[:SHOWN]]
     return "\n".join([f"{name} differs in {heads}", *shown])
 
 
 def main(*names: str) -> None:
-    """Writes the goldens of the audits named, or all, and says which differ from what was there."""
+    """Write the goldens of the audits named, or all, and print which differ from those kept."""
     for path in FOLDER.glob("*.json"):
         if path.stem not in AUDITS:
             path.unlink()
@@ -179,11 +178,11 @@ def main(*names: str) -> None:
     changed = 0
     for name in names or AUDITS:
         now = golden(name)
-        if found := [*differences(kept(name), now)]:
+        if lines := [*differences(kept(name), now)]:
             changed += 1
-            print(told(name, found))
+            print(summary(name, lines))
             (FOLDER / f"{name}.json").write_text(written(now) + "\n", encoding="utf-8")
-    print(f"{changed} of {len(names or AUDITS)} differ, and are written anew")
+    print(f"{changed} of {len(names or AUDITS)} differ, and were written again")
 
 
 if __name__ == "__main__":

@@ -338,7 +338,7 @@ def test_result_page_names_every_field_of_a_result(tmp_path: Path) -> None:
 
     space = avtt.QuestionSpace(tiny_dataset(), relations=["identity"])
     model = avtt.models.Simulated.paper("unbiased", space.dataset)
-    result = avtt.Audit(space, model, half_width=0.4, at_most=0.9, budget=5).run().as_dict()
+    result = avtt.Audit(space, model, half_width=0.4, at_most=0.9, budget=5).run().to_dict()
     page = text_of(DOCS / "reference" / "result-json.md")
     fields = {*result, *result["targets"][0]}
     assert [name for name in fields if f"| `{name}` |" not in page] == []

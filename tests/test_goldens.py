@@ -1,15 +1,15 @@
-"""Thirty audits come to what they came to: draws, answers, intervals, results, reports' data.
+"""Every audit of ``golden_audits`` still gives its kept draws, answers, intervals and report data.
 
-Where that changes on purpose, ``python -m tests.goldens`` writes the goldens anew.
+Where that changes on purpose, ``python -m tests.goldens`` writes the goldens again.
 """
 
 import pytest
 
 from tests.golden_audits import AUDITS
-from tests.goldens import differences, golden, kept, told
+from tests.goldens import differences, golden, kept, summary
 
 
 @pytest.mark.parametrize("name", AUDITS)
-def test_an_audit_comes_to_what_it_came_to(name: str) -> None:
-    found = [*differences(kept(name), golden(name))]
-    assert not found, told(name, found)
+def test_an_audit_gives_its_golden(name: str) -> None:
+    lines = [*differences(kept(name), golden(name))]
+    assert not lines, summary(name, lines)

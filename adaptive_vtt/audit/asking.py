@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from operator import index
 from typing import TYPE_CHECKING, Any, Self, Unpack
@@ -277,7 +278,7 @@ class Audit:
         """Return the present result, recomputed from the journal."""
         with self._loop.lock:
             result = summarise(Run(self.journal, self.statuses() or None))
-        return result.inspected(Inspection(self.journal, self.space))
+        return replace(result, source=Inspection(self.journal, self.space))
 
     def intervals(self) -> "pd.DataFrame":
         """Return the present state of every target, a row each: target, estimate, lower, upper,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from tempfile import mkdtemp
@@ -224,7 +224,7 @@ def read_result(folder: Path | str) -> Result:
         JournalError: No audit was begun there.
     """
     with Run.opened(folder) as run:
-        return summarise(run).inspected(Inspection(run.journal))
+        return replace(summarise(run), source=Inspection(run.journal))
 
 
 def _decoded(png: bytes) -> Image:

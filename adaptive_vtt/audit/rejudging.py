@@ -107,7 +107,7 @@ def rejudge(
         made.add(audit.judging)
         made.add(rows)
         made.set_facts(**facts)  # last: until then the folder holds no audit
-        result = summarise(made).inspected(Inspection(made, space))
+        result = replace(summarise(made), source=Inspection(made, space))
     if folder is not None:
         result.save(folder)
     return result

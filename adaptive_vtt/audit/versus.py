@@ -39,7 +39,7 @@ from ..models.local.python import model_of
 from ..models.pair import Reply, pair
 from ..models.versions import version_of
 from ..oracles.paired import EARLIER, Paired
-from ..results.difference import DECISIONS, WHOLE, brief, names_of, told
+from ..results.difference import DECISIONS, WHOLE, brief, names_of, wrong_more
 from ..results.result import SHOWN, Result
 from ..results.run import Run
 from ..space import QuestionSpace
@@ -106,7 +106,7 @@ class Verdict:
     def differences(self) -> list[str]:
         """Each target's difference in words: "new errs 4.4 points less (−10.0 to +1.0)"."""
         new = brief(self.names[1])
-        return [told(new, bar.estimate, bar.lower, bar.upper) for bar in self._bars]
+        return [wrong_more(new, bar.estimate, bar.lower, bar.upper) for bar in self._bars]
 
     @property
     def promise(self) -> str:

@@ -1,4 +1,4 @@
-"""What came of strategies compared: tables, a conclusion, a page, and the files that hold them."""
+"""The result of strategies compared: tables, a conclusion, a page, and their files."""
 
 import json
 from collections.abc import Sequence
@@ -23,23 +23,25 @@ if TYPE_CHECKING:
 
 RECORD = "compare.json"
 OTHERS: JsonObject = {"half_width": None, "confidence": None, "targets": (), "truth": None}
-"""What it holds beside runs, and what stands for each where nothing is certified."""
+"""Its fields besides runs, and their values where nothing is certified."""
 PAPER_LEVELS = 3
-"""Half-widths whose calls stand in the LaTeX table: the last ones; the CSV file has all."""
+"""Half-widths whose calls the LaTeX table has: the last ones; the CSV file has all."""
 PAPER_COLUMNS = (summary.RATIO, "RMSE at stop", "coverage", "ever missed")
-"""What stands beside them there, as far as it is known."""
+"""Its further columns, as far as they are known."""
 PLAIN_NUMBERS = "%.10g"
-"""90 as 90, and what the tables rounded as they did."""
+"""90 as 90, and other numbers as the tables rounded them."""
 
 
 @dataclass(frozen=True)
 class StrategyComparison:
-    """What came of strategies compared on one space.
+    """The result of strategies compared on one space.
 
-    - ``runs``: a record per audit, as compare.json has them.
-    - ``half_width``: what every audit was to certify. None: nothing.
-    - ``confidence``, ``targets``: how surely, and of what, by name.
-    - ``truth``: the true mean loss of every target. None: not known.
+    Attributes:
+        runs: A record per audit, as compare.json has them.
+        half_width: Goal of every audit; None: nothing was certified.
+        confidence: Probability with which all intervals of an audit hold.
+        targets: Names of the targets.
+        truth: The true mean loss of every target; None: not known.
     """
 
     runs: Sequence[Run]
@@ -50,12 +52,14 @@ class StrategyComparison:
 
     @classmethod
     def read(cls, folder: Path | str) -> Self:
-        """The comparison that a folder holds, as ``save`` and ``avtt compare`` leave one there.
-        Raises InputError where it holds none."""
+        """Return the comparison that ``save`` or ``avtt compare`` wrote into a folder.
+
+        Raises InputError where there is none.
+        """
         file = Path(folder) / RECORD
         try:
-            told = json.loads(text_in(file))
-            return cls(told["runs"], *(told.get(name, of) for name, of in OTHERS.items()))
+            record = json.loads(text_in(file))
+            return cls(record["runs"], *(record.get(name, of) for name, of in OTHERS.items()))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InputError(
                 f"{file}: expected what 'avtt compare' writes, got none that can be read "
@@ -64,8 +68,8 @@ class StrategyComparison:
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """One row per strategy, medians over the repeats: calls to each half-width, as a multiple
-        of uniform's, errors and coverage where the truth is known. Where nothing is certified calls
+        """A row per strategy, medians over the repeats: calls to each half-width, as a multiple of
+        uniform's, errors and coverage where the truth is known. Where nothing is certified, calls
         to each mean uncertainty of the answers. NA: not reached, or not known."""
         if self.half_width is None:
             return summary.uncertainty_summary(self.runs)
@@ -73,15 +77,15 @@ class StrategyComparison:
 
     @cached_property
     def estimators(self) -> pd.DataFrame:
-        """One row per strategy and estimator that its draws could be made into: errors against the
-        truth. Without rows where that is not known."""
+        """A row per strategy and estimator from its draws: errors against the truth. Without rows
+        where that is not known."""
         if self.truth is None:
             return pd.DataFrame()
         return summary.estimator_summary(self.runs, self.truth)
 
     @property
     def conclusion(self) -> str:
-        """What the repeats tell of the calls that strategies need, and what they cannot tell."""
+        """Which strategies need fewer calls, and which comparisons the repeats cannot decide."""
         return " ".join(f"{sentence}." for sentence in self.conclusions)
 
     @cached_property
@@ -90,13 +94,15 @@ class StrategyComparison:
         return [] if self.half_width is None else summary.conclusion(self.runs)
 
     def figures(self) -> "dict[str, Figure]":
-        """The Plotly figures of the page by name: "widths" (of the widest interval), of several
-        targets also "mean width" and "width of TARGET", and "calls"; or, where nothing is
-        certified, "uncertainty"."""
+        """Return the Plotly figures of the page by name.
+
+        "widths" (of the widest interval), of several targets also "mean width" and "width of
+        TARGET", and "calls"; or, where nothing is certified, "uncertainty".
+        """
         return figures(self.runs, self.half_width, self.targets)
 
     def to_dict(self) -> JsonObject:
-        """The comparison as compare.json has it; what is unknown is null."""
+        """Return the comparison as compare.json has it; what is unknown is None."""
         record: JsonObject = {"summary": _records(self.table), "runs": list(self.runs)}
         if self.half_width is None:
             return record
@@ -111,8 +117,8 @@ class StrategyComparison:
         }
 
     def save(self, folder: Path | str) -> list[Path]:
-        """Writes compare.html, compare.json, and compare.csv and compare.tex with ``table``; where
-        the truth is known also compare-estimators.csv and .tex. Gives their paths."""
+        """Write compare.html, compare.json, and compare.csv and compare.tex with ``table``; where
+        the truth is known also compare-estimators.csv and .tex. Return their paths."""
         lead = "Medians over repeats with the same seeds"
         tables = {}
         if self.half_width is not None:
@@ -142,26 +148,21 @@ class StrategyComparison:
         return f"{count} repeat{'s' * (count > 1)} with the same seeds"
 
     def _latex(self) -> str:
-        """The columns that a page is wide enough for, below what they and their signs are."""
+        """Return the columns that fit on a page, below a caption that explains them."""
         if self.half_width is None:
             sheet = self.table.drop(columns=["repeats", "seconds per call"])
             caption = "Median calls until the mean uncertainty is below a share of what it was"
         else:
-            levels = [name for name in map(str, self.table) if name.startswith("calls to ")][
-                -PAPER_LEVELS:
-            ]
-            known = self.table.dropna(axis="columns", how="all").columns.intersection(
-                [*PAPER_COLUMNS]
-            )
-            sheet = summary.rounded_calls(self.table, levels)[["strategy", *levels, *known]]
+            levels = [name for name in map(str, self.table) if name.startswith("calls to ")]
+            levels, known = levels[-PAPER_LEVELS:], self.table.dropna(axis="columns", how="all")
+            others = known.columns.intersection([*PAPER_COLUMNS])
+            sheet = summary.rounded_calls(self.table, levels)[["strategy", *levels, *others]]
             within = points(self.half_width).replace("+-", r"$\pm$")
             caption = (
                 f"Median calls until all targets ({len(self.targets)}) are known to within "
                 f"{within} at confidence {self.confidence:g}"
             )
         caption += f", over {self._repeats}; > or --: not reached by then."
-        if summary.own(self.runs):
-            caption += " Strategies of one's own draw anew each time."
         return latex(sheet, "compare", caption, PLAIN_NUMBERS)
 
 

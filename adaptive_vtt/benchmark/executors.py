@@ -1,4 +1,4 @@
-"""Audits beside each other: in processes of this machine, or as tasks on a Ray cluster."""
+"""Audits in parallel: in processes of this machine, or as tasks on a Ray cluster."""
 
 import signal
 from collections.abc import Callable, Generator, Sequence
@@ -25,31 +25,35 @@ def run_all(
     executor: str = PROCESSES,
     workers: int | None = None,
 ) -> list[Done]:
-    """``work`` done on every job, in the order of the jobs; ``ended`` is called with each result as
-    it comes. The first that fails ends the rest.
+    """Do ``work`` on every job and return the results in the order of the jobs. The first that
+    fails ends the rest.
 
-    ``work``: a function of a module, ``jobs`` and results can be pickled. ``executor``:
-    "processes", "ray" or a cluster's "ray://HOST:PORT"; ``workers``: most processes at a time
-    (None: one per CPU), while Ray goes by the CPUs of its cluster. Raises InputError for another
-    executor, and where Ray cannot be joined.
+    Args:
+        work: A function of a module; jobs and results can be pickled.
+        jobs: Its arguments.
+        ended: Called with each result as it comes.
+        executor: "processes", "ray" or a cluster's "ray://HOST:PORT".
+        workers: Most processes at a time (None: one per CPU); Ray uses the CPUs of its cluster.
+
+    Raises:
+        InputError: There is no such executor, or Ray cannot be joined.
     """
     check_executor(executor)
-    arriving = (
-        _in_processes(work, jobs, workers)
-        if executor == PROCESSES
-        else _on_ray(work, jobs, None if executor == RAY else executor)
-    )
-    found: dict[int, Done] = {}
+    if executor == PROCESSES:
+        arriving = _in_processes(work, jobs, workers)
+    else:
+        arriving = _on_ray(work, jobs, None if executor == RAY else executor)
+    results: dict[int, Done] = {}
     with closing(arriving):
         for number, done in arriving:
-            found[number] = done
+            results[number] = done
             ended(done)
-    return [found[number] for number in range(len(jobs))]
+    return [results[number] for number in range(len(jobs))]
 
 
 def _done(work: Callable[[Job], Done], job: Job) -> Done:
-    """The work, where it is done: an error of the user's own code names its line here, as no other
-    process knows that."""
+    """Do the work in the process that runs it: an error of the user's own code names its line here,
+    as no other process knows that."""
     try:
         return work(job)
     except AvttError:
@@ -57,12 +61,12 @@ def _done(work: Callable[[Job], Done], job: Job) -> Done:
     except Exception as error:
         if not (place := place_of(error)):
             raise
-        said = f"your code raised {type(error).__name__}: {one_line(error)}{place}"
-        raise InputError(said) from None
+        message = f"your code raised {type(error).__name__}: {one_line(error)}{place}"
+        raise InputError(message) from None
 
 
 def check_executor(executor: str) -> None:
-    """Raises InputError for what is no executor."""
+    """Raise InputError for what is no executor."""
     if executor not in (PROCESSES, RAY) and not executor.startswith(f"{RAY}://"):
         raise InputError(f"executor: expected processes, ray or ray://HOST:PORT, got {executor!r}")
 
@@ -71,7 +75,7 @@ def _in_processes(
     work: Callable[[Job], Done], jobs: Sequence[Job], workers: int | None
 ) -> Generator[tuple[int, Done], None, None]:
     others = active_children()
-    # Ctrl-C goes to every process of a terminal; this one alone decides what comes of it
+    # Ctrl-C goes to every process of a terminal; this one alone decides what follows
     heedless = partial(signal.signal, signal.SIGINT, signal.SIG_IGN)
     pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=heedless)
     try:

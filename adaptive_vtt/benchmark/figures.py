@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 INKS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Okabe and Ito's palette, told apart by colour-blind readers too; black is light in the dark."""
+"""Okabe and Ito's palette, for colour-blind readers, too; black is light in the dark."""
 POINTS = 160
 BAR = 36
 """Pixels of height per bar, with the space below it."""
@@ -37,9 +37,8 @@ def figures(
     TARGET" for each of several ``targets``, and "calls"; or where nothing is certified
     "uncertainty"."""
     if goal is None:
-        figure = _over_calls(
-            runs, lambda run: run["uncertainty"], "mean uncertainty, share of prior", False
-        )
+        title = "mean uncertainty, share of prior"
+        figure = _over_calls(runs, lambda run: run["uncertainty"], title, False)
         return {"uncertainty": figure.update_yaxes(range=[0, 1.02])}
     drawn = {"widths": _widths(runs, goal, "widest half-width", np.max)}
     if len(targets) > 1:
@@ -75,19 +74,14 @@ def page(
     if conclusion:
         items = [Markup("<li>{}.</li>").format(on_page(sentence)) for sentence in conclusion]
         parts.append(("Conclusion", Markup("<ul>{}</ul>").format(Markup("").join(items))))
-    drawn = {
-        name: _drawn(figure) for name, figure in figures(runs, goal, targets[:ON_PAGE]).items()
-    }
-    calls = drawn.pop("calls", None)
-    names = {"widths": "widest interval"}
-    options = [
-        Markup("<option value='{}'>{}</option>").format(name, on_page(names.get(name, name)))
-        for name in drawn
-    ]
-    id = "uncertainty" if goal is None else "widths"
+    every = figures(runs, goal, targets[:ON_PAGE])
+    drawn = {name: _drawn(figure) for name, figure in every.items()}
+    calls, names = drawn.pop("calls", None), {"widths": "widest interval"}
+    option = Markup("<option value='{}'>{}</option>")
+    options = [option.format(name, on_page(names.get(name, name))) for name in drawn]
+    id, what = ("uncertainty", "Mean uncertainty") if goal is None else ("widths", "Half-width")
     chooser = Markup("<p><label>Show <select data-view='{}'>{}</select></label></p>")
-    title = "Mean uncertainty" if goal is None else "Half-width"
-    title += " over calls (median; band: all repeats)"
+    title = f"{what} over calls (median; band: all repeats)"
     choice = chooser.format(id, Markup("").join(options)) if len(drawn) > 1 else Markup("")
     parts.append((title, choice + chart(id, drawn, title)))
     if goal is not None and calls is not None:
@@ -96,7 +90,7 @@ def page(
         place = frame("calls", title, ["strategy", "calls (median)"], [r for b in bars for r in b])
         title += " (median; dots: repeats)"
         parts.append((title, place + data("calls-data", {"all": calls})))
-    parts += [(title, table(title, found)) for title, found in tables.items()]
+    parts += [(title, table(title, rows)) for title, rows in tables.items()]
     return figure_page("Strategies compared", lead, parts)
 
 
@@ -104,14 +98,14 @@ def _over_calls(
     runs: Sequence[Run], values: Callable[[Run], Sequence[float] | Floats], title: str, log: bool
 ) -> "Figure":
     """Draw a line for the median of the repeats and a band from least to most; a run that stopped
-    stays where it was."""
+    keeps its last value."""
     import plotly.express as px
 
     grid = np.unique(np.geomspace(1, max(run["at"][-1] for run in runs), POINTS).round())
     curves = pd.concat(
         pd.Series(values(run), run["at"], name=title)
         .groupby(level=0)
-        .last()  # source images may be asked about between two steps that tell the same calls
+        .last()  # source images may be asked about between two steps with the same calls
         .reindex(grid, method="ffill")
         .bfill()
         .rename_axis("calls")
@@ -142,7 +136,8 @@ def _over_calls(
 
 def _bars(runs: Sequence[Run]) -> "Figure":
     """Draw the median of calls as a bar and the repeats as dots. Where half of them or more did not
-    get there, the bar is what was asked, in a series whose name says so in its CSV file, too."""
+    reach the goal, the bar has the calls made, in a series whose name says so in its CSV file,
+    too."""
     import plotly.express as px
 
     calls = calls_to_goal(runs).rename(columns=shown)
@@ -155,21 +150,15 @@ def _bars(runs: Sequence[Run]) -> "Figure":
         for median, n in zip(np.ceil(medians), bars["calls"], strict=True)
     ]
     hatched = {"median": "", "median more than": "/"}
-    series = {
-        "category_orders": {"series": [*hatched]},
-        "pattern_shape": "series",
-        "pattern_shape_map": hatched,
-        "text": "text",
-    }
-    figure = px.bar(
-        bars, x="calls", y="strategy", color_discrete_sequence=[COLOURS["accent"]], **series
-    )
+    series = {"pattern_shape": "series", "pattern_shape_map": hatched, "text": "text"}
+    series |= {"category_orders": {"series": [*hatched]}}
+    colours = [COLOURS["accent"]]
+    figure = px.bar(bars, x="calls", y="strategy", color_discrete_sequence=colours, **series)
     figure.update_traces(textposition="inside", insidetextanchor="start", constraintext="none")
     repeats = calls.melt(var_name="strategy", value_name="calls").replace(np.inf, np.nan).dropna()
     dots = {"color": COLOURS["text"], "size": 7, "symbol": "circle-open"}
-    figure.add_scatter(
-        x=repeats["calls"], y=repeats["strategy"], name="repeats", mode="markers", marker=dots
-    )
+    places = {"x": repeats["calls"], "y": repeats["strategy"]}
+    figure.add_scatter(**places, name="repeats", mode="markers", marker=dots)
     names = {"categoryorder": "array", "categoryarray": [*calls], "autorange": "reversed"}
     height = 110 + BAR * len(bars)
     figure.update_layout(height=height, showlegend=False, barmode="overlay", yaxis=names)
@@ -178,9 +167,9 @@ def _bars(runs: Sequence[Run]) -> "Figure":
 
 def _drawn(figure: "Figure") -> JsonObject:
     """Return data and layout for the page, which has a template of its own, with plain lists."""
-    found: JsonObject = figure.to_plotly_json()
-    del found["layout"]["template"], found["layout"]["margin"]
-    for plain, trace in zip(found["data"], figure.data, strict=True):
+    drawn: JsonObject = figure.to_plotly_json()
+    del drawn["layout"]["template"], drawn["layout"]["margin"]
+    for plain, trace in zip(drawn["data"], figure.data, strict=True):
         lists = (name for name in ("x", "y", "text") if name in plain)
         plain.update({name: np.asarray(trace[name]).tolist() for name in lists})
-    return found
+    return drawn

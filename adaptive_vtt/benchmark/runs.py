@@ -1,7 +1,7 @@
 """The audits of a comparison, each in memory, in parallel processes.
 
-Beside the certified intervals stands what else the same draws could have been made into, to see
-why it should not be done.
+Besides the certified intervals a run has other estimates from the same draws, to show why they
+should not be used.
 """
 
 import math
@@ -28,7 +28,7 @@ TINY = 1e-9
 
 
 def running_means(inside: Bools, losses: Floats, draw: Indices, at: int) -> Floats:
-    """(K,): the plain mean loss of each target's questions among the first ``at`` draws.
+    """Return (K,): the plain mean loss of each target's questions among the first ``at`` draws.
 
     ``inside`` K x n, ``losses`` and ``draw`` (n,) in draw order; NaN before any answer.
     """
@@ -41,31 +41,32 @@ def running_means(inside: Bools, losses: Floats, draw: Indices, at: int) -> Floa
 def plug_in(
     least: Floats, waiting: Floats, sizes: Floats, inside: Bools, predictions: Floats
 ) -> Floats:
-    """(K,): losses seen, and for the unseen the mean prediction over the candidates.
+    """Return (K,): losses seen, and for the unseen the mean prediction over the candidates.
 
     NaN for a target that no candidate belongs to and that has unseen questions.
     """
     with np.errstate(invalid="ignore"):
-        foreseen = (inside @ predictions) / inside.sum(axis=1)
-    rest = np.where(waiting > 0, waiting * foreseen, 0.0)
+        predicted = (inside @ predictions) / inside.sum(axis=1)
+    rest = np.where(waiting > 0, waiting * predicted, 0.0)
     return np.asarray((least + rest) / sizes)
 
 
 def lure(
     losses: Floats, hit: Bools, *, scale: Floats, even: Floats, calls: Floats, sizes: Floats
 ) -> Floats:
-    """(K, T): each target's mean loss by active testing after every of T draws; NaN before any.
+    """Return (K, T): each target's mean loss by active testing after every of T draws; NaN before
+    any.
 
     Farquhar, Gal & Rainforth (ICLR 2021), R_LURE: losses weigh 1/q, nothing is predicted. A
     target sees the draws that ``hit`` it (K, T), at their probability given that they do.
-    ``losses`` (K, T) are sums over the questions of a draw; ``scale`` and ``even`` are what 1/q
-    becomes by the proposal and by an even proposal within the target (Bet's ``scale``,
-    ``uniform``); ``calls`` and ``sizes`` (K,) are the target's at the start.
+    ``losses`` (K, T) are sums over the questions of a draw; ``scale`` and ``even`` are 1/q by the
+    proposal and by an even proposal within the target (Bet's ``scale``, ``uniform``); ``calls``
+    and ``sizes`` (K,) are the target's at the start.
     """
     left = calls[:, None] - np.cumsum(hit, axis=1) + hit  # calls unseen before the draw
     inverse = np.divide(scale * left, even, out=np.zeros_like(scale), where=hit)
     outcome = np.cumsum(losses, axis=1) - losses + inverse * losses
-    # what the paper's weights come to; with the last call everything is known
+    # the paper's weights; with the last call everything is known
     weight = hit / np.maximum(left * (left - 1), TINY)
     total = np.cumsum(weight, axis=1)
     with np.errstate(invalid="ignore"):
@@ -80,7 +81,7 @@ Run = JsonObject
 UNIFORM = "uniform"
 """The baseline: every unseen call equally likely, no predictions."""
 PLAIN = 1e-6
-"""A exploration has to be above 0 to certify; this one gives no target a share of its own."""
+"""Exploration has to be above 0 to certify; this one gives no target a share of its own."""
 BASELINES: dict[str, JsonObject] = {
     UNIFORM: {"strategy": "random", "surrogate": False, "exploration": PLAIN},
     "stratified": {"strategy": "stratified", "surrogate": False, "exploration": PLAIN},
@@ -88,11 +89,11 @@ BASELINES: dict[str, JsonObject] = {
     "argmax": {"strategy": "bald", "surrogate": True, "exploration": PLAIN},
     "nipv": {"strategy": "nipv", "surrogate": True},
 }
-"""What to compare with, beside strategies: names and options of audits that certify.
+"""Names and options of audits that strategies are compared with.
 
 Prediction-powered: uniform draws and the question GP's predictions. Argmax: always the call
-that says most about the question GP (``bald`` without any chance in it); its intervals hold but
-stay wide, and the raw mean of its draws is what people take instead.
+that is most informative about the question GP (``bald`` without any chance in it); its intervals
+hold but stay wide, and people use the raw mean of its draws instead.
 ``nipv``: an acquisition of BoTorch's, with the question GP that it needs.
 """
 CLASSICS = (
@@ -106,7 +107,7 @@ CLASSICS = (
 )
 """The baselines, the paper's four strategies, active testing's, and ours."""
 SHARPEST = 1e18
-"""As a power, this leaves the best calls alone: even scores that differ by rounding are apart."""
+"""As a power, this excludes all but the best calls, even of scores that differ by rounding."""
 MAX_ARGMAX = 1000
 """Calls of an argmax run where there is no budget: it would never end by itself."""
 LEVELS = (0.3, 0.2, 0.1, 0.05, 0.02, 0.01)
@@ -118,12 +119,17 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Job:
-    """One audit: of what, how, with which seed.
+    """One audit of a comparison.
 
-    ``audit_of`` begins it, given options of an Audit that go before its own, and can be sent to
-    another process; ``strategy``: one of BASELINES, or what an Audit takes; ``budget``: its own, in
-    calls; ``truth`` (K,): the targets' true mean losses, where they are known; ``options``: of an
-    Audit, that set this one apart; ``name``: what tables call it (default: its strategy).
+    Attributes:
+        audit_of: Begins it, given options of an Audit that override its own; can be sent to
+            another process.
+        strategy: One of BASELINES, or what an Audit takes.
+        seed: Its seed.
+        budget: Its own, in calls.
+        truth: (K,), the targets' true mean losses, where they are known.
+        options: Options of an Audit for this one alone.
+        name: Its name in tables (default: its strategy).
     """
 
     audit_of: Callable[..., Audit]
@@ -136,28 +142,26 @@ class Job:
 
 
 def levels_to(goal: float) -> list[float]:
-    """The half-widths calls are counted to: those coarser than the goal, and the goal."""
+    """Return the half-widths to which calls are counted: coarser ones, and the goal."""
     return [level for level in LEVELS if level > goal] + [goal]
 
 
 def is_checkpoint(calls: int) -> bool:
-    """Some 24 counts per factor of ten, and the marks."""
-    return (
-        calls in MARKS
-        or calls <= 10
-        or math.floor(24 * math.log10(calls)) > math.floor(24 * math.log10(calls - 1))
-    )
+    """Return whether to look after so many calls: some 24 times per factor of ten, and at marks."""
+    if calls in MARKS or calls <= 10:
+        return True
+    return math.floor(24 * math.log10(calls)) > math.floor(24 * math.log10(calls - 1))
 
 
 def begun(job: Job, *, certifies: bool) -> Audit:
-    """The audit of a job, of which nothing was asked yet."""
+    """Return the audit of a job, before any question."""
     if certifies:
         return job.audit_of(seed=job.seed, stop=None, goal=None, **options_of(job))
     return job.audit_of(strategy=job.strategy, seed=job.seed, **job.options)
 
 
 def uncertainty_run(job: Job) -> Run:
-    """One audit without certificates: its mean uncertainty after every call."""
+    """Run one audit without certificates and return its mean uncertainty after every call."""
     _one_thread()
     at, level = [0], [1.0]
 
@@ -171,7 +175,7 @@ def uncertainty_run(job: Job) -> Run:
 
 
 def certified_run(job: Job) -> Run:
-    """One audit with certificates: how its intervals shrink, and what came of the estimates."""
+    """Run one audit with certificates and return its intervals and estimates."""
     _one_thread()
     with begun(job, certifies=True) as audit:
         trace = Trace(audit, job)
@@ -180,7 +184,7 @@ def certified_run(job: Job) -> Run:
 
 
 def _finished(job: Job, audit: Audit, result: Result) -> Run:
-    """What is told of every run; ``seconds`` per call."""
+    """Return the fields of every run; ``seconds`` per call."""
     return {
         "strategy": job.name or str(job.strategy),
         "seed": job.seed,
@@ -191,7 +195,7 @@ def _finished(job: Job, audit: Audit, result: Result) -> Run:
 
 
 def options_of(job: Job) -> dict[str, Any]:
-    """What sets the job's audit apart from that of its spec."""
+    """Return the options of the job's audit that override those of its spec."""
     name = job.strategy if isinstance(job.strategy, str) else ""
     options = {**BASELINES.get(name, {"strategy": job.strategy}), **job.options}
     if job.strategy != "argmax":
@@ -219,7 +223,7 @@ class Trace:
         self._plug_in: list[Floats] = []
 
     def note(self, step: Step) -> None:
-        """After every call."""
+        """Record the state after a call."""
         sequences = self._certifier.sequences
         calls, widest = step.state.calls, float(sequences.half_width.max())
         for level, reached in self._calls_to.items():
@@ -236,7 +240,7 @@ class Trace:
             self._plug_in.append(self._plugged_in())
 
     def finish(self) -> Run:
-        """What was seen, for JSON."""
+        """Return the records for JSON."""
         table = self._certifier.table()
         run: Run = {
             "calls_to": [[level, calls] for level, calls in self._calls_to.items()],
@@ -256,32 +260,27 @@ class Trace:
         return {**run, **self._judged(run["estimates"], self._truth)}
 
     def _judged(self, estimates: JsonObject, truth: Floats) -> Run:
-        """What takes the ``truth`` (K,) to say."""
+        """Return the fields that need the ``truth`` (K,)."""
         table = outcomes(self._audit.journal)
         inside = self._certifier.members(table["question"].to_numpy())
         losses, draw = table["loss"].to_numpy(float), table["draw"].to_numpy()
         raw = [running_means(inside, losses, draw, number) for number in self._draws]
-        found = {**estimates, "LURE": self._lure(inside, losses, draw), "raw mean": _listed(raw)}
+        every = {**estimates, "LURE": self._lure(inside, losses, draw), "raw mean": _listed(raw)}
         if self._belief.losses is not None:
-            found["GP plug-in"] = _listed(self._plug_in)
-        return {"held": self._holds(), "missed": self._missed, "estimates": found}
+            every["GP plug-in"] = _listed(self._plug_in)
+        return {"held": self._holds(), "missed": self._missed, "estimates": every}
 
     def _lure(self, inside: Bools, losses: Floats, draw: Indices) -> list[list[float | None]]:
-        """The estimates at ``at`` that the draws give without predictions."""
+        """Return the estimates at ``at`` from draws without predictions."""
         bets = [Bet.of(row.moves) for row in self._audit.journal.draws(proposals=False)]
         count, sums = (
             np.array([np.bincount(draw, v, len(bets)) for v in values], float)
             for values in (inside.astype(float), inside * losses)
         )
-        certifier = self._certifier
-        every = lure(
-            sums,
-            count > 0,
-            scale=np.stack([bet.scale for bet in bets], axis=1),
-            even=np.stack([bet.uniform for bet in bets], axis=1),
-            calls=certifier.first_calls,
-            sizes=certifier.sizes,
-        )
+        scale = np.stack([bet.scale for bet in bets], axis=1)
+        even = np.stack([bet.uniform for bet in bets], axis=1)
+        first = {"calls": self._certifier.first_calls, "sizes": self._certifier.sizes}
+        every = lure(sums, count > 0, scale=scale, even=even, **first)
         before_any = np.full((len(every), 1), np.nan)
         return _listed(np.hstack([before_any, every])[:, self._draws].T)
 
@@ -296,17 +295,12 @@ class Trace:
         certifier, predictions = self._certifier, self._belief.predictions
         if predictions is None:
             return np.full(len(certifier.sizes), np.nan)
-        return plug_in(
-            certifier.least,
-            certifier.waiting,
-            certifier.sizes,
-            self._belief.inside,
-            predictions.cpu().numpy(),
-        )
+        known = certifier.least, certifier.waiting, certifier.sizes
+        return plug_in(*known, self._belief.inside, predictions.cpu().numpy())
 
 
 def _listed(rows: Iterable[Floats]) -> list[list[float | None]]:
-    """For JSON, which knows no NaN."""
+    """Return rows for JSON, which has no NaN."""
     return [[None if math.isnan(v) else round(v, 6) for v in row.tolist()] for row in rows]
 
 

@@ -1,4 +1,4 @@
-"""Runs to tables, one row per strategy or per strategy and estimator, and to a conclusion."""
+"""Tables of runs, one row per strategy or per strategy and estimator, and a conclusion."""
 
 import math
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from ..results.advice import rounded_up
+from ..results.advice import rounded
 from ..stopping import WIDEST
 from ..strategies import REGISTRY
 from ..types import Floats
@@ -22,9 +22,9 @@ WIDEST_AT, MEAN_AT = "widest half-width at ", "mean half-width at "
 MAX_MARKS = 3
 """Columns of RMSE in the table: the last ones that every run reached."""
 TOGETHER = 0.05
-"""How probable a wrong comparison is, at most, among all pairs of strategies that there are."""
+"""Probability of a wrong comparison, at most, among all pairs of strategies."""
 MOST_REPEATS = 100
-"""More are not proposed: by then strategies are as good as alike."""
+"""More are not proposed: strategies are nearly alike then."""
 FEW_REPEATS = 4
 """Fewer do not show the spread, so strategies are not compared: two may be equal by chance."""
 
@@ -33,11 +33,9 @@ def uncertainty_summary(runs: Sequence[Run]) -> pd.DataFrame:
     """Return a row per strategy: median calls to each level (NA: not reached), end state."""
     rows = []
     for run in runs:
-        levels = np.array(run["uncertainty"])
-        calls = {
-            f"calls to {level:g}": min(np.array(run["at"])[levels <= level], default=math.inf)
-            for level in UNCERTAINTIES
-        }
+        levels, made = np.array(run["uncertainty"]), np.array(run["at"])
+        reached = {level: min(made[levels <= level], default=math.inf) for level in UNCERTAINTIES}
+        calls = {f"calls to {level:g}": count for level, count in reached.items()}
         ends = {"uncertainty at end": levels[-1], "seconds per call": run["seconds"]}
         rows.append({"strategy": run["strategy"], **calls, "calls": run["calls"], **ends})
     groups = pd.DataFrame(rows).groupby("strategy", sort=False)
@@ -50,7 +48,7 @@ def certified_summary(runs: Sequence[Run], truth: Sequence[float] | None = None)
     ``times uniform's calls``: the median, over seeds, of its calls to the last half-width divided
     by those of uniform.
     ``widest half-width at N`` and ``mean half-width at N``: over the targets after N calls, the
-    most after which every run was looked at.
+    most after which every run has a record.
     ``coverage``: share of repeats in which every interval held the truth at the stop;
     ``ever missed``: in which any did not, at any moment. NA: not reached, or not known.
     """
@@ -119,7 +117,7 @@ def estimator_summary(runs: Sequence[Run], truth: Sequence[float]) -> pd.DataFra
 
 def rounded_calls(table: pd.DataFrame, levels: Sequence[str]) -> pd.DataFrame:
     """Return the table of ``certified_summary`` with whole calls in the columns ``levels``, and
-    >200 where half the repeats or more had not got there when they stopped, at 200."""
+    >200 where half the repeats or more had not reached the level when they stopped, at 200."""
     columns = {
         level: [
             f">{math.floor(stopped)}" if pd.isna(calls) else math.ceil(calls)
@@ -147,14 +145,14 @@ def own(runs: Sequence[Run]) -> set[str]:
 
 
 def conclusion(runs: Sequence[Run]) -> list[str]:
-    """Return what runs that certify say, a sentence each.
+    """Return which strategies need fewer calls, by runs that certify, a sentence each.
 
     Every strategy is compared with uniform questioning, the best one and the user's own also with
     those that needed more calls: by the ratios of their calls at the same seeds, with Student's
-    interval of the mean log ratio, as wide as it takes for all pairs together (Bonferroni), from
-    FEW_REPEATS repeats on. Where that holds 1, so many repeats "would" tell as make it end there if
-    mean and spread stay as they are. A strategy that did not reach the last half-width with every
-    seed is not compared, but told with the budget that would do.
+    interval of the mean log ratio, as wide as all pairs together require (Bonferroni), from
+    FEW_REPEATS repeats on. Where that holds 1, the sentence has the number of repeats that would
+    exclude 1 with the same mean and spread. A strategy that did not reach the last half-width with
+    every seed is not compared; its sentence has the budget that would be enough.
     """
     calls = calls_to_goal(runs)
     late = [name for name in map(str, calls) if np.isinf(calls[name]).any()]
@@ -203,8 +201,8 @@ def _would_tell(logs: Floats, pairs: float) -> str:
 
 
 def _too_late(name: str, runs: Sequence[Run], best: pd.DataFrame) -> str:
-    """Return that a strategy did not reach the last half-width with every seed, what the ``best``
-    one needed at most, and the budget that would do."""
+    """Return that a strategy did not reach the last half-width with every seed, the calls that the
+    ``best`` one needed at most, and the budget that would be enough."""
     mine = [run for run in runs if run["strategy"] == name]
     late = [run for run in mine if run["calls_to"][-1][1] is None]
     goal, stopped = late[0]["calls_to"][-1][0], min(run["calls"] for run in late)
@@ -216,9 +214,8 @@ def _too_late(name: str, runs: Sequence[Run], best: pd.DataFrame) -> str:
         if most <= stopped:
             sentence += f", while {leader} needed at most {most:,.0f}"
     budget = sufficient_budget(late)
-    return (
-        sentence if budget is None else f"{sentence}; a budget of about {budget:,} calls would do"
-    )
+    remedy = "" if budget is None else f"; a budget of about {budget:,} calls would do"
+    return sentence + remedy
 
 
 def sufficient_budget(runs: Sequence[Run]) -> int | None:
@@ -230,4 +227,4 @@ def sufficient_budget(runs: Sequence[Run]) -> int | None:
         return None
     goal = late[0]["calls_to"][-1][0]
     budget = max(run["calls"] * (run["half_width"][-1] / goal) ** 2 for run in late)
-    return int(min(math.ceil(rounded_up(budget)), late[0]["all_calls"]))
+    return int(min(math.ceil(rounded(budget)), late[0]["all_calls"]))

@@ -122,7 +122,7 @@ def label(  # noqa: C901, PLR0912 - a command's options
         if take:
             return _take(folder, task, take)
         answers = read_folder(folder)
-        check_answers(answers, task.known(), str(folder))
+        check_answers(answers, task.known, str(folder))
         if reader is not None:
             cards, page = task.cards(), folder / f"{check_name(reader, '--reader')}.html"
             write_page(page, task, cards, answers, reader, audit)
@@ -195,7 +195,7 @@ def _take(folder: Path, task: Task, files: Sequence[Path]) -> None:
     """Add the answers in files, after all of them were checked; print how far readers agree."""
     taken = [read_answers(file) for file in files]
     for file, answers in zip(files, taken, strict=True):
-        check_answers(answers, task.known(), str(file))
+        check_answers(answers, task.known, str(file))
     for answers in taken:
         new = keep(folder, answers)
         readers = ", ".join(sorted(answers["reader"].unique())) or "nobody"

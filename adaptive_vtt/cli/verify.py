@@ -18,7 +18,7 @@ from ..journal import Journal, as_of, check_head, read_journal
 from ..journal.facts import read_facts
 from ..journal.files import JOURNAL
 from ..results import census
-from ..results.advice import way
+from ..results.advice import resuming
 from ..results.result import summarise
 from .printing import folded
 
@@ -82,7 +82,9 @@ def check(out: Path, head: str | None = None) -> tuple[str, list[str]]:
             what = "both" if older[1:] else "it"
             remedy = f"'avtt report {shlex.quote(str(out))}' writes {what} again"
             if facts.ended is None:
-                remedy += f"; the audit has not ended: continue with {way(facts, out, journal)}"
+                remedy += (
+                    f"; the audit has not ended: continue with {resuming(facts, out, journal)}"
+                )
             older.append(remedy)
         certificate, promise = facts.certificate, "the audit certifies nothing"
         if certificate is not None and intervals:

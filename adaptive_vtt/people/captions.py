@@ -1,15 +1,16 @@
-"""Objects that an audit of captions looked at, with its verdicts as labels to confirm or correct.
+"""Objects of an audit of captions, with its verdicts as labels to confirm or correct.
 
 The figures are Tables I and VI of REIC for one audit. Each object, reported as a violation or not,
 is right or wrong by the majority of those who labelled it. Where only a part of the reported or of
 the other objects was labelled, its shares stand for the rest; labelled parts are random
-(``to_label``). All figures are about the follow-ups that the audit asked about, which an adaptive
-audit does not choose evenly.
+(``to_label``). All figures are about the follow-ups of the audit, which an adaptive audit
+does not choose evenly.
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -19,6 +20,7 @@ import pandas as pd
 from ..errors import InputError, JournalError
 from ..journal import Journal
 from ..journal.facts import read_facts
+from ..journal.rows import AnswerRow
 from ..models.local.recorded import card_id
 from ..oracles.caption_rules import ERROR_TYPES, rule_text
 from ..utils.random_streams import generator
@@ -54,26 +56,16 @@ def captions_task(
 ) -> Task:
     """Return the labelling of a caption audit's objects: all violations, and what else stands in
     ``sample`` random follow-ups, or in all."""
-    listed = items(journal)
+    listed, seed = items(journal), read_facts(journal.facts()).settings.seed
 
     def cards() -> list[Card]:
-        seed = read_facts(journal.facts()).settings.seed
         chosen = to_label(listed, None if everything else sample or 0, seed)
         if not chosen:
-            raise InputError(
-                "nothing to label: no violation was found; --sample or --all asks more"
-            )
+            raise InputError("nothing to label: no violation; --sample or --all asks more")
         return [item.card for item in chosen]
 
-    return Task(
-        "labels",
-        "Labels",
-        ABOUT,
-        cards,
-        lambda: [item.card for item in listed],
-        pictures.of,
-        lambda answers: summarise(listed, answers),
-    )
+    known, summary = [item.card for item in listed], partial(summarise, listed)
+    return Task("labels", "Labels", ABOUT, cards, known, pictures.of, summary)
 
 
 def items(journal: Journal) -> list[Item]:
@@ -90,14 +82,11 @@ def items(journal: Journal) -> list[Item]:
         for answer in call.answers:
             if answer.loss is None or answer.details is None or "objects" not in answer.details:
                 continue
+            details, where = answer.details, f"details of question {answer.question}"
             _, variant, _ = space.numbering.parts(answer.question)
             picture = (samples[call.call], *space.variants[variant])
-            where = f"details of question {answer.question}"
             try:
-                made = [
-                    _item(answer.question, call.call, picture, answer.details, entry)
-                    for entry in answer.details["objects"]
-                ]
+                made = [_item(answer, picture, details, entry) for entry in details["objects"]]
             except (KeyError, TypeError, ValueError) as error:
                 raise JournalError(
                     f"{where}: expected what an audit of captions writes, got something else "
@@ -106,17 +95,15 @@ def items(journal: Journal) -> list[Item]:
             if len({item.key for item in made}) < len(made):
                 raise JournalError(f"{where}: an object stands there twice")
             listed += made
-    if not listed:
-        raise JournalError(
-            "labels: no answer in this journal names objects; only audits of captions can be "
-            "labelled"
-        )
-    return listed
+    if listed:
+        return listed
+    raise JournalError(
+        "labels: no answer in this journal names objects; only audits of captions can be labelled"
+    )
 
 
 def _item(
-    question: int,
-    call: int,
+    answer: AnswerRow,
     picture: tuple[str, str, int],
     details: Mapping[str, Any],
     entry: Mapping[str, Any],
@@ -128,8 +115,8 @@ def _item(
     height, width = details["size"]
     card = Card(
         card_id(*picture),
-        question,
-        call,
+        answer.question,
+        answer.call,
         (f"source {picture[0]}", f"{picture[1]} ({details['reduction']})"),
         (Asked(name, name, CHOICES, unsure=False, suggested=entry["type"] if rule else NONE),),
         (str(details["source"]), str(details["caption"])),
@@ -152,14 +139,13 @@ def to_label(listed: Sequence[Item], sample: int | None, seed: int) -> list[Item
         raise InputError(f"--sample: expected 0 or more follow-ups, got {sample}")
     questions = sorted({item.card.question for item in listed})
     shuffled = generator(seed, "labelling").permutation(questions).tolist()
-    place = {question: k for k, question in enumerate(shuffled)}
-    drawn = set(shuffled[:sample])
+    place, drawn = {question: k for k, question in enumerate(shuffled)}, set(shuffled[:sample])
     ordered = sorted(listed, key=lambda item: place[item.card.question])
     rest = [item for item in ordered if not item.reported and item.card.question in drawn]
     return [item for item in ordered if item.reported] + rest
 
 
-# -- what the labels say of the audit's verdicts ---------------------------------------------------
+# -- scores of the audit's verdicts ----------------------------------------------------------------
 
 
 def summarise(listed: Sequence[Item], answers: pd.DataFrame) -> Summary:
@@ -173,17 +159,17 @@ def summarise(listed: Sequence[Item], answers: pd.DataFrame) -> Summary:
         cases.setdefault(item.card.id, []).append(item)
     # a reported follow-up is right where any violation reported in it is an error, another where
     # no object is one
-    follow_ups = []
-    for case in cases.values():
-        reported = [item for item in case if item.reported]
-        follow_ups.append((bool(reported), reported or case))
+    parts = [([item for item in case if item.reported], case) for case in cases.values()]
+    follow_ups = [(bool(reported), reported or case) for reported, case in parts]
     levels = {
         "objects": _level([(item.reported, [item]) for item in listed], is_error),
         "cases": _level(follow_ups, is_error),
     }
     decided = [key for key, error in is_error.items() if error is not None and known[key].reported]
     guesses = pd.Series([known[key].guess or UNKNOWN for key in decided], name="pre-label")
-    labels = pd.Series([_type(given[key]) if is_error[key] else NONE for key in decided])
+    # the type that most give of those who see an error
+    typed = {key: majority(x for x in given[key] if x != NONE) or UNKNOWN for key in decided}
+    labels = pd.Series([typed[key] if is_error[key] else NONE for key in decided])
     types = pd.crosstab(guesses, labels)
     readers = answers["reader"].value_counts(sort=False).to_dict()
     kappa = {
@@ -195,7 +181,7 @@ def summarise(listed: Sequence[Item], answers: pd.DataFrame) -> Summary:
         "violations: pre-label and label": types.reset_index(),
     }
     rest = f"{len(given)} of {len(listed)} objects are labelled, and stand for the rest"
-    notes = [rest] if len(given) < len(listed) else []
+    notes = [rest] * (len(given) < len(listed))
     figures = {"readers": readers, **levels, "types": types.to_dict("index"), "kappa": kappa}
     return Summary(figures, tables, notes)
 
@@ -222,8 +208,3 @@ def _level(
         "undecided": counts[True, None] + counts[False, None],
         **asdict(scores(*whole)),
     }
-
-
-def _type(labels: Sequence[str]) -> str:
-    """Return the type that most give of those who see an error."""
-    return majority(label for label in labels if label != NONE) or UNKNOWN

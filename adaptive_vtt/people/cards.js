@@ -10,15 +10,15 @@ let place = -1;
 const keyOf = (one) => JSON.stringify([one.card, one.question]);
 const rowOf = (a) => [a.card, a.question, form.person, a.answer, a.time];
 
-// told: answers that were given before the page was written
-function recall(told) {
-  for (const given of told) answers.set(keyOf(given), given);
+// given before the page was written
+function recall(earlier) {
+  for (const given of earlier) answers.set(keyOf(given), given);
   try {
     for (const given of JSON.parse(localStorage.getItem(form.store) || "[]")) {
       const other = answers.get(keyOf(given));
       if (!other || Date.parse(given.time) > Date.parse(other.time)) answers.set(keyOf(given), given);
     }
-  } catch { /* told by keep() */ }
+  } catch { /* keep() shows it */ }
   keep();
 }
 
@@ -70,7 +70,7 @@ function forward() {
   go(to);
 }
 
-// words that a button stands for are told from its answer by a full stop
+// a full stop separates the words of a button from its answer
 const inWords = (text) => (["yes", "no", form.unsure].includes(text.toLowerCase()) ? `${text}.` : text);
 
 function put(card, asked, value) {
@@ -107,9 +107,9 @@ function outlines({ boxes, size: [height, width] }) {
 function caption(text, word) {
   const element = make("p", text);
   element.className = "words";
-  const found = word ? text.toLowerCase().indexOf(word.toLowerCase()) : -1;
-  const end = found + word.length;
-  if (found >= 0) element.replaceChildren(text.slice(0, found), make("mark", text.slice(found, end)), text.slice(end));
+  const start = word ? text.toLowerCase().indexOf(word.toLowerCase()) : -1;
+  const end = start + word.length;
+  if (start >= 0) element.replaceChildren(text.slice(0, start), make("mark", text.slice(start, end)), text.slice(end));
   return element;
 }
 
@@ -137,11 +137,11 @@ function picture(card, index) {
 }
 
 function button(asked, value, name, key) {
-  const said = given(form.cards[place], asked);
+  const reply = given(form.cards[place], asked);
   const element = document.createElement("button");
   element.type = "button";
   element.className = "choice";
-  element.setAttribute("aria-pressed", String(Boolean(said) && said.answer === value));
+  element.setAttribute("aria-pressed", String(Boolean(reply) && reply.answer === value));
   element.append(make("kbd", key), make("span", name));
   if (value === asked.suggested) {
     const note = make("span", "pre-label");
@@ -173,8 +173,8 @@ function question(asked) {
   element.append(make("legend", asked.text));
   if (!asked.choices.length) {
     const words = document.createElement("textarea");
-    const said = given(card, asked);
-    words.value = said && said.answer !== form.unsure ? said.answer : "";
+    const reply = given(card, asked);
+    words.value = reply && reply.answer !== form.unsure ? reply.answer : "";
     words.maxLength = form.most_words;
     words.setAttribute("aria-label", asked.text);
     // nothing is drawn anew while somebody writes: a click that ends it would meet no button
@@ -214,8 +214,8 @@ function show() {
   at("pictures").replaceChildren(...card.titles.map((_, index) => picture(card, index)));
   at("words").textContent = card.words;
   at("words").hidden = !card.words;
-  at("told").replaceChildren(...card.told.map(([name, text]) => make("span", `${name}: ${text}. `)));
-  at("told").hidden = !card.told.length;
+  at("facts").replaceChildren(...card.facts.map(([name, text]) => make("span", `${name}: ${text}. `)));
+  at("facts").hidden = !card.facts.length;
   at("confirm").hidden = !card.asked[0].suggested;
   at("card").classList.toggle("many", card.asked.length > 2);
   at("asked").replaceChildren(...card.asked.map(question));

@@ -1,7 +1,8 @@
-"""What people are shown: cards with pictures, and questions to answer about each."""
+"""Cards with pictures, and questions for people to answer about each."""
 
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pandas as pd
 
 from ..engine.judge import with_answers
 from ..engine.settings import same_audit
-from ..errors import AvttError, InputError
+from ..errors import AvttError, unexpected
 from ..journal import Journal
 from ..journal.facts import read_facts
 from ..models.local.recorded import COLUMNS, NO, UNSURE, YES, latest, read_answers
@@ -39,11 +40,20 @@ class Asked:
 
 @dataclass(frozen=True)
 class Card:
-    """What is judged at once. ``id``: its name in files; ``question`` and ``call``: of the audit,
-    where its pictures come from; ``titles``: one per picture; ``captions``: one per picture, or
-    none, in which ``mark`` is marked; ``boxes``: what is outlined in the first picture of ``size``
-    (height, width): left, top, right, bottom in pixels; ``told``: name and text of what else is
-    known."""
+    """One or more pictures that are judged together.
+
+    Attributes:
+        id: Its name in files.
+        question: Of the audit, where its pictures come from.
+        call: Likewise.
+        titles: One per picture.
+        asked: The questions.
+        captions: One per picture, or none.
+        mark: Text that is marked in captions.
+        boxes: Outlines in the first picture: left, top, right, bottom in pixels.
+        size: Height and width of that picture.
+        facts: Name and text of what else is known.
+    """
 
     id: str
     question: int
@@ -54,12 +64,12 @@ class Card:
     mark: str = ""
     boxes: tuple[tuple[float, float, float, float], ...] = ()
     size: tuple[int, int] = (1, 1)
-    told: tuple[tuple[str, str], ...] = ()
+    facts: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
 class Shown:
-    """The pictures of a card as data addresses, and what is said of them with the questions."""
+    """The pictures of a card as data addresses, and words that go with the questions."""
 
     pictures: tuple[str, ...] = ()
     words: str = ""
@@ -67,8 +77,8 @@ class Shown:
 
 @dataclass(frozen=True)
 class Summary:
-    """What answers come to: JSON ``figures``, ``tables`` by title and sentences to print, and what
-    the report is to show of ``realism``."""
+    """The result of all answers: JSON ``figures``, ``tables`` by title, sentences to print, and
+    what the report shows of ``realism``."""
 
     figures: JsonObject
     tables: Mapping[str, pd.DataFrame]
@@ -78,16 +88,24 @@ class Summary:
 
 @dataclass(frozen=True)
 class Task:
-    """One kind of labelling. ``folder``: of answers, in that of the run; ``title`` and ``about``
-    stand at the top of the page; ``cards``: those to show; ``known``: all that may be answered;
-    ``summarise``: what the answers of all readers come to; ``option``: of ``avtt label``, which
-    chose it."""
+    """One kind of labelling.
+
+    Attributes:
+        folder: Folder of answers, in that of the run.
+        title: Top of the page.
+        about: Text below it.
+        cards: Returns the cards to show.
+        known: All cards that may be answered.
+        show: Returns the pictures of a card.
+        summarise: Returns the result of the answers of all readers.
+        option: The option of ``avtt label`` that chose it.
+    """
 
     folder: str
     title: str
     about: str
     cards: Callable[[], Sequence[Card]]
-    known: Callable[[], Sequence[Card]]
+    known: Sequence[Card]
     show: Callable[[Card], Shown]
     summarise: Callable[[pd.DataFrame], Summary]
     option: str = ""
@@ -124,16 +142,13 @@ def check_answers(answers: pd.DataFrame, cards: Sequence[Card], where: str) -> N
     for card, question, answer in rows:
         one = asked.get((card, question))
         if one is None:
-            raise InputError(
-                f"{where}: expected answers to this page's questions, got one to {question!r} of "
-                f"card {card}; is the file of another audit, or of another kind of labelling?"
-            )
+            remedy = "is the file of another audit, or of another kind of labelling?"
+            got = f"one to {question!r} of card {card}"
+            raise unexpected(where, "answers to this page's questions", got, remedy)
         choices = [*one.choices, *([UNSURE] if one.unsure else [])]
         if one.choices and answer not in choices:
-            raise InputError(
-                f"{where}: card {card}, {question!r}: expected one of {', '.join(choices)}, got "
-                f"{answer!r}"
-            )
+            wanted = f"one of {', '.join(choices)}"
+            raise unexpected(f"{where}: card {card}, {question!r}", wanted, repr(answer))
 
 
 # -- pictures --------------------------------------------------------------------------------------
@@ -163,22 +178,16 @@ class Pictures:
 
     def of(self, card: Card) -> Shown:
         """Return what a card shows; no pictures where there are none."""
-        shown = self._made(card)
-        if not shown.pictures and card.call in self._kept:
-            shown = Shown(tuple(_address(data, "png") for data in self._kept[card.call]))
-        return Shown(shown.pictures[1:], shown.words) if self._alone else shown
-
-    def _made(self, card: Card) -> Shown:
-        if self.space is None:
-            return Shown()
-        number = int(self.space.image_of(np.array([card.question]))[0])
-        try:
-            source, follow_up = self.space.pair(number)
-        except AvttError:  # a file is gone since; the journal may still have a thumbnail
-            return Shown()
-        if source.image is None or follow_up.image is None:
-            return Shown()
-        return Shown((address(source.image), address(follow_up.image)), follow_up.words)
+        pictures, words = tuple(_address(data, "png") for data in self._kept.get(card.call, ())), ""
+        # a file may be gone since; the journal may still have a thumbnail
+        with suppress(AvttError):
+            if self.space is not None:
+                number = int(self.space.image_of(np.array([card.question]))[0])
+                source, follow_up = self.space.pair(number)
+                if source.image is not None and follow_up.image is not None:
+                    pictures = address(source.image), address(follow_up.image)
+                    words = follow_up.words
+        return Shown(pictures[1:] if self._alone else pictures, words)
 
 
 def address(image: Image) -> str:

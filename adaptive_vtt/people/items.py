@@ -1,19 +1,19 @@
-"""Items that are no images, and no model to call: whoever looks at them gets the next ones as a CSV
-file, and fills in how bad each was.
+"""Items that are no images, and no model to call: a person gets the next ones as a CSV file, and
+fills in how bad each was.
 
-The table, its columns and the half-width stand in the journal: the first call names them, later
-ones go on.
+The journal keeps the table, its columns and the half-width: the first call names them, later ones
+resume.
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from ..audit import Audit
-from ..errors import InputError
+from ..errors import InputError, unexpected
 from ..journal import read_journal
 from ..journal.files import JOURNAL
 from ..models import Unanswered
@@ -31,13 +31,12 @@ COLUMNS = ("id", "text", "group", "half_width")
 
 @contextmanager
 def items_audit(table: Path, out: Path, given: Mapping[str, Any]) -> Iterator[Audit]:
-    """Give the audit of the rows of ``table`` in ``out``, begun or gone on with.
+    """Yield the audit of the rows of ``table`` in ``out``, begun or resumed.
 
     Args:
         table: CSV file, a row per item.
         out: Folder of the run.
-        given: COLUMNS, and None where the command does not say: then those that the audit was begun
-            with stand.
+        given: COLUMNS; None where the command does not set one: then the audit keeps its own.
 
     Raises:
         InputError: The table cannot be read or lacks a column, or the audit was begun with other
@@ -45,15 +44,13 @@ def items_audit(table: Path, out: Path, given: Mapping[str, Any]) -> Iterator[Au
     """
     begun: Mapping[str, Any] = {}
     if (out / JOURNAL).is_file():
-        journal = read_journal(out / JOURNAL)
-        begun = journal.facts().get("items") or {}
-        journal.close()
+        with closing(read_journal(out / JOURNAL)) as journal:
+            begun = journal.facts().get("items") or {}
     columns = {name: begun.get(name) if given[name] is None else given[name] for name in COLUMNS}
     pool, targets = items_pool(table, columns)
-    half_width, notes = columns["half_width"] or HALF_WIDTH, {"items": columns}
-    with Audit(
-        pool, half_width=half_width, targets=targets, journal=out / JOURNAL, notes=notes
-    ) as audit:
+    half_width = columns["half_width"] or HALF_WIDTH
+    kept: dict[str, Any] = {"journal": out / JOURNAL, "notes": {"items": columns}}
+    with Audit(pool, half_width=half_width, targets=targets, **kept) as audit:
         yield audit
 
 
@@ -73,28 +70,26 @@ def items_pool(table: Path, columns: Mapping[str, Any]) -> tuple[Pool, list[str]
 
 
 def take(audit: Audit, file: Path) -> int:
-    """Tell the audit the losses in a file that was filled in; return how many.
+    """Give the audit the losses in a file that was filled in; return how many.
 
     Raises:
         InputError: A row is of an item that was not asked for, or its loss is no number in [0, 1]
             and not "unsure".
     """
     rows = _read(file)
-    if lacking := [name for name in ("item", LOSS) if name not in rows]:
-        raise InputError(
-            f"{file}: expected a column {lacking[0]!r}, got {', '.join(map(str, rows))}"
-        )
+    for name in ("item", LOSS):
+        if name not in rows:
+            raise unexpected(str(file), f"a column {name!r}", ", ".join(map(str, rows)))
     calls = {call.prompt.sample_id: call for call in audit.ask(max(audit.waiting, 1))}
     losses: dict[int, object] = {}
     for place, (item, cell) in enumerate(zip(rows["item"], rows[LOSS], strict=True), start=2):
+        where = f"{file}, row {place}"
         if not (cell := cell.strip()):
             continue
         if item not in calls:
-            raise InputError(
-                f"{file}, row {place}: expected an item that was asked for and not told yet, got "
-                f"{item!r}; fill in {NEXT} of the run folder"
-            )
-        losses[calls[item].number] = _loss(cell, f"{file}, row {place}")
+            wanted = "an item that was asked for and has no loss yet"
+            raise unexpected(where, wanted, repr(item), f"fill in {NEXT} of the run folder")
+        losses[calls[item].number] = _loss(cell, where)
     audit.tell_all(losses.items())
     audit.take_back([call for call in calls.values() if call.number not in losses])
     return len(losses)
@@ -116,22 +111,16 @@ def write_next(audit: Audit, out: Path, count: int) -> int:
 def _loss(cell: str, where: str) -> float | Unanswered:
     if cell == UNSURE:
         return Unanswered("the reader cannot tell")
-    try:
-        loss = float(cell)
-    except ValueError:
-        loss = -1.0
-    if not 0 <= loss <= 1:
-        raise InputError(
-            f"{where}: loss: expected a number from 0 (fine) to 1 (all wrong), {UNSURE!r}, or "
-            f"nothing where nobody has looked yet, got {cell!r}"
-        )
-    return loss
+    with suppress(ValueError):
+        if 0 <= (loss := float(cell)) <= 1:
+            return loss
+    wanted = f"a number from 0 (fine) to 1 (all wrong), {UNSURE!r}, or nothing where nobody has "
+    raise unexpected(f"{where}: loss", wanted + "looked yet", repr(cell))
 
 
 def _read(path: Path) -> pd.DataFrame:
     try:
-        return restored(
-            pd.read_csv(as_file(path), dtype=str, keep_default_na=False, encoding="utf-8-sig")
-        )
+        options: Any = {"dtype": str, "keep_default_na": False, "encoding": "utf-8-sig"}
+        return restored(pd.read_csv(as_file(path), **options))
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read as CSV: {why_unread(path, error)}") from None

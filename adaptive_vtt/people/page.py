@@ -22,18 +22,19 @@ HERE = Path(__file__).parent
 def write_page(
     path: Path, task: Task, cards: Sequence[Card], answers: pd.DataFrame, reader: str, audit: Any
 ) -> None:
-    """Write the page of one reader. It tells no more than the cards do.
+    """Write the page of one reader.
 
     Args:
         path: The file.
-        task: What kind of labelling it is.
-        cards: What is asked, in this order.
-        answers: What the reader answered before.
+        task: The kind of labelling.
+        cards: The cards, in this order.
+        answers: Earlier answers.
         reader: The name.
-        audit: JSON values that tell this audit from others. A browser keeps answers apart by
-            these, by the kind of labelling and by the reader.
+        audit: JSON values that identify this audit. A browser keeps answers apart by these, by the
+            kind of labelling and by the reader.
     """
     pictures: dict[str, str] = {}
+    own = answers.loc[answers["reader"] == reader, ["card", "question", "answer", "time"]]
     whose = _digest(json.dumps([audit, task.title], sort_keys=True))
     content = {
         "store": f"avtt-answers/{whose}/{reader}",
@@ -45,9 +46,7 @@ def write_page(
         "most_words": MAX_WORDS,
         "pictures": pictures,
         "cards": [_entry(card, task.show(card), pictures) for card in cards],
-        "answers": answers.loc[answers["reader"] == reader, ["card", "question", "answer", "time"]]
-        .to_numpy()
-        .tolist(),
+        "answers": own.to_numpy().tolist(),
     }
     html = framed(
         HERE / "cards.html",

@@ -1,22 +1,20 @@
-"""People answer what the model was asked, and know as little of the truth.
+"""People answer the questions of the model, without the truth.
 
-They are shown the audit's questions in the order of its draws. The file of their answers is a model
+They see the audit's questions in the order of its draws. The file of their answers is a model
 of ``kind = "recorded"``: a census or an audit of it has the reader's error rates, and ``avtt versus
 --journal-a RUN --use replay`` compares model and reader on the same draws.
 """
 
-from collections.abc import Sequence
 from string import ascii_uppercase
 
 import pandas as pd
 
 from ..engine.judge import Judge, asks_of
-from ..errors import InputError
+from ..errors import InputError, unexpected
 from ..journal import Journal
 from ..journal.facts import read_facts
 from ..models.local.recorded import CLASS, card_id
 from ..space import QuestionSpace
-from ..types import Ask
 from .agreement import agreement, answered
 from .cards import Asked, Card, Pictures, Summary, Task, yes_or_no
 
@@ -41,32 +39,22 @@ def reading_task(
         raise InputError("--questions: expected an audit of one model, got a comparison of two")
     if oracle.judges_masks or oracle.needs_source:
         judged = "masks" if oracle.judges_masks else "answers by those about the source image"
-        raise InputError(
-            "--questions: expected an oracle that judges answers by the truth alone, got one that "
-            f"judges {judged}, which people cannot give on a page"
-        )
-    cards = questions(journal, space)
-    return Task(
-        "readers",
-        "Questions",
-        ABOUT,
-        lambda: cards[:sample],
-        lambda: cards,
-        pictures.of,
-        summarise,
-        "--questions",
-    )
+        got = f"one that judges {judged}, which people cannot give on a page"
+        raise unexpected("--questions", "an oracle that judges answers by the truth alone", got)
+    cards, option = questions(journal, space), "--questions"
+    shown, show = cards[:sample], pictures.of
+    return Task("readers", "Questions", ABOUT, lambda: shown, cards, show, summarise, option)
 
 
 def questions(journal: Journal, space: QuestionSpace) -> list[Card]:
-    """Return what the model was asked, in the order of the draws, without truth and names."""
+    """Return the questions of the model, in the order of the draws, without truth and names."""
     judge = Judge(space, read_facts(journal.facts()).settings.answers)
     calls = journal.calls()
     in_words = any(row.said is not None for call in calls for row in call.answers)
-    there = {call.call for call in calls}
+    answered_calls = {call.call for call in calls}
     cards: dict[int, Card] = {}
     for draw in journal.draws(proposals=False):
-        if draw.call in there:
+        if draw.call in answered_calls:
             question = space.question(draw.question)
             card = card_id(draw.sample, question.relation, question.severity)
             asked = _asked(judge, draw.call, in_words)
@@ -84,18 +72,14 @@ def _asked(judge: Judge, call: int, in_words: bool) -> tuple[Asked, ...]:
     concepts = tuple(dict.fromkeys(space.asked[space.asked_by[place]] for place in places.tolist()))
     sample = int(space.numbering.parts(int(judge.all_questions_of(call)[0]))[0])
     dataset = space.dataset
-    asks: Sequence[Ask | None] = asks_of(
-        dataset.sample_id(sample), dataset.asks(sample), concepts
-    ) or [None] * len(concepts)
-    return tuple(_put(concept, ask, in_words) for concept, ask in zip(concepts, asks, strict=True))
-
-
-def _put(concept: str, ask: Ask | None, in_words: bool) -> Asked:
-    if ask is None:
-        return yes_or_no(concept, f"Does the picture show this: {concept}?")
-    if ask.options:
-        return Asked(concept, ask.text, dict(zip(ascii_uppercase, ask.options, strict=False)))
-    return Asked(concept, ask.text, {}) if in_words else yes_or_no(concept, ask.text)
+    asks = asks_of(dataset.sample_id(sample), dataset.asks(sample), concepts)
+    if not asks:
+        return tuple(yes_or_no(c, f"Does the picture show this: {c}?") for c in concepts)
+    lettered = [dict(zip(ascii_uppercase, ask.options, strict=False)) for ask in asks]
+    return tuple(
+        Asked(concept, ask.text, options) if options or in_words else yes_or_no(concept, ask.text)
+        for concept, ask, options in zip(concepts, asks, lettered, strict=True)
+    )
 
 
 def summarise(answers: pd.DataFrame) -> Summary:

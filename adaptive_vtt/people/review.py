@@ -7,6 +7,7 @@ import csv
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -38,14 +39,13 @@ def review_task(table: Path, sample: int | None) -> Task:
 
     def summary(answers: pd.DataFrame) -> Summary:
         right = {card.id: card.asked[0].suggested for card in cards}
-        counts: Counter[str] = Counter()
-        for index, letter in decided(answers).items():
-            if letter in (None, REJECT):
-                counts["rejected"] += 1
-            else:
-                counts["accepted" if letter == right[index] else "corrected"] += 1
+        names = ("accepted", "corrected")
+        counts = Counter(
+            "rejected" if letter in (None, REJECT) else names[letter != right[index]]
+            for index, letter in decided(answers).items()
+        )
         readers = answers["reader"].value_counts(sort=False).to_dict()
-        figures = {name: counts[name] for name in ("accepted", "corrected", "rejected")}
+        figures = {name: counts[name] for name in (*names, "rejected")}
         figures["left"] = len(cards) - sum(counts.values())
         kappa = {"verdicts": agreement(answered(answers).values(), len(readers))}
         rows = pd.DataFrame(figures.items(), columns=["verdict", "questions"])
@@ -53,7 +53,7 @@ def review_task(table: Path, sample: int | None) -> Task:
         whole = {"readers": readers, **figures, "kappa": kappa}
         return Summary(whole, {"what most say": rows}, notes)
 
-    return Task("review", "Review", ABOUT, lambda: cards[:sample], lambda: cards, show, summary)
+    return Task("review", "Review", ABOUT, lambda: cards[:sample], cards, show, summary)
 
 
 def decided(answers: pd.DataFrame) -> dict[str, str | None]:
@@ -94,11 +94,8 @@ def _card(place: int, row: dict[str, str]) -> Card:
 def _rows(table: Path, *, with_images: bool = True) -> Iterator[dict[str, str]]:
     """Yield the rows of a table that ``from_endobench`` could read, some in memory at a time."""
     wanted = None if with_images else lambda column: column != "image"
-    with pd.read_csv(
-        table, sep="\t", dtype=str, keep_default_na=False, chunksize=ROWS, usecols=wanted
-    ) as parts:
+    options: Any = {"dtype": str, "keep_default_na": False, "chunksize": ROWS, "usecols": wanted}
+    with pd.read_csv(table, sep="\t", **options) as parts:
         for part in parts:
             part["index"] = part["index"].str.strip()
-            columns = [*map(str, part.columns)]
-            for cells in part.to_numpy().tolist():
-                yield dict(zip(columns, cells, strict=True))
+            yield from part.to_dict("records")

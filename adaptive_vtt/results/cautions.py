@@ -1,14 +1,17 @@
-"""What a reader of a result has to be told before trusting it, one sentence each."""
+"""Cautions about a result that its readers have to know, one sentence each.
+
+Most sentences stand in cautions.txt; those that follow from answers alone, and are needed in other
+places, too, are made here.
+"""
 
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..certify.status import TargetStatus
 from ..engine.options import FIRST_LOOK
 from ..engine.repeat_probes import TOLERANCE, Repeated
 from ..errors import some
@@ -23,14 +26,14 @@ from .run import Run
 
 if TYPE_CHECKING:
     from ..journal.facts import Facts, WayFacts
-    from ..journal.rows import AnswerRow, CallRow
+    from ..journal.rows import CallRow
 
 NAMED = 3
 """Targets that are named in one sentence, at most."""
 SILENT = 0.01
-"""Share of questions without an answer from which on it is said."""
+"""Share of questions without an answer from which on a caution says so."""
 QUOTED = 120
-"""So many characters of a reason are quoted."""
+"""Characters of a reason that are quoted."""
 _IN_VAIN = {"refused": "refuses", "missing": "passes over"}
 _ASKED = {
     "logprobs": "log-probabilities",
@@ -43,7 +46,7 @@ _SOURCES = {
     "stated": "the number that the model states in its words",
     "words": "a Yes or No in the reply, and is 0 or 1",
 }
-"""Ways to P(yes), as `models.network.elicitation` names them."""
+"""Sources of P(yes), as `models.network.elicitation` names them."""
 _OPTIONS = {
     "max_tokens": "max_tokens (the same as max_completion_tokens is sent)",
     "max_completion_tokens": "max_completion_tokens (the same as max_tokens is sent)",
@@ -70,41 +73,44 @@ _BLIND = re.compile(
 
 
 def cautions(run: Run) -> list[str]:
-    """The sentences of cautions.txt about a run."""
-    facts, calls, certificate = run.facts, run.calls, run.certificate
-    lost_batches, left_out = sum(batch.lost for batch in facts.batches), facts.protocol.left_out
-    images = facts.space.samples + left_out
-    probes, statuses = run.repeat_probes, run.statuses
+    """Return the sentences of cautions.txt about a run."""
+    facts, calls, statuses, probes = run.facts, run.calls, run.statuses, run.repeat_probes
+    certificate = facts.certificate
+    names, version = facts.settings.model, (facts.model_version or "").removeprefix(CONTENT)
+    halves = [text.partition(BETWEEN) for text in (names, version)]
+    proxies = [repr(name) for name in facts.settings.proxies if name not in OWN_PROXIES]
+    ratios = [s.variance_ratio for s in statuses if s.variance_ratio is not None]
+    idle = len(calls) >= ENOUGH and ratios and np.mean(ratios) >= NOTHING_SAVED
+    looked = facts.ended and certificate and not certificate.slices and facts.discover
+    excluded = sorted((s for s in statuses if s.excluded), key=lambda s: -s.excluded)
     return sentences(
         Path(__file__).with_suffix(".txt"),
         facts=facts,
+        certificate=certificate,
+        calls=len(calls),
         compared=certificate is not None and certificate.versus is not None,
-        lost_batches=lost_batches,
-        it="it" if lost_batches == 1 else "them",
-        left_out=f"{left_out:,} of {images:,}" if left_out else "",
+        lost_batches=sum(batch.lost for batch in facts.batches),
         fallen_back=fallen_back(facts.ways),
         of_answers=about_answers(facts, calls),
-        served_by=served_by(facts),
-        same_model=same_model(facts),
-        unhashed=some([*map(repr, unknown_files(facts.model_version))], NAMED),
+        served=_served(facts),
+        # a comparison of one model with itself, as where a training overwrote the model before it
+        same_model=all(a and a == b.removeprefix(CONTENT) for a, _, b in halves),
+        unhashed=_named(map(repr, unknown_files(facts.model_version))),
         quoted=repr,
-        no_slice=no_slices(facts, calls),
+        looked=looked,
+        first_look=FIRST_LOOK,
+        any_wrong=any(answer.loss for call in calls for answer in call.answers),
         emptied=_named(repr(s.name) for s in statuses if s.emptied),
-        why_emptied=_why_emptied(facts),
         moved=_named(repr(s.name) for s in statuses if s.invalidated and not s.emptied),
-        idle=idle_proxies(facts, statuses, calls),
+        proxies=proxies if idle else [],
+        idle=_named(proxies),
         drifted=drifted(probes) if probes is not None and probes.differ else "",
-        excluded=_named(
-            f"{s.excluded} of {s.name!r}"
-            for s in sorted(statuses, key=lambda s: -s.excluded)
-            if s.excluded
-        ),
+        excluded=_named(f"{s.excluded} of {s.name!r}" for s in excluded),
         no_better=_named(
             f"{s.name!r} (always {s.baseline.answer!r}: {percent(s.baseline.rate)})"
             for s in statuses
             if s.baseline and no_better(s.lower, s.baseline.rate)
         ),
-        ratio=certificate is None or certificate.bets.ratio,
     )
 
 
@@ -112,98 +118,59 @@ def _named(words: Iterable[str]) -> str:
     return some([*words], NAMED)
 
 
-def idle_proxies(
-    facts: "Facts", statuses: Sequence[TargetStatus], calls: Sequence["CallRow"]
-) -> str:
-    """Return a sentence that names the proxies that were given, where the draws vary as much as
-    uniform ones without any prediction would; "" before ENOUGH calls."""
-    names = [name for name in facts.settings.proxies if name not in OWN_PROXIES]
-    ratios = [s.variance_ratio for s in statuses if s.variance_ratio is not None]
-    if not names or len(calls) < ENOUGH or not ratios or np.mean(ratios) < NOTHING_SAVED:
-        return ""
-    kind = "proxy" if len(names) == 1 else "proxies"
-    return (
-        f"after {len(calls):,} calls the {kind} {some([*map(repr, names)], NAMED)} saved nothing: "
-        "draws vary as much as without predictions; intervals hold all the same"
-    )
-
-
-def same_model(facts: "Facts") -> bool:
-    """Return whether a comparison is of one model with itself, by its name and what it is made
-    of, as where a training overwrote the file of the model before it."""
-    names, version = facts.settings.model, (facts.model_version or "").removeprefix(CONTENT)
-    halves = [text.partition(BETWEEN) for text in (names, version)]
-    return all(a and a == b.removeprefix(CONTENT) for a, _, b in halves)
-
-
-def served_by(facts: "Facts") -> str:
-    """Return a sentence that names the models, or the systems behind them, that replies said were
-    theirs, where a server named several; "" where it named one."""
+def _served(facts: "Facts") -> dict[str, Any]:
+    """Return the field of replies that named several models, or systems behind them, their number,
+    and how often each was named; {} where a server named one."""
     counted = facts.endpoint or {}
     for one in (counted, counted.get("a"), counted.get("b")):
         served = one.get("served") if isinstance(one, dict) else None
         for field, names in served.items() if isinstance(served, dict) else ():
             if isinstance(names, dict) and len(names) > 1:
                 replies = _named(f"{name!r} in {count}" for name, count in names.items())
-                return (
-                    f"replies name {len(names)} different values as their {field} ({replies}): the "
-                    "server changed the model during the audit, or has several; a certificate is "
-                    "about one model, so ask for one version by its full name"
-                )
-    return ""
+                return {"field": field, "values": len(names), "replies": replies}
+    return {}
 
 
-def no_slices(facts: "Facts", calls: Sequence["CallRow"]) -> str | None:
-    """Why an audit that has ended found none of the slices that it looked for; None where it did,
-    or looked for none."""
-    certificate, looked = facts.certificate, facts.discover
-    if facts.ended is None or certificate is None or looked is None or certificate.slices:
-        return None
-    if not any(answer.loss for call in calls for answer in call.answers):
-        return "nothing that was asked went wrong"
-    if len(calls) < FIRST_LOOK:
-        return (
-            f"after {len(calls)} calls too few answers were known to look for any; call "
-            f"{FIRST_LOOK} is the first at which it looks; a narrower half-width makes it ask on"
-        )
-    return (
-        f"no group that was looked at ({', '.join(looked.by)}) fails so much more often than all "
-        "that it cannot be chance"
-    )
+# -- from answers alone ----------------------------------------------------------------------------
 
 
 def about_answers(facts: "Facts", calls: Sequence["CallRow"]) -> list[str]:
-    """Return the cautions that follow from the answers alone, which are quick to find."""
+    """Return the cautions that follow from the answers alone, which are quick to compute."""
     return [*filter(None, [same_answers(facts, calls), says_blind(calls), silence(calls)])]
 
 
 def same_answers(facts: "Facts", calls: Sequence["CallRow"]) -> str:
     """Return a sentence where a model answers all, or nearly all, about every image alike.
 
-    Each concept may have an answer of its own. "" where answers differ, where they are too few to
-    tell or scores of masks, and where a model that looks may answer so: all answers are right, or
-    they are nearly all the same and more of them right than of the best constant ones.
+    Each concept may have another answer. "" where answers differ, and where they are too few or
+    scores of masks. "", too, where a model that looks may answer so: all answers are right, or
+    nearly all are the same and more of them right than of the best constant ones.
     """
-    rates = facts.settings.oracle.rates
-    rows = [row for call in calls for row in call.answers if _said(row) is not None]
+    rates, concepts = facts.settings.oracle.rates, len(facts.space.concepts)
+    rows = [row for call in calls for row in call.answers if row.unanswered is None]
+    rows = [row for row in rows if row.said is not None or row.answer is not None]
     asked = len({row.call for row in rows})
     if asked < ALIKE or "EFR" in rates:
         return ""
     values: dict[int, list[float | str]] = {}
+    truths: dict[int, Counter[int | None]] = {}
     for row in rows:
-        values.setdefault(row.question % len(facts.space.concepts), []).append(_said(row) or 0.0)
-    common = sum(map(_alike, values.values()))
-    binary = dict(rates) == dict(SIDES)
+        value = (row.answer or 0.0) if row.said is None else row.said or 0.0
+        values.setdefault(row.question % concepts, []).append(value)
+        truths.setdefault(row.question % concepts, Counter())[row.truth] += 1
+    common, binary = sum(map(_alike, values.values())), dict(rates) == dict(SIDES)
     if binary and all(row.answer == row.truth for row in rows):
         return ""
-    names = some([" ".join(str(told[0]).split()) for told in values.values()][:NAMED], NAMED)
     if common == len(rows):
+        names = _named([" ".join(str(each[0]).split()) for each in values.values()][:NAMED])
         return (
             f"the model gave the same answer ({names}) in all {asked:,} calls, whatever the image: "
             "so do the untouched model.py of avtt init and a model that is not shown its images, "
             "and the rates then tell nothing"
         )
-    if asked < MOST_NEARLY or common < NEARLY * len(rows) or (binary and _looks(facts, rows)):
+    right = sum(((row.answer or 0.0) >= 0.5) == bool(row.truth) for row in rows)
+    looks = binary and right > sum(max(count.values()) for count in truths.values())
+    if asked < MOST_NEARLY or common < NEARLY * len(rows) or looks:
         return ""
     return (
         f"the model gave the same answer in {common:,} of {len(rows):,} answers, whatever the "
@@ -212,34 +179,22 @@ def same_answers(facts: "Facts", calls: Sequence["CallRow"]) -> str:
     )
 
 
-def _alike(told: Sequence[float | str]) -> int:
+def _alike(values: Sequence[float | str]) -> int:
     """Return how many of the answers are as the commonest one."""
-    words = Counter(one for one in told if isinstance(one, str))
-    numbers = np.sort([one for one in told if not isinstance(one, str)])
+    words = Counter(one for one in values if isinstance(one, str))
+    numbers = np.sort([one for one in values if not isinstance(one, str)])
     near = np.searchsorted(numbers, numbers + NEAR, side="right") - np.arange(len(numbers))
     return max([*words.values(), int(near.max(initial=0))])
 
 
-def _looks(facts: "Facts", rows: Sequence["AnswerRow"]) -> bool:
-    """Return whether more answers are right than the best constant answer per concept would be."""
-    truths: dict[int, Counter[int | None]] = {}
-    for row in rows:
-        truths.setdefault(row.question % len(facts.space.concepts), Counter())[row.truth] += 1
-    best = sum(max(count.values()) for count in truths.values())
-    return (
-        sum((row.answer or 0.0) >= 0.5 if row.truth else (row.answer or 0.0) < 0.5 for row in rows)
-        > best
-    )
-
-
 def says_blind(calls: Sequence["CallRow"]) -> str:
     """Return a sentence where replies in words say that no image came."""
-    said = [row.said for call in calls for row in call.answers if row.said]
-    blind = [text for text in said if _BLIND.search(text)]
+    replies = [row.said for call in calls for row in call.answers if row.said]
+    blind = [text for text in replies if _BLIND.search(text)]
     if not blind:
         return ""
     return (
-        f"{len(blind):,} of {len(said):,} replies say that there is no image, such as "
+        f"{len(blind):,} of {len(replies):,} replies say that there is no image, such as "
         f"{' '.join(blind[0].split())[:QUOTED]!r}: {remedy('no image')}"
     )
 
@@ -251,25 +206,17 @@ def silence(calls: Sequence["CallRow"]) -> str:
     if not silent or silent < SILENT * asked:
         return ""
     often, times = reasons.most_common(1)[0]
-    share = f"{silent:,} of {asked:,} questions ({100 * silent / asked:.1f} %)"
-    tells = "no rate tells what the model sees there"
+    result = "no rate tells what the model sees there"
     if silent > MUTE * asked:
-        tells = "the rates tell of that, and nothing is certified"
+        result = "the rates tell of that, and nothing is certified"
     return (
-        f"{share} went unanswered, most often ({times:,} times) with {often[:QUOTED]!r}: {tells}; "
-        f"to mend it, {remedy(often)}"
+        f"{silent:,} of {asked:,} questions ({100 * silent / asked:.1f} %) went unanswered, most "
+        f"often ({times:,} times) with {often[:QUOTED]!r}: {result}; to mend it, {remedy(often)}"
     )
 
 
-def _said(row: "AnswerRow") -> float | str | None:
-    """The answer as the model gave it; None where there is none, or none of one model."""
-    if row.unanswered is not None:
-        return None
-    return row.answer if row.said is None else row.said
-
-
 def drifted(repeat_probes: Repeated) -> str:
-    """What answers that differ tell."""
+    """Return what repeated answers that differ mean."""
     return (
         f"{repeat_probes.differ} of {repeat_probes.answers} answers asked again differ by more "
         f"than {TOLERANCE:g}: a model whose answers vary by chance does that, and so does one that "
@@ -278,38 +225,26 @@ def drifted(repeat_probes: Repeated) -> str:
 
 
 def fallen_back(ways: "Mapping[str, WayFacts]") -> list[str]:
-    """What was asked of a model's server in vain, and where P(yes) comes from instead."""
-    found = []
-    for side, way in ways.items():
+    """Return what was asked of a model's server in vain, and where P(yes) comes from instead."""
+    lines = []
+    for side, elicited in ways.items():
         server = f"the server of model {side.upper()}" if side else "the server"
-        source = kind(way.yes_from)
-        vain = {kind(one): why for one, why in way.instead.items() if kind(one) != source}
+        source = kind(elicited.yes_from)
+        vain = {kind(one): why for one, why in elicited.instead.items() if kind(one) != source}
         tried = [f"{_IN_VAIN[why]} {_ASKED[name]}" for name, why in vain.items()]
         if tried:
-            found.append(f"{server} {' and '.join(tried)}, so P(yes) comes from {_SOURCES[source]}")
-        if way.without:
-            names = some([_OPTIONS.get(name, name) for name in way.without], len(way.without))
-            found.append(f"{server} refuses {names}, so requests do without from then on")
-        if way.partly:
-            found.append(
+            lines.append(f"{server} {' and '.join(tried)}, so P(yes) comes from {_SOURCES[source]}")
+        if elicited.without:
+            names = ", ".join(_OPTIONS.get(name, name) for name in elicited.without)
+            lines.append(f"{server} refuses {names}, so requests do without from then on")
+        if elicited.partly:
+            lines.append(
                 f"{server} left {_ASKED[source]} out of replies although asked for: those were "
                 "read as words, in which P(yes) is 0 or 1"
             )
-    return found
-
-
-def _why_emptied(facts: "Facts") -> str:
-    certificate = facts.certificate
-    if certificate is None or certificate.guarantee == "all" or len(certificate.sizes) == 1:
-        return "the model's answers changed during the audit, so it is not certified"
-    count, share = len(certificate.sizes), 100 * (1 - certificate.confidence)
-    return (
-        f"with {count} intervals, each by itself, about {share:.3g} % of them may do so by chance; "
-        "otherwise the model's answers changed during the audit (repeat probes would tell); it is "
-        "invalidated, so not certified, which says nothing of the others"
-    )
+    return lines
 
 
 def no_better(lower: float, constant: float) -> bool:
-    """Return whether a model certainly loses as much as a constant answer that errs at all."""
+    """Return whether a model certainly loses as much as a constant answer that is ever wrong."""
     return 0 < constant <= lower

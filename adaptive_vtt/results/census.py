@@ -7,15 +7,16 @@
 | objects with masks | mean Dice and IoU, and for every threshold the share of scores that drop |
 | others, in words or boxes | error; miss and false-alarm rate where both can happen |
 
-All follow from the journaled answers. Rates are exact for the questions there are. For other
-images, of which these are a random sample, every rate has an interval (Clopper and Pearson, 1934,
-each by itself) that counts each image as one answer: what an image loses varies no more than a coin
-of the same mean does.
+All follow from the journaled answers. Rates are exact for the space's questions. If its images are
+a random sample, every rate has an interval for other images (Clopper and Pearson, 1934, each by
+itself). It counts each image as one answer: the loss of an image varies at most as a coin of the
+same mean does.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -32,7 +33,7 @@ from ..utils.tables import TABLES, csv_text
 from .outcomes import clopper_pearson, confusion, counting
 
 CONFIDENCE = 0.95
-"""Of an interval for other images."""
+"""Confidence of an interval for other images."""
 DIGITS = 6
 """Significant digits of floats in CSV files."""
 WHERE = ["relation", "severity"]
@@ -40,71 +41,68 @@ EACH = [*WHERE, "concept"]
 MAX_CLASSES = 100
 """Confusion matrices of more classes are left out."""
 NONE = "no answer"
-"""What an image of which no class was answered is given, in a confusion matrix."""
+"""Predicted class of an image without an answer about any class, in a confusion matrix."""
 ANY_WRONG = "any label wrong"
 """Share of images with a wrong label, or more."""
 Tables = dict[str, pd.DataFrame]
-Variant = tuple[str, int]
 
 
 def tables(
     facts: Facts, table: pd.DataFrame, targets: pd.DataFrame, calls: Sequence[CallRow] = ()
 ) -> Tables:
-    """Return "rates", a row per target; "perturbations", a row per relation and severity;
-    "classes", a row per relation, severity and concept; and, where every image has one class,
-    "confusion", a row per relation, severity and true class, and a column per predicted class.
+    """Return the tables by name.
+
+    "rates" has a row per target, "perturbations" one per relation and severity, "classes" one per
+    relation, severity and concept. Where every image has one class, "confusion" has a row per
+    relation, severity and true class, and a column per predicted class.
 
     Args:
-        facts: of the journal.
-        table: its outcomes, one row per judged question.
-        targets: as in ``results.Result``.
-        calls: the journal's, for the scores of masks whose drop does not count.
+        facts: Of the journal.
+        table: Its outcomes, one row per judged question.
+        targets: As in ``results.Result``.
+        calls: The journal's, for the scores of masks whose drop does not count.
     """
-    counted = counting(table)
-    found = {"rates": _rates(targets)}
-    if facts.settings.oracle.metric is not None:
-        scored = _scored(table, calls, facts.settings.oracle.metric)
-        asked = (IDENTITY, 0) in {*zip(scored["relation"], scored["severity"], strict=True)}
-        variants = dict.fromkeys([*[(IDENTITY, 0)] * asked, *facts.space.variants])
-        space = facts.space.model_copy(update={"variants": [*variants]})
-        concepts = [name.partition(DROP)[0] for name in space.concepts]
-        perturbations = _of_masks(counted, scored, _variants(space))
-        classes = _of_masks(counted, scored, _variants(space, concepts))
-    elif facts.space.concepts_are == "classes" and not _asked_whole(facts.space):
-        rows = _variants(facts.space, facts.space.concepts)
-        classes = _errors(counted, rows).assign(recall=lambda table: 1 - table["error"])
-        recall = classes["recall"].groupby(level=WHERE, sort=False).mean()
-        perturbations = _errors(counted, _variants(facts.space)).assign(
-            accuracy=lambda table: 1 - table["error"], **{"balanced accuracy": recall}
-        )
-    elif facts.space.concepts_are == "classes":
-        classes, groups = _of_labels(facts.space, counted), counted.groupby(WHERE, sort=False)
-        matrices = {
-            (str(r), int(str(s))): _matrix(part, facts.space.concepts) for (r, s), part in groups
-        }
-        perturbations = _of_classes(facts.space, counted, classes, matrices)
+    counted, space, oracle = counting(table), facts.space, facts.settings.oracle
+    every, each = _rows(space), _rows(space, space.concepts)
+    counts = np.array(space.cell_counts)
+    result = {"rates": _rates(targets)}
+    if oracle.metric is not None:
+        perturbations, classes = _of_masks(space, counted, _scored(table, calls, oracle.metric))
+    elif space.concepts_are == "classes" and (counts.sum(axis=1) == counts[:, 1].sum()).all():
+        # every image is asked about all classes, so that any two can be confused
+        classes = _of_labels(counted, each)
+        groups = counted.groupby(WHERE, sort=False)
+        matrices = {variant: _matrix(part, space.concepts) for variant, part in groups}
+        perturbations = _of_classes(counted, every, classes, matrices)
         classes = classes.drop(columns="error")
-        if len(facts.space.concepts) <= MAX_CLASSES:
-            found["confusion"] = _confusion(facts.space, matrices)
-    elif facts.space.concepts_are == "labels":
-        classes = _of_labels(facts.space, counted)
-        perturbations = _errors(counted, _variants(facts.space)).join(_means(classes))
-        if len(facts.space.concepts) > 1:
-            worst = counted.groupby([*WHERE, "sample"], sort=False)["loss"].max()
-            shares = worst.groupby(level=WHERE, sort=False).mean()
-            perturbations.insert(3, ANY_WRONG, shares.reindex(perturbations.index))
+        if len(space.concepts) <= MAX_CLASSES:
+            result["confusion"] = _confusion(space.concepts, matrices)
+    elif space.concepts_are == "classes":
+        perturbations, classes = _errors(counted, every), _errors(counted, each)
+        classes["recall"] = 1 - classes["error"]
+        perturbations["accuracy"] = 1 - perturbations["error"]
+        recalls = classes["recall"].groupby(level=WHERE, sort=False)
+        perturbations["balanced accuracy"] = recalls.mean()
+    elif space.concepts_are == "labels":
         named = {"error": LABEL_ERROR}
-        perturbations, classes = perturbations.rename(columns=named), classes.rename(columns=named)
+        classes = _of_labels(counted, each).rename(columns=named)
+        figures = ["precision", "recall", "f1", "kappa", "auc"]
+        balanced = (classes["recall"] + classes["specificity"]) / 2
+        means = classes[figures].copy()
+        means.insert(0, "balanced accuracy", balanced)
+        perturbations = _errors(counted, every).rename(columns=named)
+        perturbations = perturbations.join(means.groupby(level=WHERE, sort=False).mean())
+        if len(space.concepts) > 1:
+            worst = counted.groupby([*WHERE, "sample"], sort=False)["loss"].max()
+            perturbations.insert(3, ANY_WRONG, worst.groupby(level=WHERE, sort=False).mean())
     else:
-        each = _variants(facts.space, facts.space.concepts)
-        rates = facts.settings.oracle.rates
-        perturbations = _errors(counted, _variants(facts.space), rates)
-        classes = _errors(counted, each, rates)
-    for name, table in (("perturbations", perturbations), ("classes", classes)):
-        # without columns that say nothing of any row, as of figures that answers have not
-        silent = [c for c in table if table[c].isna().all() or (table[c] == "").all()]
-        found[name] = table.drop(columns=silent).reset_index()
-    return found
+        perturbations = _errors(counted, every, oracle.rates)
+        classes = _errors(counted, each, oracle.rates)
+    for name, part in {"perturbations": perturbations, "classes": classes}.items():
+        # without columns that are empty in all rows, as of figures that answers do not have
+        empty = [c for c in part if part[c].isna().all() or (part[c] == "").all()]
+        result[name] = part.drop(columns=empty).reset_index()
+    return result
 
 
 def write(folder: Path, census: Tables) -> None:
@@ -114,8 +112,8 @@ def write(folder: Path, census: Tables) -> None:
 
 
 def altered(folder: Path, census: Tables) -> str:
-    """Return the first file of tables/ that says something else than the tables, and where; ""
-    where none does."""
+    """Return the first file of tables/ that differs from the tables, as a message; "" where none
+    does."""
     for name, table in census.items():
         path = folder / TABLES / f"{name}.csv"
         stated = path.read_text("utf-8", errors="replace") if path.is_file() else None
@@ -128,15 +126,14 @@ def _rates(targets: pd.DataFrame) -> pd.DataFrame:
     count = targets["questions"] - targets["excluded"]
     exact = targets["estimate"].where(count > 0).to_numpy(float)
     lower, upper = clopper_pearson(exact, targets["images"], CONFIDENCE)
+    wrong = {ANY_WRONG: targets["any_wrong"]} if "any_wrong" in targets else {}
     counts = {"questions": count, "unanswered": targets["unanswered"], "images": targets["images"]}
-    if "any_wrong" in targets:
-        counts = {ANY_WRONG: targets["any_wrong"], **counts}
-    found = targets[["target", *COLUMNS]].assign(exact=exact, **counts)
-    return found.assign(**{"lower elsewhere": lower, "upper elsewhere": upper})
+    elsewhere = {"lower elsewhere": lower, "upper elsewhere": upper}
+    return targets[["target", *COLUMNS]].assign(exact=exact, **wrong, **counts, **elsewhere)
 
 
-def _variants(space: SpaceFacts, concepts: Iterable[str] | None = None) -> pd.MultiIndex:
-    """The rows of a table: every relation and severity, and concept where those are given."""
+def _rows(space: SpaceFacts, concepts: Sequence[str] | None = None) -> pd.MultiIndex:
+    """Return the rows of a table: every relation and severity, and concept if those are given."""
     if concepts is None:
         return pd.MultiIndex.from_tuples(space.variants, names=WHERE)
     names = [*dict.fromkeys(concepts)]
@@ -147,29 +144,29 @@ def _variants(space: SpaceFacts, concepts: Iterable[str] | None = None) -> pd.Mu
 def _errors(
     counted: pd.DataFrame, rows: pd.MultiIndex, rates: Mapping[str, int] = MappingProxyType({})
 ) -> pd.DataFrame:
-    """The mean loss, and the ``rates`` that are about one truth each where there are both."""
+    """Return the mean loss, and the ``rates`` that are about one truth each where there are
+    both."""
     groups = counted.groupby([*rows.names], sort=False)
-    found = pd.DataFrame({"questions": groups.size(), "error": groups["loss"].mean()})
-    found.insert(1, "unanswered", groups["unanswered"].count())
+    counts = {"questions": groups.size(), "unanswered": groups["unanswered"].count()}
+    table = pd.DataFrame({**counts, "error": groups["loss"].mean()})
     if counted["truth"].nunique() > 1:
         for name, truth in rates.items():
-            mine = counted[counted["truth"] == truth].groupby([*rows.names], sort=False)
-            found[name] = mine["loss"].mean()
-    return _with_all(found, rows)
+            part = counted[counted["truth"] == truth].groupby([*rows.names], sort=False)
+            table[name] = part["loss"].mean()
+    return _complete(table, rows)
 
 
-def _with_all(found: pd.DataFrame, rows: pd.MultiIndex) -> pd.DataFrame:
-    counts = found.columns.intersection(["questions", "unanswered"])
-    found = found.reindex(rows)
-    return found.assign(**{name: found[name].fillna(0).astype(int) for name in counts})
+def _complete(table: pd.DataFrame, rows: pd.MultiIndex) -> pd.DataFrame:
+    """Return a table with all ``rows``, also those without questions."""
+    counts = ["questions", "unanswered"]
+    return table.reindex(rows).fillna(dict.fromkeys(counts, 0)).astype(dict.fromkeys(counts, int))
 
 
 # -- labels and classes ------------------------------------------------------------------------
 
 
-def _of_labels(space: SpaceFacts, counted: pd.DataFrame) -> pd.DataFrame:
-    """Figures of every concept by itself; one without an answer is judged as its loss says."""
-    rows = _variants(space, space.concepts)
+def _of_labels(counted: pd.DataFrame, rows: pd.MultiIndex) -> pd.DataFrame:
+    """Return figures of every concept by itself; one without an answer is judged by its loss."""
     answered = counted.assign(answer=counted["answer"].where(counted["unanswered"].isna()))
     counts = confusion(answered, EACH).reindex(rows)
     present, absent = counts["tp"] + counts["fn"], counts["tn"] + counts["fp"]
@@ -182,24 +179,12 @@ def _of_labels(space: SpaceFacts, counted: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _asked_whole(space: SpaceFacts) -> bool:
-    """Return whether every image is asked about all classes, so that any two can be confused."""
-    counts = np.array(space.cell_counts)
-    return bool((counts.sum(axis=1) == counts[:, 1].sum()).all())
-
-
-def _means(by_class: pd.DataFrame) -> pd.DataFrame:
-    """Over concepts of which the figure is known, per relation and severity."""
-    names = ["precision", "recall", "f1", "kappa", "auc"]
-    balanced = (by_class["recall"] + by_class["specificity"]) / 2
-    every = by_class[names].assign(**{"balanced accuracy": balanced})
-    return every[["balanced accuracy", *names]].groupby(level=WHERE, sort=False).mean()
-
-
 def auc(part: pd.DataFrame) -> float:
-    """Return the share of pairs of an image that has a concept and one that has not whose answers
-    (P(yes)) are in the right order (Mann and Whitney); NaN where a truth is missing, or no answer
-    is a number."""
+    """Return the share of pairs of an image with a concept and one without it whose answers
+    (P(yes)) are in the right order (Mann and Whitney).
+
+    NaN where a truth is missing, or no answer is a number.
+    """
     answer = part["answer"].to_numpy(float)
     known = ~np.isnan(answer)
     yes = part["truth"].to_numpy(float)[known] == 1
@@ -211,61 +196,56 @@ def auc(part: pd.DataFrame) -> float:
 
 
 def _of_classes(
-    space: SpaceFacts,
     counted: pd.DataFrame,
+    rows: pd.MultiIndex,
     by_class: pd.DataFrame,
-    matrices: dict[Variant, Floats],
+    matrices: Mapping[Any, Floats],
 ) -> pd.DataFrame:
-    """Figures of the class with the largest answer; its error is that of images."""
-    rows = _variants(space)
+    """Return figures of the class with the largest answer; its error is that of images."""
     figures = {variant: _of_confusion(matrix) for variant, matrix in matrices.items()}
     table = pd.DataFrame.from_dict(figures, orient="index").reindex([*rows]).set_axis(rows)
+    joined = _errors(counted, rows).join(table)
     areas = by_class["auc"].groupby(level=WHERE, sort=False).mean()
-    found = _errors(counted, rows).join(table)
-    if not figures:
-        return found
-    return found.assign(error=1 - found["accuracy"], auc=areas)
+    return joined.assign(error=1 - joined["accuracy"], auc=areas) if figures else joined
 
 
-def _matrix(mine: pd.DataFrame, concepts: tuple[str, ...]) -> Floats:
-    images, _ = pd.factorize(mine["sample"])
-    places = pd.Index(concepts).get_indexer(pd.Index(mine["concept"]))
-    shape = (images.max() + 1, len(concepts))
-    answers, truths = np.full(shape, np.nan), np.zeros(shape)
-    answers[images, places], truths[images, places] = mine["answer"], mine["truth"]
-    count, right = len(concepts), truths.argmax(axis=1)
+def _matrix(part: pd.DataFrame, concepts: Sequence[str]) -> Floats:
+    """Return the images of a relation and severity by true class (rows) and predicted class
+    (columns); the last column is no answer."""
+    images, _ = pd.factorize(part["sample"])
+    places, count = pd.Index(concepts).get_indexer(pd.Index(part["concept"])), len(concepts)
+    truths = np.zeros((images.max() + 1, count))
+    answers = np.full_like(truths, np.nan)
+    answers[images, places], truths[images, places] = part["answer"], part["truth"]
     silent = np.isnan(answers).all(axis=1)
-    given = np.where(silent, count, np.nan_to_num(answers, nan=-np.inf).argmax(axis=1))
+    predicted = np.where(silent, count, np.nan_to_num(answers, nan=-np.inf).argmax(axis=1))
     matrix = np.zeros((count, count + 1))
-    np.add.at(matrix, (right, given), 1)
+    np.add.at(matrix, (truths.argmax(axis=1), predicted), 1)
     return matrix
 
 
-def _confusion(space: SpaceFacts, matrices: dict[Variant, Floats]) -> pd.DataFrame:
-    """Images by true class (rows) and predicted class (columns)."""
+def _confusion(concepts: Sequence[str], matrices: Mapping[Any, Floats]) -> pd.DataFrame:
+    """Return images by true class (rows) and predicted class (columns)."""
     parts = []
     for (relation, severity), matrix in matrices.items():
-        part = pd.DataFrame(matrix.astype(int), columns=[*space.concepts, NONE])
-        if not part[NONE].any():
-            part = part.drop(columns=NONE)
-        keys = {"relation": relation, "severity": severity, "true class": space.concepts}
+        part = pd.DataFrame(matrix.astype(int), columns=[*concepts, NONE])
+        keys = {"relation": relation, "severity": severity, "true class": concepts}
         parts.append(pd.concat([pd.DataFrame(keys), part], axis=1))
     if not parts:
-        return pd.DataFrame(columns=[*WHERE, "true class", *space.concepts])
-    found = pd.concat(parts, ignore_index=True)
-    return found.assign(**{NONE: found[NONE].fillna(0).astype(int)}) if NONE in found else found
+        return pd.DataFrame(columns=[*WHERE, "true class", *concepts])
+    table = pd.concat(parts, ignore_index=True)
+    return table if table[NONE].any() else table.drop(columns=NONE)
 
 
-def _of_confusion(table: Floats) -> dict[str, float]:
-    """Of true classes x given ones, the last of which is none: means over classes that images
-    have."""
-    total, hits = table.sum(), table[:, :-1].diagonal()
-    there, given = table.sum(axis=1), table.sum(axis=0)[:-1]
-    chance, accuracy = float(there @ given) / total**2, hits.sum() / total
+def _of_confusion(matrix: Floats) -> dict[str, float]:
+    """Return means over the classes that images have."""
+    total, hits = matrix.sum(), matrix[:, :-1].diagonal()
+    true, predicted = matrix.sum(axis=1), matrix.sum(axis=0)[:-1]
+    chance, accuracy = float(true @ predicted) / total**2, hits.sum() / total
     with np.errstate(invalid="ignore", divide="ignore"):
-        recall, precision = hits / there, np.where(given > 0, hits / given, 0.0)
-        f1 = np.where(there + given > 0, 2 * hits / (there + given), np.nan)
-    known = there > 0
+        recall, precision = hits / true, np.where(predicted > 0, hits / predicted, 0.0)
+        f1 = np.where(true + predicted > 0, 2 * hits / (true + predicted), np.nan)
+    known = true > 0
     return {
         "accuracy": float(accuracy),
         "balanced accuracy": float(recall[known].mean()),
@@ -280,16 +260,21 @@ def _of_confusion(table: Floats) -> dict[str, float]:
 
 
 def _scored(table: pd.DataFrame, calls: Sequence[CallRow], metric: str) -> pd.DataFrame:
-    """Every mask once, with its Dice and IoU: of one pair of masks either follows from the other,
-    IoU = Dice / (2 - Dice). A score counts whatever the source image scores; those of source
-    images stand as unchanged ones, and follow from margins, after - (1 - t) * before."""
-    rows = {row.question: row.details or {} for call in calls for row in call.answers}
-    details = table["question"].map(rows)
-    score = table["answer"].fillna(details.map(lambda of: of.get(SCORE)).astype(float))
+    """Return every mask once, with its Dice and IoU: of one pair of masks either follows from the
+    other, IoU = Dice / (2 - Dice).
+
+    A score counts whatever the source image scores. Those of source images count as unchanged ones,
+    and follow from margins, after - (1 - t) * before.
+    """
+    details = {row.question: row.details or {} for call in calls for row in call.answers}
+
+    def detail(name: str) -> pd.Series:
+        return table["question"].map(lambda question: details[question].get(name)).astype(float)
+
+    score = table["answer"].fillna(detail(SCORE))
     known = table.assign(concept=_part(table, 0), score=score)
-    kept = 1 - pd.to_numeric(_part(table, 2))
-    before = (score - details.map(lambda of: of.get(MARGIN)).astype(float)) / kept
-    before = before.fillna(details.map(lambda of: of.get(SOURCE)).astype(float))
+    before = (score - detail(MARGIN)) / (1 - pd.to_numeric(_part(table, 2)))
+    before = before.fillna(detail(SOURCE))
     sources = known.assign(relation=IDENTITY, severity=0, score=before)[before.notna()]
     every = pd.concat([sources, known]).drop_duplicates(["sample", *EACH])
     score = every["score"]
@@ -299,19 +284,25 @@ def _scored(table: pd.DataFrame, calls: Sequence[CallRow], metric: str) -> pd.Da
 
 
 def _part(table: pd.DataFrame, place: int) -> pd.Series:
-    """What was segmented (``place`` 0), and the threshold of its question (2; "": none)."""
+    """Return what was segmented (``place`` 0), or the threshold of a question (2; "": none)."""
     return table["concept"].map(lambda name: str(name).partition(DROP)[place]).astype(object)
 
 
-def _of_masks(counted: pd.DataFrame, scored: pd.DataFrame, rows: pd.MultiIndex) -> pd.DataFrame:
-    """Mean Dice and IoU of all masks, and the shares of drops beyond each threshold."""
-    keys = [*rows.names]
-    masks = scored.groupby(keys, sort=False)
-    found = pd.DataFrame({"questions": masks.size(), "unanswered": masks["silent"].sum()})
-    found = found.join(masks[["dice", "iou"]].mean())
-    event = _part(counted, 2)
-    lost = counted.assign(
-        concept=_part(counted, 0), event=("drop > " + event).where(event != "", "error")
-    )
-    drops = lost.groupby([*keys, "event"], sort=False)["loss"].mean().unstack("event", sort=False)
-    return _with_all(found.join(drops), rows)
+def _of_masks(
+    space: SpaceFacts, counted: pd.DataFrame, scored: pd.DataFrame
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return mean Dice and IoU of all masks, and the shares of drops beyond each threshold, per
+    relation and severity, and per concept, too."""
+    asked = ((scored["relation"] == IDENTITY) & (scored["severity"] == 0)).any()
+    variants = dict.fromkeys([*[(IDENTITY, 0)] * int(asked), *space.variants])
+    space = space.model_copy(update={"variants": [*variants]})
+    event = "drop > " + _part(counted, 2)
+    lost = counted.assign(concept=_part(counted, 0), event=event.where(event != "drop > ", "error"))
+    parts = []
+    for rows in _rows(space), _rows(space, [name.partition(DROP)[0] for name in space.concepts]):
+        masks = scored.groupby([*rows.names], sort=False)
+        table = pd.DataFrame({"questions": masks.size(), "unanswered": masks["silent"].sum()})
+        drops = lost.groupby([*rows.names, "event"], sort=False)["loss"].mean()
+        table = table.join(masks[["dice", "iou"]].mean()).join(drops.unstack("event", sort=False))
+        parts.append(_complete(table, rows))
+    return parts[0], parts[1]

@@ -1,16 +1,14 @@
 """Figures that follow from certified targets, with intervals that hold whenever theirs do.
 
 The targets' intervals hold together, so what is computed from their ends does, too, and no
-further probability is spent. Most figures are monotone in every rate and are taken at corners;
-differences, and what is divided by a baseline, by interval arithmetic.
+further probability is spent. Most figures are monotone in every rate: their ends are at corners of
+the box of intervals, which is exact for the box. Differences, and figures divided by a baseline,
+follow by interval arithmetic. Cohen's kappa is not monotone where it is negative; its ends are
+among C + 1 corners, see ``kappa``. No interval uses that rates depend on each other (every class
+missed is a false alarm of another): all hold, and are wider than necessary.
 
-A monotone function takes its ends at corners of the box of intervals; that is exact for the
-box. Cohen's kappa is not monotone where it is negative; its ends are found among C + 1
-corners, see ``kappa``. No interval uses that rates hang together (that every class missed is
-another one's false alarm): it holds, and is wider than it would have to be.
-
-Classes 0..C-1 have N_c images each, N in all; a class is missed in a share ``miss`` of its own
-images and said in a share ``alarm`` of the others: TP_c = N_c (1 - miss_c) and
+Classes 0..C-1 have N_c images each, N in all. A class is missed in a share ``miss`` of its own
+images and predicted in a share ``alarm`` of the others: TP_c = N_c (1 - miss_c) and
 FP_c = (N - N_c) alarm_c. An unanswered question is wrong about every class, by default.
 
 BE is 1 - balanced accuracy. Divided by AlexNet's, or as relative BE by AlexNet's rise over
@@ -19,9 +17,9 @@ section 2.2); the baselines are those that were published with it.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cache, cached_property
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass
+from functools import cache, cached_property, partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -33,119 +31,54 @@ from ..types import ERROR, IDENTITY, SIDES, Floats
 if TYPE_CHECKING:
     from ..journal.facts import SpaceFacts
 
+MISS, ALARM = SIDES
+LEVELS = {1, 2, 3, 4, 5}
+"""The severities that AlexNet's figures are means over."""
+TINY = 0.02
+"""Where AlexNet's error rises by less than this, relative BE is mostly a matter of chance."""
+ALL = "all relations"
+"""In place of a relation: all of them together, or the mean over them."""
+Kind = Literal["classes", "concept", "difference", "BE", "normalised", "relative"]
+
 
 @dataclass(frozen=True)
 class Bounds:
-    """An estimate and the interval it stands in: three numbers, or three arrays (C,)."""
+    """An estimate and its interval: three numbers, or three arrays (C,)."""
 
     estimate: Any
     lower: Any
     upper: Any
 
     def minus(self, other: "Bounds") -> "Bounds":
-        """The difference of two; exact for the box."""
-        return Bounds(
-            self.estimate - other.estimate, self.lower - other.upper, self.upper - other.lower
-        )
+        """Return the difference of two; exact for the box."""
+        ends = self.lower - other.upper, self.upper - other.lower
+        return Bounds(self.estimate - other.estimate, *ends)
 
     def over(self, divisor: float) -> "Bounds":
-        """Divided by a number, whose sign turns the ends round where it is negative."""
+        """Return the bounds divided by a number; a negative one swaps the ends."""
         ends = sorted((self.lower / divisor, self.upper / divisor))
         return Bounds(self.estimate / divisor, *ends)
 
     def within(self, least: float, most: float) -> "Bounds":
-        """Cut to what is possible, the estimate to the interval."""
+        """Return the interval cut to what is possible, and the estimate to the interval."""
         lower, upper = (float(np.clip(end, least, most)) for end in (self.lower, self.upper))
         return Bounds(float(np.clip(self.estimate, lower, upper)), lower, upper)
 
 
-def stack(parts: list[Bounds]) -> Bounds:
-    """Several as one, with arrays."""
-    ends = np.array([(b.estimate, b.lower, b.upper) for b in parts], float)
-    return Bounds(*ends.T)
-
-
-def rising(function: Callable[..., float], *rates: Bounds) -> Bounds:
-    """A function that falls in no rate."""
-    return Bounds(
-        function(*(r.estimate for r in rates)),
-        function(*(r.lower for r in rates)),
-        function(*(r.upper for r in rates)),
-    )
-
-
-def falling(function: Callable[..., float], *rates: Bounds) -> Bounds:
-    """A function that rises in no rate."""
-    return rising(function, *(Bounds(r.estimate, r.upper, r.lower) for r in rates))
-
-
-def accuracy(sizes: Floats, miss: Floats) -> float:
-    """The share of images whose class is said; falls in every rate."""
-    return 1 - float(sizes @ miss / sizes.sum())
-
-
-def recall(miss: Floats) -> float:
-    """Macro recall, which is balanced accuracy; falls in every rate."""
-    return 1 - float(np.mean(miss))
-
-
-def precision(sizes: Floats, miss: Floats, alarm: Floats) -> float:
-    """Macro precision; falls in every rate. A class never said has precision 0."""
-    true, false = _said(sizes, miss, alarm)
-    said = true + false
-    return float(np.divide(true, said, out=np.zeros_like(said), where=said > 0).mean())
-
-
-def f1(sizes: Floats, miss: Floats, alarm: Floats) -> float:
-    """Macro F1, the mean over classes of 2 TP / (2 TP + FP + FN); falls in every rate."""
-    true, false = _said(sizes, miss, alarm)
-    return float(np.mean(2 * true / (true + false + sizes)))
-
-
-def kappa(sizes: Floats, miss: Bounds, alarm: Bounds) -> Bounds:
-    """Cohen's kappa, (po - pe) / (1 - pe) = 1 - (1 - po) / (1 - pe); exact for the box.
-
-    With shares p = N_c / N of the classes, the ratio on the right is sum(p miss) over
-    sum(p (1 - p) (1 - alarm) + p^2 miss). It rises in every alarm. For given alarms its
-    extremes over the misses are at corners, and which end of miss_c makes it larger depends
-    only on whether p_c is above or below 1 / ratio: all classes up to some size lie at
-    one end and all larger ones at the other.
-    """
-    share = sizes / sizes.sum()
-    small_first = np.argsort(np.argsort(share))
-
-    def disagreement(missed: Floats, said: Floats) -> float:
-        """(1 - po) / (1 - pe), and 1 where both are sure to agree by chance."""
-        chance = share @ ((1 - share) * (1 - said) + share * missed)
-        return float(share @ missed / chance) if chance > 0 else 1.0
-
-    def corners(small: Floats, large: Floats, said: Floats) -> list[float]:
-        cuts = range(len(share) + 1)
-        return [disagreement(np.where(small_first < k, small, large), said) for k in cuts]
-
-    return Bounds(
-        1 - disagreement(miss.estimate, alarm.estimate),
-        1 - max(corners(miss.upper, miss.lower, alarm.upper)),
-        1 - min(corners(miss.lower, miss.upper, alarm.lower)),
-    )
-
-
-def _said(sizes: Floats, miss: Floats, alarm: Floats) -> tuple[Floats, Floats]:
-    """TP and FP of every class."""
-    return sizes * (1 - miss), (sizes.sum() - sizes) * alarm
-
-
-MISS, ALARM = SIDES
-LEVELS = {1, 2, 3, 4, 5}
-"""The severities that AlexNet's figures are means over."""
-TINY = 0.02
-"""Where AlexNet's error rises by less than this, relative BE is mostly a matter of chance."""
-
-ALL = "all relations"
-"""In place of a relation: all of them together, or the mean over them."""
-
-Kind = Literal["classes", "concept", "difference", "BE", "normalised", "relative"]
 Rates = Mapping[TargetId, Bounds]
+
+
+def monotone(function: Callable[..., Any], *rates: Bounds, falls: bool = False) -> Bounds:
+    """Return the bounds of a function that falls in no rate, or with ``falls`` rises in none."""
+    ends = ("estimate", "upper", "lower") if falls else ("estimate", "lower", "upper")
+    return Bounds(*(float(function(*(getattr(rate, end) for rate in rates))) for end in ends))
+
+
+def stacked(parts: Sequence[Bounds | None]) -> Bounds | None:
+    """Return several bounds as one with arrays; None where any is unknown, or there is none."""
+    known = [astuple(part) for part in parts if part is not None]
+    complete = known and len(known) == len(parts)
+    return Bounds(*np.array(known, float).T) if complete else None
 
 
 @dataclass(frozen=True)
@@ -171,25 +104,13 @@ class Figure:
 
     @property
     def name(self) -> str:
-        """What it is called, for people."""
+        """The name for people."""
         relation = self.relation
         if relation not in (None, ALL):
             beyond = f" minus {IDENTITY}" if self.kind == "difference" else ""
             relation = f"relation {relation}{beyond}"
         about = ", ".join(filter(None, [relation, self.concept]))
         return f"{about}: {self.quantity}" if about else self.quantity
-
-
-@dataclass(frozen=True)
-class Baseline:
-    """AlexNet's BE on a data set: clean, and the mean over severities of one corruption."""
-
-    clean: float
-    corrupted: float
-
-    @property
-    def rise(self) -> float:
-        return self.corrupted - self.clean
 
 
 def figures(space: "SpaceFacts", rates: Rates) -> list[Figure]:
@@ -205,26 +126,9 @@ def figures(space: "SpaceFacts", rates: Rates) -> list[Figure]:
     return [figure for part in (*parts, _differences(known), _errors(known)) for figure in part]
 
 
-@cache
-def alexnet() -> dict[str, dict[str, Baseline]]:
-    """Data set -> corruption -> baseline, for the 131 pairs of MedMNIST-C."""
-    text = (files(__package__) / "data" / "alexnet.json").read_text(encoding="utf-8")
-    return {
-        flag: {name: Baseline(facts["clean"], be) for name, be in facts["corruptions"].items()}
-        for flag, facts in json.loads(text).items()
-    }
-
-
-def baseline(relation: str) -> Baseline | None:
-    """Return that of "medmnistc/<flag>/<corruption>"; None for any other relation."""
-    family, _, rest = relation.partition("/")
-    flag, _, corruption = rest.partition("/")
-    return alexnet().get(flag, {}).get(corruption) if family == "medmnistc" else None
-
-
 @dataclass(frozen=True)
 class _Known:
-    """What is certified of which space."""
+    """The certified rates of a space."""
 
     space: "SpaceFacts"
     rates: Rates
@@ -244,8 +148,8 @@ class _Known:
 
     @property
     def scopes(self) -> list[tuple[str | None, str | None]]:
-        """Relations to look figures up by (None: any), and what they are called: original images
-        first. Figures of a mixture have its name."""
+        """Relations to look figures up by (None: any), each with its name: original images first.
+        Figures of a mixture have the name ALL."""
         if len(self.levels) == 1:
             return [(None, None)]
         one_each = [(r, r) for r in sorted(self.levels, key=lambda r: r != IDENTITY)]
@@ -253,7 +157,7 @@ class _Known:
 
     @property
     def one_class_each(self) -> bool:
-        """Whether the concepts are classes and every image has one."""
+        """Return whether the concepts are classes and every image has one."""
         return self.space.concepts_are == "classes" and len(self.space.concepts) > 1
 
     @cached_property
@@ -263,8 +167,9 @@ class _Known:
 
     def rate(self, target: TargetId) -> Bounds | None:
         """Return the rate of a target, or of one about the same questions."""
-        one = isinstance(target, OfRelationConcept)  # whose handle names no side
-        return self.rates.get(target) or self._others.get(target.name if one else target.handle)
+        # the handle of a relation's concept names no side
+        name = target.name if isinstance(target, OfRelationConcept) else target.handle
+        return self.rates.get(target) or self._others.get(name)
 
     def wrong(self, relation: str | None) -> Bounds | None:
         """Return the mean loss, under a relation or over all."""
@@ -277,70 +182,97 @@ class _Known:
             whole = self.rate(OfConcept(concept, side, rate))
             if whole is not None or len(self.levels) > 1:
                 return whole
-            relation = next(iter(self.levels))  # the only one, asked of all questions
+            (relation,) = self.levels  # the only one, asked of all questions
         return self.rate(OfRelationConcept(relation, concept, side, rate))
 
     def every(self, rate: str, relation: str | None) -> Bounds | None:
         """Return this rate of all concepts (C,), if all are certified."""
-        return _whole([self.side(concept, rate, relation) for concept in self.space.concepts])
-
-
-def _whole(rates: list[Bounds | None]) -> Bounds | None:
-    """Return rates as one with arrays; None where any is unknown, or there is none."""
-    there = [rate for rate in rates if rate is not None]
-    return stack(there) if there and len(there) == len(rates) else None
+        return stacked([self.side(concept, rate, relation) for concept in self.space.concepts])
 
 
 # -- balanced accuracy, and figures of all classes together ------------------------------------
 
 
-def _balanced(known: _Known, relation: str | None, called: str | None) -> Iterator[Figure]:
+def _balanced(known: _Known, relation: str | None, name: str | None) -> Iterator[Figure]:
     for concept in known.space.concepts:
-        both = _whole([known.side(concept, side, relation) for side in SIDES])
+        both = stacked([known.side(concept, side, relation) for side in SIDES])
         if both is not None:
-            bounds = falling(recall, both).within(0, 1)
-            yield Figure("concept", "balanced accuracy", bounds, called, concept)
+            bounds = monotone(lambda rates: 1 - np.mean(rates), both, falls=True).within(0, 1)
+            yield Figure("concept", "balanced accuracy", bounds, name, concept)
 
 
-def _classes(known: _Known, relation: str | None, called: str | None) -> Iterator[Figure]:
-    """Accuracy and macro recall need the miss rates; the others the false-alarm rates, too."""
-    sizes, miss, alarm, wrong = _class_rates(known, relation)
-    found: dict[str, Bounds] = {}
-    if wrong is not None:
-        found["accuracy"] = falling(lambda rate: 1 - rate, wrong)
-    elif miss is not None:
-        found["accuracy"] = falling(lambda m: accuracy(sizes, m), miss)
-    if miss is not None:
-        found["macro recall"] = falling(recall, miss)
-    if miss is not None and alarm is not None:
-        found["macro precision"] = falling(lambda m, a: precision(sizes, m, a), miss, alarm)
-        found["macro F1"] = falling(lambda m, a: f1(sizes, m, a), miss, alarm)
-        found["Cohen's kappa"] = kappa(sizes, miss, alarm)
-    for name, bounds in found.items():
-        least = -1 if name == "Cohen's kappa" else 0
-        yield Figure("classes", name, bounds.within(least, 1), called)
-
-
-def _class_rates(
-    known: _Known, relation: str | None
-) -> tuple[Floats, Bounds | None, Bounds | None, Bounds | None]:
-    """Return, of classes of which every image has one, sizes (C,), miss and false-alarm rates (C,)
-    as far as known, and the rate of images misclassified.
+def _classes(known: _Known, relation: str | None, name: str | None) -> Iterator[Figure]:
+    """Yield the figures of classes, one per image, as far as rates are known.
 
     Every relation is asked of the same images, so sizes are those of all. One binary concept is two
-    classes, where missing one is saying the other.
+    classes, where missing one is predicting the other.
     """
-    absent, present = known.counts.T
+    sizes, miss, alarm, wrong = known.counts[:, 1], None, None, None
     if known.one_class_each:
+        miss, wrong = known.every(MISS, relation), known.wrong(relation)
         # an alarm is one of all other images, so all classes must be known of all images
-        asked_whole = bool((absent + present == present.sum()).all())
-        alarm = known.every(ALARM, relation) if asked_whole else None
-        return present, known.every(MISS, relation), alarm, known.wrong(relation)
-    if known.space.concepts_are == "labels" and len(known.space.concepts) == 1:
+        if (known.counts.sum(axis=1) == sizes.sum()).all():
+            alarm = known.every(ALARM, relation)
+    elif known.space.concepts_are == "labels" and len(known.space.concepts) == 1:
+        sizes = known.counts[0, ::-1]
         sides = [known.side(known.space.concepts[0], side, relation) for side in (MISS, ALARM)]
-        wrong = known.wrong(relation) if None not in sides else None
-        return known.counts[0, ::-1], _whole(sides), _whole(sides[::-1]), wrong
-    return present, None, None, None
+        miss, alarm = stacked(sides), stacked(sides[::-1])
+        wrong = known.wrong(relation) if miss else None
+    parts: dict[str, Bounds] = {}
+    if wrong is not None:
+        parts["accuracy"] = monotone(lambda rate: 1 - rate, wrong, falls=True)
+    elif miss is not None:
+        parts["accuracy"] = monotone(lambda m: 1 - sizes @ m / sizes.sum(), miss, falls=True)
+    if miss is not None:
+        parts["macro recall"] = monotone(lambda m: 1 - np.mean(m), miss, falls=True)
+    if miss is not None and alarm is not None:
+        parts["macro precision"] = monotone(partial(_precision, sizes), miss, alarm, falls=True)
+        parts["macro F1"] = monotone(partial(_f1, sizes), miss, alarm, falls=True)
+        parts["Cohen's kappa"] = kappa(sizes, miss, alarm)
+    for quantity, bounds in parts.items():
+        least = -1 if quantity == "Cohen's kappa" else 0
+        yield Figure("classes", quantity, bounds.within(least, 1), name)
+
+
+def _precision(sizes: Floats, miss: Floats, alarm: Floats) -> Any:
+    """Return macro precision; a class never predicted has precision 0."""
+    true, false = sizes * (1 - miss), (sizes.sum() - sizes) * alarm
+    given = true + false
+    return np.divide(true, given, out=np.zeros_like(given), where=given > 0).mean()
+
+
+def _f1(sizes: Floats, miss: Floats, alarm: Floats) -> Any:
+    """Return macro F1, the mean over classes of 2 TP / (2 TP + FP + FN)."""
+    true, false = sizes * (1 - miss), (sizes.sum() - sizes) * alarm
+    return np.mean(2 * true / (true + false + sizes))
+
+
+def kappa(sizes: Floats, miss: Bounds, alarm: Bounds) -> Bounds:
+    """Return Cohen's kappa, (po - pe) / (1 - pe) = 1 - (1 - po) / (1 - pe); exact for the box.
+
+    With shares p = N_c / N of the classes, the ratio on the right is sum(p miss) over
+    sum(p (1 - p) (1 - alarm) + p^2 miss). It rises in every alarm. For given alarms its
+    extremes over the misses are at corners. Which end of miss_c makes it larger depends only on
+    whether p_c is above or below 1 / ratio. So all classes up to some size lie at one end and all
+    larger ones at the other.
+    """
+    share = sizes / sizes.sum()
+    small_first = np.argsort(np.argsort(share))
+
+    def disagreement(miss: Floats, alarm: Floats) -> float:
+        """Return (1 - po) / (1 - pe), and 1 where both are sure to agree by chance."""
+        chance = share @ ((1 - share) * (1 - alarm) + share * miss)
+        return float(share @ miss / chance) if chance > 0 else 1.0
+
+    def corners(small: Floats, large: Floats, alarm: Floats) -> list[float]:
+        cuts = range(len(share) + 1)
+        return [disagreement(np.where(small_first < k, small, large), alarm) for k in cuts]
+
+    return Bounds(
+        1 - disagreement(miss.estimate, alarm.estimate),
+        1 - max(corners(miss.upper, miss.lower, alarm.upper)),
+        1 - min(corners(miss.lower, miss.upper, alarm.lower)),
+    )
 
 
 # -- against unchanged images, and against AlexNet ---------------------------------------------
@@ -354,89 +286,108 @@ def _differences(known: _Known) -> Iterator[Figure]:
     error = next((t.rate for t in known.rates if isinstance(t, Overall | OfRelation)), ERROR)
     for relation in known.levels:
         both = (relation, IDENTITY)
-        pairs: dict[tuple[str, str | None], list[Bounds | None]]
-        pairs = {(error, None): [known.wrong(one) for one in both]}
-        for concept in known.space.concepts:
-            for rate, side in sides:
-                targets = [OfRelationConcept(one, concept, side, rate) for one in both]
-                pairs[rate, concept] = [known.rate(target) for target in targets]
-        for (rate, about), (after, before) in pairs.items():
+        pairs: list[tuple[str, str | None, list[Bounds | None]]]
+        pairs = [(error, None, [known.wrong(one) for one in both])]
+        pairs += [
+            (rate, c, [known.rate(OfRelationConcept(one, c, side, rate)) for one in both])
+            for c in known.space.concepts
+            for rate, side in sides
+        ]
+        for rate, concept, (after, before) in pairs:
             if relation != IDENTITY and after is not None and before is not None:
-                beyond = after.minus(before).within(-1, 1)
-                yield Figure("difference", rate, beyond, relation, about)
+                bounds = after.minus(before).within(-1, 1)
+                yield Figure("difference", rate, bounds, relation, concept)
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """AlexNet's BE on a data set: clean, and the mean over severities of one corruption."""
+
+    clean: float
+    corrupted: float
+
+    @property
+    def rise(self) -> float:
+        """The part of the error that the corruption causes."""
+        return self.corrupted - self.clean
+
+    @property
+    def note(self) -> str:
+        """A caution where the rise, which relative BE divides by, is no measure."""
+        if self.rise < 0:
+            return (
+                f"AlexNet errs less here than on clean images ({self.rise:.4f}): the sign is turned"
+            )
+        tiny = f"AlexNet's error rises by {self.rise:.4f} only, which magnifies everything"
+        return tiny if self.rise < TINY else ""
+
+
+@cache
+def alexnet() -> dict[str, dict[str, Baseline]]:
+    """Return data set -> corruption -> baseline, for the 131 pairs of MedMNIST-C."""
+    text = (files(__package__) / "data" / "alexnet.json").read_text(encoding="utf-8")
+    return {
+        flag: {name: Baseline(facts["clean"], be) for name, be in facts["corruptions"].items()}
+        for flag, facts in json.loads(text).items()
+    }
+
+
+def baseline(relation: str) -> Baseline | None:
+    """Return that of "medmnistc/<flag>/<corruption>"; None for any other relation."""
+    family, _, rest = relation.partition("/")
+    flag, _, corruption = rest.partition("/")
+    return alexnet().get(flag, {}).get(corruption) if family == "medmnistc" else None
 
 
 def _errors(known: _Known) -> list[Figure]:
-    """BE of every relation, in itself and against AlexNet, and the means over relations."""
-    found = {r: be for r in known.levels if (be := _balanced_error(known, r)) is not None}
-    plain = [Figure("BE", "BE", be.within(0, 1), r) for r, be in found.items()]
+    """Return BE of every relation, by itself and against AlexNet, and the means over relations."""
+    errors = {r: be for r in known.levels if (be := _balanced_error(known, r)) is not None}
+    plain = [Figure("BE", "BE", be.within(0, 1), r) for r, be in errors.items()]
+    clean, bases = errors.get(IDENTITY), {r: base for r in errors if (base := baseline(r))}
     normalised, relative = [], []
-    clean = found.pop(IDENTITY, None)
-    bases = {r: base for r in found if (base := baseline(r)) is not None}
     for relation, base in bases.items():
-        be = found[relation]
-        notes = _partial(known.levels[relation])
+        be, levels = errors[relation], known.levels[relation]
+        listed = ", ".join(map(str, sorted(levels)))
+        partly = f"over severities {listed} alone, AlexNet's over all five"
+        partly = "" if levels == LEVELS else partly
         bounds = be.over(base.corrupted).within(0, 1 / base.corrupted)
-        normalised.append(Figure("normalised", "BE / AlexNet", bounds, relation, note=notes))
+        normalised.append(Figure("normalised", "BE / AlexNet", bounds, relation, note=partly))
         if clean is not None:
             most = 1 / abs(base.rise)
             bounds = be.minus(clean).over(base.rise).within(-most, most)
-            notes = "; ".join(note for note in (_conditioned(base), notes) if note)
-            relative.append(Figure("relative", "rBE", bounds, relation, note=notes))
-    missing = _missing(list(bases))
+            note = "; ".join(filter(None, (base.note, partly)))
+            relative.append(Figure("relative", "rBE", bounds, relation, note=note))
+    whole = sum(len(alexnet()[flag]) for flag in {relation.split("/")[1] for relation in bases})
+    missing = "" if len(bases) == whole else f"{len(bases)} of {whole} corruptions"
     changed = _mean([figure for figure in plain if figure.relation != IDENTITY])
     against = [*_mean(normalised, missing), *normalised, *_mean(relative, missing), *relative]
     return [*changed, *plain, *against]
 
 
 def _balanced_error(known: _Known, relation: str) -> Bounds | None:
-    """Mean over concepts of the mean of a concept's rates; None where one is not certified.
+    """Return the mean over concepts of the mean of a concept's rates; None where one is not
+    certified.
 
-    The rates are the misses of classes of which every image has one, and both sides of
-    concepts that are apart. A side without questions is left out.
+    The rates are the misses of classes, one per image, and both sides of concepts that are
+    apart. A side without questions is left out.
     """
     wanted = (MISS,) if known.one_class_each else tuple(SIDES)
     means = []
     for concept, counts in zip(known.space.concepts, known.counts, strict=True):
         sides = [side for side in wanted if counts[SIDES[side]] > 0]
         if sides:
-            rates = _whole([known.side(concept, side, relation) for side in sides])
-            means.append(None if rates is None else rising(np.mean, rates))
-    every = _whole(means)
-    return None if every is None else rising(np.mean, every)
+            rates = stacked([known.side(concept, side, relation) for side in sides])
+            means.append(rates and monotone(np.mean, rates))
+    every = stacked(means)
+    return every and monotone(np.mean, every)
 
 
 def _mean(parts: list[Figure], missing: str = "") -> list[Figure]:
-    """The mean of several figures of a kind; what is noted of them is noted of it."""
-    if len(parts) < 2:
+    """Return the mean of several figures of a kind, which counts those with a note."""
+    bounds = stacked([part.bounds for part in parts])
+    if bounds is None or len(parts) < 2:
         return []
     noted = sum(bool(part.note) for part in parts)
     notes = [missing, f"{noted} of {len(parts)} relations come with a note" if noted else ""]
-    bounds = rising(np.mean, stack([part.bounds for part in parts]))
-    plain = Bounds(float(bounds.estimate), float(bounds.lower), float(bounds.upper))
-    note = "; ".join(note for note in notes if note)
-    return [Figure(parts[0].kind, parts[0].quantity, plain, ALL, note=note)]
-
-
-def _partial(levels: set[int]) -> str:
-    """What to mind where a relation has not all the severities of its baseline."""
-    if levels == LEVELS:
-        return ""
-    listed = ", ".join(map(str, sorted(levels)))
-    return f"over severities {listed} alone, AlexNet's over all five"
-
-
-def _missing(relations: list[str]) -> str:
-    """What to mind where these are not all corruptions of their data sets."""
-    flags = {relation.split("/")[1] for relation in relations}
-    whole = sum(len(alexnet()[flag]) for flag in flags)
-    return "" if len(relations) == whole else f"{len(relations)} of {whole} corruptions"
-
-
-def _conditioned(base: Baseline) -> str:
-    """What to mind where AlexNet's rise, which relative BE divides by, is no measure."""
-    if base.rise < 0:
-        return f"AlexNet errs less here than on clean images ({base.rise:.4f}): the sign is turned"
-    if base.rise < TINY:
-        return f"AlexNet's error rises by {base.rise:.4f} only, which magnifies everything"
-    return ""
+    note, mean = "; ".join(filter(None, notes)), monotone(np.mean, bounds)
+    return [Figure(parts[0].kind, parts[0].quantity, mean, ALL, note=note)]

@@ -17,25 +17,28 @@ from .run import Run
 ORIGINAL, CHANGED = "on your original images", "including image changes"
 
 WIDE = 0.5
-"""Of an interval that is wider an estimate in the middle of it would mislead."""
+"""In an interval that is wider, an estimate in the middle would mislead."""
 READABLE = 0.1
 """An interval that is wider comes before its estimate."""
 QUOTED = 80
-"""So many characters of a reason are quoted."""
+"""Characters of a reason that are quoted."""
 
 
 class Opening(NamedTuple):
-    """Two targets by their places in the certificate: about images as they are, and about the same
-    questions with all changes, too; None: these are no target."""
+    """Two targets by their places in the certificate: about original images, and about the same
+    questions with all changes, too; None: there is no such target."""
 
     plain: int
     whole: int | None
 
 
 def opening(facts: Facts) -> Opening | None:
-    """None where no target is about all images as they are and these are not all there are, where
-    two models are compared, or where answers are compared with the one about the source image,
-    which is then always right."""
+    """Return the two targets of the headline.
+
+    None where no target is about all original images, where there are no changes, and where two
+    models are compared. None, too, where answers are compared with the one about the source image,
+    which is then always right.
+    """
     certificate = facts.certificate
     if certificate is None or certificate.versus is not None or facts.population is None:
         return None
@@ -47,23 +50,22 @@ def opening(facts: Facts) -> Opening | None:
     if plain is None or all(unchanged):
         return None
     every = [True] * len(unchanged)
-    there = np.sum(facts.space.cell_counts, axis=0) > 0  # of classes asked about alone none is 0
-    sides = there & targets[plain].sides
-    for whole, target in enumerate(targets):
-        if _is_of(target, every) and (there & target.sides == sides).all():
-            return Opening(plain, whole)
-    return Opening(plain, None)
+    asked = np.sum(facts.space.cell_counts, axis=0) > 0  # of classes asked about alone none is 0
+    sides = asked & targets[plain].sides
+    alike = [(asked & target.sides == sides).all() for target in targets]
+    whole = (k for k, t in enumerate(targets) if _is_of(t, every) and alike[k])
+    return Opening(plain, next(whole, None))
 
 
 def _is_of(target: Target, variants: Sequence[bool]) -> bool:
-    """Whether a target is about these variants, of all samples and concepts."""
+    """Return whether a target is about these variants, of all samples and concepts."""
     everyone = target.rows is None and bool(target.concepts.all())
     return everyone and target.variants.tolist() == [*variants]
 
 
 def sentence(run: Run) -> str | None:
-    """Misclassification rate on your original images: 8.9 % (5.1 to 13.2); including image changes:
-    ...; 4.0 % of the questions went unanswered (most often: ...).
+    """Return the headline, such as "Misclassification rate on your original images: 8.9 % (5.1 to
+    13.2); including image changes: ...; 4.0 % of the questions went unanswered (most often: ...)".
 
     None: see ``opening``.
     """
@@ -93,8 +95,8 @@ def silent_share(calls: Sequence[CallRow]) -> str:
 
 
 def _words(status: TargetStatus) -> str:
-    """In per cent, rounded outwards: 8.9 % (5.1 to 13.2); "8.9 %, exact" once all was asked; a
-    range first where the estimate alone would mislead."""
+    """Return a rate in per cent, rounded outwards: 8.9 % (5.1 to 13.2); "8.9 %, exact" once all was
+    asked; a range first where the estimate alone would mislead."""
     estimate, lower, upper = status.estimate, status.lower, status.upper
     if is_exact(lower, upper):
         wrong = status.any_wrong

@@ -1,4 +1,4 @@
-"""What a journal says of each question: judged ones as a table, and confusion counts."""
+"""The judged questions of a journal as a table, and confusion counts."""
 
 import math
 from collections import Counter
@@ -24,15 +24,15 @@ COLUMNS = [
     *("draw", "call", "question", "sample", "relation", "severity", "concept"),
     *("truth", "answer", "unanswered", "loss", "coordinate", "elapsed"),
 ]
-"""Of a table of outcomes: what was asked, and what came of it."""
+"""Columns of a table of outcomes."""
 SURE = 1.96
 """Standard deviations to either side of a 95 % interval."""
 METRICS = ("sensitivity", "specificity", "precision", "f1", "kappa")
 
 
 def sample_word(space: SpaceFacts, pictures: Mapping[int, object]) -> str:
-    """What a sample is called: "item" where nothing tells of images, as none was changed and no
-    picture was kept (of a pool, or of recorded answers about texts or rows), else "image"."""
+    """Return "item" where nothing shows that samples are images, as none was changed and no picture
+    was kept (of a pool, or of recorded answers about texts or rows), else "image"."""
     return "image" if pictures or space.relations != [IDENTITY] else "item"
 
 
@@ -50,7 +50,7 @@ def is_mute(calls: Sequence[CallRow]) -> bool:
 
 
 def outcomes(journal: Journal) -> pd.DataFrame:
-    """One row per judged question, in draw order.
+    """Return one row per judged question, in draw order.
 
     Columns: draw, call, question, sample, relation, severity, concept, truth, answer (NaN:
     unanswered), unanswered (reason or None), loss, coordinate, elapsed.
@@ -59,7 +59,7 @@ def outcomes(journal: Journal) -> pd.DataFrame:
 
 
 def judged(facts: Facts, draws: Sequence[DrawRow], calls: Sequence[CallRow]) -> pd.DataFrame:
-    """The table of ``outcomes``, from rows that were read already."""
+    """Return the table of ``outcomes``, from rows that were read already."""
     space, by_call = facts.space, {row.call: row for row in draws}
     records = []
     for call in sorted(calls, key=lambda c: by_call[c.call].draw):
@@ -83,14 +83,14 @@ def judged(facts: Facts, draws: Sequence[DrawRow], calls: Sequence[CallRow]) -> 
 
 
 def with_metadata(table: pd.DataFrame, dataset: CompleteDataset, samples: Indices) -> pd.DataFrame:
-    """The table with a further column for each of the dataset's metadata; ``samples`` (n,): what
-    each row is about. A column whose name is taken is called "NAME (metadata)"."""
+    """Return the table with a further column for each of the dataset's metadata; ``samples`` (n,):
+    the sample of each row. A column whose name is taken is called "NAME (metadata)"."""
     rows = dataset.profile_row(samples)
-    found = {
+    metadata = {
         f"{name} (metadata)" if name in table else name: dataset.metadata_values(name)[rows]
         for name in dataset.metadata_columns
     }
-    return table.assign(**found)
+    return table.assign(**metadata)
 
 
 def any_wrong(
@@ -122,7 +122,7 @@ def counting(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def wilson(wrong: float, count: int) -> tuple[float, float]:
-    """Wilson's 95 % interval for a share (Wilson, 1927), as if questions were drawn evenly.
+    """Return Wilson's 95 % interval for a share (Wilson, 1927), as if questions were drawn evenly.
 
     ``wrong`` of ``count``, which may be a sum of losses.
     """
@@ -135,8 +135,8 @@ def wilson(wrong: float, count: int) -> tuple[float, float]:
 def clopper_pearson(
     share: Floats | float, count: npt.ArrayLike, confidence: float
 ) -> tuple[Floats, Floats]:
-    """The exact interval of a share seen in so many independent draws, each (K,); NaN where there
-    are none. Clopper & Pearson, Biometrika 26 (1934); too wide, if anything, for draws without
+    """Return the exact interval of a share seen in so many independent draws, each (K,); NaN where
+    there are none. Clopper & Pearson, Biometrika 26 (1934); conservative for draws without
     replacement."""
     from scipy.special import betaincinv  # a tenth of a second that most commands do not need
 
@@ -150,19 +150,19 @@ def clopper_pearson(
 
 
 def confusion(table: pd.DataFrame, by: str | Sequence[str]) -> pd.DataFrame:
-    """Counts tn, fp, fn, tp and unanswered, and METRICS, per group of an outcomes table.
+    """Return counts tn, fp, fn, tp and unanswered, and METRICS, per group of an outcomes table.
 
-    A metric whose denominator is zero is NaN. Unanswered questions stand apart.
+    A metric whose denominator is zero is NaN. Unanswered questions have a column of their own.
     """
     keys = [by] if isinstance(by, str) else list(by)
-    true, said = table["truth"] == 1, table["answer"].notna()
-    yes = true ^ (table["loss"] >= 0.5)  # as the oracle saw it, whatever its threshold
+    true, answered = table["truth"] == 1, table["answer"].notna()
+    yes = true ^ (table["loss"] >= 0.5)  # by the oracle, whatever its threshold
     parts = table[keys].assign(
-        tn=said & ~yes & ~true,
-        fp=said & yes & ~true,
-        fn=said & ~yes & true,
-        tp=said & yes & true,
-        unanswered=~said,
+        tn=answered & ~yes & ~true,
+        fp=answered & yes & ~true,
+        fn=answered & ~yes & true,
+        tp=answered & yes & true,
+        unanswered=~answered,
     )
     counts = parts.groupby(keys, sort=False).sum()
     tn, fp, fn, tp = (counts[c].astype(float) for c in ("tn", "fp", "fn", "tp"))

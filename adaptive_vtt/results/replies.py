@@ -1,4 +1,4 @@
-"""What a chat model replied, and how it was read."""
+"""Replies of a chat model, and how they were read."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -40,13 +40,13 @@ def readings(calls: Sequence[CallRow], most: int | None = None) -> list[Reading]
 
 
 def kinds(calls: Sequence[CallRow]) -> Counter[str]:
-    """Return how often replies were read in each way, numbers as Yes or No."""
+    """Return how often replies were read as each kind, numbers as Yes or No."""
     rows = [row for call in calls if call.reply for row in call.answers if row.loss is not None]
     return Counter(_kind(row) for row in rows)
 
 
 def reading(row: AnswerRow) -> str:
-    """Return what was read in a reply, in words."""
+    """Return the reading of a reply, in words."""
     if row.said is None and row.unanswered is None and row.answer not in (None, 0.0, 1.0):
         return f"{_kind(row)}, P(yes) {percent(row.answer)}"
     return _kind(row)

@@ -1,12 +1,12 @@
-"""How an audit ended: its rates and what to know of them, from its journal."""
+"""The result of an audit: its rates and what to know about them, from its journal."""
 
 import json
 import math
 import webbrowser
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pandas as pd
 
@@ -27,91 +27,89 @@ from .beliefs import PLOTS, TableName, plotted
 from .cautions import cautions
 from .derived import Bounds, Rates, figures
 from .opening import sentence
-from .outcomes import FAILED as FAILED
-from .outcomes import METRICS as METRICS
-from .outcomes import confusion as confusion
 from .outcomes import counting
-from .outcomes import outcomes as outcomes
 from .run import Run
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 SCHEMA_VERSION = 1
-"""Of result.json (``result_file``); goes up when a field changes its meaning or goes."""
+"""Version of result.json (``result_file``); rises when a field changes its meaning or goes."""
 SHOWN = 24
 """Targets that a notebook shows, at most."""
 INTERVALS = "intervals"
 FOR_PAPER = {
     "targets": ("target", "questions", "estimate", "lower", "upper", "certified", "decided")
 }
-"""Columns of ``Result.tables`` that a page of LaTeX has room for, where it has none for all."""
+"""Columns of ``Result.tables`` that fit on a page of LaTeX, where not all do."""
 RAW = ("target", "estimate", "lower", "upper", "half_width", "certified", "questions")
-"""Columns of targets where nothing is certified, but for what each is about."""
+"""Columns of targets where nothing is certified, with those that say what each is about."""
 
 
 class Source(Protocol):
-    """What a result was computed from, to look into it; see ``inspection.Inspection``."""
+    """Gives a result access to what it was computed from; see ``inspection.Inspection``."""
 
     def failures(self) -> pd.DataFrame:
-        """See ``Result.failures``."""
+        """Return the table of ``Result.failures``."""
 
     def picture(self, row: Any) -> Any:
-        """See ``Result.picture``."""
+        """Return the images of ``Result.picture``."""
 
     def beliefs(self, of: TableName) -> pd.DataFrame:
-        """See ``Result.beliefs``."""
+        """Return the table of ``Result.beliefs``."""
 
     def perturbations(self) -> pd.DataFrame:
-        """See ``Result.tables``."""
+        """Return a table of ``Result.tables``."""
 
     def figures(self) -> dict[str, JsonObject]:
-        """Charts by name, as Plotly takes them."""
+        """Return charts by name, as Plotly takes them."""
 
     def write_report(self, path: Path | None) -> Path:
-        """See ``Result.report``."""
+        """Write the report; see ``Result.report``."""
 
     def journaled(self) -> "Result":
-        """What the journal comes to by now, without what only a running audit knows."""
+        """Return the result of the journal by now, without what only a running audit knows."""
 
 
 @dataclass(frozen=True, repr=False)
 class Result:
-    """How an audit ended. Notebooks show its intervals as a table.
+    """The result of an audit. Notebooks show its intervals as a table.
 
-    ``targets``: one row per target with target, estimate, lower, upper, half_width,
-    certified, questions, and, in audits that certify, pseudo_outcome_mean (the estimate by the
-    draws alone, without today's predictions), size, variance_ratio (of the draws with their
-    predictions against uniform ones without), effective_draws, and more_calls with more_calls_least
-    and more_calls_most, its range (NA where nothing can be forecast yet). In others, estimates are
-    raw sample figures and carry no interval (NaN). ``derived``: what follows from certified
-    targets (balanced accuracy, kappa, BE ...), one row per quantity with estimate, lower,
-    upper and note (what to mind, or ""); no rows where nothing follows.
-    constant and constant_answer: what the best answer that never depends on the image (always the
-    same class, Yes, No or letter) would lose on the same questions, known from the labels.
-    any_wrong, where labels were asked about and counted: the share of images with any wrong label.
-    The columns kind, concept, side, rate, relation, severity, group, value and filter say what a
-    target is about, see ``families``; ``target`` is its name for people.
-    ``reason``: why it stopped, None while it has not. ``scoring``: how replies in words were
-    read, None where there are none; ``protocol``: how the model was asked, see
-    ``journal.facts``. ``lost``: calls that were on their way when the audit was interrupted or
-    ended by an error, and may have been paid for twice. ``captions``: what
-    was found in captions. ``head``: the journal's, which follows from every row of it
-    (journal/chain.py).
-    ``repeat_probes``: how many answers asked again differ. ``warnings``: what to know before
-    trusting the rest, a sentence each. In audits that certify, ``targets`` also says whether
-    an interval ``emptied``, whether its draws contradict it (``invalidated``, emptied or not),
-    and how many questions were ``excluded`` as they did not count. ``guarantee``: what holds of
-    the intervals, and how surely, in words; None where nothing is certified. ``headline``: the
-    error on images as they are and on all, in words (``opening``). In audits with
-    ``at_most``, ``decided`` says on which side of it a target lies: "above", "below" (at most at
-    it), or "open". ``versus``: in comparisons of two models, how every target stands; where both
-    were asked, ``targets`` are rates of pairs, (1 + delta) / 2. ``judge``: what a judge of replies
-    was asked, and what that cost, within ``cost``. ``unconfirmed``: the part of ``cost`` that no
-    server confirmed, so that it may not have been charged: failed attempts, and replies without
-    counts, at the most one can cost. ``in_doubt``: that in words, and what lost calls may have cost
-    beside ``cost``. ``census``: of an audit that asks everything the tables of ``results.census``:
-    "rates", "perturbations" and "classes".
+    Attributes:
+        targets: A row per target: target (its name for people), estimate, lower, upper, half_width,
+            certified, questions; kind, concept, side, rate, relation, severity, group, value and
+            filter say what it is about (see ``families``). Without a certificate, estimates are raw
+            sample figures without interval (NaN). Audits that certify add pseudo_outcome_mean (the
+            estimate by the draws alone), size, variance_ratio (of the draws with their predictions
+            against uniform ones without) and effective_draws. More columns are more_calls with its
+            range more_calls_least to more_calls_most (NA before any forecast), emptied, invalidated
+            (its draws contradict its interval) and excluded (questions that did not count). Where
+            they apply there are decided ("above", "below" or "open" against ``at_most``), constant
+            and constant_answer (loss and name of the best answer that never depends on the image),
+            and any_wrong (share of images with any wrong label, where all were asked). Where both
+            of two models were asked, rates are those of pairs, (1 + delta) / 2.
+        calls: Calls drawn, answers about source images included.
+        questions: Judged questions.
+        cost: Cost of all answers.
+        reason: Why the audit stopped; None while it has not.
+        waiting: Calls without an answer.
+        derived: What follows from certified targets (balanced accuracy, kappa, BE ...), a row per
+            quantity with estimate, lower, upper and note.
+        scoring: How replies in words were read; None where there are none.
+        protocol: How the model was asked, see ``journal.facts``.
+        lost: Calls that were in flight when the audit was interrupted, perhaps paid for twice.
+        captions: Objects in captions; None in other audits.
+        head: Hash of the journal, which follows from every row (journal/chain.py).
+        repeat_probes: How many repeated answers differ.
+        warnings: What to know before trusting the rest, a sentence each.
+        guarantee: The guarantee of the intervals in words; None where nothing is certified.
+        headline: The error on original and on all images, in words (``opening``).
+        versus: In comparisons of two models, how every target stands.
+        judge: What a judge of replies was asked, and its cost, within ``cost``.
+        unconfirmed: The part of ``cost`` that no server confirmed: failed attempts, and replies
+            without counts, at the most one can cost.
+        in_doubt: That in words, and what lost calls may have cost in addition.
+        census: Of an audit that asks everything, the tables of ``results.census``.
     """
 
     targets: pd.DataFrame
@@ -140,7 +138,7 @@ class Result:
     source: Source | None = field(default=None, compare=False)
 
     def failures(self) -> pd.DataFrame:
-        """One row per wrong answer (loss 0.5 or more), in draw order.
+        """Return a row per wrong answer (loss 0.5 or more), in draw order.
 
         Columns: sample (the image's id), relation, severity, concept, answer (P(yes) or a score;
         NaN: none), truth (of the source image), loss, unanswered (why, or None), asked (the
@@ -151,26 +149,33 @@ class Result:
         return self._source("failures").failures()
 
     def picture(self, row: "int | pd.Series[Any]") -> Any:
-        """The images behind a row of ``failures()``, by its number or as such: an
+        """Return the images behind a row of ``failures()``, by its number or as such: an
         ``inspection.Picture`` with ``source`` and ``follow_up``, which notebooks show."""
         return self._source("picture").picture(row)
 
     def beliefs(self, of: TableName = "cell") -> pd.DataFrame:
-        """What was believed as the audit went on, a row per concept, relation, severity and moment:
-        concept, relation, severity, draws, predicted, sd, spread, asked, failed, lower, upper.
+        """Return what was predicted during the audit, a row per concept, relation, severity and
+        moment: concept, relation, severity, draws, predicted, sd, spread, asked, failed, lower,
+        upper.
 
-        ``of``: of other groups, of images, and more; see ``adaptive_vtt.results.beliefs.beliefs``.
+        Args:
+            of: Other groups, images, and more; see ``adaptive_vtt.results.beliefs.beliefs``.
         """
         return self._source("beliefs").beliefs(of)
 
     def plot(self, name: str = INTERVALS, about: str | None = None) -> "Figure":
-        """The Plotly figure of that name: "intervals" (all targets), one of ``inspection.figures``,
-        or of what was believed (``beliefs``): "beliefs" (concept x relation; ``about`` one
-        relation), "through" (the same as the audit went on), "concept" (over severity, a panel per
-        relation; ``about`` one concept), "relation" (of one relation, by default the last, over
-        concepts), "images", "calibration" and "uncertainty".
+        """Return a Plotly figure.
 
-        Raises InputError naming all there are for a name that is none of them.
+        Args:
+            name: "intervals" (all targets), one of ``inspection.figures``, or of predictions:
+                "beliefs" (concept x relation), "through" (the same during the audit), "concept"
+                (over severity, a panel per relation), "relation" (over concepts), "images",
+                "calibration" and "uncertainty".
+            about: The relation of "beliefs" and "relation" (default: the last), the concept of
+                "concept".
+
+        Raises:
+            InputError: There is no such figure; the error names all.
         """
         from plotly.graph_objects import Figure
 
@@ -186,8 +191,12 @@ class Result:
         return Figure(charts[name])
 
     def report(self, path: Path | str | None = None, *, open: bool = False) -> Path:
-        """Writes the report, one HTML page, and gives its path. Default: report.html beside the
-        journal, or in a new temporary folder. ``open``: in the browser, too."""
+        """Write the report, one HTML page, and return its path.
+
+        Args:
+            path: Default: report.html next to the journal, or in a new temporary folder.
+            open: Whether to open it in the browser.
+        """
         written = self._source("report").write_report(None if path is None else Path(path))
         if open:
             webbrowser.open(written.resolve().as_uri())
@@ -197,9 +206,9 @@ class Result:
         """Write result.json and report.html into a folder, and of an audit that asked everything
         its tables; return the report's path.
 
-        The files say what the journal comes to by now, so that ``avtt verify`` follows them: of an
-        audit that has not ended, that leaves out what only the running audit knows (forecasts of
-        calls, and estimates by today's predictions).
+        The files hold the result of the journal by now, so that ``avtt verify`` can recompute
+        them: of an audit that has not ended, that leaves out what only the running audit knows
+        (forecasts of calls, and estimates by today's predictions).
         """
         written = self._source("save").journaled()
         census.write(Path(folder), dict(written.census))
@@ -208,73 +217,56 @@ class Result:
         return self.report(Path(folder) / "report.html")
 
     def tables(self) -> dict[str, pd.DataFrame]:
-        """ "targets"; "derived" and "perturbations" (per relation and concept, see
-        ``report.rates.perturbations``) where there are any. Of a comparison "differences", how much
-        more the second model errs, as shares; its ``targets`` are rates of pairs."""
+        """Return "targets", and where there are any "derived" and "perturbations" (per relation and
+        concept, see ``report.rates.perturbations``) or the tables of a census. Of a comparison
+        "differences": how much more the second model is wrong, as shares."""
         if self.versus:
-            return {"differences": self._differences()}
-        found = {"targets": self.targets, "derived": self.derived}
+            rows = pd.DataFrame([asdict(row) for row in self.versus])
+            signs = {"difference": "delta", "lower": "upper", "upper": "lower"}
+            more = {name: 0 - rows[column] for name, column in signs.items()}  # no minus zero
+            others = rows.columns.drop(["target", *signs.values()])
+            return {"differences": rows[["target"]].assign(**more).join(rows[others])}
+        first = {"targets": self.targets, "derived": self.derived}
         if self.census:
-            return {**found, **self.census}
-        found["perturbations"] = self._source("tables").perturbations()
-        return {name: table for name, table in found.items() if name == "targets" or len(table)}
-
-    def _differences(self) -> pd.DataFrame:
-        found = pd.DataFrame([asdict(row) for row in self.versus])
-        signs = {"difference": "delta", "lower": "upper", "upper": "lower"}
-        more = {name: 0 - found[of] for name, of in signs.items()}  # no minus zero
-        others = found.columns.drop(["target", *signs.values()])
-        return found[["target"]].assign(**more).join(found[others])
-
-    def inspected(self, source: Source) -> Self:
-        """The same result, to be looked into."""
-        return replace(self, source=source)
+            return {**first, **self.census}
+        every = {**first, "perturbations": self._source("tables").perturbations()}
+        return {name: table for name, table in every.items() if name == "targets" or len(table)}
 
     @property
     def reached(self) -> pd.Series:
-        """Whether all that was asked of a target is known, one bool per row of ``targets``: it is
-        certified, and decided where that was asked."""
+        """True per row of ``targets`` if it is certified, and decided where that was asked."""
         reached = [status.reached for status in self.statuses]
         return pd.Series(reached, self.targets.index, dtype=bool)
 
     @property
     def unreached(self) -> list[TargetStatus]:
-        """The targets of which something that was asked is not known."""
+        """The targets that are not certified, or not decided where that was asked."""
         return [status for status in self.statuses if not status.reached]
 
     @property
     def further(self) -> Range | None:
-        """How many more calls certify all of these; None where that cannot be told yet."""
+        """How many more calls certify all of these; None before any forecast."""
         return longest(status.more_calls for status in self.unreached)
 
     def to_dict(self) -> JsonObject:
-        """The result as result.json has it (``result_file``); what is unknown is null."""
+        """Return the fields of result.json (``result_file``); what is unknown is None."""
+        same = ("calls", "questions", "cost", "unconfirmed", "waiting", "scoring", "lost")
+        parts = {"captions": self.captions, "judge": self.judge}
         return {
             "schema_version": SCHEMA_VERSION,
             "targets": _records(self.targets),
             "derived": _records(self.derived),
-            "calls": self.calls,
-            "questions": self.questions,
-            "cost": self.cost,
-            "unconfirmed": self.unconfirmed,
+            **{name: getattr(self, name) for name in (*same, "guarantee", "headline")},
             "currency": None if self.currency == USD else self.currency,
             "stop_reason": self.reason,
-            "waiting": self.waiting,
-            "scoring": self.scoring,
-            "protocol": None if self.protocol is None else self.protocol.as_dict(),
-            "lost": self.lost,
-            "captions": None if self.captions is None else asdict(self.captions),
+            "protocol": self.protocol and self.protocol.as_dict(),
             "journal_head": self.head,
-            "repeat_probes": None if self.repeat_probes is None else self.repeat_probes.as_dict(),
+            "repeat_probes": self.repeat_probes and self.repeat_probes.as_dict(),
             "warnings": list(self.warnings),
-            "guarantee": self.guarantee,
-            "headline": self.headline,
             "versus": [asdict(row) for row in self.versus] or None,
-            "judge": None if self.judge is None else asdict(self.judge),
+            **{name: None if part is None else asdict(part) for name, part in parts.items()},
             "census": {n: _records(table) for n, table in self.census.items()} or None,
         }
-
-    as_dict = to_dict
 
     def _source(self, what: str) -> Source:
         if self.source is None:
@@ -284,31 +276,28 @@ class Result:
             )
         return self.source
 
-    @property
-    def _stage(self) -> str:
-        return self._staged("still open" if self.reason is None else f"ended: {self.reason}")
+    def _stage(self, ended: str | None = None) -> str:
+        """Return in words what was asked and certified, and why the audit ended."""
+        ended = ended or ("still open" if self.reason is None else f"ended: {self.reason}")
+        asked = f"{self.calls} calls, {self.questions} questions, {self.paid}"
+        done = sum(status.certified for status in self.statuses)
+        count = f"{done} of {len(self.statuses)} targets certified"
+        return f"{'nothing certified' if self.guarantee is None else count}; {asked}; {ended}"
 
     @property
     def _caption(self) -> str:
-        """The stage as a page has it; where all is certified, that is why the audit ended."""
+        """The stage on a page; where all is certified, that is why the audit ended."""
         whole = self.guarantee is not None and all(s.certified for s in self.statuses)
-        return self._staged("ended") if whole and self.reason else on_page(self._stage)
-
-    def _staged(self, ended: str) -> str:
-        asked = f"{self.calls} calls, {self.questions} questions, {self.paid}"
-        if self.guarantee is None:
-            return f"nothing certified; {asked}; {ended}"
-        done = sum(status.certified for status in self.statuses)
-        return f"{done} of {len(self.statuses)} targets certified; {asked}; {ended}"
+        return self._stage("ended") if whole and self.reason else on_page(self._stage())
 
     @property
     def paid(self) -> str:
-        """What was booked against the cap, in words, and what of it is in doubt."""
+        """The cost that counts against the cap, in words, and the part of it that is in doubt."""
         doubt = f" ({'; '.join(self.in_doubt)})" if self.in_doubt else ""
         return f"cost {money(self.cost, self.currency)}{doubt}"
 
     def __repr__(self) -> str:
-        return f"Result({'; '.join(filter(None, [self.headline, self._stage]))})"
+        return f"Result({'; '.join(filter(None, [self.headline, self._stage()]))})"
 
     def _repr_html_(self) -> str:
         rows = [_bar(status) for status in self.statuses[:SHOWN]]
@@ -316,10 +305,8 @@ class Result:
         notes = [f"and {more} more targets: result.targets"] if more else []
         notes += [] if self.guarantee is None else [self.guarantee]
         notes += [f"warning: {warning}" for warning in self.warnings]
-        first = rows[0] if rows else None
-        title = "No target" if first is None else f"{first.name}: {first.words}"
-        title = self.headline or title
-        return table_html(title, self._stage, rows, notes)
+        first = f"{rows[0].name}: {rows[0].words}" if rows else "No target"
+        return table_html(self.headline or first, self._stage(), rows, notes)
 
 
 def _bar(status: TargetStatus) -> Bar:
@@ -374,23 +361,18 @@ def summarise(source: Journal | Run) -> Result:
 
 
 def derive(space: SpaceFacts, rates: Rates) -> pd.DataFrame:
-    """``results.derived.figures`` as a table: quantity, estimate, lower, upper, note; no row where
-    nothing follows."""
+    """Return ``results.derived.figures`` as a table: quantity, estimate, lower, upper, note; no row
+    where nothing follows."""
     columns = ["quantity", "estimate", "lower", "upper", "note"]
-    rows = [(f.name, f.bounds, f.note) for f in figures(space, rates)]
-    return pd.DataFrame(
-        [(name, b.estimate, b.lower, b.upper, note) for name, b, note in rows], columns=columns
-    )
+    rows = [(f.name, *astuple(f.bounds), f.note) for f in figures(space, rates)]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def frame(statuses: Sequence[TargetStatus], *, certified: bool = True) -> pd.DataFrame:
     """Return one row per target: what the journal keeps of it, the questions asked, what it is
     about, and its best constant answer; of raw figures the first columns alone."""
-    rows = []
-    for status in statuses:
-        row = {**status.row(), "questions": status.questions, "excluded": status.excluded}
-        rows.append(row if certified else {name: row[name] for name in RAW})
-    table = pd.DataFrame(rows)
+    rows = [{**s.row(), "questions": s.questions, "excluded": s.excluded} for s in statuses]
+    table = pd.DataFrame(rows) if certified else pd.DataFrame(rows)[[*RAW]]
     table = table.astype({name: "Int64" for name in COLUMNS if name in table})
     ids = [status.id for status in statuses]
     about = pd.DataFrame([target.columns() for target in ids], index=table.index)
@@ -400,16 +382,16 @@ def frame(statuses: Sequence[TargetStatus], *, certified: bool = True) -> pd.Dat
     table = table.join(about.astype({"side": "Int64", "severity": "Int64"}))
     baselines = [status.baseline for status in statuses]
     if any(baselines):
-        table = table.assign(
-            constant=[math.nan if one is None else one.rate for one in baselines],
-            constant_answer=pd.Series([one and one.answer for one in baselines], dtype=object),
+        table["constant"] = [math.nan if one is None else one.rate for one in baselines]
+        table["constant_answer"] = pd.Series(
+            [one and one.answer for one in baselines], dtype=object
         )
     shares = pd.Series([status.any_wrong for status in statuses], dtype=float)
     return table if shares.isna().all() else table.assign(any_wrong=shares)
 
 
 def raw(run: Run) -> list[TargetStatus]:
-    """Raw figures, by the same units as certified ones (``certify.targets.selected``)."""
+    """Return raw figures, by the same units as certified ones (``certify.targets.selected``)."""
     space, table = run.facts.space, run.table
     rates, classes = run.facts.settings.oracle.rates, space.concepts_are == "classes"
     error = error_of(space.concepts_are, rates)
@@ -420,13 +402,10 @@ def raw(run: Run) -> list[TargetStatus]:
             parts[OfConcept(str(concept), truth, rate)] = part[part["truth"] == truth]
     for relation, part in unit.groupby("relation", sort=False):
         parts[OfRelation(str(relation), error)] = part
-    statuses = []
-    for about, part in parts.items():
-        # questions that do not count are left out of the mean
-        mean = float(counting(part)["loss"].mean())
-        statuses.append(
-            TargetStatus(
-                id=about, estimate=mean, lower=math.nan, upper=math.nan, questions=len(part)
-            )
-        )
-    return statuses
+    # questions that do not count are left out of the mean
+    means = {target: float(counting(part)["loss"].mean()) for target, part in parts.items()}
+    nan = math.nan
+    return [
+        TargetStatus(id=id, estimate=means[id], lower=nan, upper=nan, questions=len(part))
+        for id, part in parts.items()
+    ]

@@ -1,7 +1,7 @@
-"""A run: a journal read once, and what follows from its rows.
+"""A run: a journal read once, and the figures that follow from its rows.
 
-Facts, rows and figures are read, or worked out, when they are first asked for, and kept. So a run
-shows one moment of an audit, and whoever needs several of them shares one run.
+Facts, rows and figures are read, or computed, at first use, and kept. So a run shows one moment of
+an audit, and all who need several of them share one run.
 """
 
 from collections.abc import Sequence
@@ -29,12 +29,12 @@ from .outcomes import any_wrong, is_mute, judged
 
 
 class Run:
-    """What a journal holds, read once.
+    """The content of a journal, read once.
 
     Args:
         journal: Its journal, in a file or in memory.
-        statuses: Where every target stands, as an audit knows that is still open; None: as the end
-            journaled it, else recomputed from the rows.
+        statuses: Every target, from an audit that is still open; None: as the end journaled them,
+            else recomputed from the rows.
     """
 
     def __init__(self, journal: Journal, statuses: Sequence[TargetStatus] | None = None) -> None:
@@ -79,7 +79,7 @@ class Run:
 
     @property
     def certificate(self) -> CertificateFacts | None:
-        """What is certified, to what, and how sure; None in audits that certify nothing."""
+        """The targets, the goal and the confidence; None in audits that certify nothing."""
         return self.facts.certificate
 
     @cached_property
@@ -109,12 +109,12 @@ class Run:
 
     @cached_property
     def belief_rows(self) -> list[BeliefRow]:
-        """What was believed, at checkpoints."""
+        """Predictions at checkpoints."""
         return self.journal.beliefs()
 
     @cached_property
     def believed(self) -> Believed | None:
-        """What ``belief_rows`` are about; None where none were kept."""
+        """The groups of ``belief_rows``; None where none were kept."""
         return believed(self.raw)
 
     # -- what follows ------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ class Run:
 
     @property
     def cost(self) -> float:
-        """What all answers cost, those about source images and of a judge included."""
+        """Cost of all answers, those about source images and of a judge included."""
         return costs_of(self.calls, self.sources, self.judging).cost
 
     @property
@@ -155,16 +155,14 @@ class Run:
 
     @cached_property
     def statuses(self) -> list[TargetStatus]:
-        """Where every target stands, in the order of the certificate; [] without one."""
+        """Every target with its counts, in the order of the certificate; [] without one."""
         certificate, rows = self.certificate, self.intervals
         if certificate is None:
             return []
+        rows = [replace(row, baseline=certificate.constant(k)) for k, row in enumerate(rows)]
         if certificate.counted:
             shares = any_wrong(self.facts, self.calls, rows)
-            return [
-                replace(row, baseline=certificate.constant(k), any_wrong=shares[k])
-                for k, row in enumerate(rows)
-            ]
+            return [replace(r, any_wrong=share) for r, share in zip(rows, shares, strict=True)]
         answered, excluded = [0] * len(rows), [0] * len(rows)
         answers = {call.call: call.answers for call in self.calls}
         for draw in self.draws:
@@ -175,22 +173,18 @@ class Run:
             for k, members in enumerate(members_of(certificate, draw, asked)):
                 answered[k] += len(members)
                 excluded[k] += len(out.intersection(members))
-        return [
-            replace(
-                row, questions=answered[k], excluded=excluded[k], baseline=certificate.constant(k)
-            )
-            for k, row in enumerate(rows)
-        ]
+        counts = zip(rows, answered, excluded, strict=True)
+        return [replace(row, questions=count, excluded=out) for row, count, out in counts]
 
     @cached_property
     def compared(self) -> list[Compared]:
-        """Of two models, how every target stands; [] of one."""
+        """The comparison of two models per target; [] of one model."""
         facts = self.facts
         return compared(facts.certificate, self.statuses, self.draws, self.calls, facts.known_a)
 
     @cached_property
     def played(self) -> tuple[Game | None, list[Track]]:
-        """The game of intervals as it stands in the end, None without one; every target's track."""
+        """The game of intervals at the end, None without one; every target's track."""
         if self.certificate is None:
             return None, []
         if self.certificate.counted:

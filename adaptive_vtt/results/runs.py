@@ -1,7 +1,7 @@
-"""What a folder of runs holds: each audit's model, cost and state, read from its journal alone.
+"""The runs of a folder: each audit's model, cost and state, read from its journal alone.
 
-Nothing is written, no lock is taken for longer than a look at it, and nothing that stands in a
-run folder is executed. A folder that cannot be read is a run, too, with a sentence that says why.
+Nothing is written, no lock is held for longer than a look at it, and nothing in a run folder is
+executed. A folder that cannot be read is a run, too, with a sentence that says why.
 """
 
 import math
@@ -19,7 +19,7 @@ from ..journal.facts import is_begun, read_facts
 from ..journal.files import JOURNAL, holder, lock_taken
 from ..types import Guarantee, JsonObject
 from ..utils.figures import USD, in_points, outward
-from .advice import beyond_limits, way
+from .advice import beyond_limits, resuming
 from .cautions import about_answers
 from .difference import in_words, point_span, short_name
 from .run import Run
@@ -29,21 +29,27 @@ State = Literal["starting", "running", "ended", "stopped", "unreadable"]
 
 @dataclass(frozen=True)
 class Listed:
-    """An audit in a folder as it is now, told without reading its rows.
+    """An audit in a folder as it is now, from its journal's facts and counts.
 
-    ``told``: why it ended, how it goes on, or why it cannot be read, else "". ``calls`` are those
-    drawn, answers about source images included, ``waiting`` those of them without an answer.
-    ``targets``: how many are certified at the end or aimed at, 0 in audits that only explore.
-    ``written``: when the journal changed last, in seconds since 1970. ``head``: see
-    ``Journal.head``. ``paired``: two models are compared, and each call is one of either.
-    ``census``: everything is asked, and rates are exact. ``further``: how an audit goes on that
-    ended at its limits with targets open, else "".
+    Attributes:
+        name: Name of the folder.
+        folder: The folder.
+        state: What the audit does.
+        note: Why it ended, how to resume it, or why it cannot be read, else "".
+        targets: How many are certified at the end or aimed at; 0 in audits that only explore.
+        calls: Calls drawn, answers about source images included.
+        waiting: Drawn calls without an answer.
+        written: When the journal changed last, in seconds since 1970.
+        head: See ``Journal.head``.
+        census: Whether everything is asked, so that rates are exact.
+        paired: Whether two models are compared, and each call is one of either.
+        further: How to resume an audit that ended at its limits with targets open, else "".
     """
 
     name: str
     folder: Path
     state: State
-    told: str = ""
+    note: str = ""
     model: str = ""
     version: str | None = None
     dataset: str = ""
@@ -61,7 +67,7 @@ class Listed:
 
     @property
     def named(self) -> str:
-        """The model and its version, but for a hash, which tells a reader nothing."""
+        """The model and its version, without a hash."""
         return full_name(self.model or "?", self.version)
 
     @property
@@ -71,16 +77,17 @@ class Listed:
 
     @property
     def words(self) -> str:
-        """The state as a sentence, with the way on where there is one."""
-        if self.state == "ended":
-            return "; ".join(filter(None, [f"ended: {in_points(self.told)}", self.further]))
-        if self.state == "unreadable":
-            return self.told
-        if self.state == "stopped":
-            return f"stopped: no process holds the lock; {self.told}"
-        if self.state == "running":
-            return "running"
-        return "starting: " + ("it goes on" if self.calls else "nothing was asked yet")
+        """The state as a sentence, and how to resume the audit where that helps."""
+        match self.state:
+            case "ended":
+                return "; ".join(filter(None, [f"ended: {in_points(self.note)}", self.further]))
+            case "stopped":
+                return f"stopped: no process holds the lock; {self.note}"
+            case "starting":
+                return "starting: " + ("it goes on" if self.calls else "nothing was asked yet")
+            case "running":
+                return "running"
+        return self.note
 
     @property
     def ago(self) -> str:
@@ -88,19 +95,24 @@ class Listed:
         return "" if self.written is None else ago(time.time() - self.written)
 
     def as_dict(self) -> JsonObject:
-        """For JSON."""
+        """Return the fields for JSON."""
         return {**asdict(self), "folder": str(self.folder)}
 
 
 @dataclass(frozen=True)
 class Rates:
-    """What a run's journal says of its targets, as of ``head``, and what makes it comparable.
+    """The targets of a run at one moment, and what makes them comparable with others.
 
-    ``space`` is the fingerprint of its questions; ``oracle`` and ``unanswered`` say what a loss
-    is; ``sure`` is the probability with which its intervals hold, in the way of ``guarantee``.
-    ``compared``: what a comparison of two models says of its first target, in words; its rates may
-    be those of pairs, 1/2 where both err alike, and no error rates. "": an audit of one model.
-    ``warnings``: what the answers alone warn of (``cautions.about_answers``).
+    Attributes:
+        head: The journal's head at that moment.
+        space: Fingerprint of its questions.
+        oracle: What a loss is.
+        unanswered: Likewise, where there is no answer.
+        sure: Probability with which its intervals hold, in the sense of ``guarantee``.
+        rows: Every target.
+        compared: What a comparison of two models says of its first target, in words; its rates may
+            be those of pairs, 1/2 where both are wrong alike. "": an audit of one model.
+        warnings: What the answers alone warn of (``cautions.about_answers``).
     """
 
     head: str
@@ -115,14 +127,13 @@ class Rates:
 
     @property
     def certified(self) -> int:
-        """How many targets are."""
+        """How many targets are certified."""
         return sum(row.certified for row in self.rows)
 
     @property
     def worst(self) -> TargetStatus | None:
-        """The target that is surely the worst: the highest lower bound, not the highest estimate,
-        which is often that of the fewest questions. None where it is not surely worse than any
-        other, or two models are compared."""
+        """The target with the highest lower bound: the highest estimate is often that of the fewest
+        questions. None where it is not surely worse than any other, or two models are compared."""
         valid = [row for row in self.rows if not row.invalidated]
         if self.compared or not valid:
             return None
@@ -132,8 +143,7 @@ class Rates:
 
 
 def span_of(status: TargetStatus) -> str:
-    """The interval in percent, rounded outwards, as a rounded one would promise too much; a rate
-    that is known as it is."""
+    """Return the interval in percent, rounded outwards, or the exact rate."""
     if status.id.signed:
         return f"{point_span(status.lower, status.upper)} points"
     if status.lower == status.upper:
@@ -143,16 +153,15 @@ def span_of(status: TargetStatus) -> str:
 
 
 def ago(seconds: float) -> str:
-    """A time that has passed, in the unit that a person would use."""
-    for unit, size in (("s", 60), ("min", 60), ("h", 48)):
-        if seconds < size:
-            return f"{max(0, int(seconds))} {unit} ago"
-        seconds /= size if unit != "h" else 24
-    return f"{int(seconds)} days ago"
+    """Return a time that has passed, in the unit that a person would use."""
+    for unit, most, size in (("s", 60, 1), ("min", 3600, 60), ("h", 48 * 3600, 3600)):
+        if seconds < most:
+            return f"{max(0, int(seconds / size))} {unit} ago"
+    return f"{int(seconds / 86400)} days ago"
 
 
 def find(folder: Path) -> dict[str, Path]:
-    """The run folders in ``folder`` by name, or that folder itself where it is one.
+    """Return the run folders in ``folder`` by name, or that folder itself if it is one.
 
     Links that lead out of it are left out. Raises InputError where there is no such folder.
     """
@@ -160,75 +169,69 @@ def find(folder: Path) -> dict[str, Path]:
         raise InputError(f"{folder}: expected a run folder or a folder of runs, found none")
     if (folder / JOURNAL).exists():
         return {folder.resolve().name or "run": folder}
-    root, found = folder.resolve(), {}
+    root, runs = folder.resolve(), {}
     with suppress(OSError):
         for path in sorted(folder.iterdir()):
             with suppress(OSError):
                 if (path / JOURNAL).resolve(strict=True).is_relative_to(root):
-                    found[path.name] = path
-    return found
+                    runs[path.name] = path
+    return runs
 
 
 def read_run(folder: Path, name: str | None = None) -> Listed:
-    """The audit in ``folder``, whatever its state; raises nothing."""
+    """Return the audit in ``folder``, whatever its state; raises nothing."""
     name, path = name or folder.name, folder / JOURNAL
     try:
-        written = _written(path)
         with closing(SQLiteJournal(path, read_only=True)) as journal:
-            return _read(name, folder, journal, written)
+            return _read(name, folder, journal)
     except AvttError as error:
         return Listed(name, folder, "unreadable", one_line(error))
     except Exception as error:  # a damaged or hostile journal must not end the list of all others
-        told = f"{path}: cannot be read: {type(error).__name__}: {one_line(error)[:200]}"
-        return Listed(name, folder, "unreadable", told)
+        note = f"{path}: cannot be read: {type(error).__name__}: {one_line(error)[:200]}"
+        return Listed(name, folder, "unreadable", note)
 
 
-def _written(path: Path) -> float | None:
-    """When the journal, or the WAL beside it, changed last."""
-    times = []
+def _read(name: str, folder: Path, journal: SQLiteJournal) -> Listed:
+    path, times = folder / JOURNAL, []
     for file in (path, path.with_name(f"{path.name}-wal")):
         with suppress(OSError):
-            if (found := file.stat()).st_size:  # whoever opens the journal leaves an empty WAL
-                times.append(found.st_mtime)
-    return max(times, default=None)
-
-
-def _read(name: str, folder: Path, journal: SQLiteJournal, written: float | None) -> Listed:
-    held, raw = holder(folder / JOURNAL) is not None, journal.facts()
+            if (status := file.stat()).st_size:  # whoever opens the journal leaves an empty WAL
+                times.append(status.st_mtime)
+    written, held, raw = max(times, default=None), holder(path) is not None, journal.facts()
     if not is_begun(raw):
-        if held:
-            return Listed(name, folder, "starting", written=written)
-        told = (
-            f"{folder}: no audit was begun here; 'avtt audit SPEC.toml --out {folder}' begins one"
-        )
-        return Listed(name, folder, "unreadable", told, written=written)
+        begin = f"'avtt audit SPEC.toml --out {folder}' begins one"
+        note = "" if held else f"{folder}: no audit was begun here; {begin}"
+        state: State = "starting" if held else "unreadable"
+        return Listed(name, folder, state, note, written=written)
     facts, tally = read_facts(raw), journal.tally()
-    told = "" if held else f"go on with {way(facts, folder, journal)}"
-    # one that ended holds the lock, too, while it writes its report; a process that goes on took it
-    # after the journal's last row
-    resumed = facts.ended and held and lock_taken(folder / JOURNAL) > (written or 0.0)
-    if facts.ended:
-        told = facts.ended.reason or "the end was asked for"
+    certificate = facts.certificate
     if not math.isfinite(tally.cost):
         raise JournalError(f"{folder}: expected costs that add up, got {tally.cost}")
+    state = "running" if held else "stopped"
+    note = "" if held else f"go on with {resuming(facts, folder, journal)}"
+    if facts.ended:
+        # one that ended holds the lock, too, while it writes its report; a process that resumes it
+        # took it after the journal's last row
+        state = "starting" if held and lock_taken(path) > (written or 0.0) else "ended"
+        note = facts.ended.reason or "the end was asked for"
     return Listed(
-        name,
-        folder,
-        "starting" if resumed else "ended" if facts.ended else "running" if held else "stopped",
-        told,
-        short_name(facts.settings.model),
-        facts.model_version,
-        facts.space.dataset,
-        facts.settings.strategy,
-        len(facts.certificate.ids) if facts.certificate else 0,
-        tally.draws + tally.sources,
-        tally.draws - tally.calls,
-        tally.cost,
-        written,
-        journal.head,
-        census=facts.certificate is not None and facts.certificate.counted,
+        name=name,
+        folder=folder,
+        state=state,
+        note=note,
+        model=short_name(facts.settings.model),
+        version=facts.model_version,
+        dataset=facts.space.dataset,
+        strategy=facts.settings.strategy,
+        targets=len(certificate.ids) if certificate else 0,
+        calls=tally.draws + tally.sources,
+        waiting=tally.draws - tally.calls,
+        cost=tally.cost,
+        written=written,
+        head=journal.head,
+        census=certificate is not None and certificate.counted,
         currency=facts.currency,
-        paired=facts.certificate is not None and facts.certificate.paired,
+        paired=certificate is not None and certificate.paired,
         further=beyond_limits(facts, folder),
     )
 

@@ -10,7 +10,7 @@ from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.models import Answer, Recorded, Unanswered
-from adaptive_vtt.results.result import confusion, outcomes
+from adaptive_vtt.results.outcomes import confusion, outcomes
 from adaptive_vtt.testing import ScriptedModel
 from tests.helpers.audits import finished
 
@@ -140,7 +140,7 @@ def test_result_is_counted_from_the_answers() -> None:
 
 
 def test_result_for_json_has_null_for_what_is_unknown(space: QuestionSpace) -> None:
-    result = finished(space, budget=2).result().as_dict()
+    result = finished(space, budget=2).result().to_dict()
     assert result["calls"] == 2
     assert result["stop_reason"] == "2 calls were made"
     assert result["targets"][0]["target"] == "overall label error"

@@ -16,7 +16,8 @@ from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.oracles import OracleDefaults
 from adaptive_vtt.results.beliefs import PLOTS
-from adaptive_vtt.results.result import Result, outcomes
+from adaptive_vtt.results.outcomes import outcomes
+from adaptive_vtt.results.result import Result
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import Answer, FollowUp, Outcome
 from adaptive_vtt.utils.figures import Bar, table_html

@@ -19,7 +19,7 @@ from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.errors import InputError, JournalError, ModelError
 from adaptive_vtt.journal import MemoryJournal, read_journal
 from adaptive_vtt.models import Answer, Prompt, Unanswered
-from adaptive_vtt.results.advice import rounded_up
+from adaptive_vtt.results.advice import rounded
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from tests.helpers.audits import content
 from tests.helpers.command_line import run
@@ -240,4 +240,4 @@ def test_an_exploring_audit_has_no_half_width_to_change(tmp_path: Path) -> None:
     ("value", "up"), [(281.0, 290), (300.0, 300), (1, 1), (0.0123, 0.013), (12_345, 13_000)]
 )
 def test_suggestions_are_round_and_never_less(value: float, up: float) -> None:
-    assert rounded_up(value) == up
+    assert rounded(value) == up

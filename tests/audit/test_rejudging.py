@@ -24,7 +24,7 @@ from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.journal.rows import AnswerRow
 from adaptive_vtt.models import Answer, Prompt, PythonModel, Unanswered
 from adaptive_vtt.oracles import Consistency, Correctness, MaskDrop, OracleDefaults, TopClass
-from adaptive_vtt.results.result import outcomes
+from adaptive_vtt.results.outcomes import outcomes
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import Outcome, Version
 from tests.helpers.endobench_rows import row, write

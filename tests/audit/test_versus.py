@@ -22,7 +22,7 @@ from adaptive_vtt.models.local.recorded import answers_table
 from adaptive_vtt.models.pair import pair
 from adaptive_vtt.oracles.labels import Correctness
 from adaptive_vtt.oracles.paired import Paired
-from adaptive_vtt.results.result import outcomes
+from adaptive_vtt.results.outcomes import outcomes
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import Answer, Outcome, PairedAnswer, Prompt, Unanswered
 

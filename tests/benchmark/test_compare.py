@@ -44,8 +44,8 @@ def recorded(tmp_path: Path) -> Path:
     a, b = numbers % 2, (numbers // 2) % 2
     ids = [f"s{n}" for n in numbers]
     pd.DataFrame({"id": ids, "a": a, "b": b}).to_csv(tmp_path / "labels.csv", index=False)
-    said = {"a": np.where(numbers % 4 == 0, 1 - a, a), "b": np.where(numbers % 5 == 0, 1 - b, b)}
-    table = pd.DataFrame({"sample": ids, "relation": "identity", "severity": 0, **said})
+    answers = {"a": np.where(numbers % 4 == 0, 1 - a, a), "b": np.where(numbers % 5 == 0, 1 - b, b)}
+    table = pd.DataFrame({"sample": ids, "relation": "identity", "severity": 0, **answers})
     table["b"] = table["b"].astype(float)
     table.loc[0, "b"] = np.nan
     other = table.assign(relation="rotation", severity=1)
@@ -112,20 +112,11 @@ def test_the_truth_pass_gives_the_mean_loss_of_every_target(recorded):
     assert truth == pytest.approx([(10 + 8) / 80, 0.0, 10 / 20])
 
 
-def test_answers_kept_by_the_pass_replay_as_the_model_itself(recorded):
-    spec = spec_in(recorded)
-    space = build_space(spec, recorded)
-    model = build_model(spec, recorded, space.dataset)
-    kept = Recorded(all_answers(space, model))
-    again = all_losses(space, kept)
-    assert again[1].tolist() == all_losses(space, model)[1].tolist()
-
-
 def test_answers_that_only_tell_which_class_is_likelier_are_kept_too():
     classes = from_table(None, np.eye(3, dtype=int)[[0, 1, 2, 0]])
     space = QuestionSpace(classes, oracle=Ordinal())
-    said = np.eye(3)[[2, 1, 1, 0]]
-    answers = pd.DataFrame(said, columns=list(classes.concepts))
+    likely = np.eye(3)[[2, 1, 1, 0]]
+    answers = pd.DataFrame(likely, columns=list(classes.concepts))
     keys = {"sample": [classes.sample_id(k) for k in range(4)], "relation": "identity"}
     model = Recorded(pd.concat([pd.DataFrame({**keys, "severity": 0}), answers], axis=1))
     assert all_losses(space, model)[1].tolist() == [1.0, 0.0, 0.5, 0.0]
@@ -154,10 +145,10 @@ def test_a_run_counts_calls_and_a_truth_it_can_not_hold(recorded):
 def test_plug_in_and_raw_mean_end_at_the_truth_when_everything_was_asked(recorded):
     spec = spec_in(recorded, half_width=0.0001, surrogate=True)
     truth = (18 / 80, 0.0, 0.5)
-    found = certified_run(job_of(spec, recorded, "random", 0, truth))
-    assert found["calls"] == 2 * SAMPLES
+    whole = certified_run(job_of(spec, recorded, "random", 0, truth))
+    assert whole["calls"] == 2 * SAMPLES
     for name in ("raw mean", "GP plug-in", "certified", "pseudo-outcomes"):
-        assert found["estimates"][name][-1] == pytest.approx(truth, abs=2e-3)
+        assert whole["estimates"][name][-1] == pytest.approx(truth, abs=2e-3)
 
 
 def test_prediction_powered_draws_evenly_and_predicts(recorded):
@@ -197,27 +188,8 @@ def test_baselines_stands_for_all_there_is_to_compare_with(recorded, tmp_path, m
     assert ("stratified", "GP plug-in") not in rows
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("in_process")
-def test_exhaust_asks_a_callable_everything_once_and_replays_it(tmp_path, capsys):
-    write_start(tmp_path)
-    out = tmp_path / "out"
-    spec = str(tmp_path / "SPEC.toml")
-    options = ["--strategies", "uniform", "--repeats", "1", "--budget", "20"]
-    options += ["--half-width", "0.4", "--targets", "overall", "--exhaust", "--out", str(out)]
-    assert run("compare", spec, *options) == 0
-    shown = capsys.readouterr().out
-    assert "errors of estimates made from the same draws" in " ".join(shown.split())
-    wide = [line for line in shown.splitlines() if len(line) > 80]
-    assert [line for line in wide if not line.startswith("wrote ")] == []  # paths are not broken
-    record = json.loads((out / "compare.json").read_text())
-    assert len(record["truth"]) == 1
-    answers = pd.read_csv(out / "answers.csv")
-    assert {"sample", "relation", "severity"} < set(answers)
-
-
 def _without_seconds(record: dict[str, Any]) -> dict[str, Any]:
-    """What a comparison found, but for how long it took."""
+    """Return a comparison without the seconds it took."""
     for row in [*record["runs"], *record["summary"]]:
         row.pop("seconds", None)
         row.pop("seconds per draw", None)
@@ -241,9 +213,9 @@ def test_an_interrupted_comparison_goes_on_and_ends_as_an_undisturbed_one(
 
     monkeypatch.setattr("adaptive_vtt.benchmark.runs.certified_run", interrupted)
     assert run("compare", spec, *options, "--out", str(cut)) == 130
-    told = capsys.readouterr().err
-    assert "interrupted; 3 of 4 audits are kept in" in told
-    assert "those under way are lost; the same command continues" in told
+    output = capsys.readouterr().err
+    assert "interrupted; 3 of 4 audits are kept in" in output
+    assert "those under way are lost; the same command continues" in output
     with (cut / "runs.jsonl").open("a") as file:
         file.write('{"run": {"strategy": "random", "se')  # a crash while the last was written
 
@@ -314,12 +286,12 @@ def test_an_edited_strategy_and_a_larger_budget_cost_the_audits_that_they_touch(
     assert "another comparison, with budget 45, not 44" in capsys.readouterr().err
     assert compared("--budget", "70") == 0
     assert begun == short
-    found = json.loads((out / "compare.json").read_text())
+    comparison = json.loads((out / "compare.json").read_text())
     options = ["--strategies", "random", "--repeats", "2", "--out", str(tmp_path / "whole")]
     same = ["--budget", "70", "--set", "audit.strategy=mine.py:Mine"]
     assert run("compare", spec, *options, *same) == 0
     whole = json.loads((tmp_path / "whole" / "compare.json").read_text())
-    built_in = [run for run in found["runs"] if run["strategy"] != "mine.py:Mine"]
+    built_in = [run for run in comparison["runs"] if run["strategy"] != "mine.py:Mine"]
     assert [run["calls_to"] for run in built_in] == [run["calls_to"] for run in whole["runs"]]
 
 
@@ -382,9 +354,7 @@ def test_answers_that_an_interrupted_exhaust_got_are_not_asked_again(tmp_path, m
             "one of candidates, curiosity, exploration",
         ),
         (["--strategies", "bald:power=x"], "power: expected a number of at least 0, got 'x'"),
-        (["--strategies", "random:exploration=2"], "strategy 'random:exploration=2': exploration"),
         (["--strategies", "uniform:exploration=.1"], "expected no options, got exploration"),
-        (["--half-width", "1.5"], "--half-width: expected less than 1, got 1.5; it is a share"),
         (["--targets", "overal"], "unknown target 'overal'"),
     ],
 )
@@ -440,10 +410,10 @@ def test_one_strategy_stands_there_several_times_with_options_of_its_own(
     rows = pd.read_csv(out / "compare.csv")
     assert rows["strategy"].tolist() == ["uniform", *names]
     assert asked[2:] == [(0.1, 0.2), (0.3, 0.4), (3, 0.2)]
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     written = ["compare.html", "compare.json", "compare.csv", "compare.tex"]
     written += ["compare-estimators.csv", "compare-estimators.tex"]
-    lines = [line for line in said.splitlines() if line.startswith("wrote ")]
+    lines = [line for line in output.splitlines() if line.startswith("wrote ")]
     assert lines == [f"wrote {out / name}" for name in written]
 
 
@@ -475,18 +445,18 @@ def test_python_compares_as_the_command_does(recorded, answers, tmp_path, capsys
     assert run("compare", str(recorded / "SPEC.toml"), *arguments) == 0
     printed = json.loads(capsys.readouterr().out)
     done: list[int] = []
-    found = avtt.compare(
+    comparison = avtt.compare(
         *answers, ["random"], repeats=2, out=tmp_path / "python", advance=done.append, **OPTIONS
     )
-    assert sum(done) == len(found.runs) == 4
-    assert found.truth == pytest.approx(printed["truth"])
-    assert found.targets == printed["targets"]
+    assert sum(done) == len(comparison.runs) == 4
+    assert comparison.truth == pytest.approx(printed["truth"])
+    assert comparison.targets == printed["targets"]
     calls = [row["stopped at"] for row in printed["summary"]]
-    assert found.table["stopped at"].tolist() == calls
-    assert found.table["strategy"].tolist() == ["uniform", "random"]
-    assert found.conclusion == printed["conclusion"]
+    assert comparison.table["stopped at"].tolist() == calls
+    assert comparison.table["strategy"].tolist() == ["uniform", "random"]
+    assert comparison.conclusion == printed["conclusion"]
     assert (tmp_path / "python" / "compare.tex").is_file()
-    assert avtt.StrategyComparison.read(tmp_path / "python").to_dict() == found.to_dict()
+    assert avtt.StrategyComparison.read(tmp_path / "python").to_dict() == comparison.to_dict()
     with pytest.raises(
         InputError, match=r"compare\.json: expected what 'avtt compare' writes, got"
     ):
@@ -509,12 +479,12 @@ def test_python_goes_on_with_the_same_out_and_runs_anew_what_nobody_can_tell(ans
     with pytest.raises(KeyboardInterrupt):
         avtt.compare(*answers, rows, repeats=2, advance=interrupted, **settings)
     done: list[int] = []
-    found = avtt.compare(*answers, rows, repeats=2, advance=done.append, **settings)
+    comparison = avtt.compare(*answers, rows, repeats=2, advance=done.append, **settings)
     assert done == [3, 1, 1, 1]  # what ended is kept, and the others are run
     whole = avtt.compare(*answers, rows, repeats=2, **{**settings, "out": None})
     kept, anew = (
         [run["calls_to"] for run in each.runs if run["strategy"] != "own"]
-        for each in (found, whole)
+        for each in (comparison, whole)
     )
     assert kept == anew
     done.clear()
@@ -522,9 +492,6 @@ def test_python_goes_on_with_the_same_out_and_runs_anew_what_nobody_can_tell(ans
     assert done == [4, 1, 1]  # whether a strategy of one's own is as it was, nobody can tell
     with pytest.raises(InputError, match="another comparison, with budget 12, not 11"):
         avtt.compare(*answers, rows, repeats=2, **{**settings, "budget": 11})
-    done.clear()
-    avtt.compare(*answers, {"random": "lure"}, repeats=2, advance=done.append, **settings)
-    assert done == [2, 1, 1]  # uniform is as it was
     other = QuestionSpace(answers[0].dataset, ["identity"])
     with pytest.raises(InputError, match="another comparison, with space"):
         avtt.compare(other, answers[1], rows, repeats=2, **settings)
@@ -536,8 +503,8 @@ def test_rows_of_a_mapping_have_names_and_options_of_their_own(answers):
         "curious": ("lure", {"exploration": 0.5}),
         "made": strategies.get("certify", curiosity=0.3),
     }
-    found = avtt.compare(*answers, rows, repeats=1, **{**OPTIONS, "budget": 3})
-    assert found.table["strategy"].tolist() == ["uniform", *rows]
+    comparison = avtt.compare(*answers, rows, repeats=1, **{**OPTIONS, "budget": 3})
+    assert comparison.table["strategy"].tolist() == ["uniform", *rows]
     without = avtt.compare(*answers, {"one": "random"}, repeats=1, budget=3)
     assert without.table["strategy"].tolist() == ["one"]
     assert without.conclusion == ""
@@ -552,7 +519,7 @@ class Same:
 
 
 @pytest.mark.parametrize(
-    ("given", "options", "said"),
+    ("given", "options", "message"),
     [
         (["lur"], OPTIONS, "unknown strategy 'lur'; did you mean 'lure'?"),
         ([], OPTIONS, "strategies: expected at least one, got none"),
@@ -562,7 +529,6 @@ class Same:
             OPTIONS,
             "strategy 'bald': unknown option 'pwer'; did you mean 'power'?",
         ),
-        ({"a": (Same(), {"power": 2})}, OPTIONS, "strategy_options: expected a strategy given by"),
         (
             {"uniform": "lure"},
             OPTIONS,
@@ -571,12 +537,10 @@ class Same:
         (["lure"], {}, "compare: expected a half_width or a budget, got none"),
         (["lure"], {"budget": 3, "exhaust": True}, "compare: expected a half_width, got none"),
         (["lure"], {**OPTIONS, "seed": 3}, "compare: expected no 'seed' among the options"),
-        (["lure"], {**OPTIONS, "repeats": 0}, "compare: expected at least 1 repeat, got 0"),
-        (["lure"], {**OPTIONS, "half_with": 0.1}, "audit: unknown option 'half_with'; did you"),
     ],
 )
-def test_what_python_cannot_compare_is_one_sentence(answers, given, options, said):
-    with pytest.raises(InputError, match=re.escape(said)):
+def test_what_python_cannot_compare_is_one_sentence(answers, given, options, message):
+    with pytest.raises(InputError, match=re.escape(message)):
         avtt.compare(*answers, given, **options)
 
 

@@ -27,9 +27,9 @@ from adaptive_vtt.utils.random_streams import generator
 
 def certifier(half_width: float, targets: list[str], answers: CallMode = "all") -> Certifier:
     space = QuestionSpace(tiny_dataset(60, 2), ["identity", "rotation", "gaussian_noise"])
-    found = Certify(half_width=half_width, targets=targets).certifier(space, answers)
-    assert found is not None
-    return found
+    result = Certify(half_width=half_width, targets=targets).certifier(space, answers)
+    assert result is not None
+    return result
 
 
 def test_bets_that_are_never_wrong_take_what_is_said_at_least() -> None:
@@ -52,22 +52,22 @@ class Never:
 def test_no_audit_takes_fewer_calls_than_are_said_at_least(width: float) -> None:
     space = QuestionSpace(tiny_dataset(60, 2), ["identity", "rotation"], oracle=Never())
     options: dict[str, Any] = {"half_width": width, "targets": ["overall", "relations"]}
-    found = Certify(**options).certifier(space, "all")
-    assert found is not None
-    _, together = forecasts(found, 0.2, False, (0.1,))
+    result = Certify(**options).certifier(space, "all")
+    assert result is not None
+    _, together = forecasts(result, 0.2, False, (0.1,))
     calls = Audit(space, ScriptedModel(), seed=0, surrogate=False, **options).run().calls
     assert together.at_least <= calls <= 3 * together.at_least < together.at_most
 
 
 @pytest.mark.parametrize("answers", ["all", "one"])
 def test_the_calls_of_a_space_are_counted_by_what_they_bring(answers: CallMode) -> None:
-    found = certifier(0.2, ["overall", "relations", "concepts"], answers)
-    calls = calls_of(found.space, found.targets, answers)
-    assert calls.total == (found.space.size if answers == "one" else found.space.images)
-    assert np.array_equal(calls.questions @ calls.number, found.sizes)
+    result = certifier(0.2, ["overall", "relations", "concepts"], answers)
+    calls = calls_of(result.space, result.targets, answers)
+    assert calls.total == (result.space.size if answers == "one" else result.space.images)
+    assert np.array_equal(calls.questions @ calls.number, result.sizes)
     touched = (calls.questions > 0) @ calls.number
-    assert np.array_equal(touched, found.calls)
-    assert np.array_equal(calls.questions.max(axis=1), found.largest)
+    assert np.array_equal(touched, result.calls)
+    assert np.array_equal(calls.questions.max(axis=1), result.largest)
 
 
 @given(
@@ -76,15 +76,15 @@ def test_the_calls_of_a_space_are_counted_by_what_they_bring(answers: CallMode) 
     targets=st.sampled_from([["overall"], ["relations"], ["overall", "concepts", "relations"]]),
     answers=st.sampled_from(["all", "one"]),
 )
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_least_likely_and_most_come_in_this_order(
     half_width: float, exploration: float, targets: list[str], answers: CallMode
 ) -> None:
-    found = certifier(half_width, targets, answers)
-    rows, together = forecasts(found, exploration, False, (0.1, 0.3))
+    result = certifier(half_width, targets, answers)
+    rows, together = forecasts(result, exploration, False, (0.1, 0.3))
     for row in [*rows, together]:
         assert 1 <= row.at_least <= row.likely[0.1] <= row.likely[0.3] <= row.at_most
-        assert row.at_most <= calls_of(found.space, found.targets, answers).total
+        assert row.at_most <= calls_of(result.space, result.targets, answers).total
     assert together.at_most == max(row.at_most for row in rows)
 
 
@@ -102,9 +102,9 @@ def test_what_is_likely_is_what_an_audit_of_coins_takes_within_a_third() -> None
     names = ["identity", "rotation", "gaussian_noise"]
     space = QuestionSpace(tiny_dataset(400, 2), names, oracle=Coins())
     options: dict[str, Any] = {"half_width": 0.12, "targets": ["overall", "relations"]}
-    found = Certify(**options).certifier(space, "all")
-    assert found is not None
-    _, together = forecasts(found, 0.2, False, (0.3,))
+    result = Certify(**options).certifier(space, "all")
+    assert result is not None
+    _, together = forecasts(result, 0.2, False, (0.3,))
     calls = Audit(space, ScriptedModel(), seed=0, surrogate=False, **options).run().calls
     assert together.likely[0.3] == pytest.approx(calls, rel=1 / 3)
 

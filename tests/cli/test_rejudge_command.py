@@ -12,7 +12,7 @@ import pytest
 import adaptive_vtt as avtt
 from adaptive_vtt.journal import read_journal
 from adaptive_vtt.journal.facts import read_facts
-from adaptive_vtt.results.advice import way
+from adaptive_vtt.results.advice import resuming
 from adaptive_vtt.utils.image_codec import png
 from tests.helpers.command_line import run
 
@@ -61,7 +61,7 @@ def test_the_command_takes_another_oracle_or_other_options(
     assert "go on with that audit, and judge it again" in capsys.readouterr().err
     assert run("gate", str(folder / "c"), "--rule", "overall <= 0.5") in (0, 1, 4)
     assert run("gate", str(folder / "c"), "--rule", "overall <= 0.001") in (1, 4)
-    shown = way(read_facts(read_journal(folder / "c" / "journal.db").facts()), folder / "c")
+    shown = resuming(read_facts(read_journal(folder / "c" / "journal.db").facts()), folder / "c")
     assert shown == (
         f"the audit whose answers these are, {first}, and judge it again ('avtt rejudge')"
     )

@@ -18,7 +18,7 @@ from adaptive_vtt.cli.versus import _print_limits as print_limits
 from adaptive_vtt.cli.versus import _still_open
 from adaptive_vtt.config import read_spec
 from adaptive_vtt.journal import read_journal
-from adaptive_vtt.results.difference import point_span, told
+from adaptive_vtt.results.difference import point_span, wrong_more
 from adaptive_vtt.results.result import summarise
 from adaptive_vtt.results.result_file import ResultFile
 from adaptive_vtt.results.runs import read_rates
@@ -272,14 +272,14 @@ def test_calls_of_a_that_were_known_are_not_counted(ran: Path):
     [(-0.044, "4.4 points less"), (0.012, "1.2 points more"), (4e-4, "as often")],
 )
 def test_a_difference_is_told_of_the_new_model_with_the_sign_of_a_gate(more: float, output: str):
-    assert told("new (b)", more, -0.1, 0.01) == f"new (b) errs {output} (−10.0 to +1.0)"
+    assert wrong_more("new (b)", more, -0.1, 0.01) == f"new (b) errs {output} (−10.0 to +1.0)"
 
 
 def test_table_gate_report_and_list_tell_one_difference_with_one_sign(
     ran: Path, capsys: pytest.CaptureFixture[str]
 ):
     row = json.loads((ran / "result.json").read_text())["versus"][0]
-    output = told("new", -row["delta"], -row["upper"], -row["lower"])
+    output = wrong_more("new", -row["delta"], -row["upper"], -row["lower"])
     assert run("gate", str(ran), "--rule", "versus:overall <= 1") == 0
     out = " ".join(capsys.readouterr().out.split())
     assert f"versus:overall <= 1: difference in overall label error: {output}" in out

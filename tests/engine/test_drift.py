@@ -80,7 +80,7 @@ def test_an_empty_interval_stops_the_audit_and_stays_in_journal_and_report(tmp_p
     journal = SQLiteJournal(tmp_path / "j.db")
     again = summarise(journal)
     assert again.warnings == first.warnings
-    assert again.as_dict()["warnings"] == list(first.warnings)
+    assert again.to_dict()["warnings"] == list(first.warnings)
     write_report(journal, tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "nothing is left of the interval" in page
@@ -206,7 +206,7 @@ def test_repeat_probes_notice_a_model_that_changes():
     assert result.repeat_probes is not None
     assert result.repeat_probes.calls == 40
     assert 0 < result.repeat_probes.differ <= 40
-    assert result.as_dict()["repeat_probes"]["share"] == result.repeat_probes.share
+    assert result.to_dict()["repeat_probes"]["share"] == result.repeat_probes.share
     assert any(f"differ by more than {TOLERANCE:g}" in w for w in result.warnings)
 
 

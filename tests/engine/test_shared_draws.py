@@ -25,7 +25,7 @@ from adaptive_vtt.journal.prior import read_prior
 from adaptive_vtt.models import Answer, Prompt, PythonModel, Recorded, TorchModel, Unanswered
 from adaptive_vtt.oracles import Correctness
 from adaptive_vtt.relations import LabelPreserving
-from adaptive_vtt.results.result import outcomes
+from adaptive_vtt.results.outcomes import outcomes
 from adaptive_vtt.surrogates import Named, QuestionGP
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from tests.helpers import source_spaces

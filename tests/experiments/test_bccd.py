@@ -9,13 +9,7 @@ import pandas as pd
 import pytest
 
 from adaptive_vtt.experiments.medmnistc import bccd
-from adaptive_vtt.experiments.medmnistc.bccd_cells import (
-    HEIGHT,
-    WIDTH,
-    Tiles,
-    halves,
-    read,
-)
+from adaptive_vtt.experiments.medmnistc.bccd_cells import HEIGHT, WIDTH, Tiles, halves, read
 
 Cell = tuple[str, int, int, int]
 """Class, middle (x, y) and radius in pixels of a photograph of 160 x 120."""
@@ -70,10 +64,10 @@ def test_without_data_it_says_what_is_skipped_and_where_to_get_it(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     bccd.main(["--out", str(tmp_path)])
-    said = capsys.readouterr().out
-    assert "skipped" in said
-    assert "https://github.com/Shenggan/BCCD_Dataset" in said
-    assert "--data" in said
+    output = capsys.readouterr().out
+    assert "skipped" in output
+    assert "https://github.com/Shenggan/BCCD_Dataset" in output
+    assert "--data" in output
     assert not list(tmp_path.iterdir())
 
 

@@ -52,14 +52,14 @@ def test_found_by_name_by_hiding_and_not_at_all() -> None:
     there = {first.label, second.label, *(box.label for box in others)}
     nameless = Box("", *second.edges)
     detected = caption_detectors.Detected(exact, Finds(first, nameless))
-    found = localised(exact, detected, captioner, ReducedCaptions())
-    assert sorted(found["how"]) == ["hiding", "name", *["not"] * (len(there) - 2)]
-    told = summary(found)
-    assert told["things"] == len(there)
-    assert told["by name"] == told["by name, right"] == 1
-    assert told["by hiding"] == told["by hiding, right"] == 1
-    assert told["not found"] == len(there) - 2
-    assert told["hidden"] > 0
+    result = localised(exact, detected, captioner, ReducedCaptions())
+    assert sorted(result["how"]) == ["hiding", "name", *["not"] * (len(there) - 2)]
+    words = summary(result)
+    assert words["things"] == len(there)
+    assert words["by name"] == words["by name, right"] == 1
+    assert words["by hiding"] == words["by hiding, right"] == 1
+    assert words["not found"] == len(there) - 2
+    assert words["hidden"] > 0
 
 
 @pytest.mark.slow

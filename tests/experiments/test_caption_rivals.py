@@ -34,9 +34,9 @@ def test_of_faultless_captions_every_report_is_a_false_alarm() -> None:
 
 
 def test_of_faulty_captions_reports_are_right_where_there_is_a_fault() -> None:
-    found = pairs(omission=0.4)
-    assert any(pair.right for pair in found)
-    assert all(set(pair.right) <= set(pair.reported) for pair in found)
+    result = pairs(omission=0.4)
+    assert any(pair.right for pair in result)
+    assert all(set(pair.right) <= set(pair.reported) for pair in result)
 
 
 @pytest.mark.slow
@@ -65,7 +65,7 @@ def test_candidates_before_the_caption_are_those_of_an_audit() -> None:
     assert crops["follow-ups"].tolist() == 4 * [len(steps)]
     before, after = crops.iloc[0], crops.iloc[-1]
     assert [before["violations"], after["violations"]] == [
-        sum(bool(each.violations) for each in found) for found in (made, steps)
+        sum(bool(each.violations) for each in result) for result in (made, steps)
     ]
     assert rows["per cent"].isna().sum() == 8  # no stretch, no rotation
     twice = together(pd.concat([rows, rows]))
@@ -77,8 +77,8 @@ def test_recorded_captions_whose_things_are_all_boxed_choose_as_the_paper_does()
     """Rotations of a captioner whose every name a box bears: REIC's own, one by one."""
     of, oracle = bench(omission=0.4), ReducedCaptions()
     steps = [step for step in scheme(SCENES, of.captioner, oracle) if step.kind == "rotate"]
-    said = {SCENES.sample_id(step.sample): str(step.received.answer) for step in steps}
-    made = presumed(of, SCENES, oracle, steps, RecordedNaming(said))
+    output = {SCENES.sample_id(step.sample): str(step.received.answer) for step in steps}
+    made = presumed(of, SCENES, oracle, steps, RecordedNaming(output))
     assert [step.reduction for step in made] == [step.reduction for step in steps]
     others = presumed(of, SCENES, oracle, steps)
     assert [step.reduction for step in others] != [step.reduction for step in steps]

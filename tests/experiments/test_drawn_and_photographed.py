@@ -12,7 +12,7 @@ def test_without_photographs_drawn_scenes_are_measured_and_the_rest_is_told(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     experiment.main(["--count", "2", "--out", str(tmp_path)])
-    said = capsys.readouterr().out
-    assert "photographs: skipped" in said
-    assert "https://github.com/Shenggan/BCCD_Dataset" in said
+    output = capsys.readouterr().out
+    assert "photographs: skipped" in output
+    assert "https://github.com/Shenggan/BCCD_Dataset" in output
     assert "retained" in (tmp_path / "drawn_and_photographed.csv").read_text()

@@ -30,11 +30,11 @@ def test_an_audit_certifies_tasks_and_groups(tmp_path: Path) -> None:
         surrogate=False,
     )
     result = audit.run()
-    found = result.targets.set_index("target")["estimate"]
-    assert found[f"{TASKS[0].name}: error rate"] == pytest.approx(0)
-    assert found[f"{TASKS[1].name}: error rate"] == pytest.approx(1)
-    assert found["overall error rate"] == pytest.approx(8 / 12)  # the micro average
-    assert found["prompt image-level: error rate"] == pytest.approx(8 / 12)
+    actual = result.targets.set_index("target")["estimate"]
+    assert actual[f"{TASKS[0].name}: error rate"] == pytest.approx(0)
+    assert actual[f"{TASKS[1].name}: error rate"] == pytest.approx(1)
+    assert actual["overall error rate"] == pytest.approx(8 / 12)  # the micro average
+    assert actual["prompt image-level: error rate"] == pytest.approx(8 / 12)
     answers = [row for call in audit.journal.calls() for row in call.answers]
     assert sum(a.unanswered == "declined to answer" for a in answers) == 4
 
@@ -79,10 +79,10 @@ def test_the_benchmark_certifies_every_task() -> None:
     from adaptive_vtt.experiments.endobench.endobench_tasks import Task, run, space
 
     assert space().size == 6832
-    found = run(Task("GPT-4o", "adaptive", 0.3, seed=0))
-    assert found["certified"]
-    assert found["covered"]
-    assert sum(found[task.name] for task in TASKS) == found["calls"] < 2000
+    actual = run(Task("GPT-4o", "adaptive", 0.3, seed=0))
+    assert actual["certified"]
+    assert actual["covered"]
+    assert sum(actual[task.name] for task in TASKS) == actual["calls"] < 2000
 
 
 def test_guessing_among_the_options_is_what_is_expected_at_first(tmp_path: Path) -> None:
@@ -93,8 +93,8 @@ def test_guessing_among_the_options_is_what_is_expected_at_first(tmp_path: Path)
     assert proxies.names == ["guessing"]
     questions = np.sort(made.nth(np.arange(made.size)))
     parts = (torch.from_numpy(p) for p in made.parts(questions))
-    found = proxies(*parts, torch.from_numpy(made.truth(questions)))[:, 0]
-    assert found.tolist() == [0.5, 0.75]
+    actual = proxies(*parts, torch.from_numpy(made.truth(questions)))[:, 0]
+    assert actual.tolist() == [0.5, 0.75]
     audit = avtt.Audit(made, ScriptedModel(answers="one"), half_width=0.2, targets=["overall"])
     assert audit.journal.facts()["settings"]["proxies"] == ["guessing"]
     assert audit.result().scoring == "exact"

@@ -9,10 +9,10 @@ from adaptive_vtt.experiments.engine.forecasts import row, stopped
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["several", "rare"])
 def test_a_stopped_audit_is_gone_on_with_and_its_range_compared(kind: str) -> None:
-    found = stopped(kind, 100)
-    assert 0 < found["least"] <= found["likely"] <= found["most"]
-    assert found["least"] <= found["truth"] <= found["most"]
-    assert found["before"] > 1.5 * found["truth"]
+    result = stopped(kind, 100)
+    assert 0 < result["least"] <= result["likely"] <= result["most"]
+    assert result["least"] <= result["truth"] <= result["most"]
+    assert result["before"] > 1.5 * result["truth"]
 
 
 def test_a_row_counts_what_held_and_leaves_out_what_was_not_told() -> None:
@@ -26,7 +26,7 @@ def test_a_row_counts_what_held_and_leaves_out_what_was_not_told() -> None:
             "before": [40, 80, 9],
         }
     )
-    told = row("all", table)
-    assert told["held"] == "1 of 2"
-    assert (told["not told"], told["between"]) == (1, 1)
-    assert told["before / truth"].startswith("4.00")
+    words = row("all", table)
+    assert words["held"] == "1 of 2"
+    assert (words["not told"], words["between"]) == (1, 1)
+    assert words["before / truth"].startswith("4.00")

@@ -146,6 +146,6 @@ def test_the_benchmark_measures_every_step(tmp_path: Path) -> None:
     for what in long_audits.LATER:
         assert long_audits.later(what, "plain", journal, 12)[f"{what} s"] > 0
     assert journal.with_suffix(".html").is_file()
-    found = long_audits.whole("plain", 620, tmp_path)
-    assert found["calls"] == 62  # of 2 images, with 31 versions each
-    assert min(found.values()) > 0
+    result = long_audits.whole("plain", 620, tmp_path)
+    assert result["calls"] == 62  # of 2 images, with 31 versions each
+    assert min(result.values()) > 0

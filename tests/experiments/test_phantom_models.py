@@ -9,11 +9,7 @@ import pandas as pd
 import pytest
 import torch
 
-from adaptive_vtt.experiments.medtest import (
-    phantom_audit,
-    phantom_unet,
-    retraining,
-)
+from adaptive_vtt.experiments.medtest import phantom_audit, phantom_unet, retraining
 from adaptive_vtt.experiments.medtest import train_phantom as training
 from adaptive_vtt.models import load
 from adaptive_vtt.oracles import overlap
@@ -48,8 +44,8 @@ def test_masks_are_as_large_as_the_image(size: tuple[int, int, int]) -> None:
 @pytest.mark.parametrize("size", [96, 256])
 def test_the_segmenter_finds_polyps_at_any_size(size: int) -> None:
     images, masks = training.pairs(phantom_unet.frames(40, size=size, seed=FRESH))
-    found = phantom_unet.predict(images)
-    dice = [overlap(one[0], other) for one, other in zip(found, masks, strict=True)]
+    result = phantom_unet.predict(images)
+    dice = [overlap(one[0], other) for one, other in zip(result, masks, strict=True)]
     assert np.mean(dice) > MIN_DICE
 
 
@@ -137,10 +133,10 @@ def test_audits_replay_and_count_their_sources() -> None:
     assert material.efr == pytest.approx(np.arange(9) / 12)
     assert phantom_audit.excluded(answers) == []
     for how in ("uniform", "adaptive"):
-        found = phantom_audit.run(material, phantom_audit.SETTINGS[how], 0.4, seed=0)
-        assert found["certified"]
-        assert not found["missed"]
-        assert 0 < found["sources"] <= 12 < found["calls"] <= 12 * 10
+        result = phantom_audit.run(material, phantom_audit.SETTINGS[how], 0.4, seed=0)
+        assert result["certified"]
+        assert not result["missed"]
+        assert 0 < result["sources"] <= 12 < result["calls"] <= 12 * 10
 
 
 def phantom_frames(count: int, size: int = 128) -> list[Image]:

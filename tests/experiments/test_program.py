@@ -86,13 +86,11 @@ WIDE = pd.DataFrame(
     ("table", "index"),
     [
         (WIDE, False),
-        (WIDE.set_index("way"), True),
         (WIDE.set_index(["way", "figure number 0"]), True),
-        (WIDE[["note"]], False),
         (WIDE.to_dict("records")[0], False),
         ("words " * 40, False),
     ],
-    ids=["columns", "index", "two levels", "one column", "row", "sentence"],
+    ids=["columns", "two levels", "row", "sentence"],
 )
 def test_no_line_is_wider_than_a_terminal(
     table: pd.DataFrame | program.Row | str, index: bool, capsys: pytest.CaptureFixture[str]

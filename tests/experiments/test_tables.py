@@ -81,15 +81,6 @@ def test_cells_are_those_of_the_papers(
     assert rows[column].item() == cell
 
 
-def test_every_row_of_a_paper_says_so() -> None:
-    for paper in (medtest, medmnistc, endobench, reic):
-        for table in paper.tables([], []):
-            frame = table.frame()
-            marked = frame.map(lambda cell: "(paper)" in cell).any(axis=1)
-            columns = any("(paper)" in name for name in frame)
-            assert marked.all() or columns, table.name
-
-
 def test_headline_rates_are_the_tables_weighted_by_the_sizes_of_sets() -> None:
     """4.38, 1.70, 15.70 and 1.47 % in the thesis's abstract; 2.25, .86, 7.98 and .93 at 0.5."""
     sizes = {"CVC-300": 60, "CVC-ClinicDB": 612, "CVC-ColonDB": 380, "Kvasir": 1000}
@@ -131,9 +122,9 @@ def test_reics_tables_agree_with_one_another() -> None:
     paper = {number: table.published() for number, table in tables_of("reic").items()}
     cases = paper["I"]
     for each in cases.itertuples():
-        found = scores(each.TP, each.FP, each.FN, each.TN)
-        assert found.f1 is not None
-        assert 100 * found.f1 == pytest.approx(each.F1, abs=0.11)
+        result = scores(each.TP, each.FP, each.FN, each.TN)
+        assert result.f1 is not None
+        assert 100 * result.f1 == pytest.approx(each.F1, abs=0.11)
     for (images, model, method), each in paper["II"].iterrows():
         if method.startswith("REIC"):
             row = cases.loc[(images, "case", model, method.removeprefix("REIC, "))]
@@ -157,8 +148,8 @@ def test_reics_tables_agree_with_one_another() -> None:
 def test_drawn_scenes_get_the_range_of_the_paper(
     number: str, row: dict[str, Any], expected: dict[str, str]
 ) -> None:
-    found = beside(number, pd.DataFrame([row])).iloc[0]
-    assert {name: found[f"paper: {name}"] for name in expected} == expected
+    result = beside(number, pd.DataFrame([row])).iloc[0]
+    assert {name: result[f"paper: {name}"] for name in expected} == expected
 
 
 def test_retrained_means_are_those_of_the_thesis() -> None:
@@ -190,14 +181,14 @@ def classified(relations: Sequence[str], seed: int = 0) -> avtt.QuestionSpace:
 def audited(space: avtt.QuestionSpace, model: Any, folder: Path, **options: Any) -> str:
     folder.mkdir()
     with avtt.Audit(space, model, journal=folder / "journal.db", **{**WHOLE, **options}) as audit:
-        audit.run().save(folder)
+        audit.run()
     return str(folder)
 
 
 def counted(space: avtt.QuestionSpace, model: Any, folder: Path) -> str:
     options: Any = {"strategy": "everything", "journal": folder / "journal.db"}
     with avtt.Audit(space, model, **options) as audit:
-        audit.run().save(folder)
+        audit.run()
     return str(folder)
 
 
@@ -330,8 +321,8 @@ def test_reic_joins_captioners_with_peoples_verdicts(tmp_path: Path) -> None:
         folder = audited(caption_space(), faulty(), tmp_path / name, half_width=0.3, budget=40)
         run = read_run(f"{folder}={name}@scenes")
         with run.journal() as journal:
-            found = items(journal)
-        given = [(item, "ann", item.card.asked[0].suggested or "3") for item in found]
+            result = items(journal)
+        given = [(item, "ann", item.card.asked[0].suggested or "3") for item in result]
         keep(Path(folder) / "labels", labels(*given))
         runs.append(run)
     tables = reic.tables(runs, [])

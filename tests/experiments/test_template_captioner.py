@@ -36,9 +36,9 @@ def sample(index: int) -> Sample:
 
 
 def image(index: int) -> Image:
-    found = sample(index).image
-    assert found is not None
-    return found
+    result = sample(index).image
+    assert result is not None
+    return result
 
 
 # -- seeing --------------------------------------------------------------------------------
@@ -65,33 +65,33 @@ def test_exactly_what_is_there_is_seen(index: int) -> None:
 @given(seed=st.integers(0, 10**6), index=st.integers(0, 39))
 def test_a_caption_is_accounted_for_word_by_word(seed: int, index: int) -> None:
     captioner = TemplateCaptioner(omission=0.3, misclassification=0.3, fabrication=0.5, seed=seed)
-    told = captioner.explain(image(index))
-    assert told == TemplateCaptioner(
+    words = captioner.explain(image(index))
+    assert words == TemplateCaptioner(
         omission=0.3, misclassification=0.3, fabrication=0.5, seed=seed
     ).explain(image(index).copy())
-    seen = {s.kind for s in told.seen}
-    named = {kind for _, kind in told.named if kind is not None}
-    assert named | set(told.omitted) == seen
-    assert named.isdisjoint(told.omitted)
-    assert seen.isdisjoint(told.fabricated)
-    assert set(told.misclassified) <= named
-    for word, kind in told.named:
-        assert word in told.caption.lower()
+    seen = {s.kind for s in words.seen}
+    named = {kind for _, kind in words.named if kind is not None}
+    assert named | set(words.omitted) == seen
+    assert named.isdisjoint(words.omitted)
+    assert seen.isdisjoint(words.fabricated)
+    assert set(words.misclassified) <= named
+    for word, kind in words.named:
+        assert word in words.caption.lower()
         if kind is not None:
-            called = EVERYDAY.words[told.misclassified.get(kind, kind)]
+            called = EVERYDAY.words[words.misclassified.get(kind, kind)]
             assert word in {*called.others, called.singular, called.plural} | {
                 form for forms in called.others for form in forms
             }
-    assert sum(kind is None for _, kind in told.named) == len(told.fabricated)
+    assert sum(kind is None for _, kind in words.named) == len(words.fabricated)
 
 
 def test_a_captioner_without_faults_names_what_is_there() -> None:
     captioner = TemplateCaptioner(**FAULTLESS)
     for index in range(40):
-        told = captioner.explain(image(index))
-        assert {kind for _, kind in told.named} == set(sample(index).masks)
-        assert len(told.omitted) + len(told.misclassified) + len(told.fabricated) == 0
-        assert not any(place in told.caption for place in ("room", "street", "park", "beach "))
+        words = captioner.explain(image(index))
+        assert {kind for _, kind in words.named} == set(sample(index).masks)
+        assert len(words.omitted) + len(words.misclassified) + len(words.fabricated) == 0
+        assert not any(place in words.caption for place in ("room", "street", "park", "beach "))
 
 
 @pytest.mark.slow
@@ -108,9 +108,9 @@ def test_even_faults_come_at_the_set_rates() -> None:
             seed=seed,
         )
         for index in range(40):
-            told = captioner.explain(image(index))
-            things, captions = things + len(told.seen), captions + 1
-            faults += len(told.omitted), len(told.misclassified), len(told.fabricated)
+            words = captioner.explain(image(index))
+            things, captions = things + len(words.seen), captions + 1
+            faults += len(words.omitted), len(words.misclassified), len(words.fabricated)
     named = things - faults[0]
     for count, tries, rate in zip(faults, (things, named, captions), (0.2, 0.1, 0.15), strict=True):
         chance = min(binom.cdf(count, tries, rate), binom.sf(count - 1, tries, rate))

@@ -139,7 +139,7 @@ def test_a_relation_is_asked_for_by_the_name_that_rules_have_for_it() -> None:
 def test_results_say_what_each_target_is_about() -> None:
     journal = audited()
     result = summarise(journal)
-    rows = json.loads(json.dumps(result.as_dict(), allow_nan=False))["targets"]
+    rows = json.loads(json.dumps(result.to_dict(), allow_nan=False))["targets"]
     certificate = read_facts(journal.facts()).certificate
     assert certificate is not None
     for row, target in zip(rows, certificate.ids, strict=True):

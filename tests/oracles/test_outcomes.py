@@ -15,7 +15,7 @@ from adaptive_vtt.errors import InputError
 from adaptive_vtt.models import Answer, Prompt, PythonModel, Recorded, Unanswered
 from adaptive_vtt.oracles import Consistency, MaskConsistency, MaskDrop, Ordinal, TopClass, overlap
 from adaptive_vtt.relations import FollowUp, LabelPreserving, get
-from adaptive_vtt.results.result import outcomes
+from adaptive_vtt.results.outcomes import outcomes
 from adaptive_vtt.testing import ScriptedModel
 from adaptive_vtt.types import Case, Question
 from tests.helpers.source_spaces import Negative, space

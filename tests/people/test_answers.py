@@ -12,12 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.models.local.recorded import (
-    COLUMNS,
-    RecordedReader,
-    card_id,
-    read_answers,
-)
+from adaptive_vtt.models.local.recorded import COLUMNS, RecordedReader, card_id, read_answers
 from adaptive_vtt.people.cards import Asked, Card, check_answers, keep, read_folder, yes_or_no
 from adaptive_vtt.types import Prompt, Unanswered
 from adaptive_vtt.utils.tables import csv_text

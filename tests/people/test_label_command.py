@@ -65,12 +65,12 @@ def test_labels_are_taken_and_summed_up(
 ) -> None:
     keep(folder / "labels", labels((found[0], "ann", "2.2")))
     assert run("label", str(folder), "--reader", "ann", "--all") == 0
-    said = capsys.readouterr()
-    assert "ann.html: 8 cards" in said.out
-    assert "only the journal's small pictures: journal: was not begun by 'avtt audit'" in said.err
+    reply = capsys.readouterr()
+    assert "ann.html: 8 cards" in reply.out
+    assert "only the journal's small pictures: journal: was not begun by 'avtt audit'" in reply.err
     form = content(folder / "labels" / "ann.html")
     assert [given[2] for given in form["answers"]] == ["2.2"]
-    assert [dict(card["told"])["verdict"] == "no violation" for card in form["cards"]] == (
+    assert [dict(card["facts"])["verdict"] == "no violation" for card in form["cards"]] == (
         [False] * 3 + [True] * 5
     )
     file = folder / "download.csv"
@@ -88,7 +88,7 @@ def test_labels_are_taken_and_summed_up(
 
 
 @pytest.mark.slow
-def test_pairs_are_judged_taken_and_told(audited: Path, capsys: pytest.CaptureFixture[str]):
+def test_pairs_are_judged_taken_and_summed_up(audited: Path, capsys: pytest.CaptureFixture[str]):
     given = ("label", str(audited), "--realism")
     assert run(*given, "--reader", "ann", "--sample", "4") == 0
     assert f"'avtt label '{audited}' --realism --take FILE' takes" in capsys.readouterr().out
@@ -97,14 +97,14 @@ def test_pairs_are_judged_taken_and_told(audited: Path, capsys: pytest.CaptureFi
     assert run(*given, "--take", filled(page, "ann", audited.parent / "saved.csv")) == 0
     capsys.readouterr()
     assert run(*given, "--summary", "--json") == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["readers"] == {"ann": 4}
-    assert sum(cell["realistic"][1] for cell in told["cells"]) == 4
+    output = json.loads(capsys.readouterr().out)
+    assert output["readers"] == {"ann": 4}
+    assert sum(cell["realistic"][1] for cell in output["cells"]) == 4
     assert 'id="realism"' in (audited / "report.html").read_text(encoding="utf-8")
     assert run(*given, "--summary") == 0
-    told = capsys.readouterr().out
-    assert "ann: 4 answered" in told
-    assert "kappa" not in told  # it takes two
+    output = capsys.readouterr().out
+    assert "ann: 4 answered" in output
+    assert "kappa" not in output  # it takes two
 
 
 @pytest.mark.slow
@@ -140,9 +140,9 @@ def test_questions_are_reviewed_and_what_was_accepted_is_written(
     (one,) = form["cards"][0]["asked"]
     assert [choice[0] for choice in one["choices"]] == [*"ABCD", "reject"]
     assert one["suggested"] == "B"
-    said = {"ann": ["B", "C", "reject", "A"], "bo": ["B", "C", "reject", "B"]}
+    reply = {"ann": ["B", "C", "reject", "A"], "bo": ["B", "C", "reject", "B"]}
     files = []
-    for reader, letters in said.items():
+    for reader, letters in reply.items():
         rows = [
             (card["id"], one["id"], reader, letter)
             for card, letter in zip(form["cards"], letters, strict=False)
@@ -211,7 +211,7 @@ def test_a_file_that_cannot_be_taken_keeps_all_of_them_out(
 
 
 def task_of(cards: list[Card], shown: Shown = NOTHING) -> Task:
-    return Task("x", "Questions", "", lambda: cards, lambda: cards, lambda card: shown, summarise)
+    return Task("x", "Questions", "", lambda: cards, cards, lambda card: shown, summarise)
 
 
 def test_the_page_holds_everything_and_gives_nothing_away(tmp_path: Path):
@@ -231,8 +231,8 @@ def test_the_page_holds_everything_and_gives_nothing_away(tmp_path: Path):
     (one,) = form["cards"][0]["asked"]
     assert (one["text"], one["choices"]) == (NASTY, [["B", "polyp"], ["A", "ulcer"]])
     assert form["answers"] == [["7", "task", "B", "2024-05-31T12:00:00Z"]]
-    told = {name for name, value in form["cards"][0].items() if value}
-    assert told == {"id", "titles", "pictures", "asked", "size", "words"}
+    output = {name for name, value in form["cards"][0].items() if value}
+    assert output == {"id", "titles", "pictures", "asked", "size", "words"}
 
 
 @pytest.mark.slow

@@ -20,12 +20,12 @@ from tests.helpers.endobench_rows import row, write
 from tests.helpers.labelled_audit import answers
 
 SPACE = QuestionSpace(tiny_dataset(12, 2), ["identity", "brightness_up"])
-CERTIFIED = {"half_width": 0.001, "targets": ["overall"], "self_taught": False}
+CERTIFIED = {"half_width": 0.001, "targets": ["overall"], "self_taught": False, "surrogate": False}
 
 
 def audited(space: QuestionSpace, model: Any, **options: Any) -> Journal:
     journal = MemoryJournal()
-    with Audit(space, model, journal=journal, seed=1, **options) as audit:
+    with Audit(space, model, journal=journal, seed=1, surrogate=False, **options) as audit:
         audit.run()
     return journal
 
@@ -51,11 +51,11 @@ def test_a_person_is_audited_as_a_model_by_recorded_answers():
 def test_questions_come_in_the_order_of_the_draws_and_give_nothing_away():
     journal = audited(SPACE, ScriptedModel(), budget=12)
     task = reading_task(journal, SPACE, Pictures(journal, SPACE, alone=True), 5)
-    cards = task.known()
+    cards = task.known
     assert [card.call for card in cards] == [draw.call for draw in journal.draws()]
     assert task.cards() == cards[:5]
     assert [one.id for one in cards[0].asked] == [*SPACE.concepts]
-    assert (cards[0].titles, cards[0].told, cards[0].captions) == (("picture",), (), ())
+    assert (cards[0].titles, cards[0].facts, cards[0].captions) == (("picture",), (), ())
     assert len(task.show(cards[0]).pictures) == 1
     given = [(cards[0].id, "c0", name, "yes") for name in ("ann", "bo")]
     figures = task.summarise(answers(given)).figures

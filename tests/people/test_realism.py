@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,7 +33,8 @@ SPACE = QuestionSpace(
 @pytest.fixture(scope="module")
 def asked() -> Journal:
     journal = MemoryJournal()
-    with Audit(SPACE, ScriptedModel(), journal=journal, budget=150, seed=3) as audit:
+    options: Any = {"budget": 150, "seed": 3, "surrogate": False}
+    with Audit(SPACE, ScriptedModel(), journal=journal, **options) as audit:
         audit.run()
     return journal
 

@@ -8,9 +8,10 @@ import pytest
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.cli.progress import _still_open
+from adaptive_vtt.cli.run_folder import named
 from adaptive_vtt.journal import read_journal
 from adaptive_vtt.journal.facts import read_facts
-from adaptive_vtt.results.advice import Names, next_steps, way
+from adaptive_vtt.results.advice import Names, next_steps, resuming
 from adaptive_vtt.results.report.evidence import Evidence
 from adaptive_vtt.results.report.headline import shown_steps as shown
 from adaptive_vtt.results.runs import read_run
@@ -48,11 +49,11 @@ def test_terminal_and_report_advise_the_same_where_calls_never_came_back(tmp_pat
         result = audit.result()
         evidence = Evidence(audit.journal)
         steps = shown(evidence)
-        told = _still_open(result, audit.certify)
+        text = _still_open(result, audit.certify)
         command, _ = next_steps(evidence.run, Names.of(evidence.run, tmp_path))[0]
     assert result.waiting == 9
     assert command.partition(" --")[2] == steps[0].command.partition(" --")[2]
-    assert told.rpartition("would take ")[2] == steps[0].why.rpartition("would take ")[2]
+    assert text.rpartition("would take ")[2] == steps[0].why.rpartition("would take ")[2]
 
 
 @pytest.mark.parametrize("cap", [9.0, 10.0])
@@ -72,13 +73,19 @@ def test_a_cap_that_lost_calls_hold_back_is_named_with_the_way_on(
     }
     with pytest.raises(KeyboardInterrupt), Audit(model=Interrupted(), **options) as audit:
         audit.run()
-    told = "with a --max-cost (max_cost= in Python) of 10 or more: calls that never came back"
+    text = "with a --max-cost (max_cost= in Python) of 10 or more: calls that never came back"
     with closing(read_journal(tmp_path / "journal.db")) as journal:
-        remedy = way(read_facts(journal.facts()), tmp_path, journal)
+        remedy = resuming(read_facts(journal.facts()), tmp_path, journal)
         step = shown(Evidence(journal))[0].why
     for words in (read_run(tmp_path).words, remedy, step):
-        assert (told in words) == (cap < 10)
+        assert (text in words) == (cap < 10)
     model = Dear()
     with Audit(model=model, **options) as audit:
         audit.run()
     assert bool(model.asked) == (cap >= 10)
+
+
+def test_targets_that_were_named_stand_among_the_changes_of_the_spec() -> None:
+    changed = ["--set", 'certify.targets=["overall"]', "--set", "audit.seed=1"]
+    assert named(Path("a/SPEC.toml"), ["audit.seed=1"], ["overall"]) == ["SPEC.toml", *changed]
+    assert named(None, None, None) == ["--demo"]

@@ -1,6 +1,7 @@
 """The chapter "Predictions": its numbers are those of ``Result.beliefs`` and its figures those
 of ``Result.plot``, in every kind of report."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ def journal() -> Journal:
 
 @pytest.fixture(scope="module")
 def result(journal: Journal) -> Result:
-    return summarise(journal).inspected(Inspection(journal))
+    return replace(summarise(journal), source=Inspection(journal))
 
 
 @pytest.fixture(scope="module")

@@ -56,7 +56,7 @@ def test_a_census_is_listed_with_its_exact_rates(
 def test_one_that_a_limit_ended_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cut = counted(tmp_path / "cut", budget=40)
     assert "exact" not in run(capsys, "runs", str(tmp_path))[1]
-    assert read_run(cut).told == "40 calls were made"
+    assert read_run(cut).note == "40 calls were made"
     assert not all(row.certified for row in read_rates(cut).rows)
     code, text = run(capsys, "gate", str(cut), "--rule", "overall <= 0.1")
     assert code in (1, 4)

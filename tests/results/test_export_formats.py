@@ -60,17 +60,17 @@ def test_run_lengths_are_read_back(mask: Mask) -> None:
 
 def test_coco_has_what_is_expected_where_and_what_failed(tmp_path: Path) -> None:
     out = exported(tmp_path / "out")
-    found = json.loads((out / "coco.json").read_text())
-    assert found["categories"] == [{"id": 1, "name": "polyp"}]
-    told = {each["file_name"]: each for each in found["images"]}
-    assert set(told) == {"a--sinking-1.png", "b--sinking-1.png"}  # of c nothing failed
-    a, b = told["a--sinking-1.png"], told["b--sinking-1.png"]
+    result = json.loads((out / "coco.json").read_text())
+    assert result["categories"] == [{"id": 1, "name": "polyp"}]
+    words = {each["file_name"]: each for each in result["images"]}
+    assert set(words) == {"a--sinking-1.png", "b--sinking-1.png"}  # of c nothing failed
+    a, b = words["a--sinking-1.png"], words["b--sinking-1.png"]
     assert (a["height"], a["width"], a["truth"]) == (12, 10, {"polyp": 1, "text": 1})
     assert {(f["concept"], f["truth"], f["answer"], f["loss"]) for f in b["failures"]} == {
         ("polyp", 1, 0.25, 1.0),
         ("text", 0, 0.75, 1.0),
     }
-    (only,) = found["annotations"]
+    (only,) = result["annotations"]
     assert only["image_id"] == a["id"]
     assert (only["bbox"], only["area"], only["iscrowd"]) == ([3, 3, 4, 4], 15, 0)
     dataset = from_coco(out / "coco.json", out / "images", outlines=True)
@@ -86,8 +86,8 @@ def test_boxes_are_where_the_relation_moved_them(tmp_path: Path) -> None:
     audit = Audit(space, PythonModel(lambda images: [[0.0]] * len(images)), seed=5)
     audit.run()
     export_failures(audit.journal, space, tmp_path / "second", formats=["coco"])
-    found = json.loads((tmp_path / "second/coco.json").read_text())
-    (only,) = found["annotations"]
+    result = json.loads((tmp_path / "second/coco.json").read_text())
+    (only,) = result["annotations"]
     assert (only["bbox"], only["area"], only["segmentation"]) == ([3, 4, 4, 4], 16, [])
     assert not (tmp_path / "second/fiftyone.json").exists()
 
@@ -95,18 +95,18 @@ def test_boxes_are_where_the_relation_moved_them(tmp_path: Path) -> None:
 def test_pycocotools_reads_it(tmp_path: Path) -> None:
     tools: Any = pytest.importorskip("pycocotools.coco")
     out = exported(tmp_path / "out")
-    found = tools.COCO(str(out / "coco.json"))
-    (only,) = found.loadAnns(found.getAnnIds())
-    assert np.array_equal(found.annToMask(only), np.roll(MASK, 1, axis=0))
+    result = tools.COCO(str(out / "coco.json"))
+    (only,) = result.loadAnns(result.getAnnIds())
+    assert np.array_equal(result.annToMask(only), np.roll(MASK, 1, axis=0))
 
 
 def test_fiftyone_has_the_concepts_that_failed_of_each_image(tmp_path: Path) -> None:
     out = exported(tmp_path / "out")
-    found = json.loads((out / "fiftyone.json").read_text())["labels"]
-    assert {(out / "images" / f"{name}.png").is_file() for name in found} == {True}
-    told = {name: sorted(each["label"] for each in rows) for name, rows in found.items()}
-    assert told == {"a--sinking-1": ["polyp"], "b--sinking-1": ["polyp", "text"]}
-    (only,) = found["a--sinking-1"]
+    result = json.loads((out / "fiftyone.json").read_text())["labels"]
+    assert {(out / "images" / f"{name}.png").is_file() for name in result} == {True}
+    words = {name: sorted(each["label"] for each in rows) for name, rows in result.items()}
+    assert words == {"a--sinking-1": ["polyp"], "b--sinking-1": ["polyp", "text"]}
+    (only,) = result["a--sinking-1"]
     assert only["attributes"]["answer"] == 0.25
     assert (only["attributes"]["relation"], only["attributes"]["severity"]) == ("sinking", 1)
 

@@ -19,7 +19,6 @@ from pydantic import TypeAdapter
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.audit.versus import Versus
-from adaptive_vtt.cli import main
 from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.config import parse_spec
 from adaptive_vtt.config.building import build_audit
@@ -42,19 +41,24 @@ from tests.helpers.copied_journals import add_rows
 def audited(**options: Any) -> Any:
     space = QuestionSpace(tiny_dataset(30, 2), ["identity", "gaussian_noise"])
     journal = options.pop("journal", None) or MemoryJournal()
-    chosen = {"half_width": 0.2, "targets": ["overall", "concepts", "relations"], "seed": 3}
+    chosen: dict[str, Any] = {
+        "surrogate": False,
+        "half_width": 0.2,
+        "targets": ["overall", "concepts", "relations"],
+        "seed": 3,
+    }
     Audit(space, ScriptedModel(), journal=journal, **{**chosen, **options}).run()
     return journal
 
 
 @cache
 def finished() -> MemoryJournal:
-    """The journal of one audit, for who only reads it."""
+    """Return the journal of one audit, for tests that only read it."""
     return audited()
 
 
 def copied(journal: Any) -> Any:
-    """``journal`` with what ``finished()`` holds, for who changes it or needs a file."""
+    """Fill ``journal`` with the rows of ``finished()``, for tests that change it or need a file."""
     journal.set_facts(**finished().facts())
     add_rows(journal, finished())
     return journal
@@ -65,7 +69,6 @@ def copied(journal: Any) -> Any:
     [
         ("relation:fog <= 0.2", "relation:fog", "<=", 0.2, False),
         ("overall<10 %", "overall", "<", 0.1, False),
-        ("overall label error >= 5%", "overall label error", ">=", 0.05, False),
         ("versus:overall <= +0.01", "overall", "<=", 0.01, True),
         ("versus:relation:fog <= -1e-2", "relation:fog", "<=", -0.01, True),
     ],
@@ -80,16 +83,13 @@ def test_a_rule_is_read_as_it_is_written(text, about, sign, limit, versus):
     [
         ("overall", "expected TARGET, one of <= < >= >, and a number"),
         ("overall <= much", "expected TARGET, one of"),
-        ("overall <= 1.2.3", "expected TARGET, one of"),
         ("overall =< 0.2", "expected TARGET, one of"),
-        ("overall == 0.2", "expected TARGET, one of"),
         ("overall <= 25", "expected a limit from 0 to 1, got 25; for percent write '25 %'"),
-        ("overall <= 250", "expected a limit from 0 to 1, got 250$"),
         ("overall <= 120 %", "expected a limit from 0 to 1, got 1.2$"),
         ("versus:overall <= -2", "expected a limit from -1 to 1"),
     ],
 )
-def test_a_rule_that_cannot_be_read_is_told_what_was_expected(text, sentence):
+def test_a_rule_that_cannot_be_read_is_refused(text, sentence):
     with pytest.raises(InputError, match=sentence):
         Rule.parse(text)
 
@@ -125,26 +125,20 @@ def test_a_failing_rule_fails_the_gate_and_an_open_one_leaves_it_open():
 
 
 def test_a_target_that_was_not_registered_is_refused_with_the_reason():
-    with pytest.raises(InputError, match=r"registered when the audit began.*not be covered"):
-        gate(finished(), ["relation:rotation <= 0.2"])
-    with pytest.raises(InputError, match=r"relation:rotation and another --out, .*prior_journal"):
-        gate(finished(), ["relation:rotation <= 0.2"])
-    with pytest.raises(InputError, match=r"got 'accuracy'; .*; 'avtt gate DIR --list' lists all"):
-        gate(finished(), ["accuracy <= 0.2"])
-    with pytest.raises(InputError, match=r"--targets group:site and"):
-        gate(finished(), ["group:site=north <= 0.2"])
-    with pytest.raises(InputError, match=r": avtt resume DIR --posthoc 'group:site=far north'$"):
-        gate(finished(), ["group:site=far north <= 0.2"])
-    with pytest.raises(InputError, match=r"did you mean relation:gaussian_noise\?$"):
-        gate(finished(), ["relation:gausian_noise <= 0.2"])
-    with pytest.raises(InputError, match=r"did you mean relation:identity\?$"):
-        gate(finished(), ["identity <= 0.2"])
-    with pytest.raises(InputError, match="one that explores"):
-        gate(audited(half_width=None, budget=3), ["overall <= 0.2"])
+    for about, reason in {
+        "relation:rotation": r"registered when the audit began.*--out, .*prior_journal",
+        "accuracy": r"got 'accuracy'; .*; 'avtt gate DIR --list' lists all",
+        "group:site=far north": r"--targets group:site and.* --posthoc 'group:site=far north'$",
+        "relation:gausian_noise": r"did you mean relation:gaussian_noise\?$",
+        "identity": r"did you mean relation:identity\?$",
+        "versus:overall": "expected a comparison of two models",
+    }.items():
+        with pytest.raises(InputError, match=reason):
+            gate(finished(), [f"{about} <= 0.2"])
     with pytest.raises(InputError, match="at least one rule"):
         gate(finished(), [])
-    with pytest.raises(InputError, match="expected a comparison of two models"):
-        gate(finished(), ["versus:overall <= 0.1"])
+    with pytest.raises(InputError, match="one that explores"):
+        gate(audited(half_width=None, budget=3), ["overall <= 0.2"])
 
 
 def test_decisions_by_bets_decide_the_rule_with_their_limit():
@@ -169,14 +163,13 @@ def test_a_comparison_is_gated_by_how_much_worse_the_new_model_is():
 
 
 def test_junit_and_markdown_say_what_was_decided():
-    found = gate(finished(), ["overall <= 0.95", "overall <= 50 %", "overall <= 1 %"])
-    suite = ElementTree.fromstring(found.junit())
+    decided = gate(finished(), ["overall <= 0.95", "overall <= 50 %", "overall <= 1 %"])
+    suite = ElementTree.fromstring(decided.junit())
     assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("3", "1", "1")
-    assert [len(case.findall("failure")) for case in suite] == [0, 0, 1]
-    assert "## Gate: fail" in found.markdown()
-    assert "| fail | `overall <= 1 %` | overall label error |" in found.markdown()
-    assert found.promise in found.markdown()
-    assert isinstance(found, Gate)
+    assert [len(case.findall("failure")) for case in suite.iter("testcase")] == [0, 0, 1]
+    assert "## Gate: fail" in decided.markdown()
+    assert "| fail | `overall <= 1 %` | overall label error |" in decided.markdown()
+    assert decided.promise in decided.markdown()
 
 
 def test_the_command_exits_with_what_was_decided(tmp_path: Path, capsys: Any):
@@ -184,19 +177,16 @@ def test_the_command_exits_with_what_was_decided(tmp_path: Path, capsys: Any):
     folder.mkdir()
     copied(SQLiteJournal(folder / "journal.db")).close()
     junit, summary = tmp_path / "gate.xml", tmp_path / "gate.md"
+    written = ["--junit", str(junit), "--summary", str(summary)]
     for rule, code in (("overall <= 0.95", 0), ("overall <= 0.01", 1), ("overall <= 0.5", 4)):
-        with pytest.raises(SystemExit) as ended:
-            main(["gate", str(folder), "--rule", rule, "--junit", str(junit)])
-        assert (ended.value.code or 0) == code
-    with pytest.raises(SystemExit):
-        main(["gate", str(folder), "--rule", "overall <= 0.95", "--summary", str(summary)])
-    assert "pass" in summary.read_text()
+        assert run("gate", str(folder), "--rule", rule, *written) == code
+    assert "open" in summary.read_text()
     assert junit.read_text().startswith("<?xml")
     assert "gate: open" in capsys.readouterr().out
 
 
 class Flipping(ModelDefaults):
-    """Right, but for a share of its answers."""
+    """Model that is right but for a share of its answers."""
 
     answers = "all"
 
@@ -261,49 +251,34 @@ def test_an_audit_ends_once_every_rule_of_its_gate_is_decided() -> None:
 def test_the_command_line_and_the_spec_take_a_gate(tmp_path: Path, capsys: Any) -> None:
     write_start(tmp_path)
     spec, out = str(tmp_path / "SPEC.toml"), tmp_path / "run"
-    options = [
-        "--targets",
-        "overall",
-        "--half-width",
-        "0.02",
-        "--set",
-        "certify.self_taught=false",
-        "--seed",
-        "1",
-    ]
+    options = ["--targets", "overall", "--half-width", "0.02", "--seed", "1", "--out", str(out)]
+    options += ["--set", "certify.self_taught=false"]
 
-    def ended(*arguments: str) -> Any:
-        with pytest.raises(SystemExit) as raised:
-            main(["audit", spec, *options, *arguments, "--out", str(out)])
-        return raised.value.code or 0
+    def ended(*arguments: str) -> int:
+        return run("audit", spec, *options, *arguments)
 
     assert ended("--gate", "overal <= 0.9") == 2
-    assert "expected a registered target" in (told := capsys.readouterr().err)
-    assert "did you mean overall?" in told
+    assert "expected a registered target" in (error := capsys.readouterr().err)
+    assert "did you mean overall?" in error
     assert ended("--gate", "severity:rotation:5 <= 0.9") == 2
     assert "--targets severities adds it" in capsys.readouterr().err
     assert ended("--gate", "versus:overall <= 0.9") == 2
     assert ended("--gate", "overall <= 0.95") == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert "every rule of the gate is decided" in said
-    advised = re.findall(r"avtt (resume \S+ --half-width 0\.02 --budget \d+)", said)
+    output = " ".join(capsys.readouterr().out.split())
+    assert "every rule of the gate is decided" in output
+    advised = re.findall(r"avtt (resume \S+ --half-width 0\.02 --budget \d+)", output)
     report = " ".join((out / "report.html").read_text(encoding="utf-8").split())
     assert re.search(r"avtt resume \S+ --half-width 0\.02 --budget \d+", report)
     with closing(read_journal(out / "journal.db")) as journal:
         assert journal.facts()["ended"]["by"] == "gate"
-    with pytest.raises(SystemExit) as raised:
-        main(["gate", str(out), "--rule", "overall <= 0.25"])
-    assert raised.value.code == 4
-    said = " ".join(capsys.readouterr().out.split())
-    assert re.search(r"avtt resume \S+ --half-width 0\.02", said)
+    assert run("gate", str(out), "--rule", "overall <= 0.25") == 4
+    output = " ".join(capsys.readouterr().out.split())
+    assert re.search(r"avtt resume \S+ --half-width 0\.02", output)
     (budget,) = re.findall(r"--budget (\d+)", advised[0])
-    with pytest.raises(SystemExit) as raised:
-        main(["gate", str(out), "--rule", "overall <= 0.95"])
-    assert not raised.value.code
+    assert run("gate", str(out), "--rule", "overall <= 0.95") == 0
     calls = json.loads((out / "result.json").read_text())["calls"]
-    with pytest.raises(SystemExit) as raised:  # its gate is decided and ends it no more
-        main(["resume", *advised[0].split()[1:], "--half-width", "0.12"])
-    assert not raised.value.code
+    # its gate is decided and ends it no more
+    assert run(*advised[0].split(), "--half-width", "0.12") == 0
     assert f"continues with budget {budget}, half-width 0.12" in capsys.readouterr().err
     result = json.loads((out / "result.json").read_text())
     assert calls < result["calls"]
@@ -325,7 +300,6 @@ def test_a_gate_without_an_interval_to_wait_for_is_refused(tmp_path: Path) -> No
         ("overall <= 0.95", [], {"passed": 1}),
         ("overall <= 0.5", [], {"skipped": 1}),
         ("overall <= 0.5", ["--avtt-open=fail"], {"failed": 1}),
-        ("overall <= 0.01", [], {"failed": 1}),
     ],
 )
 def test_a_gate_is_a_test_of_pytest(
@@ -360,7 +334,7 @@ def test_a_ruling_shows_its_interval_rounded_outward_as_the_report_does():
 
 
 def killed(folder: Path) -> Path:
-    """The run folder of an audit that was killed: nothing states its intervals."""
+    """Return the folder of an audit that was killed: nothing states its intervals."""
     folder.mkdir()
     journal = copied(SQLiteJournal(folder / "journal.db"))
     journal.set_facts(ended=None, intervals=None)
@@ -373,9 +347,7 @@ def test_answers_changed_in_a_killed_audit_pass_no_gate(tmp_path: Path, capsys: 
     with sqlite3.connect(folder / "journal.db") as db:
         db.execute("UPDATE answers SET loss = 0")
     db.close()
-    with pytest.raises(SystemExit) as ended:
-        main(["gate", str(folder), "--rule", "overall <= 0.95"])
-    assert ended.value.code == 2
+    assert run("gate", str(folder), "--rule", "overall <= 0.95") == 2
     assert "was altered after it was written" in " ".join(capsys.readouterr().err.split())
 
 
@@ -383,16 +355,14 @@ def test_a_gate_refuses_a_journal_with_another_head_than_was_kept(tmp_path: Path
     folder = killed(tmp_path / "run")
     with closing(SQLiteJournal(folder / "journal.db", read_only=True)) as journal:
         head, earlier = journal.head, journal.links()[-2].seal
-    for kept, code, told in (
+    for kept, code, words in (
         (head, 0, "gate: pass"),
         (earlier, 2, "the head given is this journal's of 1 rows ago"),
         ("0" * 32, 2, "the head given is none this journal ever had"),
     ):
-        with pytest.raises(SystemExit) as ended:
-            main(["gate", str(folder), "--rule", "overall <= 0.95", "--head", kept])
-        said = capsys.readouterr()
-        assert (ended.value.code or 0) == code
-        assert told in " ".join((said.out + said.err).split())
+        assert run("gate", str(folder), "--rule", "overall <= 0.95", "--head", kept) == code
+        output = capsys.readouterr()
+        assert words in " ".join((output.out + output.err).split())
 
 
 # -- names that would like to be markup ---------------------------------------------------
@@ -401,9 +371,9 @@ def test_a_gate_refuses_a_journal_with_another_head_than_was_kept(tmp_path: Path
 @given(st.text())
 @settings(max_examples=30)
 def test_any_name_leaves_junit_and_summary_whole(name: str) -> None:
-    found = Gate((Ruling(Rule.parse("a <= 0.1"), name, 0.5, 0.4, 0.6, "fail"),), "all hold")
-    ElementTree.fromstring(found.junit())
-    rows = [line for line in found.markdown().splitlines() if line.startswith("| fail")]
+    decided = Gate((Ruling(Rule.parse("a <= 0.1"), name, 0.5, 0.4, 0.6, "fail"),), "all hold")
+    ElementTree.fromstring(decided.junit())
+    rows = [line for line in decided.markdown().splitlines() if line.startswith("| fail")]
     assert [len(re.split(r"(?<!\\)\|", row.replace("\\\\", ""))) for row in rows] == [8]
 
 
@@ -417,14 +387,13 @@ def test_an_open_gate_advises_no_more_calls_than_there_are_and_names_the_census(
     rate = json.loads((out / "result.json").read_text())["targets"][0]["estimate"]
     capsys.readouterr()
     assert run("gate", str(out), "--rule", f"overall <= {rate + 0.001}") == 4
-    said = " ".join(capsys.readouterr().out.split())
+    output = " ".join(capsys.readouterr().out.split())
     with closing(read_journal(out / "journal.db")) as journal:
         facts = read_facts(journal.facts())
-    assert re.search(rf"avtt resume \S+ --half-width 0\.01\d* --budget {facts.all_calls}", said)
-    assert f"or asks all {facts.all_calls} calls, which is exact" in said
-    (command,) = re.findall(r"avtt (census .*-whole)", said)
+    assert re.search(rf"avtt resume \S+ --half-width 0\.01\d* --budget {facts.all_calls}", output)
+    assert f"or asks all {facts.all_calls} calls, which is exact" in output
+    (command,) = re.findall(r"avtt (census .*-whole)", output)
     assert shlex.split(command)[-1] == f"{out}-whole"
-    assert run(*shlex.split(command)) == 0
     with Run.opened(out) as journaled:
         near = gate(journaled, [f"overall <= {rate + 0.001}"]).rulings
         far = [replace(ruling, rule=Rule.parse("overall <= 0.9"), state="open") for ruling in near]

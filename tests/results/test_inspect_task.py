@@ -37,10 +37,10 @@ def asked(task: Any, reply: Any, folder: Path) -> Any:
     """The log of an evaluation of a mock model."""
 
     def said(messages: Any, tools: Any, choice: Any, config: Any) -> ModelOutput:
-        found = reply(messages)
-        found = output(found) if isinstance(found, str) else found
-        found.usage = ModelUsage(input_tokens=1, output_tokens=1)
-        return found
+        result = reply(messages)
+        result = output(result) if isinstance(result, str) else result
+        result.usage = ModelUsage(input_tokens=1, output_tokens=1)
+        return result
 
     model = get_model("mockllm/model", custom_outputs=said)
     (log,) = evaluated(task, model=model, display="none", log_dir=str(folder), log_level="error")
@@ -98,11 +98,11 @@ def test_the_mean_is_that_of_the_oracles_losses_in_all_and_per_relation(tmp_path
     task = inspect_task(SPACE, questions=30)
     log = asked(task, lambda messages: "Yes", tmp_path)
     wrong = {sample.id: sample.target == ["No"] for sample in task.dataset}
-    found = metrics(log)
-    assert found["mean"] == pytest.approx(np.mean(list(wrong.values())))
+    result = metrics(log)
+    assert result["mean"] == pytest.approx(np.mean(list(wrong.values())))
     for relation in ("identity", "brightness_down"):
         mine = [wrong[s.id] for s in task.dataset if s.metadata["relation"] == relation]
-        assert found[relation] == pytest.approx(np.mean(mine))
+        assert result[relation] == pytest.approx(np.mean(mine))
     assert [s.scores["loss"].value for s in log.samples] == [wrong[s.id] for s in log.samples]
 
 

@@ -13,20 +13,22 @@ def headline(relations: list[str], targets: list[str], oracle: str = "correctnes
     made = avtt.oracles.REGISTRY.make(oracle, {})
     space = avtt.QuestionSpace(tiny_dataset(), relations, oracle=made)
     result = avtt.Audit(space, ScriptedModel(), targets=targets, **QUICK).run()
-    said = result.headline
-    assert result.to_dict()["headline"] == said
-    if said is not None:
-        assert repr(result).startswith(f"Result({said}; ")
-        assert said in unescape(result._repr_html_())
+    output = result.headline
+    assert result.to_dict()["headline"] == output
+    if output is not None:
+        assert repr(result).startswith(f"Result({output}; ")
+        assert output in unescape(result._repr_html_())
         rows = result.targets.set_index("target")
         for name in ("relation identity: label error", "overall label error"):
             if name not in rows.index:
                 continue
             low, high = rows.loc[name, ["lower", "upper"]]
             known = f"{100 * rows.loc[name, 'estimate']:.1f} %"
-            assert (known if high - low <= 0.5 else f"hardly known yet ({span(low, high)})") in said
-            assert (f"most likely {known}" in said) == (0.1 < high - low <= 0.5)
-    return said
+            assert (
+                known if high - low <= 0.5 else f"hardly known yet ({span(low, high)})"
+            ) in output
+            assert (f"most likely {known}" in output) == (0.1 < high - low <= 0.5)
+    return output
 
 
 def test_original_images_come_first() -> None:

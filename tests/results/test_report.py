@@ -16,7 +16,7 @@ import adaptive_vtt as avtt
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal import MemoryJournal, SQLiteJournal
 from adaptive_vtt.oracles import Consistency, TopClass
-from adaptive_vtt.results.outcomes import wilson
+from adaptive_vtt.results.outcomes import confusion, outcomes, wilson
 from adaptive_vtt.results.report import gallery, render, write_report
 from adaptive_vtt.results.report.evidence import Evidence
 from adaptive_vtt.results.report.frame import hashed
@@ -33,7 +33,6 @@ from adaptive_vtt.results.report.section import (
     span,
     within,
 )
-from adaptive_vtt.results.result import confusion, outcomes
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.utils.image_codec import png
 from tests.helpers.report_pages import FOLDED, SECTIONS, Tags, audit, block, spaced, unfinished

@@ -14,19 +14,19 @@ import pytest
 
 from adaptive_vtt.certify.status import TargetStatus
 from adaptive_vtt.cli import main
-from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.families import OfRelation
 from adaptive_vtt.journal import SQLiteJournal
 from adaptive_vtt.journal.files import Lock, holder
 from adaptive_vtt.results.runs import Rates, ago, find, read_rates, read_run, span_of
 from tests.helpers.audits import finished
+from tests.helpers.command_line import plain_start
 from tests.helpers.watched import small_space, watched
 
 
 def audited(folder: Path, seed: int = 1, **options: Any) -> Path:
     """An audit run to its end in ``folder``."""
-    limits = {"budget": 24, "half_width": 0.3, "targets": ["overall", "relations"]}
+    limits = {"budget": 24, "half_width": 0.05, "targets": ["overall", "relations"]}
     given = {**limits, **options}
     finished(small_space(), journal=folder / "journal.db", seed=seed, **given).close()
     return folder
@@ -77,7 +77,7 @@ def test_json_has_every_figure_of_the_journal(
     assert set(found) == {"first", "second", "exploring", "broken", "half"}
     first, rates = found["first"], read_rates(runs / "first")
     assert (first["state"], first["targets"], first["calls"]) == ("ended", 3, 24)
-    assert first["told"] == "24 calls were made"
+    assert first["note"] == "24 calls were made"
     assert first["certified"] == rates.certified
     assert first["verified"] is False
     with closing(SQLiteJournal(runs / "first" / "journal.db", read_only=True)) as journal:
@@ -104,7 +104,7 @@ def test_running_stopped_and_ended_are_told_apart_by_lock_and_journal(
 def test_an_audit_that_a_limit_ended_names_how_it_goes_on(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write_start(tmp_path / "start")
+    plain_start(tmp_path / "start")
     spec, out = str(tmp_path / "start" / "SPEC.toml"), tmp_path / "runs" / "a"
     options = ["--targets", "overall", "--half-width", "0.1", "--budget", "4"]
     said(capsys, "audit", spec, *options, "--out", str(out))

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...errors import InputError
+from ...errors import InputError, unexpected
 from ...journal import Journal
 from ...journal.facts import Facts
 from ...space import QuestionSpace
@@ -28,10 +28,10 @@ class Disagreements:
     names: tuple[str, str]
 
     def as_dict(self) -> JsonObject:
-        """The counts for JSON."""
-        models = {"a": self.names[0], "b": self.names[1]}
-        found = {**self.folder.as_dict(), "better_a": self.better_a, "better_b": self.better_b}
-        return {**found, "models": models}
+        """Return the counts for JSON."""
+        counts = {"better_a": self.better_a, "better_b": self.better_b}
+        models = dict(zip("ab", self.names, strict=True))
+        return {**self.folder.as_dict(), **counts, "models": models}
 
 
 def export_disagreements(
@@ -41,11 +41,9 @@ def export_disagreements(
     *,
     formats: Collection[Format] = (),
 ) -> Disagreements:
-    """Writes the follow-ups at which one of two compared models lost more than the other.
+    """Write the follow-ups at which one of two compared models lost more than the other.
 
-    ``source`` and ``space``: of a comparison, its run or journal (``versus.audit.journal``) and its
-    space (``versus.space``).
-    The folder ``out`` is as that of ``export_failures``, and in place of failures.csv holds
+    The folder is as that of ``export_failures``, and in place of failures.csv holds
 
     disagreements.csv       every such question: id, sample, relation, severity, concept, truth,
                             loss_a, loss_b, answer_a, answer_b (A is the old model, B the new one;
@@ -54,22 +52,29 @@ def export_disagreements(
 
     The loss in a questions.tsv is the new model's.
 
-    Raises InputError where one model alone was asked, and where the models lost alike everywhere;
-    else as ``export_failures``.
+    Args:
+        source: A comparison's run or journal (``versus.audit.journal``).
+        space: Its space (``versus.space``).
+        out: The folder, new or empty.
+        formats: Further files.
+
+    Raises:
+        InputError: One model alone was asked, or the models lost alike everywhere; else as
+            ``export_failures``.
     """
     run = Run.of(source)
     check_paired(run.facts)
     rows = (row for call in run.calls for row in call.answers if not row.excluded)
     lost = {row.question: row.details for row in rows if row.details is not None}
-    apart = [q for q, both in lost.items() if both["a"]["loss"] != both["b"]["loss"]]
+    differing = [q for q, both in lost.items() if both["a"]["loss"] != both["b"]["loss"]]
     table = judged_of(run, space)
-    table = table[table["question"].isin(apart)]
+    table = table[table["question"].isin(differing)]
     if table.empty:
         raise InputError("export: the models lost alike at every question that was asked")
     pairs = [lost[question] for question in table["question"].tolist()]
     for model in ("a", "b"):
-        said = [both[model]["said"] for both in pairs]
-        answers = [None if isinstance(each, dict) else each for each in said]  # a dict: no answer
+        answers = [both[model]["said"] for both in pairs]
+        answers = [None if isinstance(each, dict) else each for each in answers]  # no answer
         losses = [both[model]["loss"] for both in pairs]
         table = table.assign(**{f"loss_{model}": losses, f"answer_{model}": answers})
     table = table.assign(loss=table["loss_b"])  # else it is that of the pair
@@ -82,9 +87,8 @@ def export_disagreements(
 
 
 def check_paired(facts: Facts) -> None:
-    """Raises InputError for a journal that does not hold the answers of two models."""
+    """Raise InputError for a journal that does not hold the answers of two models."""
     if facts.certificate is None or not facts.certificate.paired:
-        raise InputError(
-            "export: expected a comparison in which both models were asked ('avtt versus' without "
-            "--recorded-a), got answers of one model; --failures has where that one erred"
-        )
+        wanted = "a comparison in which both models were asked ('avtt versus' without --recorded-a)"
+        remedy = "--failures has where that one erred"
+        raise unexpected("export", wanted, "answers of one model", remedy)

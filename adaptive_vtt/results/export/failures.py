@@ -1,12 +1,13 @@
-"""Failing follow-ups as a dataset of their own: to look at, to label, to train on.
+"""Failing follow-ups as a dataset: to look at, to label, to train on.
 
 A follow-up is a function of (seed, question), so the journal need not keep any image: each
-one is made again, with the truth and the masks that its relation expects of it.
+one is made again, with the truth and the masks that its relation expects.
 """
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from string import ascii_uppercase
 from textwrap import indent
@@ -30,7 +31,20 @@ from ..outcomes import with_metadata
 from ..run import Run
 from .questions import MORE, is_multiple_choice, judged_of, question_lines
 
-# -- for other tools -------------------------------------------------------------------------------
+Format = Literal["coco", "fiftyone"]
+"""What else may be written, for other tools."""
+LONGEST = 120
+"""Characters of a sample's id in a file's name, at most; file systems allow 255 bytes for the whole
+name."""
+ANSWER_COLUMNS = (
+    *("id", "sample", "relation", "severity", "concept"),
+    *("truth", "answer", "loss", "draw"),
+)
+"""The columns of failures.csv."""
+WORD_COLUMNS = ("asked", "options", "right", "said")
+"""Its further columns where questions are in words."""
+QUESTIONS = "questions.tsv"
+_HEAD = "# A section for a SPEC.toml in this folder.\n"
 
 
 class Outline(NamedTuple):
@@ -44,7 +58,7 @@ class Outline(NamedTuple):
 
 class Annotated(NamedTuple):
     """A follow-up: its file's name without the ending, its size, its truths (concept -> 0 or 1),
-    and what is expected where."""
+    and the outlines that are expected."""
 
     name: str
     height: int
@@ -53,111 +67,17 @@ class Annotated(NamedTuple):
     outlines: Sequence[Outline]
 
 
-def run_lengths(mask: Mask) -> list[int]:
-    """COCO's run lengths of a mask (H x W of bool): down the columns, outside first."""
-    flat = mask.T.reshape(-1)
-    changes = np.flatnonzero(flat[1:] != flat[:-1]) + 1
-    lengths = np.diff(np.array([0, *changes, flat.size])).tolist()
-    return [0, *lengths] if flat[0] else lengths
-
-
-def coco(pictures: Iterable[Annotated], failures: Sequence[Mapping[str, Any]]) -> JsonObject:
-    """``images``, ``categories`` and ``annotations`` of the pictures.
-
-    Categories are whatever is outlined in any. Each image also has ``truth``, and ``failures``: its
-    rows of ``failures``, told by their "id". An outline that is empty, moved out of view, is left
-    out.
-    """
-    several = list(pictures)
-    labels = list(dict.fromkeys(o.label for each in several for o in each.outlines))
-    numbers = {label: number for number, label in enumerate(labels, 1)}
-    about = _by_id(failures)
-    images: list[JsonObject] = []
-    annotations: list[JsonObject] = []
-    for image_id, each in enumerate(several, 1):
-        images.append(
-            {
-                "id": image_id,
-                "file_name": f"{each.name}.png",
-                "height": each.height,
-                "width": each.width,
-                "truth": dict(each.truth),
-                "failures": about.get(each.name, []),
-            }
-        )
-        for outline in each.outlines:
-            if outline.mask.any():
-                found = _annotation(outline)
-                own = {"id": len(annotations) + 1, "image_id": image_id}
-                annotations.append({**own, "category_id": numbers[outline.label], **found})
-    categories = [{"id": number, "name": label} for label, number in numbers.items()]
-    return {"images": images, "categories": categories, "annotations": annotations}
-
-
-def fiftyone(failures: Sequence[Mapping[str, Any]]) -> JsonObject:
-    """The concepts that failed of each image, as classifications with the rest as attributes."""
-    labels = {
-        name: [{"label": row.pop("concept"), "attributes": row} for row in rows]
-        for name, rows in _by_id(failures).items()
-    }
-    return {"labels": labels}
-
-
-def _annotation(outline: Outline) -> JsonObject:
-    mask = outline.mask
-    rows, columns = np.nonzero(mask)
-    left, top = int(columns.min()), int(rows.min())
-    right, bottom = int(columns.max()) + 1, int(rows.max()) + 1
-    runs = {"size": list(mask.shape), "counts": run_lengths(mask)}
-    return {
-        "bbox": [left, top, right - left, bottom - top],
-        "area": int(mask.sum()),
-        "iscrowd": 0,
-        "segmentation": [] if outline.box else runs,
-    }
-
-
-def _by_id(failures: Sequence[Mapping[str, Any]]) -> dict[str, list[JsonObject]]:
-    rows: dict[str, list[JsonObject]] = {}
-    for row in failures:
-        rows.setdefault(str(row["id"]), []).append({k: v for k, v in row.items() if k != "id"})
-    return rows
-
-
-# -- a dataset of its own --------------------------------------------------------------------------
-
-
-Format = Literal["coco", "fiftyone"]
-"""What else may be written, for other tools."""
-LONGEST = 120
-"""Characters of a sample's id that stand in a file's name, at most; file systems allow 255 bytes
-for the whole name."""
-ANSWER_COLUMNS = (
-    *("id", "sample", "relation", "severity", "concept"),
-    *("truth", "answer", "loss", "draw"),
-)
-"""The columns of failures.csv."""
-WORD_COLUMNS = ("asked", "options", "right", "said")
-"""Its further columns where questions are in words."""
-QUESTIONS = "questions.tsv"
-_HEAD = "# A section for a SPEC.toml in this folder.\n"
-_CHOICE = """
-[oracle]
-kind = "multiple-choice"
-"""
-
-
 @dataclass(frozen=True)
 class Exported:
-    """What was written: ``images`` follow-ups, ``answers`` that failed about them, and
-    ``masks`` per concept."""
+    """What was written: ``images`` follow-ups, ``answers`` about them that failed, and ``masks``
+    per concept."""
 
     images: int
     answers: int
     masks: dict[str, int]
 
     def as_dict(self) -> JsonObject:
-        """The counts for JSON."""
+        """Return the counts for JSON."""
         return asdict(self)
 
 
@@ -169,10 +89,9 @@ def export_failures(
     least_loss: float = 0.5,
     formats: Collection[Format] = (),
 ) -> Exported:
-    """Writes the follow-ups that were answered with a loss of ``least_loss`` (0..1) or more.
+    """Write the follow-ups that were answered with a loss of ``least_loss`` (0..1) or more.
 
-    ``source`` and ``space``: of an audit, its run or journal, and its space. The
-    folder ``out``, which must not exist or be empty, is written whole or not at all:
+    The folder appears whole or not at all:
 
     images/NAME.png         the follow-up as the model saw it; NAME: sample, relation, severity
     masks/CONCEPT/NAME.png  255 where the concept is expected, for concepts with masks; black
@@ -183,18 +102,27 @@ def export_failures(
                             truth, answer (empty if there was none), loss, draw, and the metadata
                             of the source image
     dataset.toml            the section of a SPEC.toml that reads the folder back
-    coco.json               with "coco" in ``formats``: images, masks and boxes as COCO has them,
-                            and with every image the answers that failed
+    coco.json               with "coco": images, masks and boxes as COCO has them, and with every
+                            image the answers that failed
     fiftyone.json           with "fiftyone": of every image the concepts that failed, as
                             FiftyOneImageClassificationDataset has them
 
-    Where questions are in words, failures.csv also says what was asked, with which options, what
-    is right and what was said; of a chat model, the reply as it came. Of multiple choice,
-    questions.tsv holds the questions with their images as EndoBench's table does, and is what is
-    read back, in place of labels.csv, which would say of every question that it was asked.
+    Where questions are in words, failures.csv also has the question, its options, what is right and
+    the answer in words; of a chat model, the reply as it came. Of multiple choice, questions.tsv
+    holds the questions with their images as EndoBench's table does, and is read back in place of
+    labels.csv.
 
-    Raises InputError for a folder in use, a loss out of range, samples without images, two
-    models, and where nothing failed; JournalError for a journal of another space.
+    Args:
+        source: An audit's run or journal.
+        space: Its space.
+        out: The folder, new or empty.
+        least_loss: The smallest loss that is exported, in (0, 1].
+        formats: Further files.
+
+    Raises:
+        InputError: The folder is in use, the loss is out of range, samples have no images, two
+            models were asked, or nothing failed.
+        JournalError: The journal is of another space.
     """
     run = Run.of(source)
     run.facts.refuse_pairs("export", "the report shows what differs")
@@ -219,29 +147,44 @@ def write_dataset(
     columns: Sequence[str],
     formats: Collection[Format] = (),
 ) -> Exported:
-    """The follow-ups of the questions in ``table`` (as ``outcomes`` has them) as a dataset folder,
-    and these ``columns`` of it, with the follow-ups' names as "id", in ``file``."""
+    """Write the follow-ups of the questions in ``table`` (as ``outcomes`` has them) as a dataset
+    folder, and these ``columns`` of it, with the follow-ups' names as "id", in ``file``."""
     numbers = space.image_of(table["question"].to_numpy())
     names = names_of(space, numbers)
-    with whole_folder(Path(out)) as folder:
-        written = DatasetFolder(folder, as_loaded(space.dataset).concepts, outlines=bool(formats))
+    with whole_folder(out) as folder:
+        dataset = DatasetFolder(folder, as_loaded(space.dataset).concepts)
         for number, name in names.items():
-            written.add(*expected_of(space, number, name))
+            image, about = expected_of(space, number, name)
+            dataset.add(image, about, outlines=bool(formats))
         answers = table.assign(id=[names[number] for number in numbers.tolist()])[[*columns]]
         sources = space.numbering.image_parts(numbers)[0]
         answers = with_metadata(answers, space.dataset, sources)
-        if choice := is_multiple_choice(space):
+        write_text(folder / file, csv_text(answers))
+        if is_multiple_choice(space):
             lines = question_lines(space, table.drop_duplicates("question"))
             write_questions(folder / QUESTIONS, lines, image_format="png", more=MORE)
-        write_text(folder / file, csv_text(answers))
-        shown = space.numbering.image_parts(np.array([*names], np.int64))[0]
-        masks = written.finish(choice, metadata=(space.dataset, shown))
-        written.also(formats, answers)
-    return Exported(len(names), len(table), masks)
+            dataset.complete_masks()
+            section = _section(kind="endobench", path=QUESTIONS)
+            oracle = '\n[oracle]\nkind = "multiple-choice"\n'
+            write_text(folder / "dataset.toml", _HEAD + section + oracle)
+        else:
+            shown = space.numbering.image_parts(np.array([*names], np.int64))[0]
+            dataset.finish((space.dataset, shown))
+        rows = json.loads(answers.to_json(orient="records"))
+        if "coco" in formats:
+            write_text(folder / "coco.json", json.dumps(coco(dataset.pictures, rows)))
+        if "fiftyone" in formats:
+            labels = {
+                name: [{"label": row.pop("concept"), "attributes": row} for row in parts]
+                for name, parts in _by_id(rows).items()
+            }
+            write_text(folder / "fiftyone.json", json.dumps({"labels": labels}))
+    return Exported(len(names), len(table), dict(dataset.masks))
 
 
 def in_words(answers: pd.DataFrame, run: Run) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """The answers with WORD_COLUMNS, and these names; where nothing was asked in words, neither."""
+    """Return the answers with WORD_COLUMNS, and these names; where nothing was asked in words,
+    without."""
     rows = {row.question: row for call in run.calls for row in call.answers}
     words, any_asked = [], False
     for row in map(rows.__getitem__, answers["question"].tolist()):
@@ -257,80 +200,62 @@ def in_words(answers: pd.DataFrame, run: Run) -> tuple[pd.DataFrame, tuple[str, 
     return answers.assign(**columns), WORD_COLUMNS
 
 
+@dataclass
 class DatasetFolder:
     """A folder of images, labels and masks that reads back as a dataset, while it is being written;
-    tables come last, when all images are known. ``outlines`` are kept where ``also`` is called."""
+    ``finish`` writes the tables when all images are known."""
 
-    def __init__(self, folder: Path, concepts: tuple[str, ...], *, outlines: bool = False) -> None:
-        self._folder, self._concepts, self._outlines = folder, concepts, outlines
-        self._mask_folders = {
-            concept: folder / "masks" / name
-            for concept, name in zip(concepts, file_names(concepts), strict=True)
-        }
-        self._pictures: list[Annotated] = []
-        self._masks: dict[str, int] = {}
+    folder: Path
+    concepts: tuple[str, ...]
+    pictures: list[Annotated] = field(default_factory=list)
+    masks: Counter[str] = field(default_factory=Counter)
 
-    def add(self, image: Image, about: Annotated) -> None:
-        """Writes the image and the masks that there are."""
-        write_bytes(self._folder / "images" / f"{about.name}.png", png(image))
+    def __post_init__(self) -> None:
+        self._folders = dict(zip(self.concepts, file_names(self.concepts), strict=True))
+
+    def add(self, image: Image, about: Annotated, *, outlines: bool = False) -> None:
+        """Write the image and its masks; keep ``outlines`` in ``pictures`` if asked."""
+        write_bytes(self.folder / "images" / f"{about.name}.png", png(image))
         for outline in about.outlines:
             # samples may have masks of what is no concept here, as a view of another dataset does
-            if not outline.box and outline.label in self._mask_folders:
+            if not outline.box and outline.label in self._folders:
                 self._mask(outline.label, about.name, outline.mask)
-        self._pictures.append(about if self._outlines else about._replace(outlines=()))
+        self.pictures.append(about if outlines else about._replace(outlines=()))
 
-    def finish(
-        self, choice: bool = False, metadata: tuple[CompleteDataset, Indices] | None = None
-    ) -> dict[str, int]:
-        """Writes labels and dataset.toml; the number of masks per concept. ``choice``: of multiple
-        choice, whose questions were written. ``metadata``: the dataset whose metadata the labels
-        have beside them, and the source of each image (n,)."""
-        for concept in list(self._masks):  # where none has a mask, black ones would say nothing
-            for each in self._pictures:
+    def complete_masks(self) -> None:
+        """Write black masks for absent concepts; where none has a mask, they would say nothing."""
+        for concept in list(self.masks):
+            for each in self.pictures:
                 if each.truth.get(concept) == 0:
                     self._mask(concept, each.name, np.zeros((each.height, each.width), np.bool_))
-        if choice:
-            sections = _HEAD + _section(kind="endobench", path=QUESTIONS) + _CHOICE
-        else:
-            rows = [{"id": each.name, **each.truth} for each in self._pictures]
-            labels = pd.DataFrame(rows, columns=["id", *self._concepts])
-            labels = labels.astype({c: "Int8" for c in self._concepts})  # whole numbers or empty
-            described = labels if metadata is None else with_metadata(labels, *metadata)
-            write_text(self._folder / "labels.csv", csv_text(described))
-            sections = self._sections([*described.columns[len(labels.columns) :]])
-        write_text(self._folder / "dataset.toml", sections)
-        return self._masks
 
-    def also(self, formats: Collection[Format], answers: pd.DataFrame) -> None:
-        """Writes what other tools read."""
-        rows = json.loads(answers.to_json(orient="records"))
-        if "coco" in formats:
-            write_text(self._folder / "coco.json", json.dumps(coco(self._pictures, rows)))
-        if "fiftyone" in formats:
-            write_text(self._folder / "fiftyone.json", json.dumps(fiftyone(rows)))
+    def finish(self, metadata: tuple[CompleteDataset, Indices] | None = None) -> None:
+        """Write labels and dataset.toml.
+
+        ``metadata``: the dataset whose metadata the labels have as further columns, and the source
+        of each image (n,).
+        """
+        self.complete_masks()
+        rows = [{"id": each.name, **each.truth} for each in self.pictures]
+        labels = pd.DataFrame(rows, columns=["id", *self.concepts])
+        labels = labels.astype({c: "Int8" for c in self.concepts})  # whole numbers or empty
+        described = labels if metadata is None else with_metadata(labels, *metadata)
+        write_text(self.folder / "labels.csv", csv_text(described))
+        further = [*described.columns[len(labels.columns) :]]
+        declared: dict[str, Any] = {"metadata": further} if further else {}
+        parts = [_section(kind="table", labels="labels.csv", images="images", **declared)]
+        shared: dict[str, Any] = {"kind": "masks", "path": ".", "images": "images"}
+        for concept, count in self.masks.items():
+            if count == len(self.pictures):
+                masks = {"masks": f"masks/{self._folders[concept]}", "concept": concept}
+                section = _section(**shared, **masks, empty="absent")
+                parts.append("# or, with masks:\n" + indent(section, "# "))
+        write_text(self.folder / "dataset.toml", _HEAD + "\n".join(parts))
 
     def _mask(self, concept: str, name: str, mask: Mask) -> None:
-        write_bytes(self._mask_folders[concept] / f"{name}.png", png(mask.astype(np.uint8) * 255))
-        self._masks[concept] = self._masks.get(concept, 0) + 1
-
-    def _sections(self, metadata: list[str]) -> str:
-        """TOML: the folder as a table with these columns of metadata, and, commented, as masks of
-        each concept with all."""
-        declared: dict[str, Any] = {"metadata": metadata} if metadata else {}
-        parts = [_section(kind="table", labels="labels.csv", images="images", **declared)]
-        for concept, count in self._masks.items():
-            if count == len(self._pictures):
-                masks = f"masks/{self._mask_folders[concept].name}"
-                section = _section(
-                    kind="masks",
-                    path=".",
-                    images="images",
-                    masks=masks,
-                    concept=concept,
-                    empty="absent",
-                )
-                parts.append("# or, with masks:\n" + indent(section, "# "))
-        return _HEAD + "\n".join(parts)
+        path = self.folder / "masks" / self._folders[concept] / f"{name}.png"
+        write_bytes(path, png(mask.astype(np.uint8) * 255))
+        self.masks[concept] += 1
 
 
 def _section(**fields: str | list[str]) -> str:
@@ -339,7 +264,7 @@ def _section(**fields: str | list[str]) -> str:
 
 
 def expected_of(space: QuestionSpace, number: int, name: str) -> tuple[Image, Annotated]:
-    """The follow-up of this number, and what its relation expects of it."""
+    """Return the follow-up of this number, and what its relation expects of it."""
     index, variant = space.numbering.image_parts(number)
     relation, dataset = space.variants[variant].relation, as_loaded(space.dataset)
     source, follow_up = space.pair(number)
@@ -351,25 +276,77 @@ def expected_of(space: QuestionSpace, number: int, name: str) -> tuple[Image, An
     }
     outlines: list[Outline] = []
     if not relation.masks_lost:
-        outlines = [
-            Outline(concept, relation.expect_mask(mask, follow_up))
-            for concept, mask in source.masks.items()
-            if truth.get(concept, 1) == 1
-        ]
+        present = [(c, mask, False) for c, mask in source.masks.items() if truth.get(c, 1) == 1]
         size = source.require_image().shape[:2]
-        filled = [(box.label, mask_of([box], *size)) for box in source.boxes]
-        outlines += [Outline(n, relation.expect_mask(m, follow_up), box=True) for n, m in filled]
+        filled = [(box.label, mask_of([box], *size), True) for box in source.boxes]
+        outlines = [
+            Outline(label, relation.expect_mask(mask, follow_up), box)
+            for label, mask, box in (*present, *filled)
+        ]
     image = follow_up.require_image()
     height, width = image.shape[:2]
     return image, Annotated(name, height, width, truth, outlines)
 
 
 def names_of(space: QuestionSpace, numbers: Indices) -> dict[int, str]:
-    """Number of a follow-up -> what its image is called; in the order of the numbers given."""
-    found = {}
+    """Return number of a follow-up -> name of its image, in the order of the numbers given."""
+    names = {}
     for number in dict.fromkeys(numbers.tolist()):
         index, variant = space.numbering.image_parts(number)
         chosen = space.variants[variant]
         sample = safe_name(space.dataset.sample_id(index))[:LONGEST]
-        found[number] = f"{sample}--{safe_name(chosen.relation.name)}-{chosen.severity}"
-    return dict(zip(found, file_names(found.values()), strict=True))
+        names[number] = f"{sample}--{safe_name(chosen.relation.name)}-{chosen.severity}"
+    return dict(zip(names, file_names(names.values()), strict=True))
+
+
+# -- COCO ------------------------------------------------------------------------------------------
+
+
+def run_lengths(mask: Mask) -> list[int]:
+    """Return COCO's run lengths of a mask (H x W of bool): down the columns, outside first."""
+    flat = mask.T.reshape(-1)
+    changes = np.flatnonzero(flat[1:] != flat[:-1]) + 1
+    lengths = np.diff(np.array([0, *changes, flat.size])).tolist()
+    return [0, *lengths] if flat[0] else lengths
+
+
+def coco(pictures: Sequence[Annotated], failures: Sequence[Mapping[str, Any]]) -> JsonObject:
+    """Return ``images``, ``categories`` and ``annotations`` of the pictures.
+
+    Categories are the labels of all outlines. Each image also has ``truth``, and ``failures``: its
+    rows of ``failures``, matched by their "id". An outline that is empty, moved out of view, is
+    left out.
+    """
+    labels = list(dict.fromkeys(o.label for each in pictures for o in each.outlines))
+    about = _by_id(failures)
+    images: list[JsonObject] = []
+    annotations: list[JsonObject] = []
+    for image_id, each in enumerate(pictures, 1):
+        size = {"height": each.height, "width": each.width}
+        more = {"truth": dict(each.truth), "failures": about.get(each.name, [])}
+        images.append({"id": image_id, "file_name": f"{each.name}.png", **size, **more})
+        for label, mask, box in each.outlines:
+            if mask.any():
+                rows, columns = np.nonzero(mask)
+                box_ends = columns.min(), rows.min(), np.ptp(columns) + 1, np.ptp(rows) + 1
+                runs = {"size": list(mask.shape), "counts": run_lengths(mask)}
+                annotations.append(
+                    {
+                        "id": len(annotations) + 1,
+                        "image_id": image_id,
+                        "category_id": labels.index(label) + 1,
+                        "bbox": [*map(int, box_ends)],
+                        "area": int(mask.sum()),
+                        "iscrowd": 0,
+                        "segmentation": [] if box else runs,
+                    }
+                )
+    categories = [{"id": number, "name": label} for number, label in enumerate(labels, 1)]
+    return {"images": images, "categories": categories, "annotations": annotations}
+
+
+def _by_id(failures: Sequence[Mapping[str, Any]]) -> dict[str, list[JsonObject]]:
+    rows: dict[str, list[JsonObject]] = {}
+    for row in failures:
+        rows.setdefault(str(row["id"]), []).append({k: v for k, v in row.items() if k != "id"})
+    return rows

@@ -12,7 +12,7 @@ from ...certify.status import Compared, calls_of
 from ...oracles.base import error_of
 from ...utils.figures import EXACT, POINT, is_exact
 from ..advice import Names, Step, in_money, next_steps, steps_of_two
-from ..difference import DECISIONS, WHOLE, brief, names_of, point_span, points, told
+from ..difference import DECISIONS, WHOLE, brief, names_of, point_span, points, wrong_more
 from ..opening import CHANGED, ORIGINAL, READABLE, WIDE, opening
 from ..outcomes import FAILED, wilson
 from .evidence import Evidence, Failure, Standing, capital
@@ -406,7 +406,7 @@ def _versus_verdict(evidence: Evidence, rows: list[Compared]) -> Verdict:
 
 
 def _difference(row: Compared, b: str) -> str:
-    return told(b, -row.delta, -row.upper, -row.lower)
+    return wrong_more(b, -row.delta, -row.upper, -row.lower)
 
 
 def _versus_steps(evidence: Evidence, calls: int) -> list[Step]:
