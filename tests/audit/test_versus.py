@@ -191,9 +191,9 @@ def test_an_interrupted_comparison_draws_what_an_undisturbed_one_would(tmp_path:
             begun.audit.tell(call, begun.audit.model.ask([call.prompt])[0])
     with compare(space(), second, both()[1], **given, journal=path) as on:
         on.run()
-    assert len(first.asked + second.asked) == 20
-    assert len(set(first.asked + second.asked)) == 20
-    assert first.asked + second.asked == whole.asked
+    asked = first.asked + second.asked
+    assert len(set(asked)) == len(asked) > 7
+    assert asked == whole.asked
 
 
 def test_a_budget_counts_the_calls_of_both_models():
