@@ -36,7 +36,7 @@ class BeliefView(Protocol):
 
     @property
     def predictability(self) -> "Predictability":
-        """How probable a Yes is, given what was said of the same image."""
+        """How probable a Yes is, given the answers about the same image."""
 
     @property
     def losses(self) -> "LossSurrogate | None":

@@ -100,10 +100,10 @@ class ByNeed:
         target = int(parts[:, place].argmax())
         together = float(parts[:, unit == unit[place]].sum())
         predicted = float(belief.expected()[place])
-        found: dict[str, float | int] = {"predicted_loss": round(predicted, 6)}
+        reasons: dict[str, float | int] = {"predicted_loss": round(predicted, 6)}
         if together > 0:
-            found |= {"target": target, "need": round(float(parts[target, place]) / together, 6)}
-        return found
+            reasons |= {"target": target, "need": round(float(parts[target, place]) / together, 6)}
+        return reasons
 
     def _parts(self, candidates: Candidates, belief: BeliefView) -> Floats:
         if belief.certifier is None:

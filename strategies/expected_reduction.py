@@ -16,7 +16,7 @@ uncertain it still is. What is predicted is p, from the answers n_cs (51 counts)
 
 the mean of a Dirichlet proposal, with p(. | s) the same from all concepts together (pool = 0)
 and K a Gaussian kernel normalised within the side. With ``variant_weight`` > 0 the answers
-to one variant are told apart, and held to p(. | c, s) by that many pseudo-answers.
+to one variant are kept apart, and held to p(. | c, s) by that many pseudo-answers.
 
 Where one call answers all concepts, a call is worth the sum over its questions: concepts
 have GPs of their own, so that too is exact. All calls within TIE of the best weigh alike.
@@ -81,7 +81,7 @@ class ExpectedReduction:
         return per_question(candidates, (worth >= worth.max() - TIE).double())
 
     def expected(self, belief: BeliefView) -> Tensor:
-        """C x 2 x V: E[U - U'] of a question; V is 1 where variants are not told apart."""
+        """C x 2 x V: E[U - U'] of a question; V is 1 where variants are not kept apart."""
         fall = belief.answers.reductions().cpu()
         half = belief.received.shape[-1]
         # bins of the side of "no", then of "yes"; both have the middle one

@@ -7,7 +7,7 @@
 
 with f normal by the question GP, held to [0, 1], and expectations by Gauss-Hermite
 quadrature. BoTorch's qBayesianActiveLearningByDisagreement is about something else: what an
-observation tells of the *hyper-parameters* of a fully Bayesian GP with Gaussian noise.
+observation carries about the *hyper-parameters* of a fully Bayesian GP with Gaussian noise.
 Here there is one set of hyper-parameters and losses are 0 or 1, so the formula is its own.
 
 ``nipv``: Seo, Wallat, Graepel & Obermayer (IJCNN 2000); Binois, Huang, Gramacy & Ludkovski
@@ -43,7 +43,7 @@ Scored = Annotated[int, Option("candidates that are scored, at most, about", ge=
 
 
 class Bald:
-    """What the next loss tells of the question GP: their mutual information.
+    """How much the next loss informs the question GP: their mutual information.
 
     Each candidate that is scored takes a triangular solve with all units seen.
     """
@@ -103,8 +103,8 @@ def information(mean: Tensor, variance: Tensor) -> Tensor:
     z, share = torch.from_numpy(nodes), torch.from_numpy(shares / shares.sum())
     f = (mean[:, None] + variance.clamp(min=0).sqrt()[:, None] * z).clamp(0, 1)
     # one proposal for both terms, so that the difference cannot be negative but for rounding
-    found = _entropy(f @ share) - _entropy(f) @ share
-    return torch.where(found > ROUNDING, found, 0.0)
+    information = _entropy(f @ share) - _entropy(f) @ share
+    return torch.where(information > ROUNDING, information, 0.0)
 
 
 def weights_of(candidates: Candidates, places: Tensor, scores: Tensor, power: float) -> Tensor:

@@ -9,7 +9,7 @@ candidates and standard deviation S_h, gets the share
 
     N_h S_h / sum over g of N_g S_g        S_h = sqrt(p_h (1 - p_h))
 
-p_h is the mean loss so far in h, after Laplace: (losses + 1) / (heard + 2). Before
+p_h is the mean loss so far in h, after Laplace: (losses + 1) / (answers + 2). Before
 any answer all S_h are alike, which is proportional allocation. Strata are relation x severity,
 and, where one question is asked per call, concept x truth too. There is no model of the losses.
 

@@ -91,5 +91,5 @@ class Combined:
 
     def reasons(self, candidates: Candidates, belief: BeliefView, place: int) -> Reasons:
         """Those of (b) and of (c)."""
-        found = self._c.reasons(candidates, belief, place)
-        return found | self._b.reasons(candidates, belief, place)
+        reasons = self._c.reasons(candidates, belief, place)
+        return reasons | self._b.reasons(candidates, belief, place)

@@ -93,6 +93,6 @@ def named(
         return surrogate
     make, given, where = REGISTRY.get(surrogate, base), options or {}, f"surrogate {surrogate!r}"
     for name in given if not REGISTRY.is_code(surrogate) else ():
-        check_known("option", name, [told.name for told in options_of(make)], where)
+        check_known("option", name, [option.name for option in options_of(make)], where)
     check_options(make, given, where)
     return Named(surrogate, make, given)

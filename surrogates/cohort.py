@@ -9,7 +9,7 @@ The answers of other models are facts that were collected apart. Nothing of this
 enters, so predictions stay fixed before every draw, and no interval rests on any of this.
 
 The mean under the question GP is then as like them as the answers say. Two regressions learn from
-the same answers: one that starts from what the cohort tells, and one that knows nothing of it. Each
+the same answers: one that starts from the cohort, and one that knows nothing of it. Each
 counts by how well it foretells the answers that it is not shown, so that a model which is unlike
 its cohort costs some answers, and no more.
 """
@@ -35,7 +35,7 @@ SINGLE, SINGLE_VARIANCE = 0.1, 0.25
 """What single models' logits, less their mean, are multiplied by, and their weights' variance."""
 FIRST_CELLS = 0.003
 """The first guess of the variance of effects of variants, and of sides, beyond what the cohort's
-mean tells; learned from its models."""
+mean predicts; learned from its models."""
 ROUNDS = 4
 """Fits, of some rounds each, in which the variances of a model's effects settle."""
 MAX_ROWS = 8192
@@ -58,18 +58,18 @@ class Factor:
     loading: Floats
 
     @classmethod
-    def of(cls, told: Floats) -> "Factor":
+    def of(cls, losses: Floats) -> "Factor":
         """Of n questions x K models."""
-        rest = told - told.mean(axis=1, keepdims=True)
+        rest = losses - losses.mean(axis=1, keepdims=True)
         centre = rest.mean(axis=0)
         _, sizes, right = np.linalg.svd(rest - centre, full_matrices=False)
         size = max(float(sizes[0]), 1e-9)
         loading = right[0] * np.sign(right[0][np.argmax(np.abs(right[0]))])  # else it is a coin's
-        return cls(centre, loading * (np.sqrt(len(told)) / size))
+        return cls(centre, loading * (np.sqrt(len(losses)) / size))
 
-    def scores(self, told: Floats) -> Floats:
+    def scores(self, losses: Floats) -> Floats:
         """(n,) of questions n x K."""
-        rest = told - told.mean(axis=1, keepdims=True)
+        rest = losses - losses.mean(axis=1, keepdims=True)
         return np.asarray((rest - self.centre) @ self.loading)
 
 
@@ -85,13 +85,13 @@ class CohortPrior:
     factor: Factor
 
     @classmethod
-    def of(cls, known: Floats, told: Floats, cells: "Cells") -> "CohortPrior":
+    def of(cls, known: Floats, losses: Floats, cells: "Cells") -> "CohortPrior":
         """Of n questions x K models: the losses that are ``known``, NaN elsewhere, and what is
-        ``told`` of all; three models or more, each with a known loss."""
+        ``losses`` of all; three models or more, each with a known loss."""
         rows = np.linspace(0, len(known) - 1, min(len(known), MAX_ROWS)).round().astype(int)
-        known, told, cells = known[rows], told[rows], cells.rows(rows)
-        members = [_member(known, told, cells, j) for j in range(known.shape[1])]
-        return cls(np.array(members), Factor.of(told))
+        known, losses, cells = known[rows], losses[rows], cells.rows(rows)
+        members = [_member(known, losses, cells, j) for j in range(known.shape[1])]
+        return cls(np.array(members), Factor.of(losses))
 
     @property
     def models(self) -> int:
@@ -108,10 +108,10 @@ class CohortPrior:
             (float(np.median(self.members[:, 3])), float(np.median(self.members[:, 4]))),
         )
 
-    def features(self, told: Floats) -> Floats:
+    def features(self, losses: Floats) -> Floats:
         """n x (2 + K): the regression's columns, of questions n x K."""
-        each = logits(told)
-        columns = [logits(told.mean(axis=1))[:, None], self.factor.scores(told)[:, None]]
+        each = logits(losses)
+        columns = [logits(losses.mean(axis=1))[:, None], self.factor.scores(losses)[:, None]]
         singles = SINGLE * (each - each.mean(axis=1, keepdims=True))
         return np.concatenate([*columns, singles], axis=1)
 
@@ -142,10 +142,10 @@ class Cells:
         )
 
 
-def _member(known: Floats, told: Floats, cells: Cells, j: int) -> Floats:
+def _member(known: Floats, filled: Floats, cells: Cells, j: int) -> Floats:
     """(5,): the regression of model j on the others; see ``CohortPrior``."""
     asked = np.flatnonzero(~np.isnan(known[:, j]))
-    others = np.delete(told, j, axis=1)
+    others = np.delete(filled, j, axis=1)
     mean = logits(others.mean(axis=1))[asked]
     factor = Factor.of(others).scores(others)[asked]
     losses = known[asked, j]
@@ -174,7 +174,7 @@ def _regressed(losses: Floats, inputs: Floats) -> Floats:
 
 def _cell_variances(losses: Floats, mean: Floats, line: Floats, cells: Cells) -> tuple[Any, ...]:
     """The variances of a model's effects of variants and of sides, by expectation-maximisation
-    beside its line on the others' mean."""
+    next to its line on the others' mean."""
     given = EffectsPrior(
         torch.from_numpy(line), torch.full((2,), MIN_VARIANCE).double(), (FIRST_CELLS,) * 2
     )

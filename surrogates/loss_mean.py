@@ -155,9 +155,9 @@ class LossMean:
         self._weight = torch.bincount(judged.side, minlength=self._sides).double()
         new = judged.features.shape[1] - len(self.beta)
         if new:
-            told = self._effects.new_full((new,), TOLD / new)
-            self._effects = torch.cat([self._effects, told])
-            self._centre = torch.cat([self._centre, told])
+            first = self._effects.new_full((new,), TOLD / new)
+            self._effects = torch.cat([self._effects, first])
+            self._centre = torch.cat([self._centre, first])
             self._blocks.append(torch.eye(new, dtype=torch.float64, device=self.device))
         design = _Design.of(judged, self._variants, self._sides)
         for _ in range(ROUNDS):
@@ -284,13 +284,13 @@ class _Design(NamedTuple):
         v, tail = self.variants, self.variants + self.sides
         cells = torch.bincount(self.cell, weight, v * self.sides).reshape(v, self.sides)
         weighted = self.dense * weight[:, None]
-        found = weighted.new_zeros(tail + weighted.shape[1], tail + weighted.shape[1])
-        found.diagonal()[:v], found.diagonal()[v:tail] = cells.sum(1), cells.sum(0)
-        found[:v, v:tail], found[v:tail, :v] = cells, cells.mT
-        across = found[:tail, tail:]
+        result = weighted.new_zeros(tail + weighted.shape[1], tail + weighted.shape[1])
+        result.diagonal()[:v], result.diagonal()[v:tail] = cells.sum(1), cells.sum(0)
+        result[:v, v:tail], result[v:tail, :v] = cells, cells.mT
+        across = result[:tail, tail:]
         across.index_add_(0, self.variant, weighted).index_add_(0, v + self.side, weighted)
-        found[tail:, :tail], found[tail:, tail:] = across.mT, self.dense.mT @ weighted
-        return found
+        result[tail:, :tail], result[tail:, tail:] = across.mT, self.dense.mT @ weighted
+        return result
 
 
 def _variant_prior(relation: Tensor, severity: Tensor) -> Tensor:

@@ -53,11 +53,11 @@ class Predictability:
 
     def observe(self, image: int, sample: int, concept: int, truth: int, answer: float) -> None:
         """One answered question about ``image``, made from ``sample``; ``answer`` is P(yes)."""
-        said = truth if self.history == "truth" else int(answer >= 0.5)
+        side = truth if self.history == "truth" else int(answer >= 0.5)
         if image not in self._matches:
             self._add(image, sample)
         matches = self._matches[image]
-        matches &= (self._yes if said == 1 else self._no)[concept]
+        matches &= (self._yes if side == 1 else self._no)[concept]
         among = np.unpackbits(matches, count=len(self._samples)).astype(np.float64)
         row = np.searchsorted(self._asked, image)
         self._table[row] = self._share(among @ self._yes_known, self.prevalence)

@@ -382,10 +382,10 @@ class QuestionGP:
         covariance = slope.new_zeros(len(slope), len(slope))
         for number in torch.unique(column):  # columns are independent given the kernel
             rows = (column == number).nonzero()[:, 0]
-            found = self.kernel.between(units[rows], units[rows])
+            block = self.kernel.between(units[rows], units[rows])
             if half is not None:
-                found = found - half[:, rows].mT @ half[:, rows]
-            covariance[rows[:, None], rows] = found
+                block = block - half[:, rows].mT @ half[:, rows]
+            covariance[rows[:, None], rows] = block
         covariance = covariance * slope[:, None] * slope
         noise, where = self.kernel.noise * slope.square(), candidates.sample.device
         return mean.to(where), covariance.to(where), noise.to(where)
@@ -453,7 +453,7 @@ class QuestionGP:
         return self._features(sample.cpu()).to(self.device, torch.float64)
 
     def _signals(self, *asked: Tensor) -> Tensor:
-        """(n, D + P'): what the mean is told by the cohort, and by cheaper models."""
+        """(n, D + P'): what the mean gets from the cohort, and from cheaper models."""
         of: dict[str, Any] = {"dtype": torch.float64, "device": self.device}
         parts = [torch.zeros(len(asked[0]), 0, **of)]
         names = [t.cpu() for t in asked]

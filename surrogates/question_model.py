@@ -60,8 +60,8 @@ class QuestionModel(Model):  # type: ignore[misc]
         numbers = _numbers(X)
         if numbers.shape[-1] == 1:
             distinct, place = torch.unique(numbers, return_inverse=True)
-            found = self._gp.posterior(self._questions(distinct), latent=True)
-            mean, covariance = found.mean[place], DiagLinearOperator(found.variance[place])
+            marginals = self._gp.posterior(self._questions(distinct), latent=True)
+            mean, covariance = marginals.mean[place], DiagLinearOperator(marginals.variance[place])
         else:
             joint = self.joint(numbers)
             place = joint.places(numbers)

@@ -330,8 +330,8 @@ def _penalised(
     penalty = (((kernel.raw - prior.loc) / prior.scale) ** 2).sum() / 2
     # the likelihood's derivative in closed form is three times faster than through Cholesky
     noise = kernel.noise * slope.diagonal().sum()
-    (found,) = torch.autograd.grad((covariance * slope).sum() + noise + penalty, kernel.raw)
-    return float(value + penalty.detach()), found.cpu().numpy()
+    (gradient,) = torch.autograd.grad((covariance * slope).sum() + noise + penalty, kernel.raw)
+    return float(value + penalty.detach()), gradient.cpu().numpy()
 
 
 def _likelihood(

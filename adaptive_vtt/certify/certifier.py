@@ -453,7 +453,7 @@ class Certifier(Game):
         """(K,): what a unit of a target's cost counts for."""
         touching = np.maximum((count > 0).sum(axis=1), 1)
         typical = np.maximum(count.sum(axis=1) / touching, 1)
-        mean, per_price = (found.sum(axis=1) / touching for found in (cost, cost / prices))
+        mean, per_price = (each.sum(axis=1) / touching for each in (cost, cost / prices))
         return self._worth(mean, typical, per_price)
 
     def shares(self, exploration: float, prices: Price = 1.0) -> Floats | None:

@@ -40,12 +40,12 @@ def _label(space: Population, target: Target) -> Constant | None:
 
 def _right_letters(space: Population) -> npt.NDArray[np.str_]:
     """S x C: the right letter of each question, "" where there is none."""
-    found = np.full((len(space.dataset), len(space.concepts)), "", "U1")
+    letters_of = np.full((len(space.dataset), len(space.concepts)), "", "U1")
     columns = {concept: column for column, concept in enumerate(space.concepts)}
-    for row in range(len(found)):
+    for row in range(len(letters_of)):
         for concept, letters in space.dataset.answers(row).items():
-            found[row, columns[concept]] = letters[0]
-    return found
+            letters_of[row, columns[concept]] = letters[0]
+    return letters_of
 
 
 def _letter(space: Population, target: Target, right: npt.NDArray[np.str_]) -> Constant | None:

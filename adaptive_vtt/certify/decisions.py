@@ -84,8 +84,8 @@ class Decisions:
     def settle(self, least: Floats, most: Floats) -> None:
         """Decides what can be; ``least`` and ``most`` are what a finite pool still allows."""
         self._mark(least > self.limit, most <= self.limit)
-        found = -1
-        while found != (found := int(self.decided.sum())):
+        side = -1
+        while side != (side := int(self.decided.sum())):
             needed = self.needed()
             self._mark(*(self.most >= needed))
 
@@ -153,7 +153,7 @@ class Comparison:
 
     @property
     def goals(self) -> Floats:
-        """(K,) or (1,): the rates whose side is to be found: of the claim, else the pivots. What
+        """(K,) or (1,): the rates whose side is to be decided: of the claim, else the pivots. What
         reaches a claim exactly fulfils it, so they lie ``EDGE`` on its other side."""
         claimed = 0.0 if self.at_least is None else self.at_least - EDGE
         return np.array(self.pivot) + claimed / self.scale

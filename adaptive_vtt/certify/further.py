@@ -44,7 +44,7 @@ MAX_DOUBT = 50.0
 """Log of a factor beyond which all that is left is the end: its exponential stays a number."""
 MIN_EVIDENCE = 0.5
 WIDE = 4
-"""Ranges over a larger factor are told by their ends alone."""
+"""Ranges over a larger factor are given by their ends alone."""
 TINY = 1e-12
 
 
@@ -212,8 +212,8 @@ class _Target:
         return float(draws_[side, place]), float(lacking[side, place])
 
     def _draws(self, lacking: Floats, aim: float, away: Floats) -> Floats:
-        found = draws(lacking, aim, np.maximum(away, TINY), self.variance, self.reach)
-        return np.where(lacking > 0, found, 0.0)
+        needed = draws(lacking, aim, np.maximum(away, TINY), self.variance, self.reach)
+        return np.where(lacking > 0, needed, 0.0)
 
     def _decided(self) -> tuple[float, float, float]:
         """Until bets decide on which side of its limit it lies; and how many standard deviations
@@ -247,5 +247,5 @@ class _Target:
         away = max(self.low - limit, limit - self.high, 0.0)
         deviation = sqrt(max(float(self.game.sequences.mean_variance[self.k]), TINY))
         aim = float(self.game.sequences.aims[self.k])
-        found = self._draws(np.array(lacking), aim, np.array(away))
-        return float(found), lacking, max(away / deviation - 1, 0.0)
+        needed = self._draws(np.array(lacking), aim, np.array(away))
+        return float(needed), lacking, max(away / deviation - 1, 0.0)

@@ -111,8 +111,8 @@ class Rules:
         alpha, first = self.alpha * (1 - self.set_aside), count - self.slices
         even = self.weights is None
         own = np.full(first, alpha / first) if even else alpha * np.array(self.weights)
-        found = 6 / (np.pi * np.arange(1, self.slices + 1)) ** 2
-        return np.concatenate([own, self.alpha * self.set_aside * found])
+        later = 6 / (np.pi * np.arange(1, self.slices + 1)) ** 2
+        return np.concatenate([own, self.alpha * self.set_aside * later])
 
     def thetas(self, count: int) -> Floats:
         """(K,): the weight of every target's bets on larger rates."""

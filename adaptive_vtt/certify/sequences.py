@@ -122,7 +122,7 @@ class Sequences:
         self._precision = np.zeros(count)
         self._weighted = np.zeros(count)
         self._prior = np.zeros(count)
-        self._said = np.zeros((2, count))  # weights, and weighted pseudo-outcomes
+        self._sums = np.zeros((2, count))  # weights, and weighted pseudo-outcomes
         self._counted = np.zeros(count)  # weighted pseudo-outcomes of the share that counts
         # (K,): the estimate, drawn to 1/2 as by ``bets.prior`` outcomes while there are few
         self.centre = np.full(count, 0.5)
@@ -141,7 +141,7 @@ class Sequences:
         The weights are foreseen precisions relative to a coin of the expected mean: absolute
         ones would weigh most what came while the mean happened to look small.
         """
-        return np.where(self._said[0] > 0, np.clip(self.mean, self.lower, self.upper), np.nan)
+        return np.where(self._sums[0] > 0, np.clip(self.mean, self.lower, self.upper), np.nan)
 
     def disagreeing(self, least: Floats, most: Floats) -> Bools:
         """(K,): whether the draws disagree with what the bets leave; ``least`` and ``most`` are
@@ -155,7 +155,7 @@ class Sequences:
         outside = self._outside(mean, least, most, edge)
         clearly = self._outside(mean, least, most, CLEARLY * np.sqrt(self.mean_variance))
         moved = self._outside(self.centre, least, most, edge)
-        return outside & (clearly | moved) & (self._said[0] > 0)
+        return outside & (clearly | moved) & (self._sums[0] > 0)
 
     def _outside(self, values: Floats, least: Floats, most: Floats, by: Floats) -> Bools:
         """(K,): which of ``values``, cut to what is possible, lie outside the bets' interval by
@@ -167,7 +167,7 @@ class Sequences:
     def mean(self) -> Floats:
         """(K,): the weighted mean of the pseudo-outcomes; NaN before any."""
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(self._said[1] / self._said[0] / self.share)
+            return np.asarray(self._sums[1] / self._sums[0] / self.share)
 
     def kept(self, k: int) -> tuple[Floats, Floats, Floats]:
         """Target ``k``: the means that are still possible, and log K+ and log K- against each."""
@@ -249,7 +249,7 @@ class Sequences:
         foreseen = np.maximum(step.foreseen, MIN_VARIANCE)
         self._prior = np.where(self.moves == self.since, self.bets.prior / foreseen, self._prior)
         weight = active * centre * (1 - centre) / foreseen
-        self._said += weight * np.stack([np.ones_like(middle), middle])
+        self._sums += weight * np.stack([np.ones_like(middle), middle])
         self._counted += weight * step.counting
         strayed = np.where(active, (outcome - centre) ** 2 / foreseen, 1.0)
         self._strayed += np.where(self.moves >= self.since, strayed, 0.0)
@@ -258,7 +258,7 @@ class Sequences:
         self.moves += 1
         with np.errstate(invalid="ignore", divide="ignore"):
             mean = (self._weighted + 0.5 * self._prior) / (self._precision + self._prior)
-            share = self._counted / self._said[0]
+            share = self._counted / self._sums[0]
         self.centre = _or(mean, 0.5).clip(0.02, 0.98)
         self.share = _or(share, 1.0).clip(MIN_SHARE, 1)
 

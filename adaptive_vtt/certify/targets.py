@@ -92,13 +92,13 @@ def member(
     truth: npt.NDArray[np.integer],
 ) -> Bools:
     """K x n: which of n questions belong to which of K targets."""
-    found = np.empty((len(targets), len(sample)), dtype=np.bool_)
+    belongs = np.empty((len(targets), len(sample)), dtype=np.bool_)
     for k, target in enumerate(targets):
         inside = target.variants[variant] & target.concepts[concept] & target.sides[truth]
         if target.rows is not None:
             inside &= target.rows[space.dataset.profile_row(sample)]
-        found[k] = inside
-    return found
+        belongs[k] = inside
+    return belongs
 
 
 def members(space: Population, targets: Sequence[Target], questions: Indices) -> Bools:
@@ -259,7 +259,7 @@ def selected_by(packed: Mapping[str, Any], ids: Sequence[TargetId]) -> list[Targ
 
 
 def differs(packed: Mapping[str, Any], space: Population) -> str | None:
-    """In what the questions of ``space`` are not those that ``describe_population`` tells of, so
+    """In what the questions of ``space`` are not those that ``describe_population`` wrote, so
     that targets would select others; None: in nothing."""
     own: dict[str, npt.NDArray[Any]] = {
         "truths": space.dataset.profile[0],
@@ -271,9 +271,9 @@ def differs(packed: Mapping[str, Any], space: Population) -> str | None:
         "rows": "the samples",
         "truths": "what is true of the samples",
     }
-    for name, told in words.items():
+    for name, words_for in words.items():
         if not np.array_equal(unpack(packed[name]), own[name]):
-            return told
+            return words_for
     return None
 
 

@@ -1,9 +1,9 @@
 """How every target's interval shrank, draw by draw: the engine's own game, played again.
 
-``unseen`` gives the rate of a slice's questions that were unseen when it was found. Its interval is
-about all of its questions. The failures by which it was found are among them, so a group that
+``unseen`` gives the rate of a slice's questions that were unseen when it began. Its interval is
+about all of its questions. The failures that gave rise to it are among them, so a group that
 chance made look bad is certified as worse than it would be elsewhere. The losses seen before are
-known: without them the same interval tells where the rate of the others lies.
+known: without them the same interval bounds the rate of the others.
 """
 
 from collections.abc import Iterable, Sequence
@@ -101,12 +101,12 @@ def counted_track(status: TargetStatus) -> Track:
 
 def losses_of(calls: Sequence[CallRow], both: bool) -> dict[int, tuple[float, float, float]]:
     """Question -> the loss at least and at most, and 1 where it does not count."""
-    found = {}
+    losses = {}
     for call in calls:
         for row in call.answers:
             loss, open_ = row.loss or 0.0, row.answer is None and both and not row.excluded
-            found[row.question] = (*((0.0, 1.0) if open_ else (loss, loss)), float(row.excluded))
-    return found
+            losses[row.question] = (*((0.0, 1.0) if open_ else (loss, loss)), float(row.excluded))
+    return losses
 
 
 def members_of(
@@ -143,14 +143,14 @@ def unseen(
     and where some turned out not to count: nobody knows how many of the others will."""
     losses = losses_of(calls, certificate.both)
     excluded = any(out for _, _, out in losses.values())
-    found: list[Unseen | None] = []
+    rates: list[Unseen | None] = []
     for slice_, (lower, upper) in zip(certificate.slices, ends, strict=True):
         left = slice_.size - len(slice_.seen)
         seen = [losses.get(question, PENDING) for question in slice_.seen]
         least, most = (sum(loss[part] for loss in seen) for part in (0, 1))
         if excluded or not left:
-            found.append(None)
+            rates.append(None)
             continue
         low, high = (lower * slice_.size - least) / left, (upper * slice_.size - most) / left
-        found.append(Unseen(left, min(max(0.0, low), 1.0), min(max(0.0, high), 1.0)))
-    return found
+        rates.append(Unseen(left, min(max(0.0, low), 1.0), min(max(0.0, high), 1.0)))
+    return rates

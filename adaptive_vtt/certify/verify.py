@@ -155,14 +155,14 @@ def _levels(certificate: "CertificateFacts") -> list[float]:
         )
     if certificate.guarantee == "each":
         return [alpha] * count
-    found, aside = len(certificate.slices), certificate.set_aside
-    count -= found
+    discovered, aside = len(certificate.slices), certificate.set_aside
+    count -= discovered
     weights = certificate.weights or (1 / count,) * count
     if len(weights) != count or min(weights) < 0 or sum(weights) > 1 + MIN:
         raise JournalError(
             f"verify: expected weights of {count} targets, 0 or more and 1 in all, got {weights}"
         )
-    later = [alpha * aside * 6 / (math.pi * j) ** 2 for j in range(1, found + 1)]
+    later = [alpha * aside * 6 / (math.pi * j) ** 2 for j in range(1, discovered + 1)]
     return [alpha * (1 - aside) * weight for weight in weights] + later
 
 
@@ -190,7 +190,7 @@ def _losses(
     """Question -> the loss at least and at most, and 1 where it does not count."""
     both = certificate is not None and certificate.both
     ratio = certificate is not None and certificate.bets.ratio
-    found = {}
+    losses = {}
     for call in calls:
         for row in call.answers:
             if row.loss is not None:
@@ -200,12 +200,12 @@ def _losses(
                     )
                 excluded = (row.unanswered or "").startswith(EXCLUDED)
                 if excluded and ratio:
-                    found[row.question] = (0.0, 0.0, 1)
+                    losses[row.question] = (0.0, 0.0, 1)
                 elif row.answer is None and (both or excluded):
-                    found[row.question] = (0.0, 1.0, 0)
+                    losses[row.question] = (0.0, 1.0, 0)
                 else:
-                    found[row.question] = (row.loss, row.loss, 0)
-    return found
+                    losses[row.question] = (row.loss, row.loss, 0)
+    return losses
 
 
 def _replay(
@@ -472,10 +472,10 @@ def _compare(
             )
 
 
-def _agrees(found: Any, stated: Any) -> bool:
-    if isinstance(found, float) and isinstance(stated, float):
-        return abs(found - stated) <= AGREE
-    return bool(found == stated)
+def _agrees(computed: Any, stated: Any) -> bool:
+    if isinstance(computed, float) and isinstance(stated, float):
+        return abs(computed - stated) <= AGREE
+    return bool(computed == stated)
 
 
 # -- decisions, by a limit or between two models -------------------------------------------------
@@ -558,8 +558,8 @@ def versus_decision(
     """Which model the interval of target ``k`` shows to be better; "open": it shows nothing. Of a
     claim whether it holds, by the ``side`` of the limit that its rate was decided to lie on."""
     if versus.at_least is not None:
-        told = ("holds", "fails") if versus.scale > 0 else ("fails", "holds")
-        return {"above": told[0], "below": told[1]}.get(side or "", "open")
+        verdicts = ("holds", "fails") if versus.scale > 0 else ("fails", "holds")
+        return {"above": verdicts[0], "below": verdicts[1]}.get(side or "", "open")
     low, high = (versus.scale * (end - _pivot(versus, k)) for end in (lower, upper))
     if versus.scale < 0:
         low, high = high, low

@@ -141,5 +141,5 @@ def compare(statuses: Sequence[TargetStatus], stated: Sequence[JsonObject]) -> N
             )
 
 
-def _close(stated: Any, found: float) -> bool:
-    return isinstance(stated, int | float) and abs(stated - found) <= AGREE
+def _close(stated: Any, computed: float) -> bool:
+    return isinstance(stated, int | float) and abs(stated - computed) <= AGREE

@@ -93,8 +93,8 @@ def check_draws(
         drawn.add(draw.call)
         if targets is not None:
             replayed = key != facts.key
-            told = losses if draw.call in answered else None
-            targets.check(draw, proposal, key, told, replayed=replayed)
+            known = losses if draw.call in answered else None
+            targets.check(draw, proposal, key, known, replayed=replayed)
 
 
 def check_known(links: Iterable[Link], draws: Sequence[DrawRow]) -> None:
@@ -153,13 +153,13 @@ def members_of(
 ) -> list[list[list[int]]]:
     """For every slice and each of ``calls``, the questions of the call that it selects."""
     targets = _Targets(population, certificate)
-    found: list[list[list[int]]] = [[] for _ in certificate.slices]
+    selected: list[list[list[int]]] = [[] for _ in certificate.slices]
     for call in calls:
         questions = call * targets.per_call + np.arange(targets.per_call)
         inside = targets.inside(questions)[:, targets.registered :]
-        for place, numbers in enumerate(found):
+        for place, numbers in enumerate(selected):
             numbers.append(questions[inside[:, place]].tolist())
-    return found
+    return selected
 
 
 class Membership:
@@ -182,10 +182,10 @@ class Membership:
     def inside(self, questions: Indices) -> Bools:
         """n x K: which targets each question belongs to."""
         sample, variant, concept = self.numbering.parts(questions)
-        row, found = self.rows[sample], np.empty((len(questions), len(self.masks)), bool)
+        row, belongs = self.rows[sample], np.empty((len(questions), len(self.masks)), bool)
         for k, (wanted, within) in enumerate(zip(self.wanted, self.within, strict=True)):
-            found[:, k] = wanted[row, concept] & within[variant, concept]
-        return found
+            belongs[:, k] = wanted[row, concept] & within[variant, concept]
+        return belongs
 
     def _wanted(self, masks: JsonObject) -> Bools:
         """Profile rows x concepts: truths and samples of the target."""
@@ -433,8 +433,8 @@ def _array(packed: JsonObject) -> npt.NDArray[Any]:
         raise JournalError("verify: the targets' definitions in the journal are damaged") from None
 
 
-def _close(found: float, expected: float) -> bool:
-    return abs(found - expected) <= AGREE * max(abs(expected), 1.0)
+def _close(stated: float, expected: float) -> bool:
+    return abs(stated - expected) <= AGREE * max(abs(expected), 1.0)
 
 
 # -- strata ---------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What a journal says beside its draws, anew: slices, prices, the cohort's prior, and beliefs.
+"""Recompute what a journal holds apart from draws: slices, prices, cohort priors, and beliefs.
 
 Code of its own, as in ``verify``. What the game is played for was not changed once it had begun.
 What is checked of slices, by the order of the rows in the chain:
@@ -85,7 +85,7 @@ def _check_order(versions: list[tuple[list[JsonObject], int]]) -> None:
         before = slices
 
 
-# -- what calls were expected to cost: code of its own beside ``engine.prices`` -----------------
+# -- what calls were expected to cost: code apart from ``engine.prices`` ------------------------
 
 PRIOR = 4.0
 MAX_RATIO = 8.0
@@ -114,10 +114,10 @@ def check_prices(
                 )
             table.book(_sent(earlier), costs[earlier.call])
         known = max(known, draw.learned)
-        expected, told = table.expected(_sent(draw)), draw.why.get("expected_cost")
-        if not isinstance(told, float) or not abs(told - expected) <= AGREE * expected:
+        expected, stated = table.expected(_sent(draw)), draw.why.get("expected_cost")
+        if not isinstance(stated, float) or not abs(stated - expected) <= AGREE * expected:
             raise JournalError(
-                f"verify: draw {draw.draw} should be expected to cost {expected:g}, got {told}"
+                f"verify: draw {draw.draw} should be expected to cost {expected:g}, got {stated}"
             )
 
 
@@ -149,12 +149,12 @@ class _Table:
 def _sent(draw: DrawRow) -> list[float]:
     """Models asked, and theirs of pixels and characters; raises JournalError where a draw does not
     say."""
-    told: list[Any] = [draw.why.get("models", 1.0), *map(draw.why.get, ("pixels", "characters"))]
-    if not all(isinstance(value, float | int) and 0 <= value < np.inf for value in told):
+    values: list[Any] = [draw.why.get("models", 1.0), *map(draw.why.get, ("pixels", "characters"))]
+    if not all(isinstance(value, float | int) and 0 <= value < np.inf for value in values):
         raise JournalError(f"verify: draw {draw.draw} does not say what its call sends")
-    if not told[0] > 0:
+    if not values[0] > 0:
         raise JournalError(f"verify: draw {draw.draw} asks no model")
-    share, pixels, characters = told
+    share, pixels, characters = values
     return [share, share * pixels, share * characters]
 
 
@@ -195,11 +195,12 @@ def check_cohort(facts: Facts) -> None:
         for column, centre, size in zip(columns, mean, sizes, strict=True)
     ]
     variance = [WIDER * each + MIN_VARIANCE for each in spread]
-    for what, found, told in (("mean", mean, cohort.mean), ("variance", variance, cohort.variance)):
-        if len(told) != len(found) or not all(map(_same, found, told)):
+    figures = (("mean", mean, cohort.mean), ("variance", variance, cohort.variance))
+    for what, computed, stated in figures:
+        if len(stated) != len(computed) or not all(map(_same, computed, stated)):
             raise JournalError(
-                f"verify: cohort: expected the prior's {what} {found}, as its members come to, "
-                f"got {list(told)}"
+                f"verify: cohort: expected the prior's {what} {computed}, as its members come to, "
+                f"got {list(stated)}"
             )
 
 
@@ -237,9 +238,9 @@ def check_beliefs(
             )
         learnt = row.draws
         for name, counts in (("asked", asked), ("failed", failed)):
-            found = [counts[cell] for cell in range(concepts * variants)]
-            if row.figures.get(name) != found:
+            counted = [counts[cell] for cell in range(concepts * variants)]
+            if row.figures.get(name) != counted:
                 raise JournalError(
                     f"verify: what was believed after {row.draws} draws: {name!r} is not what the "
-                    f"answers come to, {sum(found)} questions in all"
+                    f"answers come to, {sum(counted)} questions in all"
                 )

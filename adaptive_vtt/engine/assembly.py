@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 MAX_HASHED = 1_000_000
 """Samples whose metadata the audit's key follows from, at most, evenly spread."""
 REFERENCE = 500
-"""Questions by whose images principal components of follow-ups are found, and of which losses are
+"""Questions by whose images principal components of follow-ups are computed, and whose losses are
 foreseen for the bets; they are looked at once."""
 MAX_PIXELS = 500_000_000
 """Pixels of all follow-ups together, above which none is taught by default and the question GP
@@ -272,7 +272,7 @@ def cohort_losses(
     device: str,
     facts: Facts | None,
 ) -> "CohortLosses | None":
-    """What the cohort tells of an audit that goes on with ``facts``; None where there is none, or
+    """Return the cohort's prior for an audit resumed with ``facts``; None where there is none, or
     nothing is certified, which predictions serve."""
     if certify.cohort is None or not certify.certifies or certify.surrogate is False:
         return None
@@ -350,7 +350,7 @@ def _foreseen(
     space: QuestionSpace, losses: "LossSurrogate", proxies: Proxies, questions: Indices
 ) -> Floats | None:
     """Return the losses (n,) that are foreseen of ``questions`` before any answer, None where
-    nothing tells: by itself the question GP expects 1/2 of each."""
+    nothing is known: by itself the question GP expects 1/2 of each."""
     table = columns(space, questions)
     if proxies.cohort is None:
         return proxies.foreseen(questions, table[-1])
@@ -376,7 +376,7 @@ def surrogate_is_custom(certify: Certify) -> bool:
 
 
 def features_used(space: QuestionSpace) -> str:
-    """What tells a surrogate which source images are alike, for the journal: a hash of the features
+    """What shows a surrogate which source images are alike, for the journal: a hash of the features
     that the dataset brings, "thumbnails", or "truths" alone where images are not looked at."""
     given = space.dataset.features
     if given is not None:
@@ -391,7 +391,7 @@ def features_used(space: QuestionSpace) -> str:
 
 def metadata_used(space: QuestionSpace) -> str | None:
     """A hash of the dataset's metadata, None where it has none: targets are chosen by it, slices
-    whenever somebody looks for them, and it may be what an earlier audit found."""
+    whenever somebody looks for them, and it may be the result of an earlier audit."""
     dataset = space.dataset
     if not dataset.metadata_columns:
         return None
@@ -437,12 +437,12 @@ def _losses(
     }
     for name in chosen.options.keys() & arguments.keys():
         raise InputError(
-            f"surrogate {chosen.name!r}: expected options beside what the audit itself gives it, "
+            f"surrogate {chosen.name!r}: expected options other than those of the audit itself, "
             f"got {name!r}; leave it out"
         )
     made = REGISTRY.called(chosen.make, chosen.name, {**arguments, **chosen.options})
-    found: LossSurrogate = REGISTRY.checked(made, chosen.name)
-    return found
+    surrogate: LossSurrogate = REGISTRY.checked(made, chosen.name)
+    return surrogate
 
 
 def _follow_ups(

@@ -3,17 +3,17 @@
 A certificate holds because a draw is random given everything that entered its proposal and its
 predictions. Two audits that share a random stream can break that without anybody noticing:
 
-- A prior journal tells the losses of the calls that the earlier audit drew. If the new audit
+- A prior journal holds the losses of the calls that the earlier audit drew. If the new audit
   draws the same calls again, its predictions know the losses of the very calls to come, and of
   no others: every correction L - F is then too small, and the mean too low or too high.
 - A model is mended where it failed, then audited again. If the same calls are drawn again, only
-  mended questions are asked, and no failure is found however many are left.
+  mended questions are asked, and no failure shows up however many are left.
 
 So every stream that decides candidates or draws is keyed by a hash of the seed and of all that the
 audit is made of: the settings, the space, the metadata of its samples, the targets with their
 weights, the model with its version, every proxy with its content, the features that the dataset
-brings, and the prior journal, or those of a cohort, with its own key and everything it found. What
-code of the user's own follows from cannot be told: it may read a file that was fitted to an earlier
+brings, and the prior journal, or those of a cohort, with its own key and all its answers. What
+code of the user's own follows from is not known: it may read a file that was fitted to an earlier
 audit's losses. So an audit with a strategy, a surrogate, an oracle or a relation that is not this
 package's, or a proxy of unknown content, has fresh entropy in its key, too, journaled so that it
 goes on with the same draws. From this follows:
@@ -55,7 +55,7 @@ GIVEN = "given, "
 
 
 def full_name(model: str, version: str | None) -> str:
-    """A model's name and version, but for one that is a hash, which tells a reader nothing."""
+    """A model's name and version, but for one that is a hash, which no reader recognises."""
     stated = without_hashes(version)
     return f"{model} {stated}" if stated else model
 
@@ -130,8 +130,8 @@ class Origin:
             entropy, features, goal = facts.entropy, facts.features, facts.goal
         brought = features if features is not None and features.startswith(GIVEN) else None
         parts |= {"entropy": entropy, "features": brought, "goal": dict(goal) or None}
-        told = {name: value for name, value in parts.items() if value is not None}
-        key = audit_key(**told, version=version)
+        known = {name: value for name, value in parts.items() if value is not None}
+        key = audit_key(**known, version=version)
         for prior in (*priors, None if replay is None else replay.key):
             _check_prior(prior, key, facts)
         _check_replay(replay, facts)
@@ -139,9 +139,10 @@ class Origin:
 
     def facts(self) -> JsonObject:
         """For a new journal."""
-        told: JsonObject = {"key": self.key, "model_version": self.version, "goal": dict(self.goal)}
-        told |= {} if self.entropy is None else {"entropy": self.entropy}
-        return told if self.replay is None else told | {"replay": self.replay.model_dump()}
+        facts: JsonObject = {"key": self.key, "model_version": self.version}
+        facts["goal"] = dict(self.goal)
+        facts |= {} if self.entropy is None else {"entropy": self.entropy}
+        return facts if self.replay is None else facts | {"replay": self.replay.model_dump()}
 
     def changes(self, facts: Facts) -> JsonObject:
         """For a journal that is gone on with: whether the model ever changed."""
@@ -159,12 +160,12 @@ def _check_prior(prior: str | None, key: str, facts: Facts | None) -> None:
 
 def _check_replay(replay: ReplayFacts | None, facts: Facts | None) -> None:
     if facts is not None and facts.replay != replay:
-        told = [
+        texts = [
             "no draws of an earlier audit" if r is None else f"{r.draws} draws of {r.head[:8]}"
             for r in (facts.replay, replay)
         ]
         raise JournalError(
-            f"journal: was begun with {told[0]}, not with {told[1]}: journal_a went on since, or "
+            f"journal: was begun with {texts[0]}, not with {texts[1]}: journal_a went on since, or "
             "is another; give it as it was then"
         )
 

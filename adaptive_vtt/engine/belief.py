@@ -36,7 +36,7 @@ class Observation:
 
     ``loss`` is the oracle's; the mean loss of all questions surely lies between those of
     ``low`` and ``high``, which differ from it only where unanswered questions count both
-    ways. ``details``: what else the oracle found, as JSON has it. ``margin``: by how much the
+    ways. ``details``: what else the oracle returned, as JSON has it. ``margin``: by how much the
     answer was right; see ``margin``. ``excluded``: it turned out not to count; its loss, 0, teaches
     nothing.
     """
@@ -148,8 +148,8 @@ class Belief:
         if self.certifier is not None:
             self.inside = self.certifier.members(array(candidates.question))
         if self.losses is not None:
-            found = self._predicted(candidates, self.losses)
-            self.predictions, self._variance = found.mean, found.variance
+            posterior = self._predicted(candidates, self.losses)
+            self.predictions, self._variance = posterior.mean, posterior.variance
 
     def look_ahead(self, slices: Iterable[Candidates]) -> None:
         """Predicts these questions, in ascending order, once for all draws until more is learnt.
@@ -160,8 +160,8 @@ class Belief:
             return
         parts = [(s.question, self.losses.posterior(s)) for s in slices]
         questions = joined([question for question, _ in parts])
-        means = joined([found.mean for _, found in parts])
-        variances = joined([found.variance for _, found in parts])
+        means = joined([posterior.mean for _, posterior in parts])
+        variances = joined([posterior.variance for _, posterior in parts])
         self._ahead = (
             array(questions),
             surrogates.Posterior(_in_range(self.losses, means), variances),
@@ -170,8 +170,8 @@ class Belief:
     def _predicted(self, candidates: Candidates, losses: "LossSurrogate") -> "Posterior":
         """What ``losses`` expects of each candidate, (n,) each."""
         if self._ahead is None:
-            found = losses.posterior(candidates)
-            return surrogates.Posterior(_in_range(losses, found.mean), found.variance)
+            posterior = losses.posterior(candidates)
+            return surrogates.Posterior(_in_range(losses, posterior.mean), posterior.variance)
         questions, ahead = self._ahead
         places = tensor(np.searchsorted(questions, array(candidates.question)))
         return surrogates.Posterior(ahead.mean[places], ahead.variance[places])
@@ -309,7 +309,7 @@ class Belief:
 
     @property
     def answers(self) -> "AnswerGP":
-        """The answer GPs. Raises InputError where losses are told, and no answers."""
+        """The answer GPs. Raises InputError where the model returns losses, and no answers."""
         if self._answers is None:
             raise InputError(
                 "belief: expected answers of a model to learn from, got losses alone; take a "
@@ -324,7 +324,7 @@ class Belief:
         return self._uncertain
 
     def side_uncertainty(self) -> Floats:
-        """``uncertainty`` as an array; 1, as before any answer, where losses are told."""
+        """``uncertainty`` as an array; 1, as before any answer, where the model returns losses."""
         if self._answers is None:
             return np.ones((len(self.space.concepts), 2))
         return array(self.uncertainty())
@@ -339,9 +339,9 @@ class Belief:
         truth = tensor(np.array([o.truth for o in outcomes]))
         sample, variant, concept = (tensor(p) for p in self.space.parts(numbers))
 
-        def losses(told: Iterable[Observation | PairedLoss]) -> "Losses":
-            found = np.array([(one.loss, one.margin) for one in told], np.float64)  # None: NaN
-            lost, margins = found.T
+        def losses(observations: Iterable[Observation | PairedLoss]) -> "Losses":
+            pairs = [(one.loss, one.margin) for one in observations]
+            lost, margins = np.array(pairs, np.float64).T  # None: NaN
             return surrogates.Losses(sample, variant, concept, truth, tensor(lost), tensor(margins))
 
         halves = zip(*(self.space.oracle.paired_losses(o.details) for o in outcomes), strict=True)

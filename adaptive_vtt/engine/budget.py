@@ -92,8 +92,8 @@ class Budget:
         return calls * self.worst + self.lost_cost + self.judged.open * self.judged.most
 
     def judgeable(self, under_way: int, sent: int) -> int | None:
-        """How many more calls of the judge may be paid for beside ``under_way`` calls of the model
-        and ``sent`` of the judge; None: any number."""
+        """Return how many more calls of the judge may be paid for, with ``under_way`` calls of the
+        model and ``sent`` of the judge; None: any number."""
         if self.cap is None or self.judged.most <= 0:
             return None
         calls = under_way + len(self._submitted)
@@ -101,8 +101,8 @@ class Budget:
         return max(0, int(left / self.judged.most) - sent)
 
     def affordable(self, calls: Sequence[Call], under_way: int) -> list[Call]:
-        """As many of the calls as may be paid for beside those under way: first what is on its way
-        in a batch, from which no money can be kept."""
+        """Return as many of the calls as may be paid for with those under way: first what is on its
+        way in a batch, from which no money can be kept."""
         if self.cap is None or self.worst <= 0:
             return list(calls)
         left = self.cap + CENTS - self.spent - self.reserved(under_way)
@@ -138,17 +138,17 @@ class Budget:
 
     def facts(self) -> JsonObject:
         """For the journal."""
-        told: JsonObject = {"max_cost": self.cap, "interrupted": self.lost}
-        told |= {"counted": sorted(self._calls.counted), "worst": self._most}
-        told |= {} if self.currency == USD else {"currency": self.currency}
+        facts: JsonObject = {"max_cost": self.cap, "interrupted": self.lost}
+        facts |= {"counted": sorted(self._calls.counted), "worst": self._most}
+        facts |= {} if self.currency == USD else {"currency": self.currency}
         if self.judged.is_there:
-            told["judge_interrupted"] = self.judged.lost
-            told["judge_counted"] = sorted(self.judged.counted)
-            told["judge_worst"] = self.judged.most
-        return told
+            facts["judge_interrupted"] = self.judged.lost
+            facts["judge_counted"] = sorted(self.judged.counted)
+            facts["judge_worst"] = self.judged.most
+        return facts
 
     def recall(self, facts: LostFacts) -> None:
-        """What the journal tells."""
+        """The facts of the journal."""
         self._calls.lost, self._calls.counted = facts.interrupted, set(facts.counted)
         self.judged.lost = facts.judge_interrupted
         self.judged.counted = set(facts.judge_counted)

@@ -33,7 +33,7 @@ class Call:
     """One call of the model: its number, the draw that led to it, and what to send.
 
     A call about a source image, to which others are compared, has a number below 0. ``made``: the
-    prompt, or what makes it once it may be sent, as what is said of its source may decide on it.
+    prompt, or what makes it once it may be sent, as the answer about its source may decide on it.
     """
 
     number: int
@@ -109,7 +109,7 @@ class CallQueue:
 
     @property
     def awaited(self) -> set[int]:
-        """The sources of which something is still to be heard."""
+        """The sources that still lack an answer."""
         return set(self._part_of.values())
 
     def ready(self) -> list[Call]:
@@ -163,7 +163,7 @@ class SourceQueue:
         return number < 0 and not is_repeat_probe(number)
 
     def before(self, question: int, draw: int) -> int | None:
-        """Queues what has to be heard before ``question`` can be asked; its source, if any."""
+        """Queue the calls that ``question`` has to wait for; return its source, if any."""
         if not self.sources.count:
             return None
         source = self.sources.of(question)
@@ -176,14 +176,14 @@ class SourceQueue:
         return self.sources.row(-1 - number, answer, elapsed)
 
     def received(self, row: SourceRow) -> None:
-        """Takes the answer to a call; what was said may call for (more) versions."""
+        """Take the answer to a call, which may make (more) versions necessary."""
         draw = self._queue.expect(-1 - row.source).draw
         self.sources.know(row)
         self._queue.done(-1 - row.source)
         self._put(self.sources.root(row.source), draw)
 
     def recall(self, row: SourceRow) -> None:
-        """An answer that the journal tells of."""
+        """Take an answer from the journal."""
         self.sources.know(row)
         self.begun.add(self.sources.root(row.source))
 
@@ -200,7 +200,7 @@ class SourceQueue:
         return fresh + sum(map(self._not_received, self._queue.awaited))
 
     def _not_received(self, source: int) -> int:
-        """How many versions may yet have to be asked about, beside those that wait."""
+        """How many versions may yet have to be asked about, in addition to those that wait."""
         count, most = self.sources.count, self.sources.most
         numbers = range(source, source + most * count, count)
         return sum(n not in self.sources.known and -1 - n not in self._queue for n in numbers)

@@ -29,7 +29,7 @@ Back = tuple[Call, "Future[Answer | Unanswered] | None"]
 STATES = ("at the end", "workers")
 """Numbers among what a model counts that say how it stands, and add up to nothing."""
 FIRST = ("first_malformed",)
-"""Texts of which the earliest is told."""
+"""Texts of which the earliest is printed."""
 
 
 class Flight:
@@ -37,7 +37,7 @@ class Flight:
 
     They are sent from a thread of its own, so that the next one goes out the moment an answer
     comes, whatever the audit computes meanwhile: a refit takes as long as many answers.
-    ``affordable(calls, sent)`` gives those of the calls that the cap allows beside ``sent`` calls;
+    ``affordable(calls, sent)`` gives those of the calls that the cap allows with ``sent`` calls;
     it is asked before each is sent, since what a call may cost can rise after it was drawn. Calls
     count as sent until ``paid`` says that their cost is spent: for a moment they count as both,
     never as neither.
@@ -260,25 +260,25 @@ def _keep_statistics(
     loop: Loop, model: ModelDefaults, before: JsonObject, first: JsonObject
 ) -> None:
     """Journals what the model counted in all runs: ``before`` this one, and since ``first``."""
-    told = model.statistics()
-    if told is not None:
-        loop.journal.set_facts(endpoint=_added(before, first, told))
+    statistics = model.statistics()
+    if statistics is not None:
+        loop.journal.set_facts(endpoint=_added(before, first, statistics))
 
 
 def _added(before: JsonObject, first: JsonObject, now: JsonObject) -> JsonObject:
     """What was counted ``before``, and what was counted on the way from ``first`` to ``now``."""
-    found: JsonObject = {}
+    total: JsonObject = {}
     for name in {**before, **now}:
         earlier, value = before.get(name), now.get(name)
         if isinstance(value, dict):
-            found[name] = _added(earlier or {}, first.get(name) or {}, value)
+            total[name] = _added(earlier or {}, first.get(name) or {}, value)
         elif value is None or (name in FIRST and earlier is not None):
-            found[name] = earlier
+            total[name] = earlier
         elif isinstance(value, int | float) and name not in STATES:
-            found[name] = (earlier or 0) + value - (first.get(name) or 0)
+            total[name] = (earlier or 0) + value - (first.get(name) or 0)
         else:
-            found[name] = value
-    return found
+            total[name] = value
+    return total
 
 
 def run_batches(loop: Loop, model: ModelDefaults, batch: int, step: Callable[[], None]) -> None:
@@ -305,13 +305,13 @@ def run_rounds(loop: Loop, model: BatchModel, who: str, step: Callable[[], None]
     record = JournalRecord(loop.journal, loop.queue.__contains__)
     while calls := loop.ask(max(model.batch, loop.waiting)):
         try:
-            said = model.ask_batch({call.number: call.prompt for call in calls}, record)
+            replies = model.ask_batch({call.number: call.prompt for call in calls}, record)
             for call in calls:
-                check_answer(said[call.number], call.prompt, who)
+                check_answer(replies[call.number], call.prompt, who)
         except BaseException:
             loop.take_back(calls)
             raise
-        loop.tell_all((call.number, said[call.number]) for call in calls)
+        loop.tell_all((call.number, replies[call.number]) for call in calls)
         step()
 
 
@@ -349,7 +349,7 @@ def run_concurrently(
 def _tell(loop: Loop, who: str, flight: Flight, back: Iterable[Back]) -> None:
     """Tell what came back whole, take back what was not charged for, to be asked again, and raise
     what went wrong with the rest, which stays in flight. ``who``: the model, for errors."""
-    told, unsent, wrong = [], [], []
+    answered, unsent, wrong = [], [], []
     for call, future in back:
         if future is None:
             unsent.append(call)
@@ -362,10 +362,10 @@ def _tell(loop: Loop, who: str, flight: Flight, back: Iterable[Back]) -> None:
             if isinstance(error, NotCharged):
                 unsent.append(call)
         else:
-            told.append((call, answer))
+            answered.append((call, answer))
     loop.take_back(unsent)
-    flight.land([*unsent, *(call for call, _ in told)])
-    loop.tell_all((call.number, answer) for call, answer in told)
-    flight.paid(len(told))
+    flight.land([*unsent, *(call for call, _ in answered)])
+    loop.tell_all((call.number, answer) for call, answer in answered)
+    flight.paid(len(answered))
     if wrong:
         raise wrong[0]

@@ -22,7 +22,7 @@ class CandidatePool:
     A space of up to ``limit`` questions is held as arrays; of a larger one, calls are
     sampled uniformly anew for each draw, at a cost that does not depend on its size. With
     ``answers`` "all" a call is an image with all its questions, else one question. ``plain``:
-    candidates are told by arrays, not tensors.
+    candidates are arrays, not tensors.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class CandidatePool:
         the proposal can repeat the draw. With ``strata`` only questions of the stratum ``place``.
 
         Every draw has a subset of its own, those of one batch included. Were two draws made from
-        one, the second would be biased given the first, whose pseudo-outcome tells what the subset
+        one, the second would be biased given the first, whose pseudo-outcome shows what the subset
         expects to lose: what is left of it is then no uniform subset of the unseen calls.
         """
         if self._listed:

@@ -15,7 +15,7 @@ questions, and S_ij the covariance of questions i and j,
     sd^2 = (1 - 1/N) between + own/N
 
 is that of the mean f of all N questions: no matter how few are looked at, what single questions
-have of their own is averaged over all of them. The spread of single losses, beside it, is the root
+have of their own is averaged over all of them. The spread of single losses is the root
 of the mean f (1 - f), which no number of answers takes away.
 """
 
@@ -46,12 +46,12 @@ FEWEST_PAIRED, MAX_PAIRED = 128, 512
 """Questions whose covariance is worked out: two of every cell, between these numbers. At 150 units
 128 of them take 4 ms, 256 take 6."""
 PER_IMAGE = 2
-"""Questions by which it is said how unsure an image is."""
+"""Questions that show how unsure an image is."""
 EVERY = 8
-"""Images are told of at every eighth moment, and at the end."""
+"""Images are described at every eighth moment, and at the end."""
 DIGITS = 5
 WIDTH = 128
-"""Features beyond so many are projected at random before their principal components are found."""
+"""Features beyond so many are projected at random before their principal components."""
 
 
 class Checkpoints(Hook):
@@ -70,7 +70,7 @@ class Checkpoints(Hook):
         self._known: set[int] = set()
         self._pending: list[BeliefRow] = []
         self._sample: Sample | None = None
-        self._told = False
+        self._journaled = False
 
     def on_replay(self, loop: Loop, calls: Mapping[int, CallRow]) -> None:
         self._known.update(row.draws for row in loop.journal.beliefs())
@@ -103,9 +103,9 @@ class Checkpoints(Hook):
 
     def _write(self, journal: Journal, rows: list[BeliefRow]) -> None:
         if rows:
-            if not self._told:
+            if not self._journaled:
                 journal.set_facts(**{FACT: self._of.about})
-                self._told = True
+                self._journaled = True
             journal.add(rows)
             self._pending = self._pending[len(rows) :]
 
@@ -120,14 +120,14 @@ class Checkpoints(Hook):
             return
         self._known.add(self._learned)
         asked, failed = self._counts.tolist()
-        told = {"asked": asked, "failed": failed}
+        columns = {"asked": asked, "failed": failed}
         uncertainty = [_plain(row) for row in self._belief.side_uncertainty()]
-        figures = {**told, "uncertainty": uncertainty, **self._of.figures(images=images)}
+        figures = {**columns, "uncertainty": uncertainty, **self._of.figures(images=images)}
         self._pending.append(BeliefRow(self._learned, figures))
 
 
 class Sample:
-    """The questions by which a belief is told of. ``about``: the fact ``Believed``."""
+    """The questions that describe a belief. ``about``: the fact ``Believed``."""
 
     def __init__(self, belief: Belief, groups: Groups, seed: int | str) -> None:
         self._belief, self._groups = belief, groups
@@ -177,17 +177,17 @@ class Sample:
         f = self._belief.foreseen(self._asked)
         mean = _mean(f, self._cell, self._groups.cells)
         spread = np.sqrt(_mean(f * (1 - f), self._cell, self._groups.cells))
-        found: dict[str, object] = {"predicted": _plain(mean), "spread": _plain(spread)}
-        told: dict[str, list[float | None]] = {}
+        values: dict[str, object] = {"predicted": _plain(mean), "spread": _plain(spread)}
+        columns: dict[str, list[float | None]] = {}
         if images:
-            told["predicted"] = _plain(self._by_image(f, mean))
+            columns["predicted"] = _plain(self._by_image(f, mean))
         if isinstance(losses, Latent):
-            found["sd"] = _plain(self._sd(array(losses.joint(self._paired))))
+            values["sd"] = _plain(self._sd(array(losses.joint(self._paired))))
             if images:
                 latent = array(losses.posterior(self._of_images, latent=True).variance)
                 shown = self._image[self._shown]
-                told["sd"] = _plain(np.sqrt(_mean(latent, shown, len(self._samples))))
-        return {**found, "images": told} if images else found
+                columns["sd"] = _plain(np.sqrt(_mean(latent, shown, len(self._samples))))
+        return {**values, "images": columns} if images else values
 
     def _by_image(self, f: Floats, cells: Floats) -> Floats:
         """(images,): the mean loss predicted of each. Where only some of its questions are looked
@@ -202,12 +202,12 @@ class Sample:
         """(G,): see above; NaN for groups of which fewer than two questions are looked at."""
         count = len(covariance)
         cell, weight = self._cell[:count], self._weight[:count]
-        sizes, found = self._groups.sums(self._sizes), []
+        sizes, deviations = self._groups.sums(self._sizes), []
         for kind in KINDS:
             group, start = self._groups.of[kind][cell], self._groups.start[kind]
             groups = int(self._groups.of[kind].max()) + 1
-            found.append(_spread(covariance, weight, group, sizes[start : start + groups]))
-        return np.concatenate(found)
+            deviations.append(_spread(covariance, weight, group, sizes[start : start + groups]))
+        return np.concatenate(deviations)
 
 
 def _spread(covariance: Floats, weight: Floats, group: Indices, sizes: Floats) -> Floats:
@@ -233,14 +233,14 @@ def _questions(
     cells = [(c, v) for v, c in np.argwhere(space.applicable).tolist()]
     cells = [cells[k] for k in dice.permutation(len(cells))][:MAX_QUESTIONS]
     most, order = math.ceil(QUESTIONS / len(cells)), dice.permutation(samples)
-    found, start = [], 0
+    chosen, start = [], 0
     for concept, variant in cells:
         turned = np.roll(order, -start)
         questions = space.number(turned, np.array(variant), np.array(concept))
         questions = questions[space.eligible(questions)][:most]
         start = (start + most) % len(order)
-        found.append(questions)
-    return np.sort(np.concatenate(found))
+        chosen.append(questions)
+    return np.sort(np.concatenate(chosen))
 
 
 def _sizes(space: QuestionSpace) -> Indices:
@@ -262,9 +262,9 @@ def _places(
     if values.shape[1] > WIDTH:
         values = values @ dice.standard_normal((values.shape[1], WIDTH)) / math.sqrt(WIDTH)
     left, scale, _ = np.linalg.svd(values, full_matrices=False)
-    found = left[:, :2] * scale[:2]
-    found = found * np.where(found[np.abs(found).argmax(axis=0), [0, 1]] < 0, -1, 1)
-    return [[round(float(x), 4), round(float(y), 4)] for x, y in found]
+    places = left[:, :2] * scale[:2]
+    places = places * np.where(places[np.abs(places).argmax(axis=0), [0, 1]] < 0, -1, 1)
+    return [[round(float(x), 4), round(float(y), 4)] for x, y in places]
 
 
 def _rank(group: Indices) -> Indices:

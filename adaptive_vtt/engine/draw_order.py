@@ -30,7 +30,7 @@ class Blocks:
         self, calls: Callable[[], int], *, lag: int, parts: int, adapts: bool = False
     ) -> None:
         self._calls, self._lag, self._parts, self._adapts = calls, lag, parts, adapts
-        self._told: int | None = None  # c as of the last draw that told it
+        self._journaled: int | None = None  # c of the last draw that holds it
         self._level = 0
         self._start = self._end = self._known = 0
 
@@ -55,26 +55,26 @@ class Blocks:
             self._begin(draw, self._calls())
         return self._known
 
-    def to_tell(self, draw: int) -> int | None:
+    def new_level(self, draw: int) -> int | None:
         """c, where the draw of this number, the next, is to tell it; None where that is known."""
-        if not self._adapts or draw != self._start or self._level == self._told:
+        if not self._adapts or draw != self._start or self._level == self._journaled:
             return None
-        self._told = self._level
+        self._journaled = self._level
         return self._level
 
     def restore(self, draw: int, reasons: Reasons) -> None:
-        """A draw that the journal tells of. Raises JournalError where its c is none."""
-        told = reasons.get("in_flight")
-        if told is not None:
-            if not isinstance(told, int) or told < 1:
+        """Take a draw from the journal. Raises JournalError where its c is none."""
+        level = reasons.get("in_flight")
+        if level is not None:
+            if not isinstance(level, int) or level < 1:
                 raise JournalError(
                     f"journal: draws, row {draw}, in_flight: expected a whole number, 1 or more, "
-                    f"got {told!r}; the journal is damaged: restore a copy of it"
+                    f"got {level!r}; the journal is damaged: restore a copy of it"
                 )
-            self._told = told
-            self._begin(draw, told)
+            self._journaled = level
+            self._begin(draw, level)
         elif draw >= self._end:
-            self._begin(draw, self._calls() if self._told is None else self._told)
+            self._begin(draw, self._calls() if self._journaled is None else self._journaled)
 
     def _begin(self, draw: int, calls: int) -> None:
         self._level = calls
@@ -141,10 +141,10 @@ class DrawOrder:
 
     def level(self) -> int | None:
         """The calls in flight that the next draw is to tell the journal of; None: nothing new."""
-        return None if self._blocks is None else self._blocks.to_tell(len(self.calls))
+        return None if self._blocks is None else self._blocks.new_level(len(self.calls))
 
     def restore(self, row: DrawRow) -> None:
-        """Learns what a draw that the journal tells of, the next, knew."""
+        """Learn what the next draw of the journal knew."""
         self.learn(row.learned)
         if self._blocks is not None:
             self._blocks.restore(row.draw, row.why)

@@ -1,4 +1,4 @@
-"""What is known of the model beside its answers: how it is asked, what is on its way, if it fails.
+"""What is known of the model: how it is asked, what is on its way, if it fails.
 
 The journal keeps how a model and its judge are asked, so that an audit that goes on asks in the
 same way and reserves as much money, and the batches that were submitted, until their calls are
@@ -43,14 +43,14 @@ class JournaledWays(Hook):
             self._judge.keep_bounds({"": bounds["judge"]})
 
     def before_commit(self, loop: Loop) -> None:
-        """Writes what was found out, where that is new: before what was answered so."""
+        """Write how the model is asked, where that is new, before the answers to it."""
         ways, bounds = self._model.elicitation(), dict(self._model.bounds())
         if ways != self._kept:
-            told = {side: way.model_dump(mode="json") for side, way in ways.items()}
-            self._journal.set_facts(ways=told)
+            modes = {side: mode.model_dump(mode="json") for side, mode in ways.items()}
+            self._journal.set_facts(ways=modes)
             self._kept = ways
-        if self._judge is not None and (found := self._judge.bounds()):
-            bounds["judge"] = found[""]
+        if self._judge is not None and (limits := self._judge.bounds()):
+            bounds["judge"] = limits[""]
         if bounds != self._bounds:
             self._journal.set_facts(bounds=bounds)
             self._bounds = bounds
@@ -128,7 +128,7 @@ class Failing(Hook):
         self._answered, self._before = False, 0  # answered calls of earlier runs
         self._calls, self._reasons = 0, Counter[str]()
 
-    def on_told(self, loop: Loop, answers: Collection[Answer | Unanswered]) -> None:
+    def on_received(self, loop: Loop, answers: Collection[Answer | Unanswered]) -> None:
         """Counts these; a call is unanswered where none of its questions has an answer."""
         for answer in answers:
             self._calls += 1
@@ -148,9 +148,9 @@ class Failing(Hook):
         """
         if calls:
             self._model.trusted = True
-        told = [any(row.unanswered is None for row in c.answers) for c in calls.values()]
-        self._before = sum(told)
-        self._answered |= any(told)
+        answered = [any(row.unanswered is None for row in c.answers) for c in calls.values()]
+        self._before = sum(answered)
+        self._answered |= any(answered)
 
     def on_end(self, loop: Loop) -> None:
         """An end is not journaled where too many calls stayed unanswered."""
@@ -173,10 +173,10 @@ class Failing(Hook):
         reason, _ = self._reasons.most_common(1)[0]
         statistics: Mapping[str, Any] = self._model.statistics() or {}
         first = statistics.get("first_malformed")
-        said = f"{reason[:80]}{f', the first: {first}' if first else ''}"
+        text = f"{reason[:80]}{f', the first: {first}' if first else ''}"
         return ModelError(
             f"model {name_of(self._model)!r}: {self._reasons.total()} of {self._calls} calls "
-            f"stayed unanswered (most often: {said}), {why}, so nothing is certified; "
+            f"stayed unanswered (most often: {text}), {why}, so nothing is certified; "
             f"{remedy(reason)}; what came back is kept: mend the cause and go on"
         )
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ..surrogates import LossSurrogate
 
 APART = 2.0
-"""Squared difference of P and G, in variances of P, beyond which it is told to G's bias. At 1, good
+"""Squared difference of P and G, in variances of P, beyond which it is G's bias. At 1, good
 predictions are distrusted by chance; without it, predictions that are all wrong alike make
 estimates 1.5 times as wrong as none (1.2 times at 2)."""
 CREDIT = 10.0

@@ -48,7 +48,7 @@ class SourceCalls:
 
     A source is a sample's place; where a call answers one concept, that times the number of
     concepts plus the concept's place. Version v of source s is call ``s + (1 + v) * count``.
-    ``known``: what was said, by number.
+    ``known``: the answers, by number.
     """
 
     def __init__(self, space: QuestionSpace, answers: CallMode) -> None:
@@ -76,22 +76,22 @@ class SourceCalls:
 
     def missing(self, source: int) -> list[int]:
         """The calls still to make before follow-ups of ``source`` can be judged, as far as what
-        was said of it and its versions tells."""
+        is known of it and its versions."""
         if source not in self.known:
             return [source]
         numbers = (source + (1 + v) * self.count for v in self._versions(source))
         return [number for number in numbers if number not in self.known]
 
     def received(self, source: int, place: int) -> SourceAnswer:
-        """What was said of ``source`` about the space's concept at ``place``; None: nothing."""
-        said = self.known.get(source)
-        if said is None:
+        """The answer about ``source`` for the space's concept at ``place``; None: nothing."""
+        values = self.known.get(source)
+        if values is None:
             return None
         if self.space.oracle.whole_source:
             places = [0] if self.answers == "one" else self.space.asked_by
-            return tuple(said[place] for place in places)
+            return tuple(values[place] for place in places)
         where = 0 if self.answers == "one" else self.space.asked_by[place]
-        return said[where] if self.most == 1 else self._received(source, where)
+        return values[where] if self.most == 1 else self._received(source, where)
 
     def _received(self, source: int, where: int) -> Received:
         numbers = {v: source + (1 + v) * self.count for v in range(self.most - 1)}
@@ -121,14 +121,14 @@ class SourceCalls:
         """The answer, ready for the journal."""
         count = 1 if self.answers == "one" else len(self.space.asked)
         values = (answer,) * count if isinstance(answer, Unanswered) else answer.values
-        said = (to_json(value) for value in values)
+        encoded = (to_json(value) for value in values)
         paid = answer.cost, elapsed, answer.unconfirmed
-        return SourceRow(number, tuple(said), *paid, answer.reply)
+        return SourceRow(number, tuple(encoded), *paid, answer.reply)
 
     def know(self, row: SourceRow) -> None:
         """Keeps the answer, to judge follow-ups by."""
         where = f"journal: sources, row {row.source}"
-        self.known[row.source] = tuple(from_json(said, where) for said in row.answers)
+        self.known[row.source] = tuple(from_json(value, where) for value in row.answers)
         source = self.root(row.source)
         dataset, needed = self.space.dataset, self.space.needs_answers
         if needed and isinstance(dataset, Captioned) and not self.missing(source):
@@ -170,28 +170,28 @@ answer to a question that turned out not to count."""
 def with_masks(rows: Sequence[AnswerRow], values: Sequence[Value]) -> tuple[AnswerRow, ...]:
     """The rows with the masks among their ``values``, one each. A mask that answers several
     questions stands with the first of them."""
-    found, kept = [], set()
+    masked, kept = [], set()
     for row, value in zip(rows, values, strict=True):
         if isinstance(value, np.ndarray) and id(value) not in kept:
             kept.add(id(value))
             row = replace(row, details={**(row.details or {}), MASK: to_json(value)})
-        found.append(row)
-    return tuple(found)
+        masked.append(row)
+    return tuple(masked)
 
 
 def values_of(space: QuestionSpace, answers: CallMode, call: CallRow) -> tuple[Value, ...]:
-    """What the model said to a journaled call, in the order in which its concepts were sent.
+    """The model's answer to a journaled call, in the order in which its concepts were sent.
 
     Of a mask that was not kept it is the score that its oracle gave it; where not even that is
     journaled, ``LOST``. Raises JournalError for a mask that is none.
     """
     rows = sorted(call.answers, key=lambda row: row.question)
     places = [0] if answers == "one" else space.asked_by
-    found: list[Value] = [LOST] * (max(places) + 1)
+    values: list[Value] = [LOST] * (max(places) + 1)
     for place, row in zip(places, rows, strict=True):
-        if found[place] is LOST:
-            found[place] = _value(row)
-    return tuple(found)
+        if values[place] is LOST:
+            values[place] = _value(row)
+    return tuple(values)
 
 
 def _value(row: AnswerRow) -> Value:
@@ -283,7 +283,7 @@ class Judge:
         self, call: int, answer: Answer | Unanswered, verdicts: Mapping[int, Value] = NONE
     ) -> tuple[AnswerRow, ...]:
         """Every question that the call answers, with what the answer says and is worth;
-        ``verdicts``: by question what a judge model said of it."""
+        ``verdicts``: by question the verdict of a judge model."""
         values = self._values(answer)
         rows = self._judged(call, self.all_questions_of(call), values, verdicts)
         return with_masks(rows, values) if self.keep_masks else rows
@@ -292,8 +292,8 @@ class Judge:
         """One value per question of a call."""
         if self.answers == "one":
             return _values(answer, 1)
-        said = _values(answer, len(self.space.asked))
-        return tuple(said[k] for k in self.space.asked_by)
+        values = _values(answer, len(self.space.asked))
+        return tuple(values[k] for k in self.space.asked_by)
 
     def expected(self, question: int) -> Any:
         """What the answer should be, as the oracle has it: 0 or 1, accepted words, a mask."""
@@ -305,12 +305,12 @@ class Judge:
         """By question what the oracle's judge model may be asked about an answer."""
         questions, values = self.all_questions_of(call), self._values(answer)
         eligible = self.space.eligible(questions).tolist()
-        found = {}
+        queries = {}
         for question, value, there in zip(questions.tolist(), values, eligible, strict=True):
             query = self.space.oracle.query(self._case(call, question, value)) if there else None
             if query is not None:
-                found[question] = query
-        return found
+                queries[question] = query
+        return queries
 
     def row(
         self,
@@ -367,10 +367,10 @@ class Judge:
         eligible = self.space.eligible(questions).tolist()
         places = [k for k, there in enumerate(eligible) if there]
         cases = [self._case(call, int(questions[k]), values[k]) for k in places]
-        found = self.space.oracle.judge_call(cases, values)
+        together = self.space.oracle.judge_call(cases, values)
         outcomes = {
             k: self._with_verdict(case, outcome, verdicts.get(int(questions[k])))
-            for k, case, outcome in zip(places, cases, found, strict=True)
+            for k, case, outcome in zip(places, cases, together, strict=True)
         }
         judged = dict(zip(places, cases, strict=True))
         return tuple(
@@ -378,16 +378,16 @@ class Judge:
             for k, (q, value) in enumerate(zip(questions, values, strict=True))
         )
 
-    def _with_verdict(self, case: Case, rule: Outcome, said: Value | None) -> Outcome:
-        """The outcome by rule, or by what the judge model said where the rule is not sure."""
-        query = None if said is None else self.space.oracle.query(case)
-        if query is None or said is None:
+    def _with_verdict(self, case: Case, rule: Outcome, verdict: Value | None) -> Outcome:
+        """The outcome by rule, or by the judge model's verdict where the rule is not sure."""
+        query = None if verdict is None else self.space.oracle.query(case)
+        if query is None or verdict is None:
             return rule
-        judge = self.space.oracle.settled(case, said)
+        judge = self.space.oracle.settled(case, verdict)
         outcome = rule if query.sure else judge
-        words = said[:SHOWN] if isinstance(said, str) else None
-        told = {"said": words, "judge": _right(judge), "rule": _right(rule), "sure": query.sure}
-        return replace(outcome, details={**(outcome.details or {}), JUDGED: told})
+        words = verdict[:SHOWN] if isinstance(verdict, str) else None
+        details = {"said": words, "judge": _right(judge), "rule": _right(rule), "sure": query.sure}
+        return replace(outcome, details={**(outcome.details or {}), JUDGED: details})
 
     def _truth(self, case: Case | None) -> int:
         """What was expected as 0 or 1; where nothing is known but the source's answer, the space
@@ -479,10 +479,10 @@ def _row(question: int, call: int, value: Value, truth: int, outcome: Outcome | 
     """One answer for the journal; without an outcome it cannot be judged."""
     reason = value.reason if isinstance(value, Unanswered) else None
     answer = value if isinstance(value, float) else None
-    said = value if isinstance(value, str) else None
+    words = value if isinstance(value, str) else None
     if outcome is None:
-        return AnswerRow(question, call, None, answer, reason, None, None, said)
-    row = AnswerRow(question, call, truth, None, None, outcome.loss, None, said, outcome.details)
+        return AnswerRow(question, call, None, answer, reason, None, None, words)
+    row = AnswerRow(question, call, truth, None, None, outcome.loss, None, words, outcome.details)
     if outcome.excluded:
         return replace(row, unanswered=EXCLUDED + outcome.excluded, loss=0.0)
     reason = reason or outcome.unanswered

@@ -3,7 +3,7 @@
 An answer that a judge is to read is committed as it came before anything is sent (a row "judging"
 with question -1), and so is what the judge says of each question, before it is used. An audit
 that is interrupted in between goes on with what is open: no reply is paid for twice, but those
-that were on their way, which are counted as lost at the judge's worst price. Once all is said the
+that were on their way, which are counted as lost at the judge's worst price. Then the
 call is judged and committed as any other, at the cost of its answer and of the judge together.
 
 A judge that fails, or says what is no verdict, leaves a question without an answer. One that
@@ -33,17 +33,17 @@ from .loop import Hook, Loop
 
 RECEIVED = -1
 """In place of a question's number: the answer that the judge is asked about."""
-Said = Answer | Unanswered
+AnyAnswer = Answer | Unanswered
 
 
 @dataclass
 class _Open:
     """An answer, at the cost of its call and its judge so far, that waits for the judge: what is to
-    be asked, and what was said."""
+    be asked, and the verdicts."""
 
     answer: Answer
     asked: dict[int, str]
-    said: dict[int, Value] = field(default_factory=dict)
+    verdicts: dict[int, Value] = field(default_factory=dict)
     hashes: dict[int, str] = field(init=False)
     """By question, of what is asked: they are compared at every reply, and made once."""
 
@@ -53,16 +53,16 @@ class _Open:
     @property
     def left(self) -> list[int]:
         """The questions of which the judge has not spoken."""
-        return [question for question in self.asked if question not in self.said]
+        return [question for question in self.asked if question not in self.verdicts]
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What the judge said of a question; ``lost``: nobody knows what that cost."""
+    """The judge's answer about a question; ``lost``: nobody knows what that cost."""
 
     call: int
     question: int
-    said: Said
+    answer: AnyAnswer
     lost: bool = False
 
 
@@ -76,8 +76,8 @@ class Judging(Hook):
         self._judge, self._queue, self._budget, self._key = judge, queue, budget, key
         self._by: JudgeModel | None = judge.space.oracle.judge_by
         self._open: dict[int, _Open] = {}
-        self._known: dict[str, Value] = {}  # what was said, by the hash of what was asked
-        self._sent: dict[tuple[int, int], Future[Said]] = {}
+        self._known: dict[str, Value] = {}  # verdicts, by the hash of what was asked
+        self._sent: dict[tuple[int, int], Future[AnyAnswer]] = {}
         self._error: ModelError | None = None
         self._answered = False
         self._rows = 0
@@ -90,19 +90,19 @@ class Judging(Hook):
     def holds(self, call: int) -> bool:
         return call in self._open
 
-    # -- what the audit heard ----------------------------------------------------------
+    # -- answers that came -------------------------------------------------------------
 
     def on_answers(
-        self, loop: Loop, answers: Mapping[int, Said], seconds: float
-    ) -> Mapping[int, Said]:
+        self, loop: Loop, answers: Mapping[int, AnyAnswer], seconds: float
+    ) -> Mapping[int, AnyAnswer]:
         """Keeps the answers of which a judge is to be asked; gives the others."""
         rest, rows = dict(answers), []
         for call, answer in answers.items():
             asked = self._to_ask(call, answer)
             if asked and isinstance(answer, Answer):
                 del rest[call]
-                said = tuple(to_json(value) for value in answer.values)
-                rows.append(self._row(call, RECEIVED, "", said, answer, seconds))
+                encoded = tuple(to_json(value) for value in answer.values)
+                rows.append(self._row(call, RECEIVED, "", encoded, answer, seconds))
                 self._open[call] = _Open(answer, asked)
         loop.journal.add(rows)
         for row in rows:
@@ -111,13 +111,13 @@ class Judging(Hook):
         self._count()
         return rest
 
-    def _to_ask(self, call: int, answer: Said) -> dict[int, str]:
+    def _to_ask(self, call: int, answer: AnyAnswer) -> dict[int, str]:
         """By question what the judge is asked about an answer."""
         if self._by is None or isinstance(answer, Unanswered):
             return {}
         try:
             queries = self._judge.queries(call, answer)
-        except Exception:  # it is raised again where the answer is judged, and told there
+        except Exception:  # it is raised again where the answer is judged
             return {}
         return {q: query.text for q, query in queries.items() if not query.sure or self._checks(q)}
 
@@ -132,7 +132,7 @@ class Judging(Hook):
         self.send(loop.journal)
 
     def before_ask(self, loop: Loop, *, wait: bool) -> bool:
-        """Asks what may be asked, and takes what was said, all of it to ``wait`` for that. Raises
+        """Asks what may be asked, and takes the replies, all of them to ``wait`` for that. Raises
         ModelError for a judge that cannot work."""
         received = self._hear(loop, [])
         while self.send(loop.journal):
@@ -147,7 +147,7 @@ class Judging(Hook):
             self._hear(loop, self.replies(every=True))
 
     def _hear(self, loop: Loop, replies: Sequence[Reply]) -> bool:
-        """Commits replies, and the calls of which all is said; whether there were any."""
+        """Commits replies, and the calls whose questions all have one; whether there were any."""
         seconds = loop.watch.seconds()
         for hook in loop.hooks:
             hook.before_commit(loop)
@@ -172,9 +172,9 @@ class Judging(Hook):
             journal.set_facts(**self._budget.facts())
         for place in fresh:
             self._sent[place] = self._asked(*place)
-        return len(self._sent) + len(self._told())
+        return len(self._sent) + len(self._known_replies())
 
-    def _told(self) -> list[Reply]:
+    def _known_replies(self) -> list[Reply]:
         """Replies that are known, as the same was asked before: they cost nothing."""
         return [
             Reply(call, question, Answer((known,)))
@@ -200,26 +200,26 @@ class Judging(Hook):
         return fresh
 
     def replies(self, *, every: bool = False, wait_for: bool = True) -> list[Reply]:
-        """What the judge said by now; to ``wait_for`` it, at least one thing, or ``every`` that it
+        """The judge's replies by now; to ``wait_for`` it, at least one thing, or ``every`` that it
         is being asked. Raises ModelError where it cannot work at all."""
-        told = self._told()
-        if self._sent and (every or (wait_for and not told)):
+        known = self._known_replies()
+        if self._sent and (every or (wait_for and not known)):
             wait(self._sent.values(), None, "ALL_COMPLETED" if every else FIRST_COMPLETED)
         done = [place for place, future in self._sent.items() if future.done()]
-        found = told + [reply for place in done if (reply := self._reply(*place)) is not None]
+        replies = known + [reply for place in done if (reply := self._reply(*place)) is not None]
         error, self._error = self._error, None
         if error is not None and not self._answered:
             raise error
-        return found
+        return replies
 
     def keep(self, replies: Sequence[Reply], journal: Journal, elapsed: float) -> None:
-        """Commits what was said."""
+        """Commit replies."""
         rows = []
         for reply in replies:
-            said, digest = reply.said, self._open[reply.call].hashes[reply.question]
-            value = said if isinstance(said, Unanswered) else said.values[0]
-            told = (to_json(value),)
-            rows.append(self._row(reply.call, reply.question, digest, told, said, elapsed))
+            answer, digest = reply.answer, self._open[reply.call].hashes[reply.question]
+            value = answer if isinstance(answer, Unanswered) else answer.values[0]
+            encoded = (to_json(value),)
+            rows.append(self._row(reply.call, reply.question, digest, encoded, answer, elapsed))
         lost = [reply.question for reply in replies if reply.lost]
         if lost:  # first: a crash in between must not forget what they may have cost
             self._budget.judged.lost += len(lost)
@@ -230,20 +230,20 @@ class Judging(Hook):
         self._count()
 
     def complete(self, elapsed: float) -> list[CallRow]:
-        """The calls of which all is said, judged."""
+        """The calls whose questions all have a verdict, judged."""
         return [
-            self._judge.row(call, one.answer, elapsed, one.said)
+            self._judge.row(call, one.answer, elapsed, one.verdicts)
             for call, one in self._open.items()
             if not one.left
         ]
 
-    def _asked(self, call: int, question: int) -> "Future[Said]":
+    def _asked(self, call: int, question: int) -> "Future[AnyAnswer]":
         """The judge's answer, later; at once where it can only be called."""
         model, prompt = self._model, prompt_of(self._open[call].asked[question], question)
         try:
             if isinstance(model, ConcurrentModel):
                 return model.submit(prompt)
-            called: Future[Said] = Future()
+            called: Future[AnyAnswer] = Future()
             called.set_result(checked(model, [prompt])[0])
         except Exception as error:
             called = Future()
@@ -254,9 +254,9 @@ class Judging(Hook):
         """What came of a question; None where it is asked again, or no judge can work."""
         future = self._sent.pop((call, question))
         try:
-            said = future.result()
+            answer = future.result()
             check_answer(
-                said, prompt_of("", question), f"judge {self._by.name if self._by else ''!r}"
+                answer, prompt_of("", question), f"judge {self._by.name if self._by else ''!r}"
             )
         except Exception as error:
             # a client's error that no call before went without says that none can succeed; that of
@@ -268,14 +268,14 @@ class Judging(Hook):
             reason = f"{type(error).__name__}: {one_line(error)}"[:200]
             return Reply(call, question, Unanswered(writable(reason)), lost=True)
         self._answered = True
-        words = isinstance(said, Unanswered) or isinstance(said.values[0], str | Unanswered)
+        words = isinstance(answer, Unanswered) or isinstance(answer.values[0], str | Unanswered)
         if not words:
-            said = Unanswered("no words", said.cost, said.unconfirmed)
-        return Reply(call, question, said)
+            answer = Unanswered("no words", answer.cost, answer.unconfirmed)
+        return Reply(call, question, answer)
 
     def _take(self, row: JudgingRow) -> None:
         one, value = self._open[row.call], from_json(row.said[0], "journal: judging")
-        one.said[row.question] = value
+        one.verdicts[row.question] = value
         cost, unconfirmed = one.answer.cost + row.cost, one.answer.unconfirmed + row.unconfirmed
         one.answer = replace(one.answer, cost=cost, unconfirmed=unconfirmed)
         self._budget.pay(row.cost)
@@ -295,7 +295,7 @@ class Judging(Hook):
         self._rows = len(rows)
         for row in rows:
             if row.received and row.call not in calls:
-                values = tuple(from_json(said, "journal: judging") for said in row.said)
+                values = tuple(from_json(value, "journal: judging") for value in row.said)
                 answer = Answer(values, row.cost, row.unconfirmed, row.reply)
                 self._open[row.call] = _Open(answer, self._to_ask(row.call, answer))
                 self._budget.pay(row.cost)
@@ -316,12 +316,18 @@ class Judging(Hook):
         self._budget.judged.open = sum(len(self._to_pay(one)) for one in self._open.values())
 
     def _row(
-        self, call: int, question: int, asked: str, said: tuple[object, ...], by: Said, at: float
+        self,
+        call: int,
+        question: int,
+        asked: str,
+        encoded: tuple[object, ...],
+        by: AnyAnswer,
+        at: float,
     ) -> JudgingRow:
         """``by``: the answer or reply that was paid for, ``at`` so many seconds of audit."""
         self._rows += 1
         paid = by.cost, at, by.unconfirmed, by.reply
-        return JudgingRow(self._rows - 1, call, question, asked, said, *paid)
+        return JudgingRow(self._rows - 1, call, question, asked, encoded, *paid)
 
 
 def prompt_of(text: str, question: int) -> Prompt:
@@ -330,5 +336,5 @@ def prompt_of(text: str, question: int) -> Prompt:
 
 
 def hash_of(text: str) -> str:
-    """By which the same words are told."""
+    """The hash by which the same words are recognised."""
     return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest()

@@ -34,7 +34,7 @@ from .selector import Selector, teach
 
 
 class Stopwatch:
-    """Runs from when it is made, by ``clock``, which tells seconds from any start."""
+    """Runs from when it is made, by ``clock``, in seconds from any start."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock, self._since = clock, clock()
@@ -46,7 +46,7 @@ class Stopwatch:
         return self.before + self._clock() - self._since
 
 
-Said = Answer | Unanswered
+AnyAnswer = Answer | Unanswered
 
 
 class Hook:
@@ -54,7 +54,7 @@ class Hook:
 
     @property
     def held(self) -> int:
-        """How many answers it keeps back, of which something is still to be found out."""
+        """How many answers it keeps back, which are not complete yet."""
         return 0
 
     def holds(self, call: int) -> bool:
@@ -76,15 +76,15 @@ class Hook:
     def after_draw(self, loop: "Loop") -> None:
         """A draw was made; its call is queued next."""
 
-    def on_told(self, loop: "Loop", answers: Collection[Said]) -> None:
+    def on_received(self, loop: "Loop", answers: Collection[AnyAnswer]) -> None:
         """Answers came, to whatever was asked."""
 
     def before_commit(self, loop: "Loop") -> None:
         """Answers are about to be committed."""
 
     def on_answers(
-        self, loop: "Loop", answers: Mapping[int, Said], seconds: float
-    ) -> Mapping[int, Said]:
+        self, loop: "Loop", answers: Mapping[int, AnyAnswer], seconds: float
+    ) -> Mapping[int, AnyAnswer]:
         """Takes answers to drawn calls, by number, and gives those that are not kept back."""
         return answers
 
@@ -113,7 +113,7 @@ class SideCalls(Protocol):
     def owns(self, number: int) -> bool:
         """Whether the call of this number is one of these."""
 
-    def row(self, number: int, answer: Said, elapsed: float) -> SourceRow:
+    def row(self, number: int, answer: AnyAnswer, elapsed: float) -> SourceRow:
         """The answer, ready for the journal."""
 
     def received(self, row: SourceRow) -> None:
@@ -142,7 +142,7 @@ def alone(step: Step[Given, Made]) -> Step[Given, Made]:
 class Loop:
     """An audit's state and its steps, which any thread may take, one at a time.
 
-    ``sources``, ``probes``: the calls beside those that are drawn. ``rules``: any of them ends it.
+    ``sources``, ``probes``: the calls that are not drawn. ``rules``: any of them ends it.
     ``waits``: whether ``ask`` waits for what hooks keep back, as nothing else is on its way then.
     ``hooks`` take part in their order.
     ``journal`` is there once it is open. ``failed``, ``uncommitted``: a commit, or a draw, was not
@@ -167,7 +167,7 @@ class Loop:
     ) -> None:
         self.selector, self.judge, self.queue = selector, judge, queue
         self.draw_order, self.budget, self.watch = draw_order, budget, watch
-        self.rules, self.sources, self.beside = rules, sources, (probes, sources)
+        self.rules, self.sources, self.side_calls = rules, sources, (probes, sources)
         self.waits = waits
         self.hooks: list[Hook] = []
         self.failed = self.uncommitted = False
@@ -179,13 +179,13 @@ class Loop:
     def ask(self, n: int) -> list[Call]:
         """Up to ``n`` calls to make; [] where there are none now."""
         self.check_usable()
-        self._heard(wait=self.waits)
+        self._ask_hooks(wait=self.waits)
         while True:
             if len(self.queue.ready()) < n:
                 self._draw(n)
             calls = self.budget.affordable(self.queue.ready()[:n], self.queue.under_way)
-            # what is heard sets money free
-            if calls or self.queue.under_way or not self._heard(wait=True):
+            # answers set money free
+            if calls or self.queue.under_way or not self._ask_hooks(wait=True):
                 break
         if self.budget.send(calls):
             self.journal.set_facts(**self.budget.facts())
@@ -264,38 +264,38 @@ class Loop:
         self.budget.rest(call.number for call in self.queue.ready())
         self.journal.set_facts(**self.budget.facts())
 
-    # -- being told --------------------------------------------------------------------
+    # -- receiving ---------------------------------------------------------------------
 
     @alone
-    def tell_all(self, told: Iterable[tuple[int, object]]) -> None:
+    def tell_all(self, replies: Iterable[tuple[int, object]]) -> None:
         """The answers to several calls by number, as ``Audit.tell`` takes them, in one commit. One
         that cannot be judged is raised; its call is asked again."""
         self.check_writable()
-        told = list(told)
-        if len({number for number, _ in told}) < len(told):
+        replies = list(replies)
+        if len({number for number, _ in replies}) < len(replies):
             raise OrderError("tell: the same call was answered twice")
-        answers = {number: self._checked(number, answer) for number, answer in told}
+        answers = {number: self._checked(number, answer) for number, answer in replies}
         for hook in self.hooks:
-            hook.on_told(self, answers.values())
+            hook.on_received(self, answers.values())
         for number, error in self._take(answers).items():
             self.take_back([self.queue.expect(number)], sent=True)
             raise error
 
-    def _checked(self, number: int, answer: object) -> Said:
+    def _checked(self, number: int, answer: object) -> AnyAnswer:
         call = self.queue.expect(number)
-        if not isinstance(answer, Said):
+        if not isinstance(answer, AnyAnswer):
             by_loss = self.space.oracle.tells_losses
             answer = as_loss(answer, number) if by_loss else as_answer(answer, call.prompt, number)
         check_answer(answer, call.prompt, "tell")
         return answer
 
-    def _take(self, answers: Mapping[int, Said]) -> dict[int, Exception]:
+    def _take(self, answers: Mapping[int, AnyAnswer]) -> dict[int, Exception]:
         """Commits answers, and learns from them; by number why some could not be judged."""
         seconds = self.watch.seconds()
         for hook in self.hooks:
             hook.before_commit(self)
-        self._commit_beside({n: a for n, a in answers.items() if n < 0}, seconds)
-        drawn: Mapping[int, Said] = {n: a for n, a in answers.items() if n >= 0}
+        self._commit_side_calls({n: a for n, a in answers.items() if n < 0}, seconds)
+        drawn: Mapping[int, AnyAnswer] = {n: a for n, a in answers.items() if n >= 0}
         with self.step():
             for hook in self.hooks:
                 drawn = hook.on_answers(self, drawn, seconds)
@@ -318,7 +318,7 @@ class Loop:
             self.judge.forget(row.call)
             self.draw_order.keep(row)
 
-    def _commit_beside(self, answers: Mapping[int, Said], seconds: float) -> None:
+    def _commit_side_calls(self, answers: Mapping[int, AnyAnswer], seconds: float) -> None:
         rows = [self._asker(n).row(n, answer, seconds) for n, answer in answers.items()]
         if rows:
             with self.step():
@@ -328,9 +328,9 @@ class Loop:
             self._asker(number).received(row)
 
     def _asker(self, number: int) -> SideCalls:
-        return next(calls for calls in self.beside if calls.owns(number))
+        return next(calls for calls in self.side_calls if calls.owns(number))
 
-    def _heard(self, *, wait: bool) -> bool:
+    def _ask_hooks(self, *, wait: bool) -> bool:
         return any([hook.before_ask(self, wait=wait) for hook in self.hooks])
 
     # -- going on, ending --------------------------------------------------------------
@@ -427,13 +427,13 @@ class Loop:
 
     @property
     def calls(self) -> int:
-        """Calls of the model that were drawn or asked beside them, answered or not."""
-        return self.budget.drawn + sum(b.calls for b in self.beside) * self.space.oracle.models
+        """Calls of the model that were drawn or asked in addition, answered or not."""
+        return self.budget.drawn + sum(b.calls for b in self.side_calls) * self.space.oracle.models
 
     @property
     def most(self) -> int:
         """The most prompts that another question, and what is asked already, may yet take."""
-        return 1 + sum(b.left for b in self.beside)
+        return 1 + sum(b.left for b in self.side_calls)
 
     @property
     def question(self) -> int:
@@ -452,7 +452,7 @@ class Loop:
 
     @property
     def open(self) -> bool:
-        """Whether a call waits, or something is still to be found out of an answer."""
+        """Whether a call waits, or an answer is not complete yet."""
         return len(self.queue) + self.held > 0
 
     @property
@@ -505,7 +505,7 @@ class Loop:
             raise JournalError("audit: a draw could not be finished; resume from the journal")
 
     def check_writable(self) -> None:
-        """Raises JournalError where nothing can be told any more."""
+        """Raises JournalError where no answer can be taken any more."""
         if self.failed:
             raise JournalError("audit: a step could not be finished; resume from the journal")
 

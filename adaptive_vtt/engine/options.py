@@ -61,7 +61,7 @@ class Certify:
     """What an audit certifies, how surely, and by which predictions.
 
     With neither ``half_width`` nor ``at_most`` nothing is certified, and the rest has no effect.
-    What fields say is told beside them, in the words of SPEC.toml. Python takes more:
+    Each field has its description from SPEC.toml next to it. Python takes more:
 
     - ``half_width``: an audit that is gone on with may be given another, narrower or wider: see
       ``rules.Rules.aiming``.
@@ -80,7 +80,7 @@ class Certify:
     - ``cohort``: how each of the other models follows from the others is the prior of this model's
       losses (``engine.priors``).
     - ``discover``, ``discover_by``: see ``slices``. Each slice becomes a target with the draw after
-      which it was found, certified to ``half_width``, too.
+      which it was discovered, certified to ``half_width``, too.
     - ``set_aside``: what a journal was begun with stays.
     - ``compare``: what decides which of two models is better, in place of ``half_width`` and
       ``at_most``; set by ``Versus``. Default None: nothing is compared.
@@ -306,7 +306,7 @@ class Certify:
     ) -> Certifier | None:
         """The certifier of the targets in ``space``; None where nothing is certified.
 
-        ``begun``: the certificate of the journal that is gone on with, which tells what the audit
+        ``begun``: the certificate of the journal that is gone on with, which says what the audit
         bets by. ``even``: whether targets share alpha evenly, unless their weights are given.
         """
         if not self.certifies:
@@ -332,9 +332,9 @@ class Certify:
             len(slices),
             () if begun is None else begun.theta,
         )
-        found = [target_of(OfSlice(s.name), s.masks) for s in slices]
+        discovered = [target_of(OfSlice(s.name), s.masks) for s in slices]
         since = [0] * len(targets) + [s.since for s in slices]
-        return Certifier(space, [*targets, *found], answers=answers, rules=rules, since=since)
+        return Certifier(space, [*targets, *discovered], answers=answers, rules=rules, since=since)
 
     def _set_aside(self, begun: CertificateFacts | None) -> float:
         """The share of alpha that is kept for slices: it was fixed before the first bet."""
@@ -390,7 +390,7 @@ class Certify:
             "ids": [t.id.as_dict() for t in targets],
             "sizes": [int(n) for n in certifier.sizes[: len(targets)]],
             "subsets": fingerprint(targets),
-            # beside the difference of two models the rate of one answer says nothing
+            # for the difference of two models the rate of one answer has no meaning
             "constants": [] if self.of_two else constants_of(certifier.space, targets),
             "bets": asdict(certifier.rules.bets),
             **({} if self.compare is None else {"versus": self.compare.describe()}),
@@ -412,7 +412,7 @@ Group = TypeVar("Group")
 class Sampling:
     """How an audit chooses what to ask, and what it keeps of the answers.
 
-    What fields say is told beside them, in the words of SPEC.toml. Python takes more:
+    Each field has its description from SPEC.toml next to it. Python takes more:
 
     - ``strategy``: also a Strategy; names are ``strategies.names()``.
     - ``strategy_options``: of a strategy that is given by its name, or of the default one.
@@ -420,7 +420,7 @@ class Sampling:
     - ``seed``: random choices follow from it and from what is audited (``engine.audit_key``).
       Default None: the journal's where one is continued, else fresh.
     - ``form``: see ``surrogates.AnswerGP``; ``history``: see ``surrogates.Predictability``.
-    - ``keep_masks``: about 2 kB for a mask of 512 x 512 pixels, beside its scores.
+    - ``keep_masks``: about 2 kB for a mask of 512 x 512 pixels, in addition to its scores.
     - ``by_price``: by the root of what calls are expected to cost, where the strategy is
       ``certify``: see ``engine.prices``.
     - ``replay``: an earlier audit whose draws come first; set by ``Versus``.
@@ -504,17 +504,17 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Limits:
-    """When an audit ends, beside what it is to certify.
+    """When an audit ends, apart from what it is to certify.
 
-    What fields say is told beside them, in the words of SPEC.toml. Python takes more:
+    Each field has its description from SPEC.toml next to it. Python takes more:
 
     - ``budget``: calls about source images and repeat probes included. Default None: as many as it
       takes.
     - ``max_cost``: calls on their way count at their worst price. Default None: no cap.
     - ``fail_on_error``: ``run`` ends with ModelError; resuming counts anew.
-    - ``stop``: any StoppingRule beside these. Default None: none.
+    - ``stop``: any other StoppingRule. Default None: none.
     - ``goal``: what else must be known before the audit has reached its end, such as
-      ``UncertaintyBelow(0.5)``: needed beside half_width and at_most, where those are given, while
+      ``UncertaintyBelow(0.5)``: needed with half_width and at_most, where those are given, while
       a limit ends it anyway. Default None: nothing else.
     """
 

@@ -74,9 +74,9 @@ class Prices:
         guess = model.price_guess
         if not wanted or guess is None or guess.pixel == guess.character == 0 or not space.size:
             return None
-        found = cls.guessed(space, model.answers, guess)
-        expected = found.expected(found.sent(*_reference(space)))
-        return found if np.ptp(expected) > 0 else None
+        prices = cls.guessed(space, model.answers, guess)
+        expected = prices.expected(prices.sent(*_reference(space)))
+        return prices if np.ptp(expected) > 0 else None
 
     @classmethod
     def guessed(cls, space: QuestionSpace, answers: CallMode, guess: PriceGuess) -> "Prices":
@@ -111,8 +111,8 @@ class Prices:
     def expected(self, sent: Floats) -> Floats:
         """(m,): what calls of all models that send this (m x 2) are expected to cost."""
         mean = self._total / self._calls
-        found = self._fit[0] + sent @ self._fit[1:]
-        return np.asarray(np.clip(found, mean / MAX_RATIO, mean * MAX_RATIO))
+        cost = self._fit[0] + sent @ self._fit[1:]
+        return np.asarray(np.clip(cost, mean / MAX_RATIO, mean * MAX_RATIO))
 
     def likely(self, exploration: float) -> float:
         """The mean price of calls drawn by proposals of this exploration, where all needs are the
@@ -123,7 +123,7 @@ class Prices:
 
     def of_strata(self, strata: Strata) -> Floats:
         """(C,): the price p of each stratum for which 1 / sqrt(p) is the mean over its questions,
-        as far as a sample of them tells."""
+        estimated from a sample of them."""
         if self._strata is None:
             self._strata = np.stack([self._sampled(strata, c) for c in range(len(strata))])
         every = self.expected(self._strata.reshape(-1, 2)).reshape(len(strata), -1)
@@ -141,8 +141,8 @@ class Prices:
         what it is expected to cost."""
         cost = share * float(self.expected(sent[None])[0])
         pixels, characters = sent.tolist()
-        told = Reasons(expected_cost=cost, pixels=pixels, characters=characters)
-        return told if share == 1 else {**told, "models": share}
+        reasons = Reasons(expected_cost=cost, pixels=pixels, characters=characters)
+        return reasons if share == 1 else {**reasons, "models": share}
 
     def take(self, why: Reasons) -> None:
         """A draw was made, of which the journal says ``why``."""

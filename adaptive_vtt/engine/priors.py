@@ -2,13 +2,13 @@
 
 An earlier audit asked a small part of the questions, and this one seldom asks the same. What
 carries over is not the loss of one question but where losses are: which images, which relations. So
-a question GP of its own learns all that was found, once, and what it expects is a proxy of the new
+a question GP of its own learns all its answers, once, and what it expects is a proxy of the new
 model (``WarmStart``). It may be wrong as any proxy may. It knows the earlier draws, and nothing of
 those to come, which follow from a key of their own (``audit_key``).
 
-Of a cohort, the question GP is told a prior and columns for every question (``CohortLosses``). A
-model that was asked a part of the questions tells of the others what a warm start from its audit
-expects, or, where it came from a table, what the other models and its own mean say. Nothing here
+Of a cohort, the question GP gets a prior and columns for every question (``CohortLosses``). A
+model that was asked a part of the questions predicts the others as a warm start from its audit
+does, or, where it came from a table, what the other models and its own mean say. Nothing here
 knows an answer of this audit.
 """
 
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 
 
 NEUTRAL = 0.5
-"""The expected loss where the earlier audit found nothing."""
+"""The expected loss where the earlier audit has no answer."""
 MAX_KEPT = 2**24
 """Questions of a space up to which expected losses are kept, 64 MB; else they are worked out again
 each time."""
 
 
 class WarmStart:
-    """Expected losses of questions, by ``surrogate`` once it has learnt what ``prior`` found.
+    """Expected losses of questions, by ``surrogate`` once it has learnt the answers of ``prior``.
 
     ``surrogate`` makes one that has learnt nothing, when it is needed. Raises InputError where the
     earlier audit was of another space.
@@ -103,7 +103,7 @@ MOSTLY = 0.5
 
 
 class CohortLosses:
-    """What a cohort tells of a space; see ``surrogates.cohort.CohortSignals``.
+    """Prior and columns that a cohort gives for a space; see ``surrogates.cohort.CohortSignals``.
 
     ``surrogate`` makes a question GP that has learnt nothing. ``begun``: the facts of a journal
     that is gone on with, by whose members it goes: a pattern may match other runs by now, such as
@@ -117,8 +117,8 @@ class CohortLosses:
         surrogate: Callable[[], LossSurrogate],
         begun: Facts | None = None,
     ) -> None:
-        found = _then(cohort, begun)
-        there = [(m, k) for m, k in zip(found.members, found.on(space), strict=True) if len(k[0])]
+        known = _then(cohort, begun)
+        there = [(m, k) for m, k in zip(known.members, known.on(space), strict=True) if len(k[0])]
         self.cohort, self._space = Cohort([member for member, _ in there]), space
         self._known = [known for _, known in there]
         journals = [member.journal for member in self.cohort.members]
@@ -164,7 +164,7 @@ class CohortLosses:
     def facts(self) -> JsonObject:
         """For a new journal: what the prior follows from, and what it is."""
         mean, variance = prior_of(self.prior.members)
-        told = {
+        facts = {
             "models": self.cohort.names,
             "keys": self.cohort.keys,
             "known": [len(known.questions) for known in self._known],
@@ -173,7 +173,7 @@ class CohortLosses:
             "mean": mean.tolist(),
             "variance": variance.tolist(),
         }
-        return {"cohort": told}
+        return {"cohort": facts}
 
     @property
     def _width(self) -> int:
@@ -188,15 +188,15 @@ class CohortLosses:
 
     def _filled(self, question: Indices, losses: Floats) -> Floats:
         """The same with what is expected where nothing is known."""
-        told, truth = losses.copy(), np.zeros(len(question), np.int64)
+        filled, truth = losses.copy(), np.zeros(len(question), np.int64)
         for column, warm_start in enumerate(self._warm_starts):
             lacking = np.isnan(losses[:, column])
             if warm_start is not None and lacking.any():
-                told[lacking, column] = warm_start.losses(question[lacking], truth[lacking])
-        there = ~np.isnan(told)
-        total, count = np.where(there, told, 0).sum(axis=1), there.sum(axis=1)
+                filled[lacking, column] = warm_start.losses(question[lacking], truth[lacking])
+        there = ~np.isnan(filled)
+        total, count = np.where(there, filled, 0).sum(axis=1), there.sum(axis=1)
         guess = (total[:, None] + self._usual) / (count[:, None] + 1)
-        return np.where(there, told, guess)
+        return np.where(there, filled, guess)
 
     def _cells(self, question: Indices) -> Cells:
         sample, variant, concept = self._space.parts(question)

@@ -67,7 +67,7 @@ class Renderings:
 
     @property
     def available(self) -> bool:
-        """Whether there are images that are known before anything is said; where not, thumbnails
+        """Whether there are images that are known before any answer; where not, thumbnails
         are (n, 0)."""
         return self._space.dataset.has_images and not self._space.needs_answers
 
@@ -132,7 +132,7 @@ class _Proxy(Protocol):
         """(n,) expected losses in [0, 1]."""
 
     def content(self) -> str:
-        """What the losses follow from, as far as it can be told: for the audit's key."""
+        """What the losses follow from, as far as that is known: for the audit's key."""
 
 
 class Proxies:
@@ -144,7 +144,7 @@ class Proxies:
     follow-up images as candidates come up, each image once). ``prior``: what an
     earlier audit of the same space foretells. ``renderings``:
     small follow-ups. ``taught``: nets that learnt from this dataset.
-    ``cohort``: what other models tell, which is no proxy and kept beside them.
+    ``cohort``: what follows from other models, which is no proxy and is kept apart.
     Raises InputError for what is none of these, arrays of another shape, and answers that are
     missing or NaN.
     """
@@ -186,8 +186,8 @@ class Proxies:
     @property
     def content(self) -> list[tuple[str, str]]:
         """Name and content of each, for the audit's key."""
-        told = [(name, proxy.content()) for name, proxy in self._proxies.items()]
-        return told + ([] if self.cohort is None else [("cohort", self.cohort.content)])
+        contents = [(name, proxy.content()) for name, proxy in self._proxies.items()]
+        return contents + ([] if self.cohort is None else [("cohort", self.cohort.content)])
 
     @property
     def untold(self) -> bool:
@@ -197,8 +197,8 @@ class Proxies:
 
     def facts(self) -> JsonObject:
         """For a new journal: what the self-taught proxy is, and the cohort, where they are."""
-        told = {} if self.taught is None else {"self_taught": self.taught.describe()}
-        return told if self.cohort is None else told | self.cohort.facts()
+        facts = {} if self.taught is None else {"self_taught": self.taught.describe()}
+        return facts if self.cohort is None else facts | self.cohort.facts()
 
     def changes(self, facts: Facts) -> JsonObject:
         """For a journal that is gone on with: whether it ever taught other nets there."""
@@ -347,9 +347,9 @@ class _Taught:
     def losses(self, question: Indices, truth: Indices) -> Floats:
         images, back = np.unique(self._space.image_of(question), return_inverse=True)
         samples, _ = self._space.numbering.image_parts(images)
-        said = self._taught.predict(self._renderings.thumbnails(images), samples)
+        answers = self._taught.predict(self._renderings.thumbnails(images), samples)
         _, _, concept = self._space.parts(question)
-        return np.abs(said[back, concept] - truth)
+        return np.abs(answers[back, concept] - truth)
 
     def content(self) -> str:
         return f"version {self._taught.version} of {self._space.dataset.fingerprint}"

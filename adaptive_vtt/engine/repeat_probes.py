@@ -89,7 +89,7 @@ class RepeatProbes(Hook):
         self._queue.done(number_of(row))
 
     def recall(self, row: SourceRow) -> None:
-        """An answer that the journal tells of."""
+        """Take an answer from the journal."""
         self._known.add(-1 - row.source)
 
     def _choose(self, place: int, used: set[int]) -> int | None:
@@ -108,7 +108,7 @@ class RepeatProbes(Hook):
 
 @dataclass(frozen=True)
 class Repeated:
-    """What repeat probes found: ``calls`` asked again, with ``answers`` to judged questions, of
+    """The result of repeat probes: ``calls`` asked again, with ``answers`` to judged questions, of
     which ``differ`` are not as they were (see TOLERANCE)."""
 
     calls: int
@@ -126,7 +126,7 @@ class Repeated:
 
 
 def repeated(rows: Iterable[SourceRow], calls: Sequence[CallRow]) -> Repeated | None:
-    """What the repeat probes among ``rows`` found, given all ``calls``; None without repeat
+    """The result of the repeat probes among ``rows``, given all ``calls``; None without repeat
     probes."""
     repeat_probes = [row for row in rows if row.repeat_probe]
     if not repeat_probes:

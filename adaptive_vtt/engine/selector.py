@@ -80,8 +80,8 @@ def shares_of(
     """The parts of a call's ``probability``, by reason, "even" last: each of the ``mixture`` of
     weights (n,) gives what its questions ``mine`` weigh, and the exploration the rest."""
     total = sum(float(part.sum()) for part in mixture.values())
-    found = {n: (1 - exploration) * float(part[mine].sum()) / total for n, part in mixture.items()}
-    return found | {"even": max(probability - sum(found.values()), 0.0)}
+    parts = {n: (1 - exploration) * float(part[mine].sum()) / total for n, part in mixture.items()}
+    return parts | {"even": max(probability - sum(parts.values()), 0.0)}
 
 
 class Replay:
@@ -95,7 +95,7 @@ class Replay:
     questions are still to come. That A's audit ended when it did follows from its answers by then,
     so it may be gone on from.
 
-    It fails where B knows the draws: a model that was mended with what A's audit found, and targets
+    It fails where B knows the draws: a model mended with the failures of A's audit, and targets
     that were chosen by it, are right or wrong about these very questions and no others.
 
     ``journal`` is that of an audit with ``facts``, at ``where`` for errors.
@@ -130,8 +130,8 @@ class Replay:
     def proposal(self, number: int) -> Proposal:
         """The proposal of a draw. Raises JournalError where the draw is not of it."""
         proposal, draw = Proposal.unpack(self._journal.proposal(number)), self.draws[number]
-        told = proposal.probabilities[proposal.calls == draw.call]
-        if len(told) != 1 or told[0] != draw.probability:
+        probability = proposal.probabilities[proposal.calls == draw.call]
+        if len(probability) != 1 or probability[0] != draw.probability:
             raise JournalError(
                 f"journal_a {self._where!r}: expected draw {number} to be drawn from its "
                 f"proposal, got "
@@ -171,12 +171,12 @@ class Why:
 
     def as_dict(self) -> Reasons:
         """As a journal has it, in this order."""
-        told: dict[str, Any] = {**self.reasons}
-        told |= {"candidates": self.candidates, "eligible": self.eligible}
-        told |= {**self.price, **self.parts}
-        told |= {} if self.stratum is None else self.stratum.row()
-        told |= {} if self.in_flight is None else {"in_flight": self.in_flight}
-        return cast("Reasons", told)
+        reasons: dict[str, Any] = {**self.reasons}
+        reasons |= {"candidates": self.candidates, "eligible": self.eligible}
+        reasons |= {**self.price, **self.parts}
+        reasons |= {} if self.stratum is None else self.stratum.row()
+        reasons |= {} if self.in_flight is None else {"in_flight": self.in_flight}
+        return cast("Reasons", reasons)
 
 
 @dataclass(frozen=True)
@@ -293,22 +293,22 @@ class Selector:
     def _mixture(self, candidates: Candidates) -> dict[str, Floats]:
         """The strategy's weights, as the sum of those that it is made of."""
         if isinstance(self.strategy, Mixed):
-            found: Mapping[str, Any] = self.strategy.mixture(candidates, self.belief)
+            parts: Mapping[str, Any] = self.strategy.mixture(candidates, self.belief)
         else:
-            found = {"chosen": self.strategy.weights(candidates, self.belief)}
-        return {n: self._weights(part, len(candidates)) for n, part in found.items()}
+            parts = {"chosen": self.strategy.weights(candidates, self.belief)}
+        return {n: self._weights(part, len(candidates)) for n, part in parts.items()}
 
-    def _weights(self, said: Any, count: int) -> Floats:
+    def _weights(self, returned: Any, count: int) -> Floats:
         """The weights (count,) that a strategy returned; raises AvttError for anything else."""
-        found = array(said)
-        if found.shape == (count,) and found.dtype.kind in "biuf":
-            bad = np.flatnonzero(~(np.isfinite(found) & (found >= 0)))
+        weights = array(returned)
+        if weights.shape == (count,) and weights.dtype.kind in "biuf":
+            bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
             if not len(bad):
-                return found.astype(np.float64, copy=False)
-            got = f"{found[bad[0]]} for candidate {bad[0]}"
+                return weights.astype(np.float64, copy=False)
+            got = f"{weights[bad[0]]} for candidate {bad[0]}"
         else:
-            got = type(said).__name__ + (
-                f" of shape {found.shape} and type {found.dtype}" if found.ndim else ""
+            got = type(returned).__name__ + (
+                f" of shape {weights.shape} and type {weights.dtype}" if weights.ndim else ""
             )
         raise AvttError(
             f"strategy {type(self.strategy).__name__}: expected {count} finite weights of at least "
@@ -364,7 +364,7 @@ class Selector:
             self.certifier.strata.remove(questions)
 
     def restore(self, questions: Indices, bet: Bet | None, why: Reasons) -> None:
-        """A draw that the journal tells of, with the reasons that stand there."""
+        """Take a draw from the journal, with its reasons."""
         if bet is not None and self.certifier is not None:
             inside = self.certifier.members(questions)
             self.certifier.restore(bet, inside, Stratum.of(why))
@@ -407,7 +407,7 @@ class Selector:
         return 0.5 / calls + 0.5 * own
 
     def _heaviest(self, mine: Indices, weights: Floats, number: int) -> int:
-        """Which of a call's questions, at places ``mine``, the draw is said to be about: that with
+        """Which of a call's questions, at places ``mine``, the draw is about: that with
         the largest weight, by chance among equals. Draws do not follow from it."""
         best = mine[weights[mine] == weights[mine].max()]
         if len(best) == 1:
@@ -458,7 +458,10 @@ def teach(
 ) -> None:
     """What the judged ``questions`` of a draw tell of the targets."""
     losses = {o.question: o for o in outcomes}
-    told = [losses[question] for question in questions.tolist()]
-    least, most = np.array([o.least for o in told]), np.array([o.most for o in told])
-    out = np.array([o.excluded for o in told])
+    outcomes_here = [losses[question] for question in questions.tolist()]
+    least, most = (
+        np.array([o.least for o in outcomes_here]),
+        np.array([o.most for o in outcomes_here]),
+    )
+    out = np.array([o.excluded for o in outcomes_here])
     certifier.learn(bet, certifier.members(questions), least, most, out)

@@ -125,8 +125,8 @@ def _other_audit(facts: Facts, space: QuestionSpace, settings: Mapping[str, Any]
         )
     for name, value in settings.items():
         before, now = facts.begun_with.get(name), without_ids(value)
-        if name == "certificate" and before != now and (told := _other_targets(before, now)):
-            return f"journal: was begun with {told}"
+        if name == "certificate" and before != now and (difference := _other_targets(before, now)):
+            return f"journal: was begun with {difference}"
         if before != now and name == "template":
             return _other_template(facts, before, now)
         if before != now:
@@ -188,7 +188,7 @@ def _check_words(model: ModelDefaults, space: QuestionSpace) -> None:
             )
         if relation.in_words == "only":
             raise InputError(
-                f"{who} a model that takes words, as this relation tells where to look and "
+                f"{who} a model that takes words, as this relation says where to look and "
                 "changes no pixel, got one that does not; leave the relation out, or, if the "
                 "model goes by Prompt.words, say takes_words = True of it (in [model] of a "
                 "program takes_words = true; of an http request {words})"
@@ -224,13 +224,13 @@ def currency_paid(model: ModelDefaults, judge: ModelDefaults | None, facts: Fact
     are in another.
     """
     models = [model] if judge is None else [model, judge]
-    found, before = currency_of(models, "oracle.judge"), None if facts is None else facts.currency
-    if found and before and found != before:
+    now, before = currency_of(models, "oracle.judge"), None if facts is None else facts.currency
+    if now and before and now != before:
         raise JournalError(
-            f"journal: expected prices in {before}, as what it spent is, got {found}; give prices "
+            f"journal: expected prices in {before}, as what it spent is, got {now}; give prices "
             f"and caps in {before}"
         )
-    return found or before or USD
+    return now or before or USD
 
 
 def check_judge(space: QuestionSpace, model: ModelDefaults, max_cost: float | None) -> None:

@@ -32,8 +32,8 @@ def tensor(values: npt.NDArray[Any], like: "Tensor | None" = None) -> "Tensor":
     the device of ``like`` where that is elsewhere."""
     import torch
 
-    found = torch.from_numpy(values)
-    return found if like is None else found.to(like.device)
+    copied = torch.from_numpy(values)
+    return copied if like is None else copied.to(like.device)
 
 
 def hashed(*arrays: npt.NDArray[Any]) -> str:

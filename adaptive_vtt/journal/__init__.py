@@ -3,7 +3,7 @@
 Whatever is reported can be recomputed from it alone. A draw is committed before its call is
 sent; an answer is committed, whole, before anything is learnt from it. The journal is also
 the cache: a call that stands here is never paid for again. Every row is a link of one chain
-of hashes (chain.py), so that what was altered afterwards can be found.
+of hashes (chain.py), so that what was altered afterwards shows.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""What a model said, as JSON: how answers to source images stand in the journal."""
+"""Answers of a model as JSON: how answers to source images stand in the journal."""
 
 import base64
 import json
@@ -15,7 +15,7 @@ from ..utils.image_files import MAX_PIXELS
 
 def to_json(value: Value) -> Any:
     """Numbers and words as they are; a mask as packed bits; what is unanswered as its reason; what
-    two models said as both of it."""
+    two models as both answers."""
     if isinstance(value, Unanswered):
         return {"unanswered": value.reason}
     if isinstance(value, PairedAnswer):
@@ -33,22 +33,22 @@ def writable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def from_json(said: Any, where: str = "journal") -> Value:
+def from_json(encoded: Any, where: str = "journal") -> Value:
     """The value that ``to_json`` made this of.
 
     ``where``: the row it stands in, for the JournalError that is raised for what ``to_json``
     cannot have made: sizes are checked before anything is unpacked.
     """
-    if isinstance(said, str):
-        return said
+    if isinstance(encoded, str):
+        return encoded
     try:
-        if not isinstance(said, dict):
-            return float(said)
-        if "unanswered" in said:
-            return Unanswered(str(said["unanswered"]))
-        if "a" in said:
-            return PairedAnswer(from_json(said["a"], where), from_json(said["b"], where))
-        return _mask(said)
+        if not isinstance(encoded, dict):
+            return float(encoded)
+        if "unanswered" in encoded:
+            return Unanswered(str(encoded["unanswered"]))
+        if "a" in encoded:
+            return PairedAnswer(from_json(encoded["a"], where), from_json(encoded["b"], where))
+        return _mask(encoded)
     except (KeyError, TypeError, ValueError, OverflowError, zlib.error) as error:
         raise JournalError(
             f"{where}: expected an answer, got something else ({one_line(error)}); the journal is "
@@ -56,9 +56,9 @@ def from_json(said: Any, where: str = "journal") -> Value:
         ) from None
 
 
-def _mask(said: Mapping[str, Any]) -> Mask:
+def _mask(encoded: Mapping[str, Any]) -> Mask:
     """H x W of bool; raises ValueError where shape and bits do not fit."""
-    shape = said["shape"]
+    shape = encoded["shape"]
     if not isinstance(shape, list) or [type(side) for side in shape] != [int, int]:
         raise ValueError("the shape of a mask is two whole numbers")
     height, width = shape
@@ -66,7 +66,7 @@ def _mask(said: Mapping[str, Any]) -> Mask:
         raise ValueError(f"a mask of {height} x {width} pixels")
     expected = (height * width + 7) // 8
     unpacking = zlib.decompressobj()
-    packed = base64.b64decode(said["mask"], validate=True)
+    packed = base64.b64decode(encoded["mask"], validate=True)
     bits = unpacking.decompress(packed, expected + 1)  # never more, whatever the bytes say
     if len(bits) != expected or not unpacking.eof:
         raise ValueError(f"a mask of {height} x {width} pixels with other bits")
@@ -80,10 +80,10 @@ def parsed(text: Any, where: str, kind: type = object) -> Any:
     ``where``: table, row and field; ``kind``: what it is to be, a list or dict.
     """
     try:
-        found = json.loads(text)
-        if not isinstance(found, kind):
-            raise ValueError(f"a {type(found).__name__} is no {kind.__name__}")
-        return found
+        value = json.loads(text)
+        if not isinstance(value, kind):
+            raise ValueError(f"a {type(value).__name__} is no {kind.__name__}")
+        return value
     except (TypeError, ValueError, RecursionError) as error:
         raise JournalError(
             f"journal: {where}: expected JSON, got something else ({one_line(error)[:80]}); the "

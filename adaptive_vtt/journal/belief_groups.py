@@ -26,7 +26,7 @@ FACT = "beliefs"
 
 
 class Group(NamedTuple):
-    """Questions that are told of together; None stands for all."""
+    """Questions that are described together; None stands for all."""
 
     kind: Kind
     concept: str | None
@@ -69,14 +69,14 @@ class Groups:
 
     def sums(self, values: npt.ArrayLike) -> Floats:
         """(G,): the sum of figures per cell over every group; None and NaN count as 0."""
-        told = np.nan_to_num(np.asarray(values, np.float64))
+        known = np.nan_to_num(np.asarray(values, np.float64))
         counts = {kind: int(places.max()) + 1 for kind, places in self.of.items()}
-        return np.concatenate([np.bincount(self.of[k], told, counts[k]) for k in KINDS])
+        return np.concatenate([np.bincount(self.of[k], known, counts[k]) for k in KINDS])
 
 
 class Believed(BaseModel):
     """The fact "beliefs". ``sizes``: questions per cell; ``questions``: how many of them were
-    predicted; ``samples`` and ``names``: the images that are told of, by number and id; ``places``:
+    predicted; ``samples`` and ``names``: the images described, by number and id; ``places``:
     two principal components of the features of each, or None."""
 
     model_config = ConfigDict(frozen=True)
@@ -116,15 +116,15 @@ def column(row: BeliefRow, name: str, count: int) -> Floats:
 
 def of_images(row: BeliefRow, name: str, count: int) -> Floats:
     """As ``column``, of the images."""
-    where, found = f"beliefs, after {row.draws} draws, images, {name}", row.figures.get("images")
-    return _numbers(found.get(name) if isinstance(found, dict) else found, count, where)
+    where, columns = f"beliefs, after {row.draws} draws, images, {name}", row.figures.get("images")
+    return _numbers(columns.get(name) if isinstance(columns, dict) else columns, count, where)
 
 
-def _numbers(found: Any, count: int, where: str) -> Floats:
-    if found is None:
+def _numbers(values_there: Any, count: int, where: str) -> Floats:
+    if values_there is None:
         return np.full(count, np.nan)
     try:
-        values = np.array(found, np.float64)
+        values = np.array(values_there, np.float64)
     except (TypeError, ValueError):
         values = np.empty(0)
     if values.shape != (count,):

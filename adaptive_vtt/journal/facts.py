@@ -57,7 +57,7 @@ class BatchFacts(Fact):
     """Calls that were submitted together to a provider's batch service.
 
     ``key``: what the batch is marked with there; ``id``: what the provider calls it, None while
-    it is not known whether it arrived; ``calls``: their numbers; ``form``: how they were worded;
+    it is not known whether it arrived; ``calls``: their numbers; ``form``: how they were phrased;
     ``at``: when, in seconds since 1970; ``lost``: nobody can tell whether it arrived, so that it
     counts as billed at its worst price.
     """
@@ -71,7 +71,7 @@ class BatchFacts(Fact):
 
 
 class WayFacts(Fact):
-    """Where P(yes) comes from: ``yes_from``, "" while that is not found; what was tried ``instead``
+    """Where P(yes) comes from: ``yes_from``, "" while that is not known; what was tried ``instead``
     of it before, in vain, and why; ``partly``: some replies lacked it, and were read as words.
     ``without``: options that the server refuses, so that requests leave them out."""
 
@@ -125,14 +125,14 @@ class ProtocolFacts:
 
 def protocol_of(raw: Mapping[str, Any]) -> Any:
     """The fields of ``ProtocolFacts`` from ``Journal.facts``, wherever they stand there."""
-    told = raw.get("protocol", {})
-    if not isinstance(told, dict):
-        return told
+    protocol = raw.get("protocol", {})
+    if not isinstance(protocol, dict):
+        return protocol
     space, settings = raw["space"], raw["settings"]
     oracle = settings.get("oracle")
     oracle = oracle if isinstance(oracle, dict) else {}
     return {
-        **told,
+        **protocol,
         "template_hash": settings.get("template"),
         "per_call": settings.get("answers"),
         "regime": oracle.get("regime"),
@@ -141,9 +141,9 @@ def protocol_of(raw: Mapping[str, Any]) -> Any:
     }
 
 
-def _judge(said: Any) -> Any:
+def _judge(judge: Any) -> Any:
     """What a judge is called, of what describes it; what describes none is refused as it is."""
-    return said.get("name") or said.get("model") if isinstance(said, dict) else said
+    return judge.get("name") or judge.get("model") if isinstance(judge, dict) else judge
 
 
 AnyFact = TypeVar("AnyFact", bound=BaseModel)
@@ -180,7 +180,7 @@ class OracleFacts(Fact):
     """``rates``: what the mean losses of a concept are called, and which truth each is about;
     ``needs_source``: whether answers are compared with the one about the source image;
     None where there is none: ``regime``, how replies in words are read; ``judge``, who read the
-    rest; ``metric``, of masks; ``tells_losses``: what is told of a question is its loss."""
+    rest; ``metric``, of masks; ``tells_losses``: the model's answer to a question is its loss."""
 
     name: str = ""
     rates: dict[str, int] = dict(SIDES)
@@ -225,7 +225,7 @@ class VersusFacts(Fact):
 
 
 class SliceFacts(Fact):
-    """A group of questions that was found while the audit went on; see ``slices``.
+    """A group of questions that was discovered during the audit; see ``slices``.
 
     ``name``: what it is, in words; ``found_by``: what proposed it; ``since``: the draw that its
     intervals start with, counted from 0; ``size``: its questions; ``seen``: those of them that
@@ -256,7 +256,7 @@ class SliceFacts(Fact):
 
     @property
     def lift(self) -> float:
-        """How many times the rate of all its rate was, when it was found."""
+        """How many times the rate of all its rate was, when it was discovered."""
         return self.rate / self.base
 
 
@@ -273,7 +273,7 @@ class CertificateFacts(Fact):
     """What is certified, to what, and how sure. Per target its name, its size (questions) and its
     identity; ``aim`` is the half-width that bets aim at, ``aims`` (draw, half-width) what they
     aimed at from which draw on, where that was changed (``certify.rules``); ``weights``: shares of
-    1 - confidence per target, None where they are even; ``decided``: how targets are found to lie
+    1 - confidence per target, None where they are even; ``decided``: how targets are decided to lie
     on one side of ``at_most``, by their intervals or as in ``certify.decisions``; ``set_aside``:
     the share of 1 - confidence that is kept for ``slices``, which are the last of the targets;
     ``theta``: per target but slices what its bets on larger rates weigh (``certify.sequences``),
@@ -336,21 +336,19 @@ class CertificateFacts(Fact):
             )
         sure, count = f"probability {self.confidence:g} at every moment", len(self.sizes)
         if count == 1:
-            found = f"the interval holds with {sure}"
+            text = f"the interval holds with {sure}"
         elif self.guarantee == "each":
-            found = (
-                f"each of {count} intervals holds by itself with {sure}, not all of them at once"
-            )
+            text = f"each of {count} intervals holds by itself with {sure}, not all of them at once"
         else:
-            found = f"all {count} intervals hold at once with {sure}"
+            text = f"all {count} intervals hold at once with {sure}"
         if self.versus is not None and self.versus.at_least is not None:
             claim = f"whether a difference is at least {self.versus.at_least:g}"
-            return f"{found}; {claim} is decided rightly with the same probability"
+            return f"{text}; {claim} is decided rightly with the same probability"
         if not self.decides:
-            return found
+            return text
         every = "the" if count == 1 else "every" if self.guarantee == "all" else "each"
         return (
-            f"{found}; {every} decision against {self.at_most:g} is right with the same probability"
+            f"{text}; {every} decision against {self.at_most:g} is right with the same probability"
         )
 
     @property
@@ -381,7 +379,7 @@ class CertificateFacts(Fact):
 
 class DiscoverFacts(Fact):
     """How slices are looked for: ``most``, ``by`` which proposers, and at which draws ``also``,
-    beside those of ``audit.slices.looking``."""
+    with those of ``audit.slices.looking``."""
 
     most: int
     by: tuple[str, ...]
@@ -432,12 +430,12 @@ class Facts(LostFacts):
     ``replay``: whose draws came first, None: all are its own; ``cohort``: other models that were
     known; ``discover``: how slices are looked for, None: they are not; ``begun_by``: the command
     that began it; ``call``: what Python began it with, see ``audit.shortcut.called_again``;
-    that began it; ``files``: of a comparison, what holds the models, where that tells them apart;
+    that began it; ``files``: of a comparison, what holds the models, where that distinguishes them;
     ``rejudged``: see ``rejudging``, None where the model was asked; ``batches``: those of which
-    answers were still awaited when it was last said, and those lost; ``ways``: where P(yes) comes
+    answers were still awaited when last written, and those lost; ``ways``: where P(yes) comes
     from, of two models by "a" and "b", else by ""; ``trial_calls``: calls of a free model before
     the first draw, which timed it and checked the order of its columns; ``bounds``: most tokens,
-    sent and said, of an attempt that was counted at more than expected, by these sides and "judge";
+    sent and received, of an attempt counted at more than expected, by these sides and "judge";
     ``currency``: of all costs, as ISO 4217 calls it.
     """
 
@@ -488,15 +486,15 @@ class Facts(LostFacts):
 
     def money_in_doubt(self, unconfirmed: float) -> list[str]:
         """What nobody knows of the money, a sentence part each: how much of the cost no server
-        confirmed, ``unconfirmed``, and what lost calls may have cost beside it."""
-        told = []
+        confirmed, ``unconfirmed``, and what lost calls may have cost in addition."""
+        texts = []
         if unconfirmed > 0:
-            told.append(f"{self.money(unconfirmed)} of it may not have been charged")
+            texts.append(f"{self.money(unconfirmed)} of it may not have been charged")
         if self.cost > 0:
             count = self.interrupted + self.judge_interrupted
             calls = f"{count:,} lost call{'s' * (count != 1)}"
-            told.append(f"up to {self.money(self.cost)} more may have been charged for {calls}")
-        return told
+            texts.append(f"up to {self.money(self.cost)} more may have been charged for {calls}")
+        return texts
 
     @property
     def all_calls(self) -> int:
@@ -565,27 +563,27 @@ def _read(kind: type[AnyFact], raw: Mapping[str, Any]) -> AnyFact:
 
 def _joined(raw: Mapping[str, Any]) -> JsonObject:
     """With what is read of several facts together."""
-    found = dict(raw)
+    joined = dict(raw)
     space, settings, certificate = (raw.get(n) for n in ("space", "settings", "certificate"))
     if not (isinstance(space, dict) and isinstance(settings, dict)):
-        return found
-    found["begun_with"] = {**settings, "certificate": without_ids(certificate)}
-    found["certificate"] = _with_slices(certificate, raw.get("slices"))
-    return {**found, "protocol": protocol_of(raw)}
+        return joined
+    joined["begun_with"] = {**settings, "certificate": without_ids(certificate)}
+    joined["certificate"] = _with_slices(certificate, raw.get("slices"))
+    return {**joined, "protocol": protocol_of(raw)}
 
 
 def _with_slices(certificate: Any, slices: Any) -> Any:
-    """A certificate with the slices that were found since among its targets."""
+    """A certificate with the slices that were discovered since among its targets."""
     if not (isinstance(certificate, dict) and isinstance(slices, list) and slices):
         return certificate
-    found = [_read(SliceFacts, row) for row in slices]
-    ids = [OfSlice(s.name) for s in found]
+    slices_read = [_read(SliceFacts, row) for row in slices]
+    ids = [OfSlice(s.name) for s in slices_read]
     return {
         **certificate,
         "targets": [*certificate["targets"], *(target.name for target in ids)],
         "ids": [*certificate["ids"], *(target.as_dict() for target in ids)],
-        "sizes": [*certificate["sizes"], *(s.size for s in found)],
-        "slices": found,
+        "sizes": [*certificate["sizes"], *(s.size for s in slices_read)],
+        "slices": slices_read,
     }
 
 

@@ -1,12 +1,12 @@
 """A journal's file: locked, opened to be read, recognised, and saved where it was deleted.
 
-One writer at a time: a lock of the operating system, on a file beside the journal. It goes with the
-process that holds it, however that ends. The file stays, and is no sign of anything; while the lock
-is held it tells the process's number. Nothing else is ever written over: links, folders, and files
+One writer at a time: a lock of the operating system, on a file next to the journal. It ends with
+the process that holds it. The file stays, and is no sign of anything; while the lock
+is held it holds the process's number. Nothing else is ever written over: links, folders, and files
 with any other content are refused.
 
 A journal is locked by its real path, and has one name: SQLite keeps what a writer was about to
-commit beside the name it wrote by, where writers by another hard link would not find it.
+commit next to the name it wrote by, where writers by another hard link would not find it.
 """
 
 import math
@@ -105,15 +105,15 @@ def _open(path: Path, flags: int) -> int:
         if path.is_symlink() or (path.exists() and not path.is_file()):
             raise _foreign(path) from None
         raise
-    found = os.fstat(file)
-    if stat.S_ISREG(found.st_mode) and found.st_nlink <= 1 and _number(file) is not None:
+    status = os.fstat(file)
+    if stat.S_ISREG(status.st_mode) and status.st_nlink <= 1 and _number(file) is not None:
         return file
     os.close(file)
     raise _foreign(path)
 
 
 def _number(file: int) -> str | None:
-    """What a lock's file tells: a process's number, or nothing; None where it is no such file."""
+    """Return the text of a lock's file, a process's number or nothing; None for other files."""
     os.lseek(file, 0, os.SEEK_SET)
     text = os.read(file, DIGITS + 1)
     if len(text) > DIGITS or text.strip(b"0123456789"):
@@ -182,7 +182,7 @@ def refuse_other_names(journal: Path) -> None:
     """Raise JournalError where writing the journal would write to a file of another name.
 
     A link that leads nowhere would be made into a file where it leads to, and so would the files
-    that SQLite keeps beside the journal; hard links are names by which two could write at once.
+    that SQLite keeps next to the journal; hard links are names by which two could write at once.
     """
     if journal.is_symlink() and not journal.exists():
         raise JournalError(
@@ -191,9 +191,9 @@ def refuse_other_names(journal: Path) -> None:
         )
     refuse_links_beside(journal)
     with suppress(FileNotFoundError):
-        found = os.stat(journal)
-        names = found.st_nlink
-        if stat.S_ISREG(found.st_mode) and names > 1:
+        status = os.stat(journal)
+        names = status.st_nlink
+        if stat.S_ISREG(status.st_mode) and names > 1:
             raise JournalError(
                 f"journal {str(journal)!r}: expected a file of one name, got one of {names} (hard "
                 "links), by which two could write it at once: go on with a copy ('cp'), or delete "
@@ -202,7 +202,7 @@ def refuse_other_names(journal: Path) -> None:
 
 
 def refuse_links_beside(journal: Path) -> None:
-    """Raise JournalError where a file that SQLite keeps beside the journal is none of its own."""
+    """Raise JournalError where a file that SQLite keeps next to the journal is none of its own."""
     real = os.path.realpath(journal)
     for path in (Path(f"{real}-{suffix}") for suffix in ("wal", "shm", "journal")):
         if path.is_symlink() or (path.exists() and not path.is_file()):
@@ -339,14 +339,14 @@ def connect_to_read(path: Path) -> Connection:
 def identity(path: Path) -> tuple[int, int] | None:
     """Which file stands at ``path``, whatever it is called; None where none does."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def save_beside(db: sqlite3.Connection, path: Path, target: Path | None = None) -> Path:
-    """Copies the database to ``target``, or to a new file beside ``path``; gives its name."""
+    """Copies the database to ``target``, or to a new file next to ``path``; gives its name."""
     if target is None:
         target, times = path.with_name(f"{path.stem}-rescued{path.suffix}"), 1
         while target.exists():

@@ -56,8 +56,8 @@ def recall(where: JournalSource) -> Facts | None:
     if isinstance(where, str | Path):
         if not Path(where).is_file():
             return None
-        with closing(SQLiteJournal(where, read_only=True)) as found:
-            return begun_facts(found.facts())
+        with closing(SQLiteJournal(where, read_only=True)) as journal:
+            return begun_facts(journal.facts())
     return begun_facts(where.facts())
 
 
@@ -92,12 +92,12 @@ def answered(journal: Journal) -> bool:
     calls, sources = journal.calls(), journal.sources()
     paid = any(call.cost > 0 for call in calls) or any(source.cost > 0 for source in sources)
     answers = (a for call in calls for a in call.answers)
-    said = (value for source in sources for value in source.answers)
+    values = (value for source in sources for value in source.answers)
     return (
         paid
         or bool(journal.judging())
         or any(a.unanswered is None or a.excluded for a in answers)
-        or any(not (isinstance(value, dict) and "unanswered" in value) for value in said)
+        or any(not (isinstance(value, dict) and "unanswered" in value) for value in values)
     )
 
 

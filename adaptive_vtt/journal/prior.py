@@ -1,4 +1,4 @@
-"""What an earlier audit found, read from its journal."""
+"""Read the answers of an earlier audit from its journal."""
 
 from contextlib import closing
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class Prior:
     the rows they stand in.
 
     Questions that did not count are not among them: the loss that is journaled with them is a
-    placeholder and was never found.
+    placeholder.
     ``where``: its file; ``key``: its own; ``space``: what it asked about; ``model``:
     which; ``ended``: whether it has.
     """
@@ -41,8 +41,8 @@ def read_prior(path: PriorSource) -> Prior:
     with closing(read_journal(path)) as journal:
         facts = read_facts(journal.facts())
         answers = [a for call in journal.calls() for a in call.answers]
-    found = [a for a in answers if a.loss is not None and not a.excluded]
-    known = tuple(sorted(found, key=lambda row: row.question))
+    judged = [a for a in answers if a.loss is not None and not a.excluded]
+    known = tuple(sorted(judged, key=lambda row: row.question))
     questions = np.array([row.question for row in known], np.int64)
     losses = np.array([row.loss for row in known], float)
     ended, model = facts.ended is not None, facts.settings.model

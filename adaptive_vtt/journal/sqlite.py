@@ -283,7 +283,7 @@ class SQLiteJournal:
             ) from None
 
     def _open(self, read_only: bool) -> None:
-        self._has_tables()  # refuses what is no journal before anything is written beside it
+        self._has_tables()  # refuses what is no journal before anything is written next to it
         if not read_only:
             self._lock = Lock(self.path)
             self._db.execute("PRAGMA journal_mode=WAL")
@@ -302,24 +302,24 @@ class SQLiteJournal:
         Raise JournalError for a file in which anything but those stands, before any of it is read:
         a view or a trigger could show other rows at every reading.
         """
-        found = self._db.query(LAYOUT).fetchmany(len(layout()) + 1)
+        parts = self._db.query(LAYOUT).fetchmany(len(layout()) + 1)
         version = int(self._db.execute("PRAGMA user_version").fetchone()[0])
-        if found and version == 0:
+        if parts and version == 0:
             raise JournalError(f"{str(self.path)!r} is a database, but not a journal")
         if version not in (0, VERSION):
             raise JournalError(
                 f"journal {str(self.path)!r} has schema version {version}, and this program reads "
                 f"{VERSION}: take the version of adaptive-vtt that began the audit"
             )
-        if version and (len(found) != len(layout()) or set(found) != layout()):
-            strange = [f"{kind} {name!r}" for kind, name, *_ in set(found) - layout()]
-            missing = [f"no {kind} {name!r}" for kind, name, *_ in layout() - set(found)]
+        if version and (len(parts) != len(layout()) or set(parts) != layout()):
+            strange = [f"{kind} {name!r}" for kind, name, *_ in set(parts) - layout()]
+            missing = [f"no {kind} {name!r}" for kind, name, *_ in layout() - set(parts)]
             got = (sorted(strange) or sorted(missing, reverse=True) or ["a table twice"])[0]
             raise JournalError(
                 f"journal {str(self.path)!r}: expected the tables and indices of a journal as this "
                 f"program makes them, got {got}; nothing was read: restore the journal from a copy"
             )
-        return bool(found)
+        return bool(parts)
 
     # -- writing -----------------------------------------------------------------------
 
@@ -408,10 +408,10 @@ class SQLiteJournal:
         ]
 
     def proposal(self, draw: int) -> bytes:
-        found = self._read(f"SELECT proposal FROM draws WHERE draw = {int(draw)}")
-        if not found:
+        rows = self._read(f"SELECT proposal FROM draws WHERE draw = {int(draw)}")
+        if not rows:
             raise JournalError(f"journal {str(self.path)!r}: draw {draw} is missing")
-        proposal: bytes = found[0]["proposal"]
+        proposal: bytes = rows[0]["proposal"]
         return proposal
 
     @kept
@@ -436,10 +436,10 @@ class SQLiteJournal:
 
     def tally(self) -> Tally:
         """How much it holds; the rows stay where they are, so that it is quick."""
-        found = self._read(_TALLY)
-        if not found:
+        rows = self._read(_TALLY)
+        if not rows:
             return Tally(0, 0, 0, 0.0)
-        return Tally(**found[0])
+        return Tally(**rows[0])
 
     @kept
     def links(self) -> list[Link]:
@@ -459,9 +459,9 @@ class SQLiteJournal:
     def _read(self, query: str) -> list[JsonObject]:
         """The rows that a query finds, by the names of their columns; none before any table."""
         with self._reading():
-            found = self._db.query(query if self._made else "SELECT 1 WHERE 0")
-            names = [column[0] for column in found.description]
-            return [dict(zip(names, row, strict=True)) for row in found]
+            cursor = self._db.query(query if self._made else "SELECT 1 WHERE 0")
+            names = [column[0] for column in cursor.description]
+            return [dict(zip(names, row, strict=True)) for row in cursor]
 
     def _of(self, kind: Any, number: str) -> list[Any]:
         """The rows of one table, in the order of their ``number``."""
@@ -495,7 +495,7 @@ class SQLiteJournal:
 
     def check_place(self) -> None:
         """Raises JournalError where the file no longer stands at its path; what it held, and
-        what is written to it from then on, is kept beside it."""
+        what is written to it from then on, is kept next to it."""
         if self._rescued is None:
             if identity(self.path) == self._place:
                 return

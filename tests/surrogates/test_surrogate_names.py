@@ -134,7 +134,7 @@ def test_a_spec_names_one_beside_itself(tmp_path: Path) -> None:
         ),
         (
             {"surrogate": "flat.py:Flat", "surrogate_options": {"device": "cpu"}},
-            "surrogate 'flat.py:Flat': expected options beside what the audit itself .* 'device'",
+            "surrogate 'flat.py:Flat': expected options other than those of the audit .* 'device'",
         ),
     ],
 )
