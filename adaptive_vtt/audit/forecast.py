@@ -30,7 +30,7 @@ import numpy as np
 from ..certify.certifier import Certifier
 from ..certify.further import draws
 from ..certify.rules import MIN_AIM
-from ..certify.strata import possible
+from ..certify.strata import strata_of
 from ..certify.targets import Target
 from ..families import FAMILIES
 from ..population import Population
@@ -42,6 +42,8 @@ digits-severity (rate .29) to +-.05 and +-.03 (experiments.certificates)."""
 ROUNDS = 60
 """Reweightings of targets, after which no target's draws change by as much as a hundredth."""
 STEP = 0.5
+CANDIDATES = 4096
+"""Questions that a draw of the audit will look at."""
 TINY = 1e-300
 
 
@@ -96,12 +98,14 @@ def forecasts(
         Forecast(t.name, int(least[k]), {p: int(n[k]) for p, n in likely.items()}, int(most[k]))
         for k, t in enumerate(targets)
     ]
-    first = least.max()
-    if certifier.answers == "one" and possible(targets):
-        # strata are drawn first: a draw moves one relation and one concept at most
+    first, limit = least.max(), max(1, CANDIDATES // len(certifier.space.concepts))
+    strata = strata_of(certifier.space, targets, certifier.answers, limit)
+    if strata is not None and not rules.set_aside:
+        # strata are drawn first: a draw moves one relation at most, and one concept if it asks one
         for family in (family for family in FAMILIES if family.disjoint):
             moved = [isinstance(target.id, family) for target in targets]
-            first = max(first, least[moved].sum())
+            if (strata.inside[moved].sum(axis=0) <= 1).all():
+                first = max(first, least[moved].sum())
     start, last = int(min(first, most.max())), int(most.max())
     together = {p: max(start, int(n.max())) for p, n in likely.items()}
     return rows, Forecast("all", start, together, last)

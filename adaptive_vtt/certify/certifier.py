@@ -42,7 +42,7 @@ from .game import Bet as Bet
 from .game import Game
 from .rules import Rules, theta_for
 from .status import TargetStatus
-from .strata import DIGITS, MAX, Strata, Stratum, cells_of, pooled, possible, stratified
+from .strata import DIGITS, Strata, Stratum, cells_of, pooled, possible, strata_of, stratified
 from .targets import Target, calls, largest, members, size
 
 ROOM = 1.0
@@ -81,7 +81,7 @@ class Certifier(Game):
 
     ``half_width`` is what is aimed at; with probability ``confidence`` all intervals hold
     at all times. ``rules`` say more, in place of both. ``since``: the draw that each target starts
-    with; of those before it, which must be told all the same, only S and what is unseen count.
+    with; of those before it, which count all the same, only S and what is unseen count.
     """
 
     def __init__(
@@ -120,15 +120,13 @@ class Certifier(Game):
         self.strata: Strata | None = None
         self._counted: tuple[Bools, Floats] | None = None
 
-    def stratify(self) -> None:
-        """From now on a draw chooses its stratum first, where a call answers one question and the
-        targets have strata to choose from. To be called before the first draw. Not where slices
-        are looked for: one that cuts a stratum in two could not be drawn from by it."""
-        if self.answers != "one" or not possible(self.targets) or self.rules.set_aside:
-            return
-        strata = Strata(self.space, self.targets)
-        if 1 < len(strata) <= MAX:
-            self.strata = strata
+    def stratify(self, limit: int = 4096, given: Indices | None = None) -> None:
+        """Let each draw, of up to ``limit`` candidate calls, choose its stratum first, where there
+        are strata to choose from. To be called before the first draw. Not where slices are looked
+        for: one that cuts a stratum in two could not be drawn from by it. ``given``: see
+        ``CallStrata``."""
+        if not self.rules.set_aside:
+            self.strata = strata_of(self.space, self.targets, self.answers, limit, given)
 
     @cached_property
     def asked_whole(self) -> int | None:
@@ -322,8 +320,8 @@ class Certifier(Game):
         else:
             frame = stratified(self.strata, stratum)
         touching = (count > 0).sum(axis=1)
-        active = (touching > 0) & frame.active
-        ratio = frame.calls / np.maximum(touching, 1)
+        active = ((touching > 0) | (frame.chance < 1)) & frame.active
+        ratio = frame.calls[:, frame.place] / np.maximum(touching, 1) / frame.chance
         weight, room = np.where(frame.active, ratio / frame.drawn, 0.0), frame.room
         missing = count - predicted
         down = excess(predicted, proposal) * ratio / room
@@ -358,7 +356,7 @@ class Certifier(Game):
         return bet
 
     def restore(self, bet: Bet, inside: Bools, stratum: Stratum | None = None) -> None:
-        """A bet that the journal tells of, the membership K x n of its call's questions, and its
+        """Take a bet from the journal, the membership K x n of its call's questions, and its
         stratum."""
         bet = bet.padded(len(self.sizes))
         self._advance(bet, inside.sum(axis=1).astype(float), stratum)
@@ -468,11 +466,14 @@ class Certifier(Game):
             return None
         strata, left = self.strata, self.strata.unseen.astype(float)
         worst = RANGE * self.sequences.aims[:, None]
-        cost = strata.inside * (strata.variance + worst)
-        calls = np.maximum(strata.inside @ left, 1)
+        questions = strata.questions / np.maximum(left, 1)  # in a call of the stratum
+        each = strata.questions / np.maximum(strata.calls, 1)  # in one that touches the target
+        cost = questions * (strata.variance + worst * each)
+        calls = np.maximum(strata.calls.sum(axis=1), 1)
+        typical = np.maximum(strata.questions.sum(axis=1) / calls, 1)
         mean, per_price = cost @ left / calls, cost / prices @ left / calls
-        wanted = left * np.sqrt(self._worth(mean, np.ones_like(mean), per_price) @ cost / prices)
-        wanted = self.half_on_whole(wanted, strata.inside & strata.unseen.astype(bool))
+        wanted = left * np.sqrt(self._worth(mean, typical, per_price) @ cost / prices)
+        wanted = self.half_on_whole(wanted, strata.questions > 0)
         open_ = (left > 0) & strata.inside[~self.settled].any(axis=0)
         if not open_.any():
             open_ = left > 0

@@ -1,27 +1,45 @@
-"""Stratum first: the cells that targets cut a space into, and how often each is drawn from.
+"""Stratum first: the parts that targets cut a space into, and how often each is drawn from.
 
-Where a call answers one question, questions that belong to the same targets form a stratum c, of
-which M_c are unseen. A draw then goes in this order, each step by the past alone or by chance:
+A stratum c is a set of calls, of which M_c are unseen. Where a call answers one question, a stratum
+holds the questions that belong to the same targets. Where a call answers all questions about an
+image, a stratum holds the images of variants that belong to the same targets, such as all images of
+a relation. A draw takes these steps; the past alone, or chance, decides each:
 
-1. The past fixes M_c, a guess g_c of the mean loss, G_c = M_c g_c, and shares pi over strata.
+1. The past fixes M_c, how many unseen questions n_kc of target k the calls of stratum c hold, a
+guess g_kc of their mean loss, G_kc = n_kc g_kc, and shares pi over strata.
 2. c is drawn from pi. 3. The candidates are a uniform m of the M_c. 4. The proposal q is over
-these. 5. Targets without c stay where they are. For the others let C be their strata with unseen
-calls,
-   rho = pi_c / pi(C) and r = M_c / m; their pseudo-outcome is
+these. 5. A target k without unseen questions in c does not move. For the others let C be their
+strata with unseen questions, rho = pi_c / pi(C), M_kc and m_k the unseen calls and the candidates
+of c that touch the target, p_kc the chance of m_k > 0, which the past fixes, and
+r = M_kc / (m_k p_kc); their pseudo-outcome is
 
     N a = S + sum over C of G + ( r ( sum of F + (L_I - F_I) / q(I) ) - G_c ) / rho
 
-Given c and the candidates, the mean over I turns the bracket into r times the sum of L; given c,
-the candidates are a uniform m of the M_c, so its mean is the sum of L over the stratum's unseen
-calls; given that c is in C, c has the proposal rho, so that the G cancel: E[N a] = N R. A target
-that is one stratum has rho = 1, and G drops out.
+where n, F and L are sums over the target's questions within a call, as in ``certifier``. Given c
+and the candidates, the mean over I turns the bracket into r times the sum of L over the candidates.
+Given c and m_k > 0, those that touch the target are a uniform m_k of the M_kc, and the mean of that
+is 1 / p_kc times the sum of L over the stratum's unseen calls; where m_k = 0 the bracket is 0. So
+its mean given c is the sum of L. Given that c is in C, c has the proposal rho, so that the G
+cancel: E[N a] = N R. A target within one stratum has rho = 1, and G drops out: its correction is no
+longer divided by its stratum's share of the draws.
 
-It pays because a draw's proposal, and so the range that bets are bounded by, is that of the targets
-which it is about, and because rare targets have as many candidates as common ones. Bets know
-the past alone, not c; a target that spans strata could not take c as given, as its mean
-given c is not R.
+A target moves by all of C, also where no candidate touches it. If it moved only where some do, its
+draws would favour the strata with more of it; p_kc makes up for the others, and is 1 where all
+calls touch the target, or all are candidates. For the same reason a target with unseen questions in
+a stratum whose share is 0 does not move at all.
+
+Bets must not depend on c or the candidates. So the bounds of a pseudo-outcome are the widest over
+C: r times the number of the target's questions among the candidates is at most M_kc / p_kc times
+the most that one call holds. Where some p_kc is small when an audit begins, that would be too wide,
+and there are no strata of calls.
+
+Strata pay because a draw's proposal, and so the range that bets are bounded by, is that of the
+targets which it is about, and because rare targets have as many candidates as common ones. Bets
+know the past alone, not c; a target that spans strata could not take c as given, as its mean given
+c is not R.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,15 +47,18 @@ import numpy.typing as npt
 
 from ..journal.rows import Reasons
 from ..population import Population
-from ..types import Bools, Floats, Indices
-from .targets import Target
+from ..types import Bools, CallMode, Floats, Indices
+from .targets import Target, counts_by_variant, members
 
 TINY = 1e-300
 FIRST_MEAN, FIRST_VARIANCE = 0.5, 0.25
-"""Of losses in a stratum that was not drawn from yet."""
+"""Mean and variance of a loss in a stratum from which nothing was drawn yet."""
 MAX = 256
 """Strata up to which a draw chooses one first: with many more, few would be drawn from twice, and
 what is expected of them would be a guess."""
+LEAST_CHANCE = 0.9
+"""Chance of each target to be touched by a candidate of its strata, below which calls form no
+strata: its bounds would be too wide."""
 SMOOTH = 0.1
 """Weight of the newest variance foreseen for a target that spans strata, which differ in it."""
 DIGITS = 9
@@ -46,95 +67,240 @@ DIGITS = 9
 
 @dataclass(frozen=True)
 class Stratum:
-    """What a draw from one stratum was made of: for the journal.
+    """The stratum of one draw, for the journal.
 
     ``place``: the stratum's number; ``shares``: pi (C,), the proposal that it was drawn from;
-    ``mean`` and ``variance``: of the losses that its candidates are expected to have.
+    ``mean`` and ``variance``: of the losses that its candidates are expected to have, by target
+    (K,) where a call answers several questions, else one number each.
     """
 
     place: int
     shares: Floats
-    mean: float = FIRST_MEAN
-    variance: float = FIRST_VARIANCE
+    mean: Floats | float = FIRST_MEAN
+    variance: Floats | float = FIRST_VARIANCE
 
     def row(self) -> Reasons:
-        """For the journal, beside the other reasons of a draw."""
+        """Return the fields that a draw's reasons hold of its stratum."""
         return Reasons(
             stratum=self.place,
             shares=self.shares.tolist(),
-            stratum_mean=self.mean,
-            stratum_variance=self.variance,
+            stratum_mean=np.asarray(self.mean).tolist(),
+            stratum_variance=np.asarray(self.variance).tolist(),
         )
 
     @classmethod
     def of(cls, row: Reasons) -> "Stratum | None":
-        """The stratum that ``row`` wrote; None where a draw was made from all calls."""
+        """Return the stratum that ``row`` wrote; None where a draw was made from all calls."""
         if "stratum" not in row:
             return None
-        mean, variance = row["stratum_mean"], row["stratum_variance"]
-        return cls(row["stratum"], np.array(row["shares"], float), mean, variance)
+        shares, mean, variance = (
+            np.array(values, float)
+            for values in (row["shares"], row["stratum_mean"], row["stratum_variance"])
+        )
+        return cls(row["stratum"], shares, mean, variance)
 
 
-class Strata:
-    """The C strata of K targets, and what is known of each; strata are numbered in the order of
-    their columns of ``inside`` (K x C), whether a target holds a stratum, read as numbers of K
-    binary digits. Questions of no target are in none of them.
+class Strata(ABC):
+    """The C strata of K targets, and what is known of each.
 
-    ``unseen`` (C,): questions not drawn; ``mean``, ``variance`` (C,): g_c, and the variance of a
-    loss, as expected when the stratum was last drawn from; of strata that were not, the average
-    of those that were.
+    Strata are numbered in the order of their columns of ``inside`` (K x C), whether a target
+    belongs to a stratum, read as numbers of K binary digits. What belongs to no target is in none.
+
+    ``sizes``, ``unseen`` (C,): calls, and those not drawn; ``chance`` (K x C): p; ``ranks`` (C,):
+    how many ranks ``nth`` takes; ``largest`` (K x C): the most questions of a target that one call
+    answers; ``mean``, ``variance`` (K x C): g, and the variance of a loss, as expected when the
+    stratum was last drawn from; of strata that were not, the average of those that were.
     """
+
+    ranks: Indices
+    largest: Floats
+
+    def __init__(self, inside: Bools, sizes: Indices) -> None:
+        self.inside, self.sizes, self.unseen = inside, sizes, sizes.copy()
+        self.chance = np.ones(inside.shape)
+        self.known = np.zeros(len(sizes), dtype=np.bool_)
+        self.mean = np.full(inside.shape, FIRST_MEAN)
+        self.variance = np.full(inside.shape, FIRST_VARIANCE)
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    @property
+    @abstractmethod
+    def questions(self) -> Floats:
+        """K x C: each target's unseen questions."""
+
+    @property
+    @abstractmethod
+    def calls(self) -> Floats:
+        """K x C: the unseen calls that touch each target."""
+
+    @abstractmethod
+    def of(self, questions: npt.ArrayLike) -> Indices:
+        """Return the stratum of each question (n,); -1: none."""
+
+    @abstractmethod
+    def nth(self, stratum: int, ranks: Indices) -> Indices:
+        """Return the calls of these ranks in a stratum, in ascending order of rank. Where a call
+        answers all questions about an image, some may have nothing to ask."""
+
+    @abstractmethod
+    def remove(self, questions: Indices) -> None:
+        """Count the questions of calls that were drawn."""
+
+    def note(self, stratum: Stratum) -> None:
+        """Keep what the candidates of a draw are expected to lose, for the draws after it."""
+        self.known[stratum.place] = True
+        for values, newest in ((self.mean, stratum.mean), (self.variance, stratum.variance)):
+            values[:, stratum.place] = newest
+            values[:, ~self.known] = values[:, self.known].mean(axis=1, keepdims=True)
+
+
+class QuestionStrata(Strata):
+    """Strata of calls that answer one question each."""
 
     def __init__(self, space: Population, targets: list[Target]) -> None:
         self._space = space
         cells = cells_of(space, targets)
         counts = space.dataset.counts * space.applicable[:, :, None]  # V x C x 2
-        signatures, place = np.unique(cells[:, counts > 0], axis=1, return_inverse=True)
-        none = int(not signatures[:, 0].any())  # sorted: the first is that of no target
-        self.inside: Bools = signatures[:, none:]
+        inside, place = _distinct(cells[:, counts > 0])
         self._of = np.full(counts.shape, -1)
-        self._of[counts > 0] = place.ravel() - none
-        self._parts = [np.argwhere(self._of == c) for c in range(self.inside.shape[1])]
+        self._of[counts > 0] = place
+        self._parts = [np.argwhere(self._of == c) for c in range(inside.shape[1])]
         self._ends = [np.cumsum(counts[tuple(parts.T)]) for parts in self._parts]
-        self.sizes: Indices = np.array([ends[-1] for ends in self._ends], np.int64)
-        self.unseen = self.sizes.copy()
-        self.known = np.zeros(len(self.sizes), dtype=np.bool_)
-        self.mean = np.full(len(self.sizes), FIRST_MEAN)
-        self.variance = np.full(len(self.sizes), FIRST_VARIANCE)
+        super().__init__(inside, np.array([ends[-1] for ends in self._ends], np.int64))
+        self.ranks, self.largest = self.sizes, np.ones(inside.shape)
 
-    def __len__(self) -> int:
-        return len(self.sizes)
+    @property
+    def questions(self) -> Floats:
+        return self.inside * self.unseen.astype(float)
+
+    @property
+    def calls(self) -> Floats:
+        return self.questions
 
     def of(self, questions: npt.ArrayLike) -> Indices:
-        """The stratum of each question (n,); -1: none."""
         sample, variant, concept = self._space.parts(questions)
         truth = self._space.dataset.truth(sample, concept)
         return np.asarray(self._of[variant, concept, truth])
 
     def nth(self, stratum: int, ranks: Indices) -> Indices:
-        """The questions of these ranks in a stratum: a bijection from 0..size-1."""
         ends, parts = self._ends[stratum], self._parts[stratum]
         part = np.searchsorted(ends, ranks, side="right")
         variant, concept, side = parts[part].T
         within = ranks - np.where(part > 0, ends[part - 1], 0)
-        found = np.empty(len(ranks), np.int64)
+        questions = np.empty(len(ranks), np.int64)
         for cell in np.unique(concept * 2 + side).tolist():
             here = concept * 2 + side == cell
             sample = self._space.dataset.members(cell // 2, cell % 2, within[here])
-            found[here] = self._space.number(sample, variant[here], concept[here])
-        return found
+            questions[here] = self._space.number(sample, variant[here], concept[here])
+        return questions
 
     def remove(self, questions: Indices) -> None:
-        """Counts questions that were drawn."""
         place = self.of(questions)
         self.unseen -= np.bincount(place[place >= 0], minlength=len(self))
 
-    def note(self, stratum: Stratum) -> None:
-        """What the candidates of a draw are expected to lose: for the draws after it."""
-        self.known[stratum.place] = True
-        for values, newest in ((self.mean, stratum.mean), (self.variance, stratum.variance)):
-            values[stratum.place] = newest
-            values[~self.known] = values[self.known].mean()
+
+class CallStrata(Strata):
+    """Strata of calls that answer all questions about an image: by variant. ``limit``: the most
+    calls that are candidates of a draw; ``given``: the stratum of each variant (V,), -1: none, by
+    default those of the targets."""
+
+    def __init__(
+        self,
+        space: Population,
+        targets: list[Target],
+        limit: int = 4096,
+        given: Indices | None = None,
+    ) -> None:
+        self._space, self._targets, self.limit = space, targets, limit
+        masks = np.array([target.variants for target in targets])
+        self.given, self._of = given, by_variant(masks) if given is None else given
+        self._variants = [np.flatnonzero(self._of == c) for c in range(self._of.max() + 1)]
+        inside = np.stack([masks[:, own].any(axis=1) for own in self._variants], axis=1)
+        counts = [counts_by_variant(space, target) for target in targets]  # K x 3 x V
+        questions, calls, largest = np.stack(counts, axis=1).astype(float)
+        images = counts_by_variant(space)[1]
+        super().__init__(inside, np.array([images[own].sum() for own in self._variants]))
+        self._questions, self._calls, self.largest = (
+            np.stack([add(table[:, own], axis=1) for own in self._variants], axis=1)
+            for table, add in ((questions, np.sum), (calls, np.sum), (largest, np.max))
+        )
+        self.ranks = np.array([len(space.dataset) * len(own) for own in self._variants])
+        for stratum in range(len(self)):
+            self._update(stratum)
+
+    def _update(self, stratum: int) -> None:
+        """Set the chance that some candidate of a draw touches each target (K,): one minus that of
+        none, which is the product over i < m of 1 - M_kc / (M_c - i)."""
+        calls, unseen = self._calls[:, stratum], int(self.unseen[stratum])
+        drawn = np.arange(min(unseen, self.limit))
+        # beyond 40 the product is 0 to the precision of a float
+        rare = (calls > 0) & (calls * len(drawn) < 40 * unseen) & (calls + len(drawn) <= unseen)
+        self.chance[:, stratum] = 1.0
+        left = 1 - calls[rare, None] / (unseen - drawn)
+        self.chance[rare, stratum] = 1 - left.prod(axis=1)
+
+    @property
+    def questions(self) -> Floats:
+        return self._questions
+
+    @property
+    def calls(self) -> Floats:
+        return self._calls
+
+    def of(self, questions: npt.ArrayLike) -> Indices:
+        return np.asarray(self._of[self._space.parts(questions)[1]])
+
+    def nth(self, stratum: int, ranks: Indices) -> Indices:
+        sample, place = np.divmod(ranks, len(self._variants[stratum]))
+        return np.asarray(sample * len(self._of) + self._variants[stratum][place])
+
+    def remove(self, questions: Indices) -> None:
+        sample, variant, _ = self._space.parts(questions)
+        image = sample * len(self._of) + variant
+        inside = members(self._space, self._targets, questions)
+        for call in np.unique(image).tolist():
+            place, count = self._of[call % len(self._of)], inside[:, image == call].sum(axis=1)
+            if place >= 0:
+                self.unseen[place] -= 1
+                self._questions[:, place] -= count
+                self._calls[:, place] -= count > 0
+                self._update(place)
+
+
+def by_variant(masks: Bools) -> Indices:
+    """Return the stratum of each variant (V,) where targets have ``masks`` (K x V), -1: none."""
+    return _distinct(masks)[1]
+
+
+def strata_of(
+    space: Population,
+    targets: list[Target],
+    answers: CallMode,
+    limit: int,
+    given: Indices | None = None,
+) -> Strata | None:
+    """Return the strata that draws of up to ``limit`` candidate calls may choose first, None where
+    there is no choice, or too much of it; those ``given`` in any case."""
+    if answers == "all" and given is not None:
+        return CallStrata(space, targets, limit, given)
+    if answers == "all":
+        strata: Strata = CallStrata(space, targets, limit)
+    elif possible(targets):
+        strata = QuestionStrata(space, targets)
+    else:
+        return None
+    sure = (strata.chance >= LEAST_CHANCE).all()
+    return strata if sure and 1 < len(strata) <= MAX else None
+
+
+def _distinct(columns: Bools) -> tuple[Bools, Indices]:
+    """Return the distinct columns (K x C) of K x n, sorted, without that of no target, and which
+    of them each column is (n,); -1: of no target."""
+    signatures, place = np.unique(columns, axis=1, return_inverse=True)
+    none = int(not signatures[:, 0].any())  # sorted: the first is that of no target
+    return signatures[:, none:], place.ravel() - none
 
 
 @dataclass(frozen=True)
@@ -143,7 +309,8 @@ class Frame:
 
     ``questions``: the unseen questions n; ``most``: the most that their losses can come to;
     ``guess``: G; ``share``: rho, 0 where the target has nothing left to draw; ``place``: the
-    stratum drawn; ``calls`` (K,): M, the unseen calls that touch the target there.
+    stratum drawn; ``calls``: the unseen calls that touch the target; ``chance`` (K,): that some
+    candidate of the stratum drawn does.
 
     Without strata there is one, which every target shares, and nothing is guessed.
     """
@@ -154,6 +321,7 @@ class Frame:
     share: Floats
     place: int
     calls: Floats
+    chance: Floats
 
     @property
     def active(self) -> Bools:
@@ -183,9 +351,10 @@ class Frame:
     def even(self, touching: Indices, mass: Floats) -> Floats:
         """(K,): what scale would be were the proposal even within each target, of whose candidates
         it draws one with probability ``mass``."""
-        every = self.questions.sum(axis=1)
-        whole = self.calls / np.maximum(touching, 1) * touching / np.maximum(mass, TINY)
-        return np.where(every > self.room, every, whole)
+        calls = self.calls[:, self.place]
+        whole = calls / np.maximum(touching, 1) * touching / np.maximum(mass, TINY)
+        spans = self.questions.sum(axis=1) > self.room
+        return np.where(spans, self.calls.sum(axis=1), whole)
 
     def blend(self, before: Floats, newest: Floats) -> Floats:
         """(K,): the variance foreseen, from that of before and of the newest draw."""
@@ -216,17 +385,20 @@ def pooled(questions: Floats, calls: Floats, largest: Floats) -> Frame:
     """The frame of a draw from all calls; all (K,)."""
     column = np.maximum(questions, 1)[:, None]
     one, none = np.ones_like(column), np.zeros_like(column)
-    return Frame(column, (calls * largest)[:, None], none, one, 0, calls)
+    most = (calls * largest)[:, None]
+    return Frame(column, most, none, one, 0, calls[:, None], one[:, 0])
 
 
 def stratified(strata: Strata, stratum: Stratum) -> Frame:
-    """The frame of a draw from a stratum. A target with unseen calls in a stratum whose share is
-    0 does not move: the draw does not stand for them."""
-    left = strata.inside * strata.unseen.astype(float)
+    """The frame of a draw from a stratum. A target with unseen questions in a stratum whose share
+    is 0 does not move: the draw does not stand for them."""
+    left, calls = strata.questions, strata.calls
     whole = ~((left > 0) & (stratum.shares == 0)).any(axis=1)
     share = (left > 0) * stratum.shares * whole[:, None]
     share /= np.where(whole & (left > 0).any(axis=1), share.sum(axis=1), 1.0)[:, None]
-    return Frame(left, left, left * strata.mean, share, stratum.place, left[:, stratum.place])
+    most, guess = calls * strata.largest / strata.chance, left * strata.mean
+    chance = strata.chance[:, stratum.place]
+    return Frame(left, most, guess, share, stratum.place, calls, chance)
 
 
 def possible(targets: list[Target]) -> bool:

@@ -83,6 +83,18 @@ def largest(space: Population, target: Target, answers: str) -> int:
     return int(max(wanted[:, pattern].sum(axis=1).max() for pattern in patterns))
 
 
+def counts_by_variant(space: Population, target: Target | None = None) -> Indices:
+    """Return 3 x V: the target's questions about each variant, the calls that answer any where a
+    call answers all questions about an image, and the most that one of them answers. Without a
+    target, of all questions."""
+    truths, copies = space.dataset.profile if target is None else _rows(space, target)
+    wanted = truths >= 0 if target is None else _wanted(truths, target)
+    patterns, place = np.unique(space.applicable, axis=0, return_inverse=True)
+    each = [wanted[:, pattern].sum(axis=1) for pattern in patterns]
+    figures = [(n @ copies, copies @ (n > 0), n.max(initial=0)) for n in each]
+    return np.array(figures)[place.ravel()].T * (True if target is None else target.variants)
+
+
 def member(
     space: Population,
     targets: Sequence[Target],

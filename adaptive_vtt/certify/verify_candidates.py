@@ -69,7 +69,6 @@ class CandidateCheck:
         applicable: (V, C) which variants a concept is asked about.
         whole: Whether a call answers all questions of an image, or one.
         limit: Questions that are looked at per draw.
-        strata: The blocks of every stratum.
     """
 
     def __init__(
@@ -79,7 +78,6 @@ class CandidateCheck:
         applicable: Bools,
         whole: bool,
         limit: int,
-        strata: Sequence[Sequence[Block]],
     ) -> None:
         self._known, self._rows = truths >= 0, rows
         self._applicable, self._whole = applicable, whole
@@ -90,21 +88,30 @@ class CandidateCheck:
             for variant in np.flatnonzero(applicable[:, concept]).tolist()
         ]
         self._every = Blocks(truths, rows, every)
-        self._strata = [Blocks(truths, rows, blocks) for blocks in strata]
-        self._calls, self._limit = len(self._every), limit
+        self._calls, self.limit = len(self._every), limit
         if whole:
-            copies = np.bincount(rows, minlength=len(truths))
-            self._calls = int(copies @ (self._known[:, None] & applicable).any(axis=2).sum(axis=1))
+            self.images = self._images(truths)
+            """(V,): the calls about each variant."""
+            self._calls = int(self.images.sum())
             small = len(self._every) <= limit
-            self._limit = self._calls if small else max(1, limit // applicable.shape[1])
+            self.limit = self._calls if small else max(1, limit // applicable.shape[1])
+        self.blocks: list[Blocks] = []
+        """The questions of every stratum, where a call answers one."""
+        self.variants: list[Indices] = []
+        """The variants of every stratum, where a call answers all questions about an image."""
         self._seen: set[int] = set()
+
+    def _images(self, truths: Indices) -> Indices:
+        copies = np.bincount(self._rows, minlength=len(truths))
+        return np.array([copies @ (self._known & a).any(axis=1) for a in self._applicable])
 
     def check(
         self,
         draw: DrawRow,
         proposal: PackedProposal,
         key: str,
-        stratum: tuple[int, int] | None,
+        place: int | None,
+        left: int | None,
         replayed: bool,
     ) -> None:
         """Raise JournalError where the proposal of a draw is over other calls than its candidates,
@@ -114,12 +121,13 @@ class CandidateCheck:
             draw: The draw.
             proposal: Its proposal, over all its candidates.
             key: The key that it follows from.
-            stratum: The place of its stratum and the calls left there; None: it is of all calls.
+            place: The place of its stratum; None: it is of all calls.
+            left: The calls left there; None: it is of all calls.
             replayed: Whether another audit made it, whose limit is not known.
         """
         calls, where = proposal.calls, f"verify: draw {draw.draw}: expected"
-        place, left = stratum or (None, self._calls - len(self._seen))
-        most = len(calls) if replayed else self._limit
+        left = self._calls - len(self._seen) if left is None else left
+        most = len(calls) if replayed else self.limit
         again = self._seen.intersection(calls.tolist())
         if again or not self._askable(calls).all():
             raise JournalError(f"{where} candidates that can be asked and were not yet, got others")
@@ -137,19 +145,27 @@ class CandidateCheck:
 
     def _picked(self, rng: np.random.Generator, place: int | None, left: int, most: int) -> Indices:
         """``most`` of the ``left`` unseen calls, of a stratum or of all."""
-        images = len(self._rows) * len(self._applicable)
-        whole = self._whole and place is None
-        blocks = self._every if place is None else self._strata[place]
-        numbers = images if whole else len(blocks)
-        if 2 * left >= (self._calls if whole else numbers):
+        if self._whole:
+            kept = np.arange(len(self._applicable)) if place is None else self.variants[place]
+            numbers, size = len(self._rows) * len(kept), int(self.images[kept].sum())
+        else:
+            blocks = self._every if place is None else self.blocks[place]
+            numbers = size = len(blocks)
+
+        def named(ranks: Indices) -> Indices:
+            if not self._whole:
+                return self._numbered(blocks, ranks)
+            sample, variant = np.divmod(ranks, len(kept))
+            calls = sample * len(self._applicable) + kept[variant]
+            return np.asarray(calls[self._askable(calls)])
+
+        if 2 * left >= size:
             chosen: dict[int, None] = {}
             while len(chosen) < most:
-                ranks = rng.integers(numbers, size=most)
-                found = ranks[self._askable(ranks)] if whole else self._numbered(blocks, ranks)
-                chosen |= dict.fromkeys(call for call in found.tolist() if call not in self._seen)
+                calls = named(rng.integers(numbers, size=most)).tolist()
+                chosen |= dict.fromkeys(call for call in calls if call not in self._seen)
             return np.array([*chosen][:most])
-        ranks = np.arange(numbers)
-        rest = ranks[self._askable(ranks)] if whole else self._numbered(blocks, ranks)
+        rest = named(np.arange(numbers))
         rest = rest[~np.isin(rest, np.array([*self._seen]))]
         return rest[np.sort(rng.choice(len(rest), most, replace=False))]
 

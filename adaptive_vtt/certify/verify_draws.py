@@ -3,7 +3,7 @@
 Code of its own, as in ``verify``: no space, no candidates, no engine. What is checked of draw t:
 
 - the proposal sums to one and gives the call the probability that was journaled, of which the parts
-  told of it are the sum;
+  journaled with it are the sum;
 - it is over all unseen calls, or over those that the key picks (``verify_candidates``);
 - the call is what the key's random number picks from the proposal by inverse transform, and it was
   not drawn before;
@@ -29,7 +29,6 @@ taken as they were written, before the answer came.
 
 import base64
 import zlib
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -41,7 +40,7 @@ from ..journal import FIGURES
 from ..journal.rows import DrawRow, Link, MoveRow, PackedProposal, unpack_proposal
 from ..types import Bools, Floats, Indices, JsonObject, Numbering
 from ..utils.random_streams import generator
-from .verify_candidates import Block, CandidateCheck, Stake
+from .verify_candidates import Blocks, CandidateCheck, Stake
 
 if TYPE_CHECKING:
     from ..journal.facts import CertificateFacts, Facts, SettingsFacts
@@ -228,9 +227,7 @@ class _Targets(Membership):
         self.total = len(self.rows) * self.variants * self.concepts // self.per_call
         small = 2 * self.total * len(self.masks) <= MAX_TABLE
         self._table = self._counts(np.arange(self.total)) if small else None
-        one = self.per_call == 1 and all(masks["rows"] is None for masks in self.masks)
-        one = one and not certificate.set_aside
-        self.strata = StrataCheck(self._cells()) if one else None
+        self.strata: StrataCheck | None = None
         self.candidates: CandidateCheck | None = None
         if settings is not None:
             if settings.exploration <= 0:
@@ -238,10 +235,16 @@ class _Targets(Membership):
                     "verify: expected an exploration above 0, with which every candidate may be "
                     f"drawn, got {settings.exploration:g}"
                 )
-            arrays = self.truths, self.rows, self.applicable
-            blocks = [] if self.strata is None else self.strata.blocks
-            limit = settings.candidates
-            self.candidates = CandidateCheck(*arrays, self.per_call > 1, limit, blocks)
+            arrays, whole = (
+                (self.truths, self.rows, self.applicable),
+                population["answers"] == "all",
+            )
+            self.candidates = CandidateCheck(*arrays, whole, settings.candidates)
+            if not certificate.set_aside:
+                if whole:
+                    self.strata = self._call_strata(self.candidates, certificate.strata)
+                else:
+                    self.strata = self._question_strata(self.candidates)
 
     def check(
         self,
@@ -260,28 +263,24 @@ class _Targets(Membership):
         counts, mine = table.sum(axis=0, dtype=np.int64), inside.sum(axis=0)
         if len(draw.moves) != (self.since <= draw.draw).sum():
             raise JournalError(f"verify: draw {draw.draw} has not one move for every target")
-        place = self._place(draw, key, table > 0)
+        place, left = self._place(draw, key, proposal.calls, table > 0)
         if self.candidates is not None:
-            left = None
-            if place is not None and self.strata is not None:
-                left = place, int(self.strata.left[place])
-            self.candidates.check(draw, proposal, key, left, replayed)
+            self.candidates.check(draw, proposal, key, place, left, replayed)
         for k, move in enumerate(draw.moves):
             where = f"verify: draw {draw.draw}, target {k}"
             if list(move.members) != questions[inside[:, k]].tolist():
                 raise JournalError(f"{where}: its questions are not those that the target selects")
-            if place is None or self.strata is None:
-                expected = self._expected(k)
-            else:
-                expected = self.strata.expected(draw, place, k, self.reach[:, k])
-            self._check_figures(k, move, float(touching[k]), draw.probability, expected, where)
+            expected, room, calls = self._fixed(draw, place, k)
+            some = touching[k] > 0 or place is not None  # else a stratum makes up for it
+            if move.active != (some and expected is not None):
+                raise JournalError(
+                    f"{where}: {touching[k]} candidates touch it, against what it says"
+                )
+            self._check_figures(k, move, int(touching[k]), draw.probability, expected, where)
             if losses is not None and move.active:
                 _check_bounds(move, losses, where)
             if move.active and expected is not None:
                 figures = dict(zip(FIGURES, move.figures, strict=True))
-                room, calls = max(self.unseen[k], 1), self.calls[k]
-                if place is not None and self.strata is not None:
-                    room = calls = self.strata.left[place]
                 Stake(
                     weight=figures["scale"] * draw.probability,
                     rest=expected.get("rest", 0.0),
@@ -304,43 +303,53 @@ class _Targets(Membership):
             )
         return self._counts(calls) if self._table is None else self._table[calls]
 
-    def _place(self, draw: DrawRow, key: str, inside: Bools) -> int | None:
-        """The stratum that the draw chose first; None where it chose from all calls."""
+    def _place(
+        self, draw: DrawRow, key: str, calls: Indices, inside: Bools
+    ) -> tuple[int | None, int | None]:
+        """The stratum that the draw chose first and the calls left there; None where it chose from
+        all calls. ``inside`` m x K: which targets the ``calls`` of the proposal (m,) touch."""
         if "stratum" not in draw.why:
-            return None
+            return None, None
         if self.strata is None:
             raise JournalError(f"verify: draw {draw.draw} is of a stratum, but there are none")
         place = self.strata.place(draw, key)
-        self.strata.check_calls(draw, place, inside)
-        return place
+        if not self.strata.holds(place, calls, inside).all():
+            raise JournalError(f"verify: the proposal of draw {draw.draw} leaves its stratum")
+        return place, int(self.strata.left[place])
 
-    def _expected(self, k: int) -> dict[str, float] | None:
-        """What the past fixes for a draw from all calls; ``scale`` times m and the probability."""
+    def _fixed(
+        self, draw: DrawRow, place: int | None, k: int
+    ) -> tuple[dict[str, float] | None, float, float]:
+        """What the past fixes of target ``k``: figures, ``scale`` times m and the probability, None
+        where the draw is of a stratum that does not move it; the questions that the candidates
+        stand for, and the calls."""
+        if place is not None and self.strata is not None:
+            strata = self.strata
+            expected = strata.expected(draw, place, k, self.reach[:, k])
+            calls = strata.calls[k, place] / strata.chance[k, place]
+            return expected, strata.questions[k, place], calls
         room = max(self.unseen[k], 1)
         down, up, tilt = self.reach[:, k]
-        return {
+        figures = {
             "scale": self.calls[k],
             "lo": -down * room,
             "hi": self.calls[k] * self.largest[k] + up * room,
             "tilt_bound": tilt * room,
         }
+        return figures, room, self.calls[k]
 
     def _check_figures(
         self,
         k: int,
         move: MoveRow,
-        touching: float,
+        touching: int,
         probability: float,
         expected: dict[str, float] | None,
         where: str,
     ) -> None:
         """What is fixed by the draws before and the number of candidates that touch the target;
-        ``expected`` is None where the draw is of a stratum that tells nothing of it."""
+        ``expected`` is None where the draw is of a stratum that does not move it."""
         figures = dict(zip(FIGURES, move.figures, strict=True))
-        if move.active != (touching > 0 and expected is not None):
-            raise JournalError(
-                f"{where}: {int(touching)} candidates touch it, against what it says"
-            )
         if not _close(figures["foreseen"], self.foreseen[k]):
             raise JournalError(f"{where}: foreseen should be {self.foreseen[k]:g}")
         if expected is None:
@@ -364,7 +373,7 @@ class _Targets(Membership):
         self.foreseen = self._foreseen_first()
         self.foreseen[:awake] = figures["next_foreseen"]
         if self.strata is not None:
-            self.strata.advance(draw, count > 0)
+            self.strata.advance(draw, count)
 
     def _foreseen_first(self) -> Floats:
         """What a target's first bets foresee: fair coins, drawn uniformly from all calls left."""
@@ -373,22 +382,67 @@ class _Targets(Membership):
 
     # -- what targets select -----------------------------------------------------------
 
-    def _cells(self) -> list[tuple["Signature", Block, int]]:
-        """Every variant, concept and truth: which targets select it, and how many questions."""
-        cells: list[tuple[Signature, Block, int]] = []
-        copies = self._copies()
-        sides = [_array(masks["sides"]) for masks in self.masks]
-        concepts = [_array(masks["concepts"]) for masks in self.masks]
-        for variant in range(self.variants):
-            for concept in range(self.concepts):
-                for side in (0, 1):
-                    signature = tuple(
-                        bool(s[side] and c[concept] and within[variant, concept])
-                        for s, c, within in zip(sides, concepts, self.within, strict=True)
-                    )
-                    samples = int(copies[self.truths[:, concept] == side].sum())
-                    cells.append((signature, (variant, concept, side), samples))
-        return cells
+    def _question_strata(self, candidates: CandidateCheck) -> "StrataCheck | None":
+        """Strata of calls that answer one question: the cells of variant, concept and truth that
+        the same targets select."""
+        if any(masks["rows"] is not None for masks in self.masks):
+            return None
+        copies, parts = (
+            self._copies(),
+            [[_array(masks[name]) for masks in self.masks] for name in ("sides", "concepts")],
+        )
+        cells: dict[Signature, list[tuple[int, int, int]]] = {}
+        for block in np.ndindex(self.variants, self.concepts, 2):
+            variant, concept, side = block
+            signature = tuple(
+                bool(s[side] and c[concept] and within[variant, concept])
+                for s, c, within in zip(*parts, self.within, strict=True)
+            )
+            if any(signature) and copies @ (self.truths[:, concept] == side):
+                cells.setdefault(signature, []).append((variant, concept, side))
+        if not cells:
+            return None
+        signatures = sorted(cells)
+        candidates.blocks = [Blocks(self.truths, self.rows, cells[s]) for s in signatures]
+        left = np.array([len(blocks) for blocks in candidates.blocks], float)
+        inside = np.array(signatures).T
+        ones, limit = np.ones(inside.shape), candidates.limit
+        return StrataCheck(inside, left, inside * left, inside * left, ones, limit)
+
+    def _call_strata(
+        self, candidates: CandidateCheck, given: Sequence[int]
+    ) -> "StrataCheck | None":
+        """Strata of calls that answer all questions about an image: ``given`` by variant, else the
+        variants that the same targets select."""
+        masks, copies = (
+            np.array([_array(masks["variants"]) for masks in self.masks]),
+            self._copies(),
+        )
+        columns = [tuple(column) for column in masks.T.tolist()]
+        signatures = sorted({column for column in columns if any(column)})
+        if not signatures:
+            return None
+        by_variant = np.array([signatures.index(s) if any(s) else -1 for s in columns])
+        if given:
+            by_variant, used = np.array(given), {*given} - {-1}
+            if len(given) != self.variants or not used or used != {*range(max(given) + 1)}:
+                raise JournalError(
+                    f"verify: expected strata of {self.variants} variants, got {given}"
+                )
+        count = int(by_variant.max()) + 1
+        inside = np.stack([masks[:, by_variant == c].any(axis=1) for c in range(count)], axis=1)
+        figures = np.zeros((3, *inside.shape))  # questions, calls, the most of a call
+        for k, (wanted, within) in enumerate(zip(self.wanted, self.within, strict=True)):
+            for applies, c in zip(within, by_variant, strict=True):
+                asked = (wanted & applies).sum(axis=1)
+                if c >= 0 and asked.any():
+                    figures[:2, k, c] += copies @ asked, copies @ (asked > 0)
+                    figures[2, k, c] = max(figures[2, k, c], asked.max())
+        candidates.variants = [np.flatnonzero(by_variant == c) for c in range(count)]
+        left = np.array([candidates.images[own].sum() for own in candidates.variants], float)
+        questions, calls, largest = figures
+        limit = candidates.limit
+        return StrataCheck(inside, left, questions, calls, largest, limit, by_variant)
 
     def _calls(self, k: int) -> int:
         """How many calls bring an answer to a question of the target."""
@@ -442,28 +496,36 @@ def _close(stated: float, expected: float) -> bool:
 ROUNDED = 1e-6
 """Shares are journaled, and used, rounded to 9 decimals; their sum may be off by this."""
 FIRST_MEAN = 0.5
+NEVER = 40
+"""Touching candidates on average from which on it is certain, up to rounding, that there is one."""
 Signature = tuple[bool, ...]
 
 
 class StrataCheck:
-    """What the past fixes of the strata of K targets.
+    """What the past fixes of the C strata of K targets.
 
-    ``cells``: the signature (which targets hold it) and number of questions of every variant,
-    concept and truth.
+    ``inside`` (K x C): which targets select which strata; ``left`` (C,): calls not drawn;
+    ``questions`` and ``calls`` (K x C): a target's questions among those, and the calls that
+    answer any; ``largest`` (K x C): the most that one answers; ``limit``: the most candidates, in
+    calls, of a draw; ``by_variant`` (V,): the stratum of
+    each variant, where a call answers all questions about an image.
     """
 
-    def __init__(self, cells: Sequence[tuple[Signature, Block, int]]) -> None:
-        sizes: Counter[Signature] = Counter()
-        for signature, _, count in cells:
-            if any(signature) and count:
-                sizes[signature] += count
-        self.signatures = sorted(sizes)
-        self.blocks = [
-            [block for own, block, count in cells if own == signature and count]
-            for signature in self.signatures
-        ]
-        self.left = np.array([sizes[s] for s in self.signatures], float)
-        self.means: dict[int, float] = {}
+    def __init__(
+        self,
+        inside: Bools,
+        left: Floats,
+        questions: Floats,
+        calls: Floats,
+        largest: Floats,
+        limit: int,
+        by_variant: Indices | None = None,
+    ) -> None:
+        self.inside, self.left, self.by_variant = inside, left, by_variant
+        self.questions, self.calls, self.largest = questions, calls, largest
+        self.limit = limit
+        self.chance = np.stack([self._touched(c) for c in range(len(left))], axis=1)
+        self.means: dict[int, Floats] = {}
 
     def place(self, draw: DrawRow, key: str) -> int:
         """The draw's stratum; raises JournalError where it does not follow from key and shares."""
@@ -478,39 +540,61 @@ class StrataCheck:
             )
         return place
 
-    def check_calls(self, draw: DrawRow, place: int, inside: Bools) -> None:
-        """``inside`` m x K: which targets the calls of the proposal belong to."""
-        if (inside != np.array(self.signatures[place])).any():
-            raise JournalError(f"verify: the proposal of draw {draw.draw} leaves its stratum")
+    def _touched(self, place: int) -> Floats:
+        """(K,): the chance that some candidate of a draw from the stratum touches each target."""
+        left, calls = int(self.left[place]), self.calls[:, place]
+        most = min(left, self.limit)
+        chance = np.ones(len(calls))
+        for k in np.flatnonzero((calls > 0) & (calls <= left - most)).tolist():
+            if calls[k] * most < NEVER * left:
+                others = left - calls[k] - np.arange(most)
+                chance[k] -= float(np.exp(np.log(others / (left - np.arange(most))).sum()))
+        return chance
+
+    def holds(self, place: int, calls: Indices, inside: Bools) -> Bools:
+        """Return whether a stratum holds each of ``calls`` (m,), which touch the targets ``inside``
+        (m x K)."""
+        if self.by_variant is None:
+            return np.asarray((inside == self.inside[:, place]).all(axis=1))
+        return np.asarray(self.by_variant[calls % len(self.by_variant)] == place)
 
     def expected(self, draw: DrawRow, place: int, k: int, reach: Floats) -> dict[str, float] | None:
         """Figures of target ``k``, ``scale`` still to be divided by m and the probability; None
         where the target does not move. ``reach``: bounds down, up and of the tilt."""
-        mine = [c for c, s in enumerate(self.signatures) if s[k] and self.left[c] > 0]
-        shares, n = self._shares(draw)[mine], self.left[mine]
+        mine = np.flatnonzero(self.questions[k] > 0).tolist()
+        shares, n = self._shares(draw)[mine], self.questions[k, mine]
         if place not in mine or not (shares > 0).all():
             return None
-        known = list(self.means.values())
+        known = [mean[k] for mean in self.means.values()]
         other = sum(known) / len(known) if known else FIRST_MEAN
-        guess = n * np.array([self.means.get(c, other) for c in mine])
+        guess = n * np.array([self.means[c][k] if c in self.means else other for c in mine])
+        calls = self.calls[k] / self.chance[k]
+        most = calls[mine] * self.largest[k, mine]
         rho = shares / shares.sum()
         down, up, tilt = reach
         return {
-            "scale": self.left[place] / rho[mine.index(place)],
+            "scale": calls[place] / rho[mine.index(place)],
             "lo": float(guess.sum() - ((down * n + guess) / rho).max()),
-            "hi": float(guess.sum() + ((n + up * n - guess) / rho).max()),
+            "hi": float(guess.sum() + ((most + up * n - guess) / rho).max()),
             "tilt_bound": float(((1 + tilt) * n / rho).max() - n.sum()),
             "rest": float(guess.sum() - (guess / rho)[mine.index(place)]),
             "away": float(n.sum() - (n / rho)[mine.index(place)]),
         }
 
-    def advance(self, draw: DrawRow, inside: Bools) -> None:
-        """Counts the draw, of a call that belongs to the targets ``inside`` (K,)."""
-        signature = tuple(inside.tolist())
-        if signature in self.signatures:
-            self.left[self.signatures.index(signature)] -= 1
+    def advance(self, draw: DrawRow, count: Indices) -> None:
+        """Count the draw, of a call that answers ``count`` (K,) questions of each target."""
+        call, inside = np.array([draw.call]), count[None] > 0
+        for place in range(len(self.left)):
+            if self.holds(place, call, inside)[0]:
+                self.left[place] -= 1
+                self.questions[:, place] -= count
+                self.calls[:, place] -= count > 0
+                self.chance[:, place] = self._touched(place)
         if "stratum" in draw.why:
-            self.means[draw.why["stratum"]] = float(draw.why.get("stratum_mean", np.nan))
+            mean = np.asarray(draw.why.get("stratum_mean", np.nan), float)
+            if mean.shape not in ((), count.shape):
+                raise JournalError(f"verify: draw {draw.draw} has not one mean for every target")
+            self.means[draw.why["stratum"]] = np.broadcast_to(mean, count.shape)
 
     def _shares(self, draw: DrawRow) -> Floats:
         shares = np.array(draw.why.get("shares", []), float)

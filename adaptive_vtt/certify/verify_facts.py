@@ -27,7 +27,7 @@ from ..journal.rows import CallRow, DrawRow
 from ..types import JsonObject
 from .verify_draws import members_of
 
-FIXED = ("confidence", "guarantee", "weights", "theta", "set_aside", "bets")
+FIXED = ("confidence", "guarantee", "weights", "theta", "set_aside", "bets", "strata")
 """What the fact "certificate" may not say otherwise once an audit has begun: how alpha is shared
 among targets, the ends of an interval and slices, and the constants that size bets."""
 

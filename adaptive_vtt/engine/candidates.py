@@ -46,6 +46,13 @@ class CandidatePool:
         self._left = int(space.size)
         self._every: Indices | None = None
         self._listed: _Listed | None = None
+        self._ranks = self._calls = int(space.size)
+        self.most = limit
+        """Calls that are looked at per draw, at most."""
+        if answers == "all":
+            self._ranks, self._calls = space.total // len(space.concepts), space.images
+            small = space.size <= limit
+            self.most = space.images if small else max(1, limit // len(space.concepts))
         if space.size <= limit:
             self._listed = _Listed(columns(space, space.nth(np.arange(space.size))))
 
@@ -67,20 +74,14 @@ class CandidatePool:
             table = self._listed.columns()
             if strata is not None:
                 table = table[:, strata.of(table[0]) == place]
-        elif strata is not None:
-            table = self._within(draw, strata, place)
         else:
-            table = self._sampled(draw)
+            table = self._sampled(draw, strata, place)
         by_call = table[0] if self.answers == "one" else table[1]
         return self._by_call(table[:, np.argsort(by_call, kind="stable")])
 
     def of(self, calls: Indices) -> Candidates:
         """The candidates that these calls (m,), ascending, are."""
-        if self.answers == "one":
-            return self._by_call(columns(self.space, calls))
-        concepts = len(self.space.concepts)
-        questions = (calls[:, None] * concepts + np.arange(concepts)).ravel()
-        return self._by_call(columns(self.space, questions[self.space.eligible(questions)]))
+        return self._by_call(self._asked(calls))
 
     def everything(self) -> Iterator[Candidates]:
         """All questions of the space, seen ones too, in ascending order, ``SLICE`` at a time.
@@ -129,61 +130,41 @@ class CandidatePool:
         known: list[int] = (self.space.image_of(questions) if by_call else questions).tolist()
         return known
 
-    def _sampled(self, draw: int) -> Table:
+    def _sampled(self, draw: int, strata: Strata | None, place: int) -> Table:
+        """Unseen calls of the space, or of a stratum: a uniform ``most``, or all where no more are
+        left."""
         rng = generator(self.seed, "candidates", draw)
+        if strata is None:
+            key, size, unseen = None, self._calls, self._calls - len(self._seen)
+        else:
+            key, size, unseen = place, int(strata.sizes[place]), int(strata.unseen[place])
+        ranks = self._ranks if strata is None else int(strata.ranks[place])
+
+        def nth(numbers: Indices) -> Indices:
+            calls = self._nth(numbers) if strata is None else strata.nth(place, numbers)
+            return calls if self.answers == "one" else calls[self._askable(calls)]
+
+        if unseen > self.most and 2 * unseen >= size:
+            fresh = _fresh(lambda: nth(rng.integers(ranks, size=self.most)), self._seen, self.most)
+            return self._asked(fresh)
+        if key not in self._rests:
+            self._rests[key] = _Rest(nth(np.arange(ranks)))
+        rest = self._rests[key].without(self._order)
+        if len(rest) > self.most:
+            rest = rest[np.sort(rng.choice(len(rest), self.most, replace=False))]
+        return self._asked(rest)
+
+    def _nth(self, ranks: Indices) -> Indices:
+        """The calls of these ranks; of images, some may have nothing to ask about."""
+        return self.space.nth(ranks) if self.answers == "one" else ranks
+
+    def _asked(self, calls: Indices) -> Table:
+        """The columns of the questions that these calls answer."""
         if self.answers == "one":
-            return columns(self.space, self._some(rng, self.space.size, self.limit))
+            return columns(self.space, calls)
         concepts = len(self.space.concepts)
-        images = self._some(rng, self.space.images, max(1, self.limit // concepts))
-        questions = (images[:, None] * concepts + np.arange(concepts)).ravel()
+        questions = (calls[:, None] * concepts + np.arange(concepts)).ravel()
         return columns(self.space, questions[self.space.eligible(questions)])
-
-    def _within(self, draw: int, strata: Strata, place: int) -> Table:
-        """Unseen questions of a stratum, uniform, or all where no more than ``limit`` are left."""
-        rng = generator(self.seed, "candidates", draw)
-        size, unseen = int(strata.sizes[place]), int(strata.unseen[place])
-        if unseen > self.limit and 2 * unseen >= size:
-            chosen = _fresh(
-                lambda: strata.nth(place, rng.integers(size, size=self.limit)),
-                self._seen,
-                self.limit,
-            )
-            return columns(self.space, chosen)
-        rest = self._rest(place, lambda: strata.nth(place, np.arange(size)))
-        if len(rest) > self.limit:
-            rest = rest[np.sort(rng.choice(len(rest), self.limit, replace=False))]
-        return columns(self.space, rest)
-
-    def _some(self, rng: np.random.Generator, everything: int, most: int) -> Indices:
-        """``most`` distinct unseen questions or images, uniform, or all where fewer are left."""
-        unseen = everything - len(self._seen)
-        if unseen > most and 2 * unseen >= everything:
-            return _fresh(lambda: self._any(rng, most), self._seen, most)
-        rest = self._rest(None, self._all)
-        if len(rest) > most:
-            rest = rest[np.sort(rng.choice(len(rest), most, replace=False))]
-        return rest
-
-    def _rest(self, place: int | None, everything: Callable[[], Indices]) -> Indices:
-        """What is unseen of ``everything``, in its order; it is made once, and then kept short."""
-        rest = self._rests.get(place)
-        if rest is None:
-            rest = self._rests[place] = _Rest(everything())
-        return rest.without(self._order)
-
-    def _any(self, rng: np.random.Generator, count: int) -> Indices:
-        """Uniform questions, or images with anything to ask about; at most ``count``."""
-        if self.answers == "one":
-            return self.space.nth(rng.integers(self.space.size, size=count))
-        total = self.space.total // len(self.space.concepts)
-        images = rng.integers(total, size=count)
-        return images[self._askable(images)]
-
-    def _all(self) -> Indices:
-        if self.answers == "one":
-            return self.space.nth(np.arange(self.space.size))
-        images = np.arange(self.space.total // len(self.space.concepts))
-        return images[self._askable(images)]
 
     def _askable(self, images: Indices) -> Bools:
         concepts = len(self.space.concepts)

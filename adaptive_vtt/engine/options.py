@@ -14,6 +14,7 @@ from ..certify.constants import constants_of
 from ..certify.decisions import MAX_AIM, Comparison
 from ..certify.rules import Rules, by_size, shares
 from ..certify.sequences import BETS
+from ..certify.strata import CallStrata
 from ..certify.targets import Target, calls, fingerprint, largest, named_targets, target_of
 from ..cohort import Cohort
 from ..errors import InputError, check_known
@@ -377,6 +378,7 @@ class Certify:
             return None
         weights, changes = certifier.rules.weights, certifier.rules.changes
         targets, aside = certifier.registered, certifier.rules.set_aside
+        given = certifier.strata.given if isinstance(certifier.strata, CallStrata) else None
         return {
             "half_width": self.half_width,
             "at_most": self.at_most,
@@ -397,6 +399,7 @@ class Certify:
             **({"set_aside": aside} if aside else {}),
             **({"aims": [list(change) for change in changes]} if changes else {}),
             **({"theta": [*certifier.rules.theta]} if certifier.rules.theta else {}),
+            **({"strata": given.tolist()} if given is not None else {}),
         }
 
     def changes_width(self, begun: CertificateFacts | None) -> bool:

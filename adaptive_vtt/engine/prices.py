@@ -131,8 +131,9 @@ class Prices:
 
     def _sampled(self, strata: Strata, place: int) -> Floats:
         rng = generator(self._space.fingerprint, "stratum prices", place)
-        ranks = rng.integers(int(strata.sizes[place]), size=PER_STRATUM)
-        return self.sent(*_asked(self._space, strata.nth(place, ranks)))
+        calls = strata.nth(place, rng.integers(int(strata.ranks[place]), size=PER_STRATUM))
+        per_call = len(self._space.concepts) if self._answers == "all" else 1
+        return self.sent(*_asked(self._space, calls * per_call))
 
     # -- what was drawn, and what it cost --------------------------------------------------
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from ..certify import Bet, Certifier
 from ..certify.status import TargetStatus
-from ..certify.strata import DIGITS, Stratum
-from ..certify.targets import Target, fingerprint
+from ..certify.strata import DIGITS, Stratum, by_variant
+from ..certify.targets import Target, fingerprint, unpack
 from ..errors import AvttError, InputError, JournalError
 from ..journal import Journal
 from ..journal.facts import Facts, ReplayFacts
@@ -111,17 +111,31 @@ class Replay:
         self._journal, self._where = journal, where
         self._subsets = facts.certificate and (facts.certificate.targets, facts.certificate.subsets)
         self.draws: Sequence[DrawRow] = journal.draws(proposals=False)
+        self._settings = facts.settings
+        self._stratified = any("stratum" in draw.why for draw in self.draws)
+        self.strata: Indices | None = None
+        """The strata of calls that A's draws chose among: see ``CallStrata``."""
+        if self._stratified and facts.settings.answers == "all" and facts.population:
+            masks = [unpack(target["variants"]) for target in facts.population["targets"]]
+            self.strata = by_variant(np.array(masks))
         self.facts = ReplayFacts(key=facts.key, draws=len(self.draws), head=journal.head)
 
-    def check(self, targets: Sequence[str], subsets: str, stratified: bool) -> None:
-        """Raises InputError where the draws chose among strata of other targets than these, named
-        and hashed (``certify.targets.fingerprint``); ``stratified``: whether these have some."""
-        if not any("stratum" in draw.why for draw in self.draws):
+    def check(
+        self, targets: Sequence[str], subsets: str, stratified: bool, candidates: int
+    ) -> None:
+        """Raises InputError where the draws chose among strata of questions by other targets than
+        these, named and hashed (``certify.targets.fingerprint``), or among strata of calls with
+        another number of ``candidates``; ``stratified``: whether these targets have strata."""
+        if not self._stratified:
             return
-        if not stratified or self._subsets != (tuple(targets), subsets):
+        own = self.strata is None and self._subsets != (tuple(targets), subsets)
+        if own or not stratified:
             mine = ", ".join(self._subsets[0]) if self._subsets else "none"
             got = f"{', '.join(targets)}; A's draws chose groups of questions by its targets"
             raise InputError(_message(self._where, f"the targets of that audit ({mine})", got))
+        if self._settings.answers == "all" and self._settings.candidates != candidates:
+            expected = f"candidates = {self._settings.candidates}, as in that audit"
+            raise InputError(_message(self._where, expected, f"{candidates}"))
 
     def at(self, number: int) -> DrawRow | None:
         """The draw of this number, without its proposal; None where the audit draws by itself."""
@@ -229,11 +243,13 @@ class Selector:
         plain = plain and isinstance(strategy, ByNeed)
         self.pool = CandidatePool(space, seed=seed, limit=candidates, answers=answers, plain=plain)
         if isinstance(strategy, ByNeed) and self.belief.certifier is not None:
-            self.belief.certifier.stratify()
+            given = None if replay is None else replay.strata
+            self.belief.certifier.stratify(self.pool.most, given)
         self.replay = replay
         if replay is not None and (certifier := self.belief.certifier) is not None:
             names = [target.name for target in certifier.targets]
-            replay.check(names, fingerprint(certifier.targets), certifier.strata is not None)
+            subsets, stratified = fingerprint(certifier.targets), certifier.strata is not None
+            replay.check(names, subsets, stratified, candidates)
         self.draws = 0
         self._bets: dict[int, tuple[Bet, Indices]] = {}
         self._learned = 0
@@ -435,9 +451,18 @@ class Selector:
         """The stratum with what its candidates are expected to lose."""
         if stratum is None:
             return None
-        mean = float(self.belief.expected().mean())
-        variance = float(self.belief.variance().mean())
-        return replace(stratum, mean=round(mean, DIGITS), variance=round(variance, DIGITS))
+        inside = self.belief.inside
+        count = inside.sum(axis=1)
+
+        def mean(values: Floats) -> Floats | float:
+            overall = float(values.mean())
+            if self.pool.answers == "one":  # all questions of the stratum have the same targets
+                return round(overall, DIGITS)
+            own = np.where(count > 0, inside @ values / np.maximum(count, 1), overall)
+            return np.asarray(np.round(own, DIGITS), np.float64)
+
+        foreseen = mean(self.belief.expected()), mean(self.belief.variance())
+        return replace(stratum, mean=foreseen[0], variance=foreseen[1])
 
     def _bet(
         self, candidates: Candidates, proposal: Proposal, place: int, stratum: Stratum | None

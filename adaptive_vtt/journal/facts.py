@@ -277,7 +277,8 @@ class CertificateFacts(Fact):
     on one side of ``at_most``, by their intervals or as in ``certify.decisions``; ``set_aside``:
     the share of 1 - confidence that is kept for ``slices``, which are the last of the targets;
     ``theta``: per target but slices what its bets on larger rates weigh (``certify.sequences``),
-    fixed before the first draw; empty: 1/2."""
+    fixed before the first draw; empty: 1/2; ``strata``: the stratum of each variant, -1: none,
+    where they are not those of the targets, as another audit's draws came first."""
 
     half_width: float | None
     at_most: float | None
@@ -298,6 +299,7 @@ class CertificateFacts(Fact):
     set_aside: float = 0.0
     slices: tuple[SliceFacts, ...] = ()
     theta: tuple[Annotated[float, Field(gt=0, lt=1)], ...] = ()
+    strata: tuple[int, ...] = ()
 
     @property
     def registered(self) -> int:

@@ -35,7 +35,8 @@ class Reasons(TypedDict, total=False):
     """Why a call was drawn, as ``engine.selector.Why`` writes it and reports and ``verify`` read
     it: how many calls it was drawn among, and how many of them had a chance; what it sends and is
     expected to cost; the parts of its probability; the stratum, with the proposal over strata and
-    what losses were expected there; c, where it changed. A strategy adds what it went by."""
+    what losses were expected there, by target where a call answers several questions; c, where it
+    changed. A strategy adds what it went by."""
 
     candidates: int
     eligible: int
@@ -48,8 +49,8 @@ class Reasons(TypedDict, total=False):
     even: float
     stratum: int
     shares: list[float]
-    stratum_mean: float
-    stratum_variance: float
+    stratum_mean: float | list[float]
+    stratum_variance: float | list[float]
     in_flight: int
     target: int
     predicted_loss: float

@@ -1,10 +1,11 @@
-"""What two rules of the bets save in calls, and how often intervals then miss.
+"""What three rules of the bets save in calls, and how often intervals then miss.
 
 *theta*: where losses are foreseen to be rare, most of a target's alpha decides the upper end of
 its interval (``certify.sequences``). *cap*: predictions of a bet are not moved where its size is
-decided by its room. Both are measured by the engine's own selector and certifier on simulated
-losses whose predictions are fixed beforehand, so that nothing is learnt and an audit takes
-seconds.
+decided by its room. *strata*: where a call answers all questions about an image, a draw chooses
+its relation first (``certify.strata``). They are measured by the engine's own selector and
+certifier on simulated losses whose predictions are fixed beforehand, so that nothing is learnt and
+an audit takes seconds.
 
     python -m adaptive_vtt.experiments.engine.bets [--quick] [--seeds 6] [--coverage 300]
 
@@ -13,7 +14,7 @@ the first, then, of every hostile cell, how many audits missed at any moment: ``
 of the same cells through whole audits.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -31,6 +32,7 @@ from adaptive_vtt.certify.rules import Rules, by_size
 from adaptive_vtt.certify.sequences import BETS
 from adaptive_vtt.config import DEMO
 from adaptive_vtt.config.building import build_space
+from adaptive_vtt.datasets import from_table
 from adaptive_vtt.engine.belief import Belief, Observation
 from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.space import QuestionSpace
@@ -60,17 +62,19 @@ class Material:
 
 @dataclass(frozen=True)
 class Bets:
-    """Which of the two rules an audit bets by."""
+    """Which of the rules an audit bets by."""
 
     theta: bool = True
     cap: bool = True
+    strata: bool = True
 
 
 RULES = {
-    "neither": Bets(theta=False, cap=False),
-    "theta": Bets(cap=False),
-    "cap": Bets(theta=False),
-    "both": Bets(),
+    "neither": Bets(theta=False, cap=False, strata=False),
+    "theta": Bets(cap=False, strata=False),
+    "cap": Bets(theta=False, strata=False),
+    "both": Bets(strata=False),
+    "strata, too": Bets(),
 }
 
 
@@ -109,7 +113,7 @@ def selector(material: Material, bets: Bets, seed: int) -> Selector:
     space, certifier = material.space, certifier_of(material, bets)
     losses: Any = Replayed(material.predicted)
     belief = Belief(space, seed=seed, losses=losses, certifier=certifier)
-    return Selector(
+    drawing = Selector(
         space,
         ByNeed(curiosity=0.0),
         seed=seed,
@@ -118,22 +122,37 @@ def selector(material: Material, bets: Bets, seed: int) -> Selector:
         answers=material.answers,
         belief=belief,
     )
+    if not bets.strata:
+        certifier.strata = None
+    return drawing
 
 
-def calls(material: Material, bets: Bets, seed: int, most: int) -> int:
-    """Draws until all targets are certified, at most ``most``."""
-    drawing = selector(material, bets, seed)
-    certifier, space = drawing.belief.certifying, material.space
+def played(material: Material, bets: Bets, seed: int, batch: int = 1) -> Iterator[Selector]:
+    """Yield the selector before every draw; ``batch`` draws are made before their answers come."""
+    drawing, space = selector(material, bets, seed), material.space
     per_call = len(space.concepts) if material.answers == "all" else 1
-    while drawing.draws < most and not certifier.certified.all():
+    waiting: list[list[Observation]] = []
+    while True:
+        yield drawing
         draw = drawing.draw()
         if draw is None:
-            break
+            return
         asked = draw.call * per_call + np.arange(per_call)
         asked = asked[space.eligible(asked)]
         drawing.take(asked, draw.bet)
         answers = asked.tolist(), space.truth(asked).tolist(), material.losses[asked].tolist()
-        drawing.learn([Observation(*each) for each in zip(*answers, strict=True)])
+        waiting.append([Observation(*each) for each in zip(*answers, strict=True)])
+        if len(waiting) == batch or not len(drawing.pool):
+            for outcomes in waiting:
+                drawing.learn(outcomes)
+            waiting = []
+
+
+def calls(material: Material, bets: Bets, seed: int, most: int) -> int:
+    """Draws until all targets are certified, at most ``most``."""
+    for drawing in played(material, bets, seed):
+        if drawing.draws == most or drawing.belief.certifying.certified.all():
+            break
     return drawing.draws
 
 
@@ -226,6 +245,10 @@ class Cell:
     mean loss of all)."""
     items: int = ITEMS
     draws: int = DRAWS
+    targets: tuple[str, ...] = ()
+    """Of a cell whose calls answer all questions about an image: rates differ from relation to
+    relation, and draws choose one first."""
+    candidates: int = 4096
     groups: bool = False
     batch: int = 1
     graded: bool = False
@@ -244,7 +267,51 @@ CELLS = {
     "graded, batches, noise": Cell(graded=True, batch=8, believed="noise"),
     "few lost, usual, long": Cell(rate=0.1, items=600, draws=120, believed="usual"),
     "to the end, half lies": Cell(believed="half", groups=True, draws=ITEMS),
+    "relations, lies": Cell(believed="lies", targets=("relations",), draws=70),
+    "relations, rare, usual": Cell(rate=0.1, believed="usual", targets=("relations",), draws=70),
+    "relations and all, lies": Cell(believed="lies", targets=("overall", "relations"), draws=70),
+    "relations, few candidates, half lies": Cell(
+        believed="half", targets=("overall", "relations"), draws=70, candidates=36
+    ),
+    "sides, lies": Cell(believed="lies", targets=("overall", "concepts", "relations"), draws=70),
+    "sides, twelve candidates, lies": Cell(  # of which some touch no question of a side
+        believed="lies", targets=("overall", "concepts", "relations"), draws=70, candidates=36
+    ),
+    "relations of sides, lies, to the end": Cell(
+        believed="lies", targets=("concepts", "relation-sides"), items=8, draws=32
+    ),
+    "sides, half lies, batches": Cell(
+        rate=0.6, believed="half", targets=("overall", "concepts", "relations"), batch=8
+    ),
 }
+
+
+def by_relation(cell: Cell, seed: int) -> Material:
+    """A space of three questions per call, a tenth of whose truths are unknown."""
+    rng = np.random.default_rng([seed, 15])
+    labels = rng.choice([0.0, 1.0, np.nan], (cell.items, 3), p=[0.6, 0.3, 0.1])
+    labels[0], labels[1] = 0, 1
+    relations = ["identity", "brightness_up", "gaussian_noise", "contrast_down"]
+    names = [f"s{i}" for i in range(cell.items)]
+    table = pd.DataFrame(labels, index=names, columns=list("abc"))
+    space = QuestionSpace(from_table(None, table), relations, severities=[1])
+    _, variant, concept = space.parts(np.arange(space.total))
+    rates = np.clip(cell.rate * rng.choice([0.1, 0.5, 1.5, 3.0], (4, 3)), 0, 0.98)
+    losses = (rng.random(space.total) < rates[variant, concept]).astype(float)
+    believed = foreseen(cell, losses, rng)
+    return Material(space, cell.targets, "all", losses, believed, 0.1, cell.candidates)
+
+
+def foreseen(cell: Cell, losses: Floats, rng: np.random.Generator) -> Floats:
+    """Return the predictions of ``losses`` (n,) that a cell has."""
+    believed = {
+        "truth": losses,
+        "lies": 1 - losses,
+        "half": np.where(np.arange(len(losses)) % 2, losses, 1 - losses),
+        "noise": rng.random(len(losses)),
+        "usual": np.full(len(losses), losses.mean()),
+    }
+    return believed[cell.believed]
 
 
 def hostile(cell: Cell, seed: int) -> Material:
@@ -253,13 +320,7 @@ def hostile(cell: Cell, seed: int) -> Material:
     losses = (rng.random(cell.items) < likely).astype(float)
     if cell.graded:
         losses = np.clip(losses, 0.001, 0.999)
-    believed = {
-        "truth": losses,
-        "lies": 1 - losses,
-        "half": np.where(np.arange(cell.items) % 2, losses, 1 - losses),
-        "noise": rng.random(cell.items),
-        "usual": np.full(cell.items, losses.mean()),
-    }[cell.believed]
+    believed = foreseen(cell, losses, rng)
     sizes = np.maximum((np.array([0.5, 0.33, 0.125]) * cell.items).astype(int), 1)
     group = np.repeat(np.arange(4), [*sizes, cell.items - sizes.sum()])
     table = pd.DataFrame({"g": group.astype(str)}) if cell.groups else None
@@ -271,6 +332,8 @@ def misses(job: tuple[str, int]) -> bool:
     """Whether any interval of one hostile audit ever left out the truth."""
     name, seed = job
     cell = CELLS[name]
+    if cell.targets:
+        return misses_by_relation(cell, seed)
     material, rng = hostile(cell, seed), np.random.default_rng([seed, 14])
     certifier, losses = certifier_of(material, Bets()), material.losses
     inside = certifier.members(np.arange(cell.items))
@@ -294,6 +357,26 @@ def misses(job: tuple[str, int]) -> bool:
             if (kept.lower > truth + ROUNDING).any() or (kept.upper < truth - ROUNDING).any():
                 return True
         waiting = []
+    return False
+
+
+def misses_by_relation(cell: Cell, seed: int) -> bool:
+    """Whether any interval of an audit whose draws choose a relation first ever left out the
+    truth."""
+    material = by_relation(cell, seed)
+    eligible = material.space.nth(np.arange(material.space.size))
+    truth: Floats | None = None
+    for drawing in played(material, Bets(), seed, cell.batch):
+        certifier = drawing.belief.certifying
+        if truth is None:
+            assert certifier.strata is not None
+            inside = certifier.members(eligible)
+            truth = inside @ material.losses[eligible] / inside.sum(axis=1)
+        kept = certifier.sequences
+        if (kept.lower > truth + ROUNDING).any() or (kept.upper < truth - ROUNDING).any():
+            return True
+        if drawing.draws == cell.draws:
+            break
     return False
 
 

@@ -40,8 +40,8 @@ MUTATIONS = [
     ),
     Mutation(
         candidates,
-        "return _fresh(lambda: self._any(rng, most), self._seen, most)",
-        "return _fresh(lambda: self._any(rng, most), self._seen, most - 1)",
+        "nth(rng.integers(ranks, size=self.most)), self._seen, self.most)",
+        "nth(rng.integers(ranks, size=self.most)), self._seen, self.most - 1)",
     ),
     Mutation(
         candidates,
@@ -49,35 +49,16 @@ MUTATIONS = [
         "dict.fromkeys(draws().tolist())",
     ),
     Mutation(candidates, "self._seen.update(known)", "self._seen.update(known[:-1])"),
+    Mutation(candidates, "self.most = limit\n", "self.most = limit // 2\n"),
+    Mutation(candidates, "rng.integers(ranks, size", "rng.integers(ranks - 1, size"),
+    Mutation(candidates, "else max(1, limit //", "else 1 + max(1, limit //"),
     Mutation(
-        candidates,
-        "columns(self.space, self._some(rng, self.space.size, self.limit))",
-        "columns(self.space, self._some(rng, self.space.size, self.limit // 2))",
+        candidates, "else calls[self._askable(calls)]", "else calls[self._askable(calls)][1:]"
     ),
     Mutation(
         candidates,
-        "strata.nth(place, rng.integers(size, size=self.limit))",
-        "strata.nth(place, rng.integers(size - 1, size=self.limit))",
-    ),
-    Mutation(
-        candidates,
-        "return self.space.nth(rng.integers(self.space.size, size=count))",
-        "return self.space.nth(rng.integers(1, self.space.size, size=count))",
-    ),
-    Mutation(
-        candidates,
-        "images = rng.integers(total, size=count)",
-        "images = rng.integers(total - 1, size=count)",
-    ),
-    Mutation(
-        candidates,
-        "self._some(rng, self.space.images, max(1, self.limit // concepts))",
-        "self._some(rng, self.space.images, 1 + self.limit // concepts)",
-    ),
-    Mutation(
-        candidates,
-        "rest = rest[np.sort(rng.choice(len(rest), most, replace=False))]",
-        "rest = rest[:most]",
+        "rest = rest[np.sort(rng.choice(len(rest), self.most, replace=False))]",
+        "rest = rest[: self.most]",
     ),
     Mutation(
         candidates,
@@ -164,8 +145,8 @@ MUTATIONS = [
     Mutation(certifier, "scale=weight / proposal[drawn],", "scale=weight / proposal[drawn - 1],"),
     Mutation(
         certifier,
-        "ratio = frame.calls / np.maximum(touching, 1)",
-        "ratio = frame.calls / np.maximum(touching - 1, 1)",
+        "ratio = frame.calls[:, frame.place] / np.maximum(touching, 1) / frame.chance",
+        "ratio = frame.calls[:, frame.place] / np.maximum(touching - 1, 1) / frame.chance",
     ),
     Mutation(
         certifier, "lo=frame.lowest(self._reach_down),", "lo=frame.lowest(self._reach_up) / 2,"
@@ -200,8 +181,8 @@ MUTATIONS = [
     ),
     Mutation(
         strata,
-        "left = strata.inside * strata.unseen.astype(float)",
-        "left = strata.inside * strata.sizes.astype(float)",
+        "return self.inside * self.unseen.astype(float)",
+        "return self.inside * self.sizes.astype(float)",
     ),
     Mutation(
         strata,
@@ -210,8 +191,18 @@ MUTATIONS = [
     ),
     Mutation(
         strata,
-        "values[~self.known] = values[self.known].mean()",
-        "values[~self.known] = values[self.known].max()",
+        "values[:, ~self.known] = values[:, self.known].mean(axis=1, keepdims=True)",
+        "values[:, ~self.known] = values[:, self.known].max(axis=1, keepdims=True)",
+    ),
+    Mutation(
+        strata,
+        "sample * len(self._of) + self._variants[stratum][place]",
+        "sample * len(self._of) + self._variants[stratum][place - 1]",
+    ),
+    Mutation(strata, "1 - left.prod(axis=1)", "1 - 0.9 * left.prod(axis=1)"),
+    Mutation(strata, "self._calls[:, place] -= count > 0", "self._calls[:, place] -= count"),
+    Mutation(
+        strata, "self._questions[:, place] -= count", "self._questions[:, place] -= count > 0"
     ),
     # intervals, the share of alpha, and order
     Mutation(
@@ -245,6 +236,7 @@ OPTIONS: dict[str, Any] = {"half_width": 0.1, "targets": TARGETS, "batch": 3, "s
 KINDS: list[tuple[Any, dict[str, Any]]] = [
     ("one", {"budget": 60, "candidates": 6, "unanswered": "both"}),  # subsets of strata
     ("all", {"budget": 24, "candidates": 20}),
+    ("all", {"budget": 24, "candidates": 20, "targets": ("overall", "concepts")}),
     ("one", {"budget": 12, "candidates": 4096}),  # all unseen calls
     ("one", {"budget": 100, "candidates": 20, "targets": ("overall",)}),  # subsets of all calls
 ]

@@ -10,7 +10,8 @@ import pytest
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify import Certifier, named_targets
-from adaptive_vtt.certify.strata import Strata, Stratum
+from adaptive_vtt.certify.strata import CallStrata, QuestionStrata, Stratum
+from adaptive_vtt.certify.targets import members
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.certify.verify_draws import check_draws
 from adaptive_vtt.datasets import from_table
@@ -48,17 +49,21 @@ def space_of(samples: int, seed: int = 0, concepts: str = "ab") -> QuestionSpace
     return QuestionSpace(from_table(None, table), [Named("r", (1, 2)), Named("t", without="b")])
 
 
-def certifier_of(space: QuestionSpace, names: list[str], **options: Any) -> Certifier:
+def certifier_of(
+    space: QuestionSpace, names: list[str], limit: int = 4096, least: float = 0.9, **options: Any
+) -> Certifier:
     chosen: dict[str, Any] = {"half_width": 0.1, "confidence": 0.9, "answers": "one"} | options
     certifier = Certifier(space, named_targets(space, names), **chosen)
-    certifier.stratify()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("adaptive_vtt.certify.strata.LEAST_CHANCE", least)
+        certifier.stratify(limit)
     return certifier
 
 
 def test_strata_are_what_counting_finds_and_every_rank_is_one_question():
     space = space_of(20)
     targets = named_targets(space, ["concepts", "relations"])
-    strata = Strata(space, targets)
+    strata = QuestionStrata(space, targets)
     eligible = space.nth(np.arange(space.size))
     inside = certifier_of(space, ["concepts", "relations"]).members(eligible)
     place = strata.of(eligible)
@@ -68,9 +73,29 @@ def test_strata_are_what_counting_finds_and_every_rank_is_one_question():
         assert sorted(strata.nth(c, np.arange(size)).tolist()) == sorted(eligible[place == c])
 
 
+def test_strata_of_calls_are_what_counting_finds_as_calls_are_drawn():
+    space, rng = space_of(20), np.random.default_rng(2)
+    targets = named_targets(space, [*EVERYTHING, "relation-sides"])
+    strata = CallStrata(space, targets)
+    left = space.nth(np.arange(space.size))
+    images = [np.sort(strata.nth(c, np.arange(n))) for c, n in enumerate(strata.ranks)]
+    assert sorted(np.concatenate(images)) == list(range(space.total // 2))
+    for call in [-1, *rng.choice(np.unique(left // 2), 9, replace=False).tolist()]:
+        strata.remove(left[left // 2 == call])
+        left = left[left // 2 != call]
+        inside, place = members(space, targets, left), strata.of(left)
+        for c in range(len(strata)):
+            here = left[place == c]
+            assert set(here // 2) <= set(images[c])
+            assert strata.unseen[c] == len(np.unique(here // 2))
+            assert strata.questions[:, c].tolist() == inside[:, place == c].sum(axis=1).tolist()
+            touching = [len(np.unique(here[mine] // 2)) for mine in inside[:, place == c]]
+            assert strata.calls[:, c].tolist() == touching
+
+
 def test_questions_of_no_target_are_in_no_stratum():
     space = space_of(20)
-    strata = Strata(space, named_targets(space, ["concept:a"]))
+    strata = QuestionStrata(space, named_targets(space, ["concept:a"]))
     other = space.nth(np.arange(space.size))
     other = other[space.parts(other)[2] == 1]
     assert (strata.of(other) == -1).all()
@@ -78,72 +103,95 @@ def test_questions_of_no_target_are_in_no_stratum():
 
 
 @pytest.mark.parametrize(
-    ("names", "answers"), [(["overall"], "one"), (EVERYTHING, "all"), (["group:site"], "one")]
+    ("names", "answers"),
+    [
+        (["overall"], "one"),
+        (["concepts"], "all"),
+        (["group:site"], "one"),
+        (EVERYTHING, "all"),  # a draw of 3 candidates of 8 may touch no question of a side
+    ],
 )
 def test_no_stratum_is_chosen_where_there_is_no_choice(names, answers):
     rng = np.random.default_rng(0)
     table = pd.DataFrame(rng.integers(0, 2, (8, 2)), columns=["a", "b"])
     sites = pd.DataFrame({"site": ["x", "y"] * 4})
     space = QuestionSpace(from_table(None, table, metadata=sites), [Named("r"), Named("t")])
-    assert certifier_of(space, names, answers=answers).strata is None
+    assert certifier_of(space, names, 3, answers=answers).strata is None
 
 
 # -- exactness ------------------------------------------------------------------------------
 
 
-def outcomes(names: list[str], seed: int) -> tuple[Any, ...]:
-    """Every way in which a draw can go, with its probability: low, high and tilt (3, K), and
-    whether bounds were kept. Predictions, proposal and shares are as bad as chance makes them."""
+def outcomes(names: list[str], seed: int, answers: str = "one", most: int = 2) -> tuple[Any, ...]:
+    """Every way in which a draw of ``most`` candidates can go, with its probability: low, high and
+    tilt (3, K), and whether bounds were kept. Predictions, proposal and shares are as bad as chance
+    makes them."""
     space, rng = space_of(4, seed), np.random.default_rng(seed)
     losses = (rng.random(space.total) < 0.4).astype(float)
-    eligible = space.nth(np.arange(space.size))
-    seen = rng.choice(eligible, 3, replace=False)
+    eligible = np.sort(space.nth(np.arange(space.size)))
+    per_call = len(space.concepts) if answers == "all" else 1
+    calls = eligible // per_call
+    drawn_before = rng.choice(np.unique(calls), 3, replace=False)
+    seen = eligible[np.isin(calls, drawn_before)]
     fresh = np.setdiff1d(eligible, seen)
-    first = certifier_of(space, names)
+    first = certifier_of(space, names, most, 0.0, answers=answers)
     strata = first.strata
     shares = rng.dirichlet(np.ones(len(strata))) * 0.9 + 0.1 / len(strata)
-    left = np.bincount(strata.of(fresh), minlength=len(strata))
+    by_stratum = [np.unique(fresh[strata.of(fresh) == c] // per_call) for c in range(len(strata))]
+    left = np.array([len(pool) for pool in by_stratum])
     shares = np.where(left > 0, shares, 0) / shares[left > 0].sum()
     found, weights, kept = [], [], True
     for c in np.flatnonzero(left).tolist():
-        pool = fresh[strata.of(fresh) == c]
-        m = min(2, len(pool))
-        subsets = list(combinations(pool.tolist(), m))
+        m = min(most, left[c])
+        subsets = list(combinations(by_stratum[c].tolist(), m))
         for number, subset in enumerate(subsets):
             own = np.random.default_rng([seed, c, number])
-            f, proposal = own.random(m), own.dirichlet(np.ones(m)) * 0.8 + 0.2 / m
-            for drawn, question in enumerate(subset):
-                certifier = certifier_of(space, names)
+            asked = fresh[np.isin(fresh // per_call, subset)]
+            unit = np.searchsorted(subset, asked // per_call)
+            f, proposal = own.random(len(asked)), own.dirichlet(np.ones(m)) * 0.8 + 0.2 / m
+            for drawn in range(m):
+                certifier = certifier_of(space, names, most, 0.0, answers=answers)
                 certifier.strata.mean[:] = np.random.default_rng(seed).random(len(strata))
                 certifier.strata.remove(seen)
-                before = certifier.members(seen)
-                certifier.least = certifier.most = before @ losses[seen]
-                certifier.unseen = certifier.unseen - before.sum(axis=1)
-                certifier.calls = certifier.unseen.copy()
-                inside = certifier.members(np.array(subset))
+                certifier.least = certifier.most = certifier.members(seen) @ losses[seen]
+                certifier.unseen = certifier.strata.questions.sum(axis=1)
+                certifier.calls = certifier.strata.calls.sum(axis=1)
+                inside = certifier.members(asked)
                 move = certifier.foresee(
-                    inside, np.arange(m), f, proposal, drawn, Stratum(c, shares, 0.3, 0.2)
+                    inside, unit, f, proposal, drawn, Stratum(c, shares, 0.3, 0.2)
                 )
-                loss = inside[:, drawn] * losses[question]
+                loss = inside[:, unit == drawn] @ losses[asked[unit == drawn]]
                 low = certifier.least + move.low_base + move.scale * (loss - move.low_predicted)
                 high = certifier.most + move.high_base + move.scale * (loss - move.high_predicted)
-                kept &= bool((low >= certifier.least + move.lo - 1e-9)[move.active].all())
-                kept &= bool((high <= certifier.most + move.hi + 1e-9)[move.active].all())
-                tilt, most = move.tilt, first.members(fresh).sum(axis=1)
-                kept &= bool((tilt >= -move.tilt_bound - 1e-9)[move.active].all())
-                kept &= bool((tilt <= most + 1e-9)[move.active].all())
+                ends = [certifier.least + move.lo, certifier.most + move.hi]
+                ends += [-move.tilt_bound, first.members(fresh).sum(axis=1)]
+                over = [ends[0] - low, high - ends[1], ends[2] - move.tilt, move.tilt - ends[3]]
+                kept &= bool((np.array(over)[:, move.active] <= 1e-9).all())
                 found.append(np.where(move.active, [low, high, move.tilt], np.nan))
                 weights.append(shares[c] / len(subsets) * proposal[drawn])
     inside = first.members(eligible)
     return np.array(found), np.array(weights), inside @ losses[eligible], kept
 
 
-@pytest.mark.parametrize("names", [["concepts"], EVERYTHING, ["relation-sides", "overall"]])
+@pytest.mark.parametrize(
+    ("names", "answers", "most"),
+    [
+        (["concepts"], "one", 2),
+        (EVERYTHING, "one", 2),
+        (["relation-sides", "overall"], "one", 2),
+        (["overall", "relations"], "all", 2),
+        (EVERYTHING, "all", 99),
+        (EVERYTHING, "all", 2),  # some draws touch no question of a side
+        (["relation-sides", "concepts"], "all", 99),
+    ],
+)
 @pytest.mark.parametrize("seed", range(2))
-def test_the_mean_over_all_strata_candidates_and_calls_is_exactly_the_truth(names, seed):
+def test_the_mean_over_all_strata_candidates_and_calls_is_exactly_the_truth(
+    names, answers, most, seed
+):
     """Given that a target moves, E[N a] = N R for any predictions, proposal and shares; no draw
     passes the bounds that bets went by."""
-    values, weights, truth, kept = outcomes(names, seed)
+    values, weights, truth, kept = outcomes(names, seed, answers, most)
     assert kept
     assert weights.sum() == pytest.approx(1)
     moved = ~np.isnan(values[:, 0])
@@ -171,7 +219,7 @@ class Batch:
         self.eligible = self.space.nth(np.arange(self.space.size))
         self.seen = rng.choice(self.eligible, 3, replace=False).tolist()
         self.fresh = np.setdiff1d(self.eligible, self.seen)
-        self.strata = Strata(self.space, named_targets(self.space, names))
+        self.strata = QuestionStrata(self.space, named_targets(self.space, names))
         self.left = np.bincount(self.strata.of(self.fresh), minlength=len(self.strata))
         shares = np.where(self.left > 0, rng.dirichlet(np.ones(len(self.strata))) + 0.05, 0)
         self.shares = shares / shares.sum()
@@ -252,19 +300,22 @@ def test_exact_with_strata_questions_left_out_unanswered_ones_and_a_batch(names,
     np.testing.assert_allclose(mean, 0, atol=1e-9)
 
 
-def test_a_target_does_not_move_where_a_share_of_it_is_zero():
+@pytest.mark.parametrize("answers", ["one", "all"])
+def test_a_target_does_not_move_where_a_share_of_it_is_zero(answers):
     space = space_of(12)
-    certifier = certifier_of(space, EVERYTHING)
+    certifier = certifier_of(space, EVERYTHING, answers=answers)
     strata = certifier.strata
     shares = np.full(len(strata), 1.0)
     shares[0] = 0
     shares /= shares.sum()
-    question = strata.nth(1, np.arange(1))
+    question = space.nth(np.arange(space.size))
+    question = question[strata.of(question) == 1][:1]
     inside = certifier.members(question)
     move = certifier.foresee(inside, np.arange(1), None, np.ones(1), 0, Stratum(1, shares))
     assert not move.active[strata.inside[:, 0]].any()
-    assert (move.scale[~move.active] == 0).all()
-    assert move.active[strata.inside[:, 1] & ~strata.inside[:, 0]].all()
+    alone = strata.inside[:, 1] & ~strata.inside[:, 0] & inside[:, 0]
+    assert alone.any()
+    assert move.active[alone].all()
 
 
 # -- audits ---------------------------------------------------------------------------------
@@ -350,10 +401,10 @@ def test_a_strategy_that_does_not_go_by_needs_draws_from_all_calls():
 # -- the journal ----------------------------------------------------------------------------
 
 
-def journal_of(tmp: Any = None, **options: Any) -> MemoryJournal:
+def journal_of(answers: str = "one", **options: Any) -> MemoryJournal:
     space = QuestionSpace(tiny_dataset(20, 2), ["identity", "brightness_up"])
     chosen: dict[str, Any] = {"half_width": 0.1, "targets": EVERYTHING, "budget": 20, "seed": 3}
-    audit = Audit(space, ScriptedModel(answers="one", refuse=0.1), **(chosen | options))
+    audit = Audit(space, ScriptedModel(answers=answers, refuse=0.1), **(chosen | options))
     audit.run()
     return audit.journal
 
@@ -365,6 +416,8 @@ def journal_of(tmp: Any = None, **options: Any) -> MemoryJournal:
         {"candidates": 10},
         pytest.param({"batch": 4}, marks=pytest.mark.slow),
         {"surrogate": False, "budget": None},
+        {"answers": "all"},
+        {"answers": "all", "candidates": 10, "targets": ["overall", "relations"]},
     ],
 )
 def test_every_stratum_and_figure_can_be_recomputed(options):
@@ -395,9 +448,9 @@ def test_an_interrupted_audit_draws_what_an_undisturbed_one_does(tmp_path):
     assert calls("twice.db", 17, 40) == calls("once.db", 40)
 
 
-def forged(change: dict[str, Any], number: int = 5) -> None:
+def forged(change: dict[str, Any], number: int = 5, answers: str = "one") -> None:
     """Checks a journal in which one draw gives other reasons."""
-    journal = journal_of()
+    journal = journal_of(answers)
     draws = journal.draws()
     row = draws[number]
     draws[number] = replace(row, why=row.why | change)
@@ -429,6 +482,9 @@ def test_other_shares_of_the_same_stratum_are_noticed():
         forged({"shares": shares.tolist()})
 
 
-def test_another_mean_of_an_earlier_draw_is_noticed():
+@pytest.mark.parametrize("answers", ["one", "all"])
+def test_another_mean_of_an_earlier_draw_is_noticed(answers):
     with pytest.raises(JournalError, match=r"draw \d+, target \d+: (lo|hi) should be"):
-        forged({"stratum_mean": 0.9}, number=2)
+        forged({"stratum_mean": 0.9}, 2, answers)
+    with pytest.raises(JournalError, match="draw 2 has not one mean for every target"):
+        forged({"stratum_mean": [0.9, 0.8]}, 2, answers)

@@ -62,7 +62,8 @@ def test_certify_names_the_target_for_which_the_question_counts_most() -> None:
         candidates = looked_at(audit)
         draw = audit._loop.selector.draw()
         assert draw is not None
-        candidates = audit._loop.selector.pool.candidates(draw.number)
+        selector, place = audit._loop.selector, draw.why.stratum.place
+        candidates = selector.pool.candidates(draw.number, selector.certifier.strata, place)
         parts = audit.belief.needs_by_target(candidates)
         place = int((candidates.question == draw.question).nonzero())
         mine = (candidates.unit == candidates.unit[place]).numpy()
