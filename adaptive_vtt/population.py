@@ -124,11 +124,3 @@ class Population(Protocol):
 
     def number(self, sample: Indices, variant: Indices, concept: Indices) -> Indices:
         """Return the question numbers of three broadcast index arrays."""
-
-    def count_images(
-        self, wanted: Bools, copies: Indices, variants: Bools | slice = slice(None)
-    ) -> int:
-        """Return the number of (sample, variant) pairs with a question among those wanted.
-
-        ``wanted`` r x C marks truths of profile rows, ``copies`` (r,) is the number of samples with
-        each row, ``variants`` (V,) marks the variants that count."""

@@ -260,25 +260,13 @@ class QuestionSpace:
         """Number of questions that can be asked."""
         return int(self.cell_counts.sum())
 
-    def count_images(
-        self, wanted: Bools, copies: Indices, variants: Bools | slice = slice(None)
-    ) -> int:
-        """Return the number of follow-up images with an applicable question among those wanted.
-
-        ``wanted`` r x C marks truths of profile rows, ``copies`` (r,) says how many samples
-        have each row, ``variants`` (V,) which variants count.
-        """
-        patterns, times = np.unique(self.applicable[variants], axis=0, return_counts=True)
-        return sum(
-            int(copies[wanted[:, pattern].any(axis=1)].sum()) * int(number)
-            for pattern, number in zip(patterns, times, strict=True)
-        )
-
     @cached_property
     def images(self) -> int:
         """Number of follow-up images with anything to ask about."""
         truths, copies = self.dataset.profile
-        return self.count_images(truths != UNKNOWN, copies)
+        patterns, times = np.unique(self.applicable, axis=0, return_counts=True)
+        asked = [copies[(truths[:, p] != UNKNOWN).any(axis=1)].sum() for p in patterns]
+        return int(np.array(asked) @ times)
 
     def truth(self, questions: npt.ArrayLike) -> Truths:
         """Return the source truth of each question: 0, 1 or UNKNOWN."""

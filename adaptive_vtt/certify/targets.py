@@ -70,17 +70,12 @@ def calls(space: Population, target: Target, answers: str) -> int:
     """How many calls bring an answer to at least one of the target's questions."""
     if answers == "one":
         return size(space, target)
-    truths, copies = _rows(space, target)
-    return space.count_images(_wanted(truths, target), copies, target.variants)
+    return int(counts_by_variant(space, target)[1].sum())
 
 
 def largest(space: Population, target: Target, answers: str) -> int:
     """At most so many of the target's questions are answered by one call."""
-    if answers == "one":
-        return 1
-    wanted = _wanted(_rows(space, target)[0], target)
-    patterns = np.unique(space.applicable[target.variants], axis=0)
-    return int(max(wanted[:, pattern].sum(axis=1).max() for pattern in patterns))
+    return 1 if answers == "one" else int(counts_by_variant(space, target)[2].max())
 
 
 def counts_by_variant(space: Population, target: Target | None = None) -> Indices:
