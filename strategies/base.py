@@ -12,12 +12,7 @@ if TYPE_CHECKING:
 
     from adaptive_vtt.certify import Certifier
     from adaptive_vtt.space import QuestionSpace
-    from adaptive_vtt.surrogates import (
-        AnswerGP,
-        LossSurrogate,
-        Predictability,
-        QuestionModel,
-    )
+    from adaptive_vtt.surrogates import AnswerGP, LossSurrogate, Predictability, QuestionModel
 
 
 class BeliefView(Protocol):

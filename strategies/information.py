@@ -48,11 +48,7 @@ class Bald:
     Each candidate that is scored takes a triangular solve with all units seen.
     """
 
-    def __init__(
-        self,
-        scored: Scored = 1024,
-        power: Power = 1.0,
-    ) -> None:
+    def __init__(self, scored: Scored = 1024, power: Power = 1.0) -> None:
         self.scored = scored
         self.power = power
 

@@ -74,9 +74,7 @@ class Named(NamedTuple):
 
 
 def named(
-    surrogate: "str | Named",
-    options: Mapping[str, Any] | None = None,
-    base: Path | None = None,
+    surrogate: "str | Named", options: Mapping[str, Any] | None = None, base: Path | None = None
 ) -> Named:
     """Return a surrogate, not made yet.
 

@@ -16,8 +16,7 @@ Form = Annotated[
 ]
 """What the uncertainty of an ``AnswerGP`` measures."""
 History = Annotated[
-    Literal["truth", "answer"],
-    Option("predictability given true answers (Geman) or the model's"),
+    Literal["truth", "answer"], Option("predictability given true answers (Geman) or the model's")
 ]
 """What ``Predictability`` conditions on."""
 

@@ -28,13 +28,7 @@ class Predictability:
             with the model's ("answer", the paper's notation p(f(q) = Yes | H)).
     """
 
-    def __init__(
-        self,
-        samples: Indices,
-        truths: Truths,
-        *,
-        history: History = "truth",
-    ) -> None:
+    def __init__(self, samples: Indices, truths: Truths, *, history: History = "truth") -> None:
         self.history = history
         self._samples = samples
         known = (truths != UNKNOWN).astype(np.float64)

@@ -72,12 +72,7 @@ class CandidateCheck:
     """
 
     def __init__(
-        self,
-        truths: Indices,
-        rows: Indices,
-        applicable: Bools,
-        whole: bool,
-        limit: int,
+        self, truths: Indices, rows: Indices, applicable: Bools, whole: bool, limit: int
     ) -> None:
         self._known, self._rows = truths >= 0, rows
         self._applicable, self._whole = applicable, whole

@@ -330,14 +330,7 @@ def fresh_belief(
             foreseen = _foreseen(space, losses, proxies, questions)
             if foreseen is not None:
                 certifier.foretell(questions, foreseen)
-    return Belief(
-        space,
-        seed=seed,
-        device=device,
-        losses=losses,
-        certifier=certifier,
-        **readings,
-    )
+    return Belief(space, seed=seed, device=device, losses=losses, certifier=certifier, **readings)
 
 
 def _drop_gp() -> Named:

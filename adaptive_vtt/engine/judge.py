@@ -228,11 +228,7 @@ class Judge:
     """
 
     def __init__(
-        self,
-        space: QuestionSpace,
-        answers: CallMode,
-        *,
-        keep_masks: bool = False,
+        self, space: QuestionSpace, answers: CallMode, *, keep_masks: bool = False
     ) -> None:
         self.space = space
         self.answers = answers
@@ -358,11 +354,7 @@ class Judge:
         self._pairs.pop(call, None)
 
     def _judged(
-        self,
-        call: int,
-        questions: Indices,
-        values: Sequence[Value],
-        verdicts: Mapping[int, Value],
+        self, call: int, questions: Indices, values: Sequence[Value], verdicts: Mapping[int, Value]
     ) -> tuple[AnswerRow, ...]:
         eligible = self.space.eligible(questions).tolist()
         places = [k for k, there in enumerate(eligible) if there]

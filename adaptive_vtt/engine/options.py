@@ -107,8 +107,7 @@ class Certify:
         Option("probability that what is certified holds at all times", gt=0, le=MAX_CONFIDENCE),
     ] = 0.95
     targets: Annotated[
-        Sequence[str],
-        Option(f"{', '.join(ASKED)}, or names of filters", min_length=1),
+        Sequence[str], Option(f"{', '.join(ASKED)}, or names of filters", min_length=1)
     ] = DEFAULT_TARGETS
     where: Annotated[
         Filters | None,
@@ -118,8 +117,7 @@ class Certify:
         ),
     ] = None
     unanswered: Annotated[
-        Literal["loss", "both"],
-        Option("unanswered questions count as wrong, or (both) as either"),
+        Literal["loss", "both"], Option("unanswered questions count as wrong, or (both) as either")
     ] = "loss"
     surrogate: Annotated[
         "bool | str | NamedSurrogate",
@@ -141,8 +139,7 @@ class Certify:
         ),
     ] = "auto"
     prior_journal: Annotated[
-        PriorSource | None,
-        Option("journal.db of an audit of an earlier version of the model"),
+        PriorSource | None, Option("journal.db of an audit of an earlier version of the model")
     ] = None
     cohort: Annotated[
         Cohort | None,
@@ -439,8 +436,7 @@ class Sampling:
         ),
     ] = None
     strategy_options: Annotated[
-        Mapping[str, Any] | None,
-        Option("options of the strategy, such as power = 2 of bald"),
+        Mapping[str, Any] | None, Option("options of the strategy, such as power = 2 of bald")
     ] = None
     exploration: Annotated[
         float | None,
@@ -449,8 +445,7 @@ class Sampling:
     candidates: Annotated[int, Option("unseen questions looked at per draw", ge=1)] = 4096
     batch: Annotated[int, Option("calls asked at a time, beliefs frozen", ge=1)] = 1
     seed: Annotated[
-        int | None,
-        Option("same seed, same audit (default: a new one each time, journaled)"),
+        int | None, Option("same seed, same audit (default: a new one each time, journaled)")
     ] = None
     repeat_probes: Annotated[
         int, Option("answered questions asked again, to notice a model that changes", ge=0)
@@ -523,8 +518,7 @@ class Limits:
 
     budget: Annotated[int | None, Option("a limit: calls of the model, at most, ever", ge=1)] = None
     max_cost: Annotated[
-        float | None,
-        Option("a limit: money, at most, in the unit of the model's prices", gt=0),
+        float | None, Option("a limit: money, at most, in the unit of the model's prices", gt=0)
     ] = None
     fail_on_error: Annotated[
         float | None,

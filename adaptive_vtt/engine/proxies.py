@@ -51,11 +51,7 @@ class Renderings:
     """
 
     def __init__(
-        self,
-        space: QuestionSpace,
-        *,
-        side: int = SIDE,
-        limit_bytes: int = LIMIT_BYTES,
+        self, space: QuestionSpace, *, side: int = SIDE, limit_bytes: int = LIMIT_BYTES
     ) -> None:
         self._space, self._side = space, side
         self._limit = limit_bytes

@@ -483,10 +483,7 @@ def teach(
 ) -> None:
     """What the judged ``questions`` of a draw tell of the targets."""
     losses = {o.question: o for o in outcomes}
-    outcomes_here = [losses[question] for question in questions.tolist()]
-    least, most = (
-        np.array([o.least for o in outcomes_here]),
-        np.array([o.most for o in outcomes_here]),
-    )
-    out = np.array([o.excluded for o in outcomes_here])
+    judged = [losses[question] for question in questions.tolist()]
+    least, most = (np.array([o.least for o in judged]), np.array([o.most for o in judged]))
+    out = np.array([o.excluded for o in judged])
     certifier.learn(bet, certifier.members(questions), least, most, out)

@@ -15,16 +15,7 @@ from pydantic.dataclasses import dataclass as checked
 
 from ..errors import InputError, JournalError
 from ..families import OfSlice, TargetId
-from ..types import (
-    SIDES,
-    Bets,
-    CallMode,
-    ConceptsAre,
-    EndedBy,
-    Guarantee,
-    JsonObject,
-    Numbering,
-)
+from ..types import SIDES, Bets, CallMode, ConceptsAre, EndedBy, Guarantee, JsonObject, Numbering
 from ..utils.figures import USD, money
 
 

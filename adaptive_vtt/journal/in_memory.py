@@ -8,16 +8,7 @@ from typing import Any, get_args
 from ..errors import JournalError
 from ..types import JsonObject
 from .chain import Chain, Link, name_of
-from .rows import (
-    JSON_FIELD,
-    BeliefRow,
-    CallRow,
-    DrawRow,
-    FactRow,
-    JudgingRow,
-    Row,
-    SourceRow,
-)
+from .rows import JSON_FIELD, BeliefRow, CallRow, DrawRow, FactRow, JudgingRow, Row, SourceRow
 
 
 class MemoryJournal:

@@ -114,9 +114,7 @@ MUTATIONS = [
         "self.pool.candidates(number + 1, self.certifier.strata, stratum.place)",
     ),
     Mutation(
-        selector,
-        "np.array([o.least for o in told])",
-        "np.array([o.least / 2 for o in told])",
+        selector, "np.array([o.least for o in judged])", "np.array([o.least / 2 for o in judged])"
     ),
     # what a draw fixes
     Mutation(
@@ -217,11 +215,7 @@ MUTATIONS = [
         "inside[near] = (0.8 * theta[:, some] * both).sum(axis=0)",
     ),
     Mutation(sequences, "wide = room + more", "wide = room"),
-    Mutation(
-        sequences,
-        "np.where(stays, room, wide)",
-        "np.where(stays, wide, room)",
-    ),
+    Mutation(sequences, "np.where(stays, room, wide)", "np.where(stays, wide, room)"),
     Mutation(game, "self.least + bet.low_base", "self.least - bet.low_base"),
     Mutation(game, "self.waiting -= count", "self.waiting -= 2 * count"),
     Mutation(

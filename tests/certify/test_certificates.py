@@ -442,13 +442,7 @@ def test_verify_refuses_figures_that_the_rows_do_not_come_to(finished: Path, fie
 def test_the_public_names_of_the_design_work() -> None:
     space, model, _ = recorded(2)
     result = avtt.Audit(
-        space,
-        model,
-        strategy="certify",
-        budget=50,
-        half_width=0.05,
-        confidence=0.95,
-        seed=0,
+        space, model, strategy="certify", budget=50, half_width=0.05, confidence=0.95, seed=0
     ).run()
     wanted = {"target", "estimate", "lower", "upper", "half_width", "certified", "questions"}
     assert wanted <= set(result.targets.columns)

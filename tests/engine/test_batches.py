@@ -61,11 +61,7 @@ def space_of(samples: int) -> QuestionSpace:
 
 def selector_of(space: QuestionSpace, seed: int, limit: int, confidence: float = 0.8) -> Selector:
     certifier = Certifier(
-        space,
-        named_targets(space, TARGETS),
-        answers="one",
-        half_width=0.02,
-        confidence=confidence,
+        space, named_targets(space, TARGETS), answers="one", half_width=0.02, confidence=confidence
     )
     belief = Belief(space, seed=seed, losses=Rates(space), certifier=certifier)
     strategy = get("certify")

@@ -86,9 +86,7 @@ targets = st.lists(st.tuples(numbers, spread, numbers, spread), min_size=1, max_
 
 
 @given(targets)
-def test_predictions_move_an_estimate_by_little_more_than_a_standard_error(
-    rows: list[Any],
-) -> None:
+def test_predictions_move_an_estimate_by_little_more_than_a_standard_error(rows: list[Any]) -> None:
     guess = Guesses(*np.array(rows).T)
     moved = np.abs(guess.combined() - guess.draws)
     assert (moved <= np.sqrt(APART * guess.variance) + 1e-9).all()

@@ -214,10 +214,7 @@ def test_a_judgement_is_written_once(kind: str, tmp_path: Path) -> None:
     journal.add(draws)
     journal.add(judging)
     assert journal.judging() == judging
-    with pytest.raises(
-        JournalError,
-        match=r"judging .*\d+ .*stands there",
-    ):
+    with pytest.raises(JournalError, match=r"judging .*\d+ .*stands there"):
         journal.add(judging[:1])
     journal.close()
 
