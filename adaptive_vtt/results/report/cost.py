@@ -1,4 +1,4 @@
-"""Spending and missing answers, calls per target, and half-widths: so far, and of more calls."""
+"""Spending and missing answers, and half-widths: so far, and of more calls."""
 
 from numbers import Real
 from typing import Any
@@ -13,7 +13,6 @@ from ...types import Floats, Indices, JsonObject
 from ...utils.figures import money, shorten
 from .evidence import Evidence, ordered
 from .plots import chart, figure_of, upward
-from .rates import words
 from .section import Section, aim, amount, percent
 
 SPENDING_MOMENTS, WIDTH_MOMENTS = 200, 100
@@ -118,29 +117,6 @@ def _spending_chart(evidence: Evidence) -> Any:
         drawn = [{**line, "x": x.tolist()}]
         views[name] = figure_of({"title": title}, {"title": "cost"}, drawn, levels)
     return chart("spending-chart", views, "Cost over calls")
-
-
-def slowest_section(evidence: Evidence) -> Section | None:
-    """Show calls until each target was settled, longest first; None where nothing is certified."""
-    certificate, history = evidence.certificate, evidence.run.history
-    if certificate is None:
-        return None
-    calls, rows = len(history[0].lower) - 1, []
-    for standing in evidence.standings:
-        moment = standing.settled_at
-        seen = int(history[standing.place].questions[-1 if moment is None else moment])
-        rows.append((standing, calls if moment is None else moment, seen))
-    # open ones first, the widest of them on top
-    rows.sort(key=lambda row: (row[0].settled, -row[1], -row[0].half_width))
-    return evidence.section(
-        "Calls per target",
-        "slowest",
-        targets=rows,
-        calls=calls,
-        words=words(certificate),
-        open=sum(not s.settled for s in evidence.standings),
-        moments=sorted(s.settled_at or 0 for s in evidence.standings),
-    )
 
 
 def widths_section(evidence: Evidence) -> Section | None:

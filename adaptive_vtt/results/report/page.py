@@ -87,13 +87,11 @@ PAGE: dict[str, dict[Callable[[Evidence], Section | None], Kind]] = {
     "By image change": {rates.conditions_section: ONE_MODEL},
     "Cost": {
         cost.spending_section: ~POOL_CENSUS,
-        cost.slowest_section: SAMPLED,
         cost.widths_section: SAMPLED,
         cost.forecast_section: CERTIFIED,
     },
     "Details": {
         rates.counts_section: ONE_MODEL,
-        rates.disagreements_section: CERTIFIED,
         appendix.asked_section: ONE_MODEL,
         appendix.grounds_section: ALL,
         appendix.settings_section: ALL,

@@ -7,7 +7,6 @@ rates under that relation alone: every relation is asked of the same images, so 
 same shares.
 """
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -76,6 +75,8 @@ def certified_section(evidence: Evidence) -> Section | None:
         marks=marks,
         failed=Counter(place for f in evidence.failures for place in f.targets),
         words=words(certificate),
+        history=evidence.run.history,
+        beliefs=implied_rates(evidence),
     )
 
 
@@ -419,62 +420,35 @@ def tally(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 # -- beliefs next to intervals ---------------------------------------------------------------------
 
 
-def disagreements_section(evidence: Evidence) -> Section | None:
-    """Show the raw mean of every target, the error rate that the answer GP implies, and those
-    outside of the interval; None without intervals.
-
-    Where classes are compared with each other, beliefs about one of them imply no rate.
-    """
-    if evidence.certificate is None:
-        return None
-    rates = {} if evidence.space.concepts_are == "classes" else implied_rates(evidence)
-    rows, flags = [], []
-    for standing in (s for _, part in ordered(evidence.standings) for s in part):
-        target, mean = standing.id, evidence.run.history[standing.place].mean
-        raw = None if math.isnan(mean) else mean
-        belief = None
-        if isinstance(target, OfConcept) and target.rate in SIDES:
-            belief = rates.get((target.concept, target.side))
-        outside = [
-            (standing, name, value, "above" if value > standing.upper else "below")
-            for name, value in (("raw", raw), ("belief", belief))
-            if value is not None and not standing.lower <= value <= standing.upper
-        ]
-        outside = [] if standing.emptied else outside
-        rows.append((standing, raw, belief, bool(outside)))
-        flags += outside
-    return evidence.section(
-        "Raw and certified rates",
-        "disagreements",
-        targets=rows,
-        believed=any(belief is not None for _, _, belief, _ in rows),
-        flags=sorted(flags, key=lambda flag: flag[0].place),
-    )
-
-
-def implied_rates(evidence: Evidence) -> dict[tuple[str | None, int | None], float]:
-    """Return (concept, side) -> the error rate that the answer GP implies; sides that were never
-    answered are left out.
+def implied_rates(evidence: Evidence) -> dict[int, float]:
+    """Return the error rates that answer GPs imply, by the place of a target about one side of a
+    concept; sides that were never answered are left out. None where classes are compared with each
+    other, and of items.
 
     A bin's coordinate, (P(yes) + truth) / 2, shows both the side and whether the answer is wrong.
     The rate is the wrong share of the posterior mean summed over the side's bins. That is
     FP / (TN + FP) where the concept is absent (0), FN / (TP + FN) where it is present (1). The
     middle bin belongs to both sides, and is divided as the answers in it are.
     """
-    answered, learnt = evidence.table[evidence.table["answer"].notna()], evidence.replay
-    mass, middle = np.maximum(learnt.mean, 0.0), learnt.mean.shape[1] // 2
-    rates: dict[tuple[str | None, int | None], float] = {}
-    groups: Any = answered.groupby(["concept", "truth"], sort=False)  # the stubs know no tuples
-    for (name, side), part in groups:
-        place, at = evidence.concepts.index(name), part["coordinate"].to_numpy(float)
-        among = learnt.counts[place, middle]
+    rates: dict[int, float] = {}
+    if evidence.space.concepts_are == "classes" or evidence.settings.oracle.tells_losses:
+        return rates
+    answered = evidence.table[evidence.table["answer"].notna()]
+    for standing in evidence.standings:
+        target = standing.id
+        if not isinstance(target, OfConcept) or target.rate not in SIDES:
+            continue
+        here = (answered["concept"] == target.concept) & (answered["truth"] == target.side)
+        learnt, place = evidence.replay, evidence.concepts.index(target.concept)
+        at, middle = answered.loc[here, "coordinate"].to_numpy(float), learnt.mean.shape[1] // 2
+        mass, among = np.maximum(learnt.mean[place], 0.0), learnt.counts[place, middle]
         share = (np.abs(at - 0.5) <= 0.5 / (2 * middle)).sum() / among if among else 0.5
         # outwards from the middle: wrong answers first, then right ones
-        half = mass[place, middle:] if side else mass[place, middle::-1]
+        half = mass[middle:] if target.side else mass[middle::-1]
         half = half * np.where(np.arange(middle + 1) == 0, min(share, 1.0), 1.0)
         wrong = half[: middle // 2].sum() + half[middle // 2] / 2
-        if half.sum() > 0:
-            rates[name, int(side)] = float(wrong / half.sum())
+        if len(at) and half.sum() > 0:
+            rates[standing.place] = float(wrong / half.sum())
     return rates
 
 
