@@ -15,7 +15,6 @@ from adaptive_vtt.results.report import predictions, render
 from adaptive_vtt.results.result import Result, summarise
 from tests.helpers.report_kinds import KINDS, labels
 from tests.helpers.report_pages import Tags, spaced, unpacked
-from tests.helpers.twins import slowly
 
 OF_TABLES = ("relation-concept", "cell", "relation", "severity")
 
@@ -104,13 +103,7 @@ def test_why_each_question_was_asked(journal: Journal, content: dict[str, Any]) 
             assert sum(line[2][-3:]) == pytest.approx(1, abs=2e-4)
 
 
-IN_THE_BROWSER = {"each", "decisions", "explore", "uncertified", "captions", "words"}
-"""Those that `test_report_browser.py` opens, too."""
-
-
-@pytest.mark.parametrize(
-    "name", [*sorted(KINDS.keys() - IN_THE_BROWSER), *slowly(*sorted(IN_THE_BROWSER))]
-)
+@pytest.mark.parametrize("name", ["masks", "nothing", "running"])
 def test_every_kind_has_the_chapter_or_says_why_not(tmp_path: Path, name: str) -> None:
     tags = Tags(render(KINDS[name](tmp_path), plotly="cdn"))
     assert tags.with_id("believes")

@@ -187,13 +187,10 @@ def test_no_other_site_may_read_or_frame_a_page(view: View) -> None:
     [
         "/run/../secret.txt",
         "/run/..%2fsecret/",
-        "/run/%2e%2e/",
         "/run/out/",
-        "/run/first/../../secret.txt",
         "/run/first/report/../../../secret.txt",
         "/run/first/report/x/..%2f..%2fsecret.txt",
         "/run/first/journal.db",
-        "/files/../server.py",
         "/files/%2e%2e%2fserver.py",
         "/%00",
         "//etc/passwd",

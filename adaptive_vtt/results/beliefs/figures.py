@@ -109,16 +109,13 @@ def surface(tables: Tables, relation: str | None = None) -> Drawing:
     first = "predicted" if moments.predicts else "raw"
     heat = {"type": "heatmap", "x": x, "y": y, "name": SHOWN[first], **TEXT, **looks[first]}
     heat["meta"] = {"looks": looks, "shown": SHOWN}
+    edge = {"color": COLOURS["surface"], "width": 1}
     dots = _scatter(
         "draws since the moment before",
         "markers",
         x * len(rows),
         [name for name in y for _ in columns],
-        marker={
-            "color": COLOURS["accent"],
-            "opacity": 1,
-            "line": {"color": COLOURS["surface"], "width": 1},
-        },
+        marker={"color": COLOURS["accent"], "opacity": 1, "line": edge},
         hoverinfo="skip",
         showlegend=False,
     )
@@ -131,12 +128,9 @@ def surface(tables: Tables, relation: str | None = None) -> Drawing:
         set_to = {**look, "z": values_at(moments.last(name), at)}
         choices[SHOWN[name]] = [{key: [value] for key, value in set_to.items()}, [0]]
     axis = {"type": "category", "automargin": True, "showgrid": False}
+    across = {"title": {"text": "severity" if relation else ""}}
     layout = {  # axes end where the cells do
-        "xaxis": {
-            **axis,
-            "title": {"text": "severity" if relation else ""},
-            "range": [-0.5, len(columns) - 0.5],
-        },
+        "xaxis": {**axis, **across, "range": [-0.5, len(columns) - 0.5]},
         "yaxis": {**axis, "range": [-0.5, len(rows) - 0.5]},
     }
     about = "relation" if relation is None else f"severity of {as_text(relation)}"
@@ -226,13 +220,8 @@ def _panel(
         return _scatter(name, mode, x, marker=marker, **own)
 
     green, blue = COLOURS["third"], {"color": COLOURS["accent"]}
-    band = {
-        "type": "data",
-        "symmetric": False,
-        "thickness": 9,
-        "width": 0,
-        "color": COLOURS["band"],
-    }
+    band: Figure = {"type": "data", "symmetric": False, "thickness": 9, "width": 0}
+    band["color"] = COLOURS["band"]
     mean = line("predicted, 95 % band", "lines+markers", blue, cells.predicts, line=blue)
     ring = {"color": COLOURS["text"], "symbol": "circle-open", "line": {"width": 1.5}}
     raw = line("raw rate, larger: more asked", "markers", ring)
