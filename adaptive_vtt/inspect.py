@@ -192,7 +192,9 @@ class CertifiedStop:
 
     Args:
         half_width: The wanted precision, +- so much.
-        cohort: As ``audit`` takes it, like ``scorer`` and ``out``.
+        cohort: As ``audit`` takes it.
+        scorer: As ``audit`` takes it.
+        out: As ``audit`` takes it.
         options: Those of ``Audit`` (``confidence``, ``seed`` ...) that do not choose questions.
     """
 

@@ -129,7 +129,11 @@ class Combinable:
 
 @dataclass(frozen=True)
 class MaxCalls(Combinable):
-    """At most ``limit`` calls of the model, ever."""
+    """Stop before the model is called more than ``limit`` times.
+
+    Attributes:
+        limit: Calls, at least 1.
+    """
 
     limit: int
 
@@ -154,7 +158,12 @@ class MaxCalls(Combinable):
 
 @dataclass(frozen=True)
 class MaxCost(Combinable):
-    """Never spend more than ``limit``, in ``currency``: stop where another question might."""
+    """Stop before another question may cost more than is left.
+
+    Attributes:
+        limit: The most that may be spent, above 0.
+        currency: Of the limit, as ISO 4217 calls it.
+    """
 
     limit: float
     currency: str = USD
@@ -204,10 +213,13 @@ class MaxQuestions(Combinable):
 class UncertaintyBelow(Combinable):
     """Stop once the answer GPs are certain enough (the paper's tau, relative to the prior).
 
-    ``tau`` in (0, 1] is a share of the prior uncertainty. ``over`` "mean" (default) compares
-    the mean over all sides of all concepts, as the paper's Figure 4 does; "max" the most
-    uncertain side, which a model that is always sure of itself may never let fall.
     Sides with nothing left to ask do not count.
+
+    Attributes:
+        tau: A share of the prior uncertainty, in (0, 1].
+        over: Compare the mean over all sides of all concepts ("mean"), as the paper's Figure 4
+            does, or the most uncertain side ("max"), which may never fall for a model that is
+            always sure of itself.
     """
 
     tau: Annotated[
@@ -270,7 +282,11 @@ class _EveryTarget(Combinable):
 
 @dataclass(frozen=True)
 class Certified(_EveryTarget):
-    """Stop once every target's interval is at most ``half_width`` to either side."""
+    """Stop once every target is certified.
+
+    Attributes:
+        half_width: The widest half-width of an interval, above 0 and below 0.5.
+    """
 
     half_width: float
 
@@ -295,6 +311,9 @@ class Decided(_EveryTarget):
 
     Audits with this limit decide by bets of their own (``certify.decisions``); against any other
     limit a target is decided once its whole interval lies on one side.
+
+    Attributes:
+        at_most: The limit, a rate from 0 to 1.
     """
 
     at_most: float
@@ -319,7 +338,12 @@ class Decided(_EveryTarget):
 
 @dataclass(frozen=True)
 class Compared(_EveryTarget):
-    """Stop once every difference of two models is decided; see ``certify.decisions``."""
+    """Stop once every difference of two models is decided; see ``certify.decisions``.
+
+    Attributes:
+        margin: A difference in [0, 1) that does not matter.
+        at_least: A claim in (-1, 1) that is decided in place of signs. Default None: no claim.
+    """
 
     margin: float
     at_least: float | None = None
@@ -416,7 +440,11 @@ def first_end(rules: Iterable[StoppingRule], state: State) -> End | None:
 
 @dataclass(frozen=True)
 class FirstOf(Combinable):
-    """Stop as soon as one rule says so."""
+    """Stop at the first rule that is met.
+
+    Attributes:
+        rules: The rules.
+    """
 
     rules: tuple[StoppingRule, ...]
 
@@ -430,7 +458,11 @@ class FirstOf(Combinable):
 
 @dataclass(frozen=True)
 class AllOf(Combinable):
-    """Stop once every rule says so."""
+    """Stop once every rule is met.
+
+    Attributes:
+        rules: The rules.
+    """
 
     rules: tuple[StoppingRule, ...]
 

@@ -145,13 +145,18 @@ def _size(image: npt.NDArray[Any] | None) -> str:
 
 @dataclass(frozen=True, repr=False)
 class Sample:
-    """One source image: H x W x C uint8 (or None where only answers are recorded).
+    """One source image with its truth.
 
-    ``masks``: for concepts that have one, where the concept is to be seen (H x W).
-    ``asks``: for concepts that are asked about in words, the words; ``answers``: what is
-    right there, a letter where there are options, else any of several texts. ``boxes``:
-    things annotated or detected in the image. ``received``: the audited model's answer
-    about it, where follow-ups are chosen by that.
+    Attributes:
+        id: Its name in the dataset.
+        image: H x W x C uint8; None if only answers are recorded.
+        truth: By concept 1 (present), 0 (absent) or -1 (unknown).
+        metadata: Fields by name, which groups and filters read.
+        masks: By concept the H x W pixels that show it.
+        asks: By concept the words of its question.
+        answers: By concept what is right: a letter of an option, or any of several texts.
+        boxes: Annotated or detected things.
+        received: The model's own answer about it, if that chooses its follow-ups.
     """
 
     id: str
@@ -179,11 +184,16 @@ class Sample:
 
 @dataclass(frozen=True, repr=False)
 class Prompt:
-    """Input of the model: one image and the concepts asked about.
+    """Input of the model: one image and the concepts asked about. It holds no truth, on purpose.
 
-    ``image`` is H x W x C uint8, or None where the dataset has none. ``asks``: one per
-    concept where the questions are in words, else empty. ``words``: further words about the
-    image, such as where to look; "" for nothing. Truths are not here, on purpose.
+    Attributes:
+        image: H x W x C uint8; None if the dataset has no images.
+        concepts: Their names.
+        sample_id: The name of the source image.
+        relation: The image change.
+        severity: Of the change, from 1; 1 for relations without severities.
+        asks: One per concept if questions are in words, else empty.
+        words: Further words about the image, such as where to look; "" for none.
     """
 
     image: Image | None
@@ -204,14 +214,19 @@ class Prompt:
 
 @dataclass(frozen=True)
 class Unanswered:
-    """The model gave no answer: a refusal, a timeout, garbage. Never NaN, never zero."""
+    """A missing answer: a refusal, a timeout, an unreadable reply. It is never NaN or zero.
+
+    Attributes:
+        reason: Why it is missing, as a part of a sentence.
+        cost: The cost of the call, at least 0.
+        unconfirmed: The part of ``cost`` that no server confirmed, and may not have charged.
+        reply: A chat model's reply, before it is read; "" for other models.
+    """
 
     reason: str
     cost: float = 0.0
     unconfirmed: float = field(default=0.0, compare=False)
-    """The part of ``cost`` that nobody confirmed: it may not have been charged."""
     reply: str = field(default="", compare=False, repr=False)
-    """As of ``Answer``."""
 
 
 @dataclass(frozen=True)
@@ -230,16 +245,18 @@ Value = float | Mask | str | Unanswered | PairedAnswer
 class Answer:
     """The model's answer, and the cost of the call.
 
-    ``values``: for each concept of the prompt P(yes) in [0, 1], a mask (H x W of bool, as
-    large as the image), words, or Unanswered for a concept the model left out.
+    Attributes:
+        values: For each concept of the prompt P(yes) in [0, 1], a mask (bool, H x W of the image),
+            words, or Unanswered.
+        cost: The cost of the call, at least 0.
+        unconfirmed: The part of ``cost`` that no server confirmed, and may not have charged.
+        reply: A chat model's reply, before it is read; "" for other models.
     """
 
     values: tuple[Value, ...]
     cost: float = 0.0
     unconfirmed: float = field(default=0.0, compare=False)
-    """As of ``Unanswered``."""
     reply: str = field(default="", compare=False)
-    """The words that a chat model replied, before anything was read in them; "" of other models."""
 
     def __repr__(self) -> str:
         values = (f"mask {_size(v)}" if isinstance(v, np.ndarray) else repr(v) for v in self.values)
@@ -248,9 +265,12 @@ class Answer:
 
 @dataclass(frozen=True, repr=False)
 class FollowUp:
-    """The image a relation made: H x W x C uint8, and whatever the oracle needs to know of it.
+    """The changed image of a relation.
 
-    ``words``: further words for the model, a sentence or more; "" for nothing.
+    Attributes:
+        image: H x W x C uint8; None if the dataset has no images.
+        details: What the oracle needs to know of the change, by name.
+        words: Further sentences for the model; "" for none.
     """
 
     image: Image | None
@@ -306,14 +326,16 @@ class Bets:
 class Outcome:
     """The verdict on one answer.
 
-    ``loss`` in [0, 1]; ``coordinate`` the paper's a = (f + truth) / 2 in [0, 1], or None
-    where the question was not answered. ``margin``: by how much the answer was right, on any
-    scale, where that is not the logit of the probability it gave to the truth (which follows
-    from the coordinate). ``score``: what is journaled as the answer where
-    that is a mask or words. ``unanswered``: why words are no answer. ``excluded`` says why
-    a question should not count; that is only known once it was asked. Rates are
-    over the questions that count. ``details``: further facts for the report about
-    the answer, as JSON has it.
+    Attributes:
+        loss: In [0, 1].
+        coordinate: The paper's a = (f + truth) / 2 in [0, 1]; None for unanswered questions.
+        score: What the journal keeps in place of a mask or words.
+        unanswered: Why words are no answer; None if they are.
+        excluded: Why the question does not count, as only its answer shows; None if it counts.
+            Rates are over the questions that count.
+        details: Further facts for the report, as JSON.
+        margin: By how much the answer was right, on any scale. Default None: the logit of the
+            probability that it gave to the truth, as the coordinate has it.
     """
 
     loss: float
@@ -335,9 +357,12 @@ class PairedLoss:
 
 @dataclass(frozen=True)
 class Version:
-    """A version of a source image that an oracle has to hear of, too, before it can judge.
+    """A version of a source image that the model must answer before an oracle can judge.
 
-    ``relation`` and ``severity`` are those of the prompt.
+    Attributes:
+        relation: The relation that its prompt names.
+        severity: The severity that its prompt names.
+        make: Returns the image, H x W x C uint8.
     """
 
     relation: str
@@ -347,7 +372,12 @@ class Version:
 
 @dataclass(frozen=True)
 class Received:
-    """The answer about a source image, and those about its versions by their place."""
+    """The model's answers about a source image and its versions.
+
+    Attributes:
+        answer: About the image itself.
+        versions: About its versions, by their place.
+    """
 
     answer: Value
     versions: Mapping[int, Value]
@@ -363,9 +393,14 @@ tuple of the answers about all concepts where an oracle takes that."""
 
 @dataclass(frozen=True)
 class Case:
-    """One question of a call: its answer, what was expected, the source image's answer.
+    """One answered question of a call.
 
-    ``place``: which of the space's concepts it is about.
+    Attributes:
+        question: The question.
+        place: The place of its concept among the space's.
+        answer: The model's answer.
+        expected: What the oracle's ``expect`` returned.
+        source_answer: The answer about the source image; None if the oracle needs none.
     """
 
     question: Question

@@ -40,9 +40,18 @@ CAUTION = 4.0
 
 @dataclass(frozen=True)
 class Losses:
-    """n judged questions: int64 (n,) each, ``loss`` (n,) in [0, 1], and ``margin`` (n,): by how
-    much the answer was right, on any scale; NaN where that is not known, None: nowhere. ``halves``:
-    where several models are compared, what each of them lost."""
+    """n judged questions as a surrogate learns from them.
+
+    Attributes:
+        sample: (n,) int64, by number.
+        variant: (n,) int64, relation and severity by number.
+        concept: (n,) int64, by number.
+        truth: (n,) int64, 0 or 1.
+        loss: (n,), in [0, 1].
+        margin: (n,), by how much the answer was right, on any scale; NaN where unknown. None: it is
+            unknown everywhere.
+        halves: The losses of each model in a comparison. None: one model is audited.
+    """
 
     sample: Tensor
     variant: Tensor

@@ -3,6 +3,7 @@
 import ast
 import builtins
 import importlib.util
+import inspect
 import json
 import keyword
 import os
@@ -330,6 +331,14 @@ def test_python_page_has_every_public_name_with_its_signature_and_docstring(
     assert "\n| argument | description |\n|---|---|\n| `space` | " in own
     assert "\n### models.load\n\n```py\nload(" in page
     assert "\nNone\n" not in page  # everything has a docstring
+
+
+def test_every_parameter_of_a_public_name_is_described(reference: ModuleType) -> None:
+    parts = {n: part for own in reference.public_parts().values() for n, part in own.items()}
+    callables = {n: p for n, p in parts.items() if inspect.isclass(p) or inspect.isfunction(p)}
+    assert len(callables) > 150
+    missing = {name: reference.undescribed(part) for name, part in callables.items()}
+    assert {name: names for name, names in missing.items() if names} == {}
 
 
 def test_result_page_names_every_field_of_a_result(tmp_path: Path) -> None:

@@ -91,6 +91,8 @@ class DemoServer(HttpServer):
         fail: The share of requests, 0 to 1, that fail, in one of three ways (``Failure``).
         at_once: Requests at a time; more get 429. 0: any number.
         seed: Which requests fail.
+        patience: Seconds that a request may take to arrive.
+        idle: Seconds after which a connection without requests is closed.
 
     Raises:
         InputError: For a share outside 0..1, and a time or a number below 0.

@@ -221,7 +221,11 @@ class AdaptedConcurrent(Adapted):
 
 
 def adapted_model(model: ModelUnderTest) -> ModelDefaults:
-    """Return the model with all members of ``ModelDefaults``."""
+    """Return a model with all members of ``ModelDefaults``.
+
+    Args:
+        model: An object with ``answers`` and ``ask``.
+    """
     if isinstance(model, ModelDefaults):
         return model
     return AdaptedConcurrent(model) if isinstance(model, ConcurrentModel) else Adapted(model)

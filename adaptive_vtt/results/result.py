@@ -109,7 +109,10 @@ class Result:
         unconfirmed: The part of ``cost`` that no server confirmed: failed attempts, and replies
             without counts, at the most one can cost.
         in_doubt: That in words, and what lost calls may have cost in addition.
+        currency: Of all costs, as ISO 4217 calls it.
         census: Of an audit that asks everything, the tables of ``results.census``.
+        statuses: Where every target stands.
+        source: The journal or run that it was made of; None if it was read from a file.
     """
 
     targets: pd.DataFrame

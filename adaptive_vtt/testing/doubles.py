@@ -34,9 +34,13 @@ def tiny_dataset(
 class ScriptedModel(ModelDefaults):
     """Model that answers by a fixed rule of (seed, image, concept), and lists what it is asked.
 
-    Answers are uniform in [0, 1]; every answered call costs 1, a refused one 0.5.
-    ``refuse``: share of calls that come back Unanswered. ``asked`` lists (sample, relation,
-    severity, concepts) in order, so that tests can see anything paid for twice.
+    Answers are uniform in [0, 1]; every answered call costs 1, a refused one 0.5. ``asked`` lists
+    (sample, relation, severity, concepts) in order, so that tests can see anything paid for twice.
+
+    Args:
+        answers: Whether a call answers one concept or all.
+        seed: Part of the rule.
+        refuse: Share of the calls that come back Unanswered.
     """
 
     needs_image = False

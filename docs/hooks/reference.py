@@ -227,19 +227,29 @@ def _row(*cells: str) -> str:
 
 
 def python_page() -> str:
-    """Return every public name with its signature and docstring, as Markdown: those of the package,
-    then the others of each of its public modules."""
-    found = {name: getattr(adaptive_vtt, name) for name in adaptive_vtt.__all__}
-    modules = {name: part for name, part in found.items() if isinstance(part, ModuleType)}
-    found["audit"] = modules.pop("audit").audit  # a module that is called as its function
-    plain = {name: part for name, part in found.items() if name not in modules}
-    parts = [PYTHON_HEAD, "\n## adaptive_vtt\n", *(_entry(*each) for each in plain.items())]
-    for module, room in modules.items():
-        parts.append(f"\n## adaptive_vtt.{module}\n\n{first_line(room)}\n")
-        mine = {name: inspect.unwrap(getattr(room, name)) for name in room.__all__}
-        told = {id(part) for part in plain.values()}
-        parts += [_entry(f"{module}.{n}", p) for n, p in mine.items() if id(p) not in told]
-    return "".join(parts)
+    """Return every public name with its signature and docstring, as Markdown."""
+    pages = [PYTHON_HEAD]
+    for section, parts in public_parts().items():
+        room = getattr(adaptive_vtt, section.removeprefix("adaptive_vtt."), None)
+        about = "" if room is None else f"{first_line(room)}\n"
+        pages.append(f"\n## {section}\n\n{about}".rstrip("\n") + "\n")
+        pages += [_entry(*each) for each in parts.items()]
+    return "".join(pages)
+
+
+def public_parts() -> dict[str, dict[str, Any]]:
+    """Return the public names with what they name: those of the package, then the others of each of
+    its public modules."""
+    parts = {name: getattr(adaptive_vtt, name) for name in adaptive_vtt.__all__}
+    rooms = {name: part for name, part in parts.items() if isinstance(part, ModuleType)}
+    parts["audit"] = rooms.pop("audit").audit  # a module that is called as its function
+    sections = {"adaptive_vtt": {n: part for n, part in parts.items() if n not in rooms}}
+    known = {id(part) for part in sections["adaptive_vtt"].values()}
+    for name, room in rooms.items():
+        own = {f"{name}.{each}": inspect.unwrap(getattr(room, each)) for each in room.__all__}
+        section = {each: part for each, part in own.items() if id(part) not in known}
+        sections[f"adaptive_vtt.{name}"] = section
+    return sections
 
 
 def _entry(name: str, found: Any) -> str:
@@ -262,20 +272,17 @@ def _entry(name: str, found: Any) -> str:
 
 
 def _options_besides(part: Any, text: str) -> str:
-    """Return the table of the options that their annotations describe and ``text`` does not."""
+    """Return the table of the options that annotations describe and ``text`` does not."""
     options = [o for o in options_of(part) if f"| `{o.parameter}` |" not in text]
-    return (
-        _listed("option", [(f"``{o.parameter}``", o.option.about) for o in options])
-        if options
-        else ""
-    )
+    rows = [(f"``{option.parameter}``", option.option.about) for option in options]
+    return _listed("option", rows) if rows else ""
 
 
 def undescribed(part: Any) -> list[str]:
     """Return the parameters that neither the docstring of a part nor annotations describe."""
     entry = _entry("", part)
-    names = (re.match(r"\**(\w+)", each) for each in _parameters_of(part))
-    return [each[1] for each in names if each and not re.search(rf"`\**{each[1]}`,? .*\|", entry)]
+    names = [each[1] for text in _parameters_of(part) if (each := re.match(r"\**(\w+)", text))]
+    return [name for name in names if not re.search(rf"`\**{name}`,? .*\|", entry)]
 
 
 def _described(docstring: str) -> str:

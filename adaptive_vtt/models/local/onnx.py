@@ -26,9 +26,14 @@ TYPES: dict[str, npt.DTypeLike] = {
 class OnnxModel(TensorModel):
     """A classifier or segmenter with one input, an image.
 
-    ``tensors``: the options of `TensorModel`; ``providers``: where it runs, in order of preference
-    (default: the CPU). Raises InputError for files and names that cannot be used. Needs onnxruntime
-    (the extra ``onnx``).
+    Needs onnxruntime (the extra ``onnx``).
+
+    Args:
+        name: The model's name. Default None: the file's.
+        **tensors: Options of `TensorModel`.
+
+    Raises:
+        InputError: A file or name cannot be used.
     """
 
     answers: CallMode = "all"

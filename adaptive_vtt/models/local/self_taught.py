@@ -94,12 +94,14 @@ class Nets(NamedTuple):
 
 
 class SelfTaught(ModelDefaults):
-    """Answers every concept of a follow-up; ``SelfTaught.of`` teaches one.
+    """Answers every concept of a follow-up by small nets; ``SelfTaught.of`` teaches them.
 
-    ``shape``: height, width and channels of what the nets see. ``teams``: FOLDS nets each, and
-    ``fold`` (N,): which of them answers for each sample. ``known`` (C,): concepts with enough
-    labels. ``ids``: samples learnt from.
-    ``seconds``: how long teaching took.
+    Args:
+        concepts: Their names, C of them.
+        shape: Height, width and channels of what the nets see.
+        teams: Each FOLDS nets, and (N,) which of them answers for each sample.
+        known: (C,), the concepts with enough labels.
+        ids: The samples that the nets learnt from, by name.
     """
 
     answers = "all"

@@ -19,11 +19,16 @@ KINDS = {"unbiased": (0.7, 0.7), "biased": (0.9, 0.5), "negatively-biased": (0.5
 class Simulated(ModelDefaults):
     """Right with a set probability per concept, on whatever image it is shown.
 
-    ``accuracy``: concept -> probability of a right answer. The paper gives accuracies alone;
-    with hard 0/1 answers its performance model would degenerate, so a right answer is
-    uniform on the right side of one half and a wrong one on the wrong side. The answer is a
-    function of (seed, sample, relation, severity, concept): asking twice changes nothing.
+    The paper gives accuracies alone; with hard 0/1 answers its performance model would degenerate,
+    so a right answer is uniform on the right side of one half and a wrong one on the wrong side.
     Source: Concept-centric VTT, section 3.1.
+
+    Args:
+        dataset: The truth.
+        accuracy: Concept -> probability of a right answer.
+        seed: An answer is a function of it, sample, relation, severity and concept.
+        answers: Whether a call answers one concept or all.
+        name: The model's name.
     """
 
     needs_image = False

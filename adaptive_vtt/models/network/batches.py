@@ -129,6 +129,8 @@ class OpenAIBatch(OpenAIProtocol):
     Args:
         model: What the server calls the model.
         max_file_bytes: A longer file of results is not read, and counts as billed.
+        retries: Attempts and waits. Default None: those of batches.
+        prices: Of single calls; a batch costs ``batch_factor`` of them. Default None: nothing.
         now: Gives seconds since 1970; for tests, as ``sleep`` is.
         options: Those of `OpenAIProtocol`.
     """

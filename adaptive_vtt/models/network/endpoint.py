@@ -24,11 +24,17 @@ from .prices import Bill, Usage
 
 
 class Endpoint(Paid):
-    """A model under test that is called over a network; ``paid`` are the options of `Paid`.
+    """A model under test that is called over a network.
 
-    ``clock`` and ``sleep`` are for tests. Errors that end the audit (ModelError): a wrong key or
-    unknown model; before the first answer a host that cannot be reached, or a request it refuses;
-    and a server that is down (`Retries.give_up_after`). Anything else leaves a call Unanswered.
+    Errors that end the audit (ModelError): a wrong key or unknown model; before the first answer a
+    host that cannot be reached, or a request it refuses; and a server that is down
+    (`Retries.give_up_after`). Anything else leaves a call Unanswered.
+
+    Args:
+        limits: What the server allows at once and per minute. Default None: those of `Limits`.
+        clock: Returns seconds; for tests.
+        sleep: Waits; for tests.
+        **paid: Options of `Paid`: prices, retries, encoding.
     """
 
     def __init__(

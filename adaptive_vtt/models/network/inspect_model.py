@@ -72,10 +72,16 @@ _CONNECTIONS = ("httpx", "httpcore")
 class InspectModel(Chat, Endpoint):
     """A model of any provider that Inspect knows, named PROVIDER/NAME.
 
-    ``max_tokens`` bounds the reply, thoughts included; ``chat``: the options of `Chat` and
-    `Endpoint`. Raises InputError where Inspect knows no such model or finds no key,
-    and for options that are set here. Needs inspect-ai (the extra ``inspect``), and the library
-    that Inspect needs for the provider.
+    ``max_tokens`` bounds the reply, thoughts included. Needs inspect-ai (the extra ``inspect``) and
+    the library that Inspect needs for the provider.
+
+    Args:
+        keys: Further secrets that no text may show.
+        **chat: Options of `Chat` and `Endpoint`.
+
+    Raises:
+        InputError: Inspect knows no such model or finds no key, or ``options`` hold one that is set
+            here.
     """
 
     modes = (*ALTERNATIVES, WORDS)

@@ -64,13 +64,20 @@ class Limits:
 
 @dataclass(frozen=True)
 class Retries:
-    """``times`` further attempts at a call that failed, each given ``timeout`` seconds.
+    """Further attempts at a call that failed.
 
     Before attempt k + 1 the call waits a random time up to ``first_wait * 2 ** k`` seconds
-    (exponential backoff with full jitter), but never more than ``longest_wait``, and never
-    less than the server asks for in Retry-After. A server that asks for more than
-    ``patience`` seconds has closed for now, and one that left ``give_up_after`` calls in a row
-    without an answer is down: both end the audit, which ``resume`` continues.
+    (exponential backoff with full jitter), at least as long as the server's Retry-After.
+
+    Attributes:
+        times: Number of further attempts.
+        timeout: Seconds that each attempt may take.
+        first_wait: Seconds, the longest wait before the first further attempt.
+        longest_wait: Seconds, the longest wait before any.
+        patience: Seconds; a server that asks for a longer wait has closed for now, and the audit
+            ends. ``resume`` continues it.
+        give_up_after: Calls in a row without an answer after which the server is down, and the
+            audit ends. ``resume`` continues it.
     """
 
     times: Annotated[int, Option("further attempts at what failed", name="retries", ge=0)] = 5

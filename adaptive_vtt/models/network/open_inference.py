@@ -26,8 +26,12 @@ TYPES: dict[str, npt.DTypeLike] = {"FP32": np.float32, "FP64": np.float64, "UINT
 class OpenInference(TensorModel, HttpEndpoint):
     """The model called ``model`` on the server at ``url``, asked one image per call.
 
-    What the model takes and gives is read from the server before the first call, and errors
-    there end the audit. ``options`` are those of `TensorModel` and `HttpEndpoint`.
+    The server describes the model's inputs and outputs before the first call; errors there end the
+    audit.
+
+    Args:
+        version: The model's version on the server. Default None: the server's choice.
+        **options: Those of `TensorModel` and `HttpEndpoint`.
     """
 
     def __init__(

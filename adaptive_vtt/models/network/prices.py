@@ -24,9 +24,14 @@ CURRENCY = "^[A-Z]{3}$"
 
 @dataclass(frozen=True)
 class Usage:
-    """Tokens of one attempt, as the server counts them; an image's tokens are input.
+    """Tokens of one attempt, as the server counts them.
 
-    Raises InputError for counts that are no whole numbers of 0 or more.
+    Attributes:
+        input: Tokens of the prompt, with those of its image; at least 0.
+        output: Tokens of the reply, with those of its reasoning; at least 0.
+
+    Raises:
+        InputError: A count is no whole number of 0 or more.
     """
 
     input: int = 0

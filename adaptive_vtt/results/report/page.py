@@ -154,8 +154,12 @@ def render(source: Journal | Run, folder: Path | None = None, *, plotly: str = "
 
 
 def write_report(source: Journal | Run, path: Path, *, plotly: str = "inline") -> None:
-    """Write the page to ``path``, whole or not at all, with the baselines and judgements of its
-    folder; for ``plotly="folder"`` also plotly.min.js. See ``render``.
+    """Write the page of a run, whole or not at all, with baselines and judgements of its folder.
+
+    Args:
+        source: A journal, or a run that is open.
+        path: The page's file.
+        plotly: As ``render`` takes it; "folder" also writes plotly.min.js next to the page.
 
     Raises:
         InputError: The page cannot be written.
