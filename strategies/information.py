@@ -16,8 +16,8 @@ a Gaussian model of the losses; its value without any question is subtracted, so
 weight is by how much the mean posterior variance of f would fall, which is never negative.
 
 Where a call answers all concepts, concepts are independent given the kernel, so scores of a
-call's questions add up; the engine adds them. Scores are proportions of the proposal as they are
-(no softmax); ``power`` sharpens them. Only a random sub-sample is scored, as large as is
+call's questions add up; the engine adds them. The proposal is proportional to the
+scores (no softmax); ``power`` sharpens them. Only a random sub-sample is scored, as large as is
 affordable, and the rest has weight 0: exploration keeps those in the proposal.
 """
 
@@ -45,7 +45,7 @@ Scored = Annotated[int, Option("candidates that are scored, at most, about", ge=
 class Bald:
     """How much the next loss informs the question GP: their mutual information.
 
-    Each candidate that is scored takes a triangular solve with all units seen.
+    Each scored candidate costs a triangular solve over all units seen.
     """
 
     def __init__(self, scored: Scored = 1024, power: Power = 1.0) -> None:
@@ -98,7 +98,7 @@ def information(mean: Tensor, variance: Tensor) -> Tensor:
     nodes, shares = np.polynomial.hermite_e.hermegauss(NODES)
     z, share = torch.from_numpy(nodes), torch.from_numpy(shares / shares.sum())
     f = (mean[:, None] + variance.clamp(min=0).sqrt()[:, None] * z).clamp(0, 1)
-    # one proposal for both terms, so that the difference cannot be negative but for rounding
+    # the same quadrature for both terms: their difference is negative by rounding alone
     information = _entropy(f @ share) - _entropy(f) @ share
     return torch.where(information > ROUNDING, information, 0.0)
 

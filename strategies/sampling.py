@@ -13,9 +13,9 @@ p_h is the mean loss so far in h, after Laplace: (losses + 1) / (answers + 2). B
 any answer all S_h are alike, which is proportional allocation. Strata are relation x severity,
 and, where one question is asked per call, concept x truth too. There is no model of the losses.
 
-Textbooks fix how many draws each stratum gets; here every draw is shared out at random, as each
-must be an unbiased look at all targets. So proportional allocation is plain uniform sampling,
-and what can be gained is what unequal spreads give.
+Textbooks fix how many draws each stratum gets; here each draw picks its stratum at random, as it
+must be an unbiased look at all targets. So proportional allocation is plain uniform sampling, and
+only unequal spreads bring a gain.
 
 ``neyman``: as Neyman has it, by what is predicted of the loss. A stratum's share of the draws goes
 with the standard deviation of the loss in it; for a 0/1 loss of mean f that is sqrt(f (1 - f)).
@@ -43,10 +43,10 @@ from .common import expected_losses, once_per_call, per_call, per_question, shar
 
 
 class Random:
-    """Draws by chance with predictions, more often from open targets; (a) of the paper.
+    """Uniform weights; the audit predicts, and draws open targets more often; (a) of the paper.
 
-    Every candidate weighs alike; it is the audit that predicts, where it has a surrogate, and half
-    of its exploration that goes to open targets. Without certificates there is neither.
+    Predictions, and the half of exploration that goes to open targets, are the audit's. Without
+    certificates there are none.
     """
 
     def weights(self, candidates: Candidates, belief: BeliefView) -> Tensor:

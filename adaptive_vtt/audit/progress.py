@@ -58,14 +58,14 @@ def share_done(
     """Return the share of its way that an audit has behind it, in [0, 1]; None where no end is
     known.
 
-    It ends when its goals are reached together, or at the first limit; one that is ``exact`` when
-    everything is asked.
+    An audit ends once all goals are reached, or at the first limit; an ``exact`` one once everything
+    is asked.
     """
     goals: list[float] = []
     ends: list[float] = []
     if state.targets and certify.half_width is not None:
-        # Precision, 1 / half-width^2, grows with the calls of a target. Halfway between the widest
-        # and the mean: the widest stands still while others are worked on, the mean hides one.
+        # Precision, 1 / half-width^2, grows with the calls of a target. Halfway between the slowest
+        # target and the mean: the slowest stands still while others advance, the mean hides it.
         widths = np.maximum([target.half_width for target in state.targets], TINY)
         start, goal = VACUOUS**-2, certify.half_width**-2
         shares = np.clip((widths**-2.0 - start) / max(goal - start, TINY), 0, 1)
@@ -80,7 +80,7 @@ def share_done(
 
 
 def _sides(state: State) -> list[str]:
-    """Return the side of a limit, or the better model, of every target that is to be decided."""
+    """Return the side of the limit, or the better model, for each target to be decided."""
     return [side for target in state.targets if (side := target.decided or target.decision)]
 
 

@@ -55,8 +55,8 @@ def questions(
     oracle: Oracle | str | None = None,
     severities: Iterable[int] | None = None,
 ) -> Questions:
-    """Return the questions about a dataset, with the parts that are given, else as ``proposed``
-    proposes; or those of a space.
+    """Return the questions about a dataset, by the parts given and otherwise by those that
+    ``proposed`` suggests; or a space's own.
 
     Raises InputError where nothing can be asked, and for a space and another part.
     """
@@ -109,9 +109,9 @@ def audit(
         oracle: Rule that decides what is wrong, or its name. None: the one that suits the data.
         severities: Severities of the relations. None: all.
         out: Folder for journal.db, result.json and report.html. An audit with the same settings
-            that it holds is resumed, by these lines or, where the journal can keep them (data by a
-            path, names and numbers), by ``avtt resume OUT --model FILE:NAME``.
-        sample: Draw questions, however cheap the model is; so does a ``strategy``.
+            that it holds is resumed by the same call, or, where the journal can keep the call
+            (paths, names and numbers), by ``avtt resume OUT --model FILE:NAME``.
+        sample: Draw questions even where asking all is quicker, as a ``strategy`` does, too.
         on_progress: Hooks of the run, see ``Audit.run``. True: a table of what was read, and a bar.
         options: Those of ``Audit``. ``targets`` default to those that suit the data.
 

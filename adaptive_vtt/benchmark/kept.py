@@ -28,7 +28,7 @@ MISSING = "nothing"
 class KeptRuns:
     """The runs of a folder.
 
-    Nothing is written before there is a run or a fact worth keeping; never where ``out`` is None.
+    It writes nothing before there is a run or fact to keep, and nothing at all if ``out`` is None.
     Raises InputError where the file is of another kind.
 
     Attributes:
@@ -58,7 +58,7 @@ class KeptRuns:
             elif self.facts[name] != now:
                 raise InputError(
                     f"{self.path}: holds audits of another comparison, with "
-                    f"{_difference(name, self.facts[name], now)}: what began it goes on with it; "
+                    f"{_difference(name, self.facts[name], now)}: the same call continues it; "
                     "give another folder (out), or remove this file"
                 )
 

@@ -95,10 +95,10 @@ def versus(  # noqa: PLR0913 - a command's options
         recorded_a (TABLE): Model A's answers to every question (CSV): only B is asked.
         journal_a (DIR): Run folder of an earlier audit of model A.
         use (condition|replay|proxy): How that is used: its answers stand, and cost nothing
-            (condition); B is first asked what A was, in that order (replay; for a model B made
-            without it); or its answers are hints alone (proxy).
-        gate (RULE): A rule such as 'versus:overall <= +0.01', at most 1 point more errors; again
-            for more: it ends once all are decided, and no sooner.
+            (condition); B is first asked what A was, in that order (replay; for a model B that
+            was made without it); or its answers are hints alone (proxy).
+        gate (RULE): A rule such as 'versus:overall <= +0.01', at most 1 point more errors; may be
+            repeated. It ends once all are decided, no sooner.
         targets (NAMES): Groups of questions on which the models are compared, separated by commas:
             overall, relations, group:COLUMN ... Default: those of SPEC_A, else overall.
         budget (CALLS): A limit: calls of both models together. Default: SPEC_A's.
@@ -192,7 +192,7 @@ def _versus(a: Placed, b: Placed, asked: Asked, out: Path) -> Versus:
     if until is not None and asked.at_least is not None and until.only_claims(asked.at_least):
         raise InputError(
             f"--gate: expected a rule next to the claim --at-least {asked.at_least:g}, got that "
-            f"claim, {asked.gate[0]!r}; leave one of the two away"
+            f"claim, {asked.gate[0]!r}; leave one of the two out"
         )
     # the files that hold the models, which distinguish two of the same name
     files = [Path.absolute(base / (spec.model.file() or "")) for spec, base in (a, b)]

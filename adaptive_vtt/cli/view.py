@@ -20,7 +20,7 @@ def view(
     Example: avtt view runs
 
     Args:
-        directory (DIR|RUNS): Folder an audit writes, or a folder of such.
+        directory (DIR|RUNS): Folder that an audit writes, or one that holds several.
         port: Where the page listens; 0 takes a free one.
         open_: Open the page in the browser.
     """

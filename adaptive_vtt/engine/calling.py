@@ -167,7 +167,7 @@ class Progress:
     Attributes:
         state: What stopping rules read.
         cost: Money spent so far, in ``currency``.
-        concept: The concept whose losses are most uncertain, on ``side`` 0 (present) or 1 (absent).
+        concept: The concept whose answers are most uncertain, on ``side`` 0 (absent) or 1 (present).
         certified: Number of targets that are certified or decided, of ``of`` targets.
     """
 

@@ -38,7 +38,7 @@ def from_isic(
     """Read the five attributes as concepts ("pigment network", ...), with masks where present.
 
     All masks are decoded once, to see which are empty: some 40 ms each at 6 million pixels, divided
-    by the number of cores. Sizes are compared when a mask is used.
+    by the number of cores. A mask's size is compared with its image's when it is used.
 
     Args:
         path: the folder.
@@ -63,7 +63,7 @@ def from_isic(
         for attribute, name in names.items():
             mask = mask_data.file(f"{image.stem}_attribute_{attribute}.png", str(image))
             if not os.path.isfile(mask):
-                raise InputError(f"mask {str(mask)!r} does not exist; an absent attribute has one")
+                raise InputError(f"mask {str(mask)!r} does not exist; an absent one is all zeros")
             picture.masks[name] = mask
         pictures.append(picture)
     pictures = readable(pictures, reading)
