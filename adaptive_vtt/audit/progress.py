@@ -58,8 +58,8 @@ def share_done(
     """Return the share of its way that an audit has behind it, in [0, 1]; None where no end is
     known.
 
-    An audit ends once all goals are reached, or at the first limit; an ``exact`` one once everything
-    is asked.
+    An audit ends once all goals are reached, or at the first limit; an ``exact`` one once all is
+    asked.
     """
     goals: list[float] = []
     ends: list[float] = []

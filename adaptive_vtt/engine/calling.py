@@ -167,7 +167,8 @@ class Progress:
     Attributes:
         state: What stopping rules read.
         cost: Money spent so far, in ``currency``.
-        concept: The concept whose answers are most uncertain, on ``side`` 0 (absent) or 1 (present).
+        concept: The concept whose answers are most uncertain, on ``side`` 0 (absent) or 1
+            (present).
         certified: Number of targets that are certified or decided, of ``of`` targets.
     """
 

@@ -63,7 +63,8 @@ def from_isic(
         for attribute, name in names.items():
             mask = mask_data.file(f"{image.stem}_attribute_{attribute}.png", str(image))
             if not os.path.isfile(mask):
-                raise InputError(f"mask {str(mask)!r} does not exist; an absent one is all zeros")
+                expected = "an absent attribute needs one, too, all zeros"
+                raise InputError(f"mask {str(mask)!r} does not exist; {expected}")
             picture.masks[name] = mask
         pictures.append(picture)
     pictures = readable(pictures, reading)
