@@ -235,7 +235,7 @@ def test_the_commands_read_its_folder(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "there are no images, concepts" in page
     assert "not over items it does not hold" in page
     cards = block(page, "failures-data")
-    assert {line["said"].split()[0] for card in cards for line in card["lines"]} == {"loss"}
+    assert {line["text"].split()[0] for card in cards for line in card["lines"]} == {"loss"}
     assert all(card["views"] == [] for card in cards)  # no empty frame where a picture would be
     assert "Is item present" not in page
     assert "Mean loss" in page

@@ -31,7 +31,8 @@ a stratum whose share is 0 does not move at all.
 Bets must not depend on c or the candidates. So the bounds of a pseudo-outcome are the widest over
 C: r times the number of the target's questions among the candidates is at most M_kc / p_kc times
 the most that one call holds. Where some p_kc is small when an audit begins, that would be too wide,
-and there are no strata of calls.
+and there are no strata of calls; nor where more than one target spans strata, since a share of 1/7
+makes each of its pseudo-outcomes 7 times as wide.
 
 Strata pay because a draw's proposal, and so the range that bets are bounded by, is that of the
 targets which it is about, and because rare targets have as many candidates as common ones. Bets
@@ -59,6 +60,9 @@ what is expected of them would be a guess."""
 LEAST_CHANCE = 0.9
 """Chance of each target to be touched by a candidate of its strata, below which calls form no
 strata: its bounds would be too wide."""
+MOST_SPANNING = 1
+"""Targets that may span several strata of calls, such as the mean of all relations. A target that
+spans them is divided by its stratum's share: with nine of the demo's 16, strata take more calls."""
 SMOOTH = 0.1
 """Weight of the newest variance foreseen for a target that spans strata, which differ in it."""
 DIGITS = 9
@@ -287,6 +291,8 @@ def strata_of(
         return CallStrata(space, targets, limit, given)
     if answers == "all":
         strata: Strata = CallStrata(space, targets, limit)
+        if (strata.inside.sum(axis=1) > 1).sum() > MOST_SPANNING:
+            return None
     elif possible(targets):
         strata = QuestionStrata(space, targets)
     else:

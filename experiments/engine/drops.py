@@ -46,7 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     rows = pd.DataFrame(in_processes(audited, jobs, chosen.workers))
     table = rows.groupby("targets").mean().loc[[*halves]]
     table.index = pd.Index(["pairs", "box"], name="way")
-    table["calls / those of the box"] = (table["calls"] / table.loc["box", "calls"]).round(2)
+    calls = table["calls"].astype(float)
+    table["calls / those of the box"] = (calls / calls["box"]).round(2)
     told(table.reset_index(), chosen.out / "drops.csv")
 
 

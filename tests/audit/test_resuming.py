@@ -83,7 +83,7 @@ class Flaky(ScriptedModel):
         return super().ask(prompts)
 
 
-@pytest.mark.parametrize("fails_at", [1, pytest.param(2, marks=pytest.mark.slow), 5])
+@pytest.mark.parametrize("fails_at", [1, pytest.param(2, marks=pytest.mark.slow), 4])
 @pytest.mark.parametrize(
     "options",
     [

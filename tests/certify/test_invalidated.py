@@ -77,15 +77,15 @@ def test_a_mean_outside_is_no_doubt_while_the_bets_agree_among_themselves() -> N
     one, none = np.ones(1), np.zeros(1)
     sequences = Sequences(0.1 * one, 0.05 * one)
     sequences._bet_lower, sequences._bet_upper = 0.4 * one, 0.5 * one
-    sequences._said, sequences._counted = np.array([[1.0], [0.39]]), one
+    sequences._sums, sequences._counted = np.array([[1.0], [0.39]]), one
     sequences._precision, sequences._strayed = 1e3 * one, 8 * one  # standard error .03
     sequences.centre = 0.45 * one
     assert not sequences.disagreeing(none, one)[0]
     sequences.centre = 0.38 * one  # outside, too
     assert sequences.disagreeing(none, one)[0]
-    sequences.centre, sequences._said[1] = 0.45 * one, 0.33  # outside by more than an error
+    sequences.centre, sequences._sums[1] = 0.45 * one, 0.33  # outside by more than an error
     assert sequences.disagreeing(none, one)[0]
-    sequences._said[1] = 0.45
+    sequences._sums[1] = 0.45
     assert not sequences.disagreeing(none, one)[0]
 
 

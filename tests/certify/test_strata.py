@@ -50,12 +50,18 @@ def space_of(samples: int, seed: int = 0, concepts: str = "ab") -> QuestionSpace
 
 
 def certifier_of(
-    space: QuestionSpace, names: list[str], limit: int = 4096, least: float = 0.9, **options: Any
+    space: QuestionSpace,
+    names: list[str],
+    limit: int = 4096,
+    least: float = 0.9,
+    spanning: int = 99,  # more than pay, and as exact
+    **options: Any,
 ) -> Certifier:
     chosen: dict[str, Any] = {"half_width": 0.1, "confidence": 0.9, "answers": "one"} | options
     certifier = Certifier(space, named_targets(space, names), **chosen)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("adaptive_vtt.certify.strata.LEAST_CHANCE", least)
+        patch.setattr("adaptive_vtt.certify.strata.MOST_SPANNING", spanning)
         certifier.stratify(limit)
     return certifier
 
@@ -117,6 +123,15 @@ def test_no_stratum_is_chosen_where_there_is_no_choice(names, answers):
     sites = pd.DataFrame({"site": ["x", "y"] * 4})
     space = QuestionSpace(from_table(None, table, metadata=sites), [Named("r"), Named("t")])
     assert certifier_of(space, names, 3, answers=answers).strata is None
+
+
+@pytest.mark.parametrize(("names", "chosen"), [(["relations"], True), (EVERYTHING, False)])
+def test_calls_form_strata_where_at_most_one_target_spans_them(names, chosen):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.integers(0, 2, (40, 2)), columns=["a", "b"])
+    space = QuestionSpace(from_table(None, table), [Named("r"), Named("t")])
+    for each in (names, ["overall", *names]):
+        assert (certifier_of(space, each, spanning=1, answers="all").strata is not None) == chosen
 
 
 # -- exactness ------------------------------------------------------------------------------

@@ -330,9 +330,7 @@ def test_specs_are_listed_and_begun_with(
     assert run("init", str(tmp_path / "a"), "--like", "endobnch") == 2
     assert "unknown spec 'endobnch'; did you mean 'endobench'?" in capsys.readouterr().err
     assert run("init", str(tmp_path / "a"), "--like", "masks", "--full") == 2
-    assert (
-        "--like: expected neither --data, --model nor --full beside it" in capsys.readouterr().err
-    )
+    assert "--like: expected neither --data, --model nor --full with it" in capsys.readouterr().err
     assert not (tmp_path / "a").exists()
 
 

@@ -16,6 +16,7 @@ from adaptive_vtt.journal.belief_groups import believed, column
 from adaptive_vtt.journal.rows import BeliefRow, Row
 from adaptive_vtt.results.beliefs import PLOTS, figures
 from adaptive_vtt.results.beliefs.moments import Moments
+from adaptive_vtt.results.outcomes import outcomes
 from adaptive_vtt.results.result import Result, summarise
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.utils.figures import percent, span
@@ -62,7 +63,7 @@ def test_cells_are_those_of_the_journal(audit: avtt.Audit, result: Result) -> No
     last = table[table["draws"] == 40]
     assert last["predicted"].tolist() == pytest.approx(rows[-1].figures["predicted"], abs=1e-12)
     assert last["sd"].tolist() == rows[-1].figures["sd"][-6:]
-    asked = avtt.results.result.outcomes(audit.journal)
+    asked = outcomes(audit.journal)
     for cell in last.itertuples():
         here = asked[(asked[NAMES] == [cell.concept, cell.relation, cell.severity]).all(axis=1)]
         assert (cell.asked, cell.failed) == (len(here), (here["loss"] >= 0.5).sum())
@@ -114,7 +115,7 @@ def test_certified_intervals_stand_next_to_predictions(result: Result) -> None:
 
 
 def test_images_and_predictions(audit: avtt.Audit, result: Result) -> None:
-    images, asked = result.beliefs("images"), avtt.results.result.outcomes(audit.journal)
+    images, asked = result.beliefs("images"), outcomes(audit.journal)
     last = images[images["draws"] == 40]
     assert last["sample"].tolist() == [audit.space.dataset.sample_id(k) for k in range(20)]
     assert last["asked"].tolist() == [(asked["sample"] == name).sum() for name in last["sample"]]

@@ -25,7 +25,14 @@ def test_an_estimate_has_the_decimals_of_its_interval(estimate, lower, upper, te
     """More say nothing, unless the rate is known exactly."""
     assert estimate_percent(estimate, lower, upper) == text
     assert Ruling(Rule.parse("a <= 0.4"), "a", estimate, lower, upper, "pass").estimated == text
-    row = {"target": "a", "estimate": estimate, "lower": lower, "upper": upper, "questions": 9}
+    row = {
+        "target": "a",
+        "kind": "overall",
+        "estimate": estimate,
+        "lower": lower,
+        "upper": upper,
+        "questions": 9,
+    }
     console = Console(file=io.StringIO(), width=80)
     targets = pd.DataFrame([{**row, "more_calls": 1}])
     console.print(_table(SimpleNamespace(census={}, targets=targets)))
