@@ -229,10 +229,11 @@ TARGETS = ("overall", "concepts", "relations")
 OPTIONS: dict[str, Any] = {"half_width": 0.1, "targets": TARGETS, "batch": 3, "seed": 1}
 KINDS: list[tuple[Any, dict[str, Any]]] = [
     ("one", {"budget": 60, "candidates": 6, "unanswered": "both"}),  # subsets of strata
-    ("all", {"budget": 24, "candidates": 20}),
+    ("all", {"budget": 24, "candidates": 20, "targets": ("overall", "relations")}),  # strata
     ("all", {"budget": 24, "candidates": 20, "targets": ("overall", "concepts")}),
     ("one", {"budget": 12, "candidates": 4096}),  # all unseen calls
-    ("one", {"budget": 100, "candidates": 20, "targets": ("overall",)}),  # subsets of all calls
+    # subsets of all calls, and of less than half of them
+    ("one", {"budget": 120, "candidates": 20, "targets": ("overall",), "half_width": 0.01}),
 ]
 
 

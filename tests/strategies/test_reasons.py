@@ -43,7 +43,7 @@ def looked_at(audit: Audit) -> Candidates:
 
 @pytest.mark.parametrize("answers", ["all", "one"])
 def test_the_parts_of_a_need_add_up_to_it(answers: CallMode) -> None:
-    audit = audited(answers)
+    audit = audited(answers, half_width=0.3, budget=8)  # no target is asked whole
     candidates = looked_at(audit)
     parts = audit.belief.needs_by_target(candidates)
     assert parts.shape == (len(audit.targets), len(candidates))
@@ -62,8 +62,7 @@ def test_certify_names_the_target_for_which_the_question_counts_most() -> None:
         candidates = looked_at(audit)
         draw = audit._loop.selector.draw()
         assert draw is not None
-        selector, place = audit._loop.selector, draw.why.stratum.place
-        candidates = selector.pool.candidates(draw.number, selector.certifier.strata, place)
+        candidates = audit._loop.selector.pool.candidates(draw.number)
         parts = audit.belief.needs_by_target(candidates)
         place = int((candidates.question == draw.question).nonzero())
         mine = (candidates.unit == candidates.unit[place]).numpy()
