@@ -155,10 +155,10 @@ class DropGP(DifferenceGP):
         self._losses = lost[first]
 
     def posterior(self, candidates: Questions, *, latent: bool = False) -> Posterior:
-        found = super().posterior(candidates, latent=latent)
+        posterior = super().posterior(candidates, latent=latent)
         if latent:  # whose mean is this method's own
-            return found
-        return Posterior(1 - found.mean, found.variance)
+            return posterior
+        return Posterior(1 - posterior.mean, posterior.variance)
 
     def _original(self, sample: Indices, variant: Indices, concept: Indices) -> Floats:
         """(n,): the losses of original images, NaN where they are not known."""

@@ -112,7 +112,7 @@ def from_pictures(
         InputError: naming ``where``, without pictures or concepts, and for an id that repeats.
     """
     if not pictures or not concepts:
-        raise InputError(f"{where}: expected images with annotated objects, found none")
+        raise InputError(f"{where}: expected images with annotated objects, got none")
     ids = [picture.id for picture in pictures]
     check_unique(ids, "sample id", where)
     truths = [[picture.truth.get(c, picture.others) for c in concepts] for picture in pictures]

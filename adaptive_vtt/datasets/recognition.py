@@ -165,7 +165,7 @@ def _instances(path: Path, folders: list[Path], last: bool = True) -> Layout | N
     images = next((folder for folder in folders if (folder / first).is_file()), None)
     if images is None and last:
         raise InputError(
-            f"{path}: expected a folder with its images, such as {first!r}, found none near it; "
+            f"{path}: expected a folder with its images, such as {first!r}, got none near it; "
             'name both in [dataset]: kind = "coco", labels = ..., images = ...'
         )
     return None if images is None else Layout("coco", path, {"images": images})
@@ -242,15 +242,15 @@ def recognised(path: Path | str) -> Layout:
         return replace(layout, apart="; ".join(filter(None, [layout.apart, foreign])))
     expected = (
         "one folder of images per class, folders images/ and masks/, a table of labels (CSV or "
-        "Parquet) with images, or images; found none of these"
+        "Parquet) with images, or images; got none of these"
     )
     tables, _ = held.tables
     if len(tables) > 1:
-        expected = f"one table of labels, found {listed(t.name for t in tables)}; name one of them"
+        expected = f"one table of labels, got {listed(t.name for t in tables)}; name one of them"
     elif held.folders:
         names = listed((str(folder.relative_to(root)) for folder in held.folders), 3)
         expected = (
-            f"one folder of images per class, or a table of labels, found {len(held.folders)} "
+            f"one folder of images per class, or a table of labels, got {len(held.folders)} "
             f"folders of images, {names}, whose names are no classes; name one of them to read "
             "images without labels"
         )
@@ -410,7 +410,7 @@ def _table(path: Path, below: list[Path]) -> Layout:
         value = cells[cells.duplicated()].iloc[0]
         rows = some([str(row + 1) for row in np.flatnonzero(cells == value)], 3)
         raise InputError(
-            f"{path}: expected a column whose values all differ, to identify samples, found none "
+            f"{path}: expected a column whose values all differ, to identify samples, got none "
             f"among {', '.join(map(str, table))}; {value!r} stands more than once in "
             f"{str(column)!r}: rows {rows}"
         )
@@ -438,7 +438,7 @@ def _of_rows(table: pd.DataFrame, concepts: list[str] | None) -> Dataset:
     files = [c for c in texts if ImageNames(Path()).share(texts[c].astype(str)) == 1]
     if not files:
         raise InputError(
-            "data: expected a column of image files in the table of labels, found none among "
+            "data: expected a column of image files in the table of labels, got none among "
             f"{', '.join(map(str, texts))}; give the images as data and the table as labels="
         )
     here = Folder(Path(), allow_outside=True)
@@ -482,7 +482,7 @@ def _roles(table: pd.DataFrame, where: str) -> dict[str, Any]:
         if not named:
             expected = "a column of 0 and 1, or yes and no, per concept, or one that names the "
             raise InputError(
-                f"{where}: expected {expected}class, found neither among "
+                f"{where}: expected {expected}class, got neither among "
                 f"{', '.join(map(str, table))}{table_file.odd_cells(table)}; write labels so, or "
                 "call the column 'class', or name it: class_column = ... in [dataset]"
             )

@@ -38,8 +38,8 @@ BrokenOption = Annotated[
 ]
 OutsideOption = Annotated[bool, Option("names of files, and links, may lead out of their folder")]
 FolderOption = Annotated[Path | str, Option("the folder", reads=at_base)]
-IMAGES = "folder of images within path (default: found by its usual name)"
-MASKS = "folder of masks within path (default: found by its usual name)"
+IMAGES = "folder of images within path (default: the one with a usual name)"
+MASKS = "folder of masks within path (default: the one with a usual name)"
 SplitOption = Annotated[str | None, Option("one folder such as test, of several (default: all)")]
 Classes = Literal["all", "own"]
 ClassesOption = Annotated[Classes, Option("ask an image about all classes, or about its own alone")]

@@ -206,7 +206,7 @@ def silence(calls: Sequence["CallRow"]) -> str:
     if not silent or silent < SILENT * asked:
         return ""
     often, times = reasons.most_common(1)[0]
-    result = "no rate tells what the model sees there"
+    result = "no rate shows what the model sees there"
     if silent > MUTE * asked:
         result = "the rates tell of that, and nothing is certified"
     return (

@@ -166,7 +166,7 @@ def find(folder: Path) -> dict[str, Path]:
     Links that lead out of it are left out. Raises InputError where there is no such folder.
     """
     if not folder.is_dir():
-        raise InputError(f"{folder}: expected a run folder or a folder of runs, found none")
+        raise InputError(f"{folder}: expected a run folder or a folder of runs, got none")
     if (folder / JOURNAL).exists():
         return {folder.resolve().name or "run": folder}
     root, runs = folder.resolve(), {}

@@ -158,7 +158,7 @@ class Registry:
         rivals = {_package(p)[0] for p in self._declared() if p.name == point.name}
         if len(rivals) > 1:
             raise InputError(
-                f"{self.kind} {point.name!r}: expected one package that declares it, found "
+                f"{self.kind} {point.name!r}: expected one package that declares it, got "
                 f"{', '.join(sorted(rivals))}; name it as 'package.module:name'"
             )
         try:

@@ -355,7 +355,7 @@ def test_every_spec_is_valid_listed_and_has_a_goal(name: str) -> None:
         (
             "medmnist.toml",
             ('split = "test"', 'split = "val"'),
-            "expected the array val_images, found",
+            "expected the array val_images, got",
         ),
     ],
 )

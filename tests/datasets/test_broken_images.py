@@ -81,7 +81,7 @@ def test_rows_whose_file_is_missing_are_skipped_by_name_too(with_broken_image: P
 def test_nothing_but_broken_files_is_no_dataset(tmp_path: Path) -> None:
     (tmp_path / "polyps").mkdir()
     (tmp_path / "polyps" / "a.jpg").write_bytes(b"")
-    with pytest.raises(InputError, match=r"expected folders of images, .*, found no image"):
+    with pytest.raises(InputError, match=r"expected folders of images, .*, got no image"):
         datasets.from_class_folders(tmp_path, broken="skip")
     with pytest.raises(InputError, match=r"unknown value of broken 'ignore'"):
         datasets.from_class_folders(tmp_path, broken="ignore")  # type: ignore[arg-type]

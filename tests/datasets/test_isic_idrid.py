@@ -38,7 +38,7 @@ def test_isic_mask_that_misses_and_folders_that_are_not_unique_are_named(isic: P
     with pytest.raises(InputError, match=r"ISIC_0000003_attribute_pigment_network\.png' does not"):
         datasets.from_isic(isic)
     (isic / "ISIC2018_Task1-2_Test_Input").mkdir()
-    with pytest.raises(InputError, match=r"found 'ISIC2018_.*Test_Input', .*; give images="):
+    with pytest.raises(InputError, match=r"got 'ISIC2018_.*Test_Input', .*; give images="):
         datasets.from_isic(isic)
 
 

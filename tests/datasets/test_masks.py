@@ -122,7 +122,7 @@ def test_image_without_mask_and_mask_without_image_are_named(tmp_path: Path) -> 
 
 
 def test_folder_without_a_known_layout_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"found none of 'images' and 'masks', "):
+    with pytest.raises(InputError, match=r"got none of 'images' and 'masks', "):
         datasets.from_masks(tmp_path)
     with pytest.raises(InputError, match=r"both images= and masks= or neither, got images= alone"):
         datasets.from_masks(tmp_path, images="frames")

@@ -103,8 +103,8 @@ GREY, LABELS = np.zeros((3, 28, 28), np.uint8), np.zeros((3, 1), np.uint8)
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"x": GREY, "y": LABELS}, r"expected the array test_images, found x, y"),
-        ({"test_images": GREY}, r"expected the array test_labels, found test_images"),
+        ({"x": GREY, "y": LABELS}, r"expected the array test_images, got x, y"),
+        ({"test_images": GREY}, r"expected the array test_labels, got test_images"),
         (
             {"test_images": GREY[0], "test_labels": LABELS},
             r"expected test_images of shape \(N, S, S\) and uint8 for octmnist, got \(28, 28\)",

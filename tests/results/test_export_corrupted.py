@@ -124,7 +124,7 @@ def test_one_class_each_is_told_by_its_number(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("labels", "relations", "images", "message"),
     [
-        (MANY, ["identity"], None, r"expected a relation beside identity, found none"),
+        (MANY, ["identity"], None, r"expected a relation other than identity, got none"),
         (
             MANY,
             [Odd(), Odder()],

@@ -135,5 +135,5 @@ def test_the_command_takes_shares_from_an_audit_and_equal_ones_from_a_spec(
 
 
 def test_a_spec_without_changes_has_no_mix(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="expected a relation beside identity"):
+    with pytest.raises(InputError, match="expected a relation other than identity"):
         write_mix(space_of(4, relations=["identity"]), tmp_path / "mix")

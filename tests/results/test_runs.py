@@ -183,7 +183,7 @@ def test_links_out_of_the_folder_are_left_out(runs: Path, tmp_path: Path) -> Non
     shutil.copytree(runs / "second", tmp_path / "in" / "own")
     assert list(find(tmp_path / "in")) == ["own"]
     assert find(tmp_path / "in" / "own") == {"own": tmp_path / "in" / "own"}
-    with pytest.raises(InputError, match="expected a run folder or a folder of runs, found none"):
+    with pytest.raises(InputError, match="expected a run folder or a folder of runs, got none"):
         find(tmp_path / "nowhere")
 
 

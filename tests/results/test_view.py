@@ -233,7 +233,7 @@ def test_a_folder_that_goes_is_a_sentence(tmp_path: Path) -> None:
     assert b"No run stands in this folder yet" in site.answer("/").content
     (tmp_path / "runs").rmdir()
     reply = site.answer("/")
-    assert (reply.status, b"found none" in reply.content) == (404, True)
+    assert (reply.status, b"got none" in reply.content) == (404, True)
     site.watch.close()
 
 
@@ -258,7 +258,7 @@ def test_wrong_folders_and_ports_are_one_sentence(
     tmp_path: Path, view: View, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for arguments, message in (
-        ([str(tmp_path / "none")], "expected a run folder or a folder of runs, found none"),
+        ([str(tmp_path / "none")], "expected a run folder or a folder of runs, got none"),
         ([str(tmp_path), "--port", str(view.port)], "--port: cannot listen on port"),
         ([str(tmp_path), "--port", "99999"], "--port: cannot listen on port 99999"),
     ):

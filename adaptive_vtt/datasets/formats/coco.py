@@ -119,7 +119,7 @@ def _content(path: Path, outlines: bool) -> dict[str, list[Any]]:
         raise InputError(f"{path}: cannot read annotations as JSON: {why}") from None
     for part in PARTS:
         if not isinstance(content, dict) or not isinstance(content.get(part), list):
-            raise InputError(f"{path}: expected lists {', '.join(PARTS)}, found no list {part!r}")
+            raise InputError(f"{path}: expected lists {', '.join(PARTS)}, got no list {part!r}")
     return content
 
 

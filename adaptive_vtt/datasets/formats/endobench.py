@@ -102,7 +102,7 @@ def from_endobench(
     if missing:
         raise InputError(f"{paths[0]}: no question of the task {missing[0]!r}")
     if not questions:
-        raise InputError(f"{paths[0]}: expected questions, found none that can be used")
+        raise InputError(f"{paths[0]}: expected questions, got none that can be used")
     metadata = pd.DataFrame([question.metadata for question in questions], columns=list(GROUPS))
     # a column per value of each of SHOWN, and the error of guessing
     shown = pd.get_dummies(metadata[list(SHOWN)], dtype=float).to_numpy()

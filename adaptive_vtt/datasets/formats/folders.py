@@ -100,10 +100,10 @@ def from_class_folders(
     kept = [file for file in files if file not in bad]
     named = [_parts(file, top)[places[file.parent]] for file in kept]
     if not kept and (files or not images):
-        raise InputError(f"{root}: expected folders of images, one per class, found no image")
+        raise InputError(f"{root}: expected folders of images, one per class, got no image")
     if len({*named}) < 2:
         raise InputError(
-            f"{root}: expected a folder of images for each of two or more classes, found "
+            f"{root}: expected a folder of images for each of two or more classes, got "
             f"{listed({*named}) or 'none'} for all images; name their classes in a table of labels,"
             ' or read them without labels: kind = "images" in [dataset]'
         )
@@ -271,7 +271,7 @@ def from_masks(
     left_out = empty == "skip" and not classes
     looks = [look for look in looks if any(look.shown) or not left_out]
     if not looks:
-        raise InputError(f"{root}: expected images with masks, found none that can be used")
+        raise InputError(f"{root}: expected images with masks, got none that can be used")
     splits = [look.pair.split for look in looks]
     pictures = []
     for look in looks:
@@ -311,7 +311,7 @@ def _pairs_of(
     layouts = mask_layouts(root, split)
     if not layouts:
         known = ", ".join(f"{i!r} and {m!r}" for i, m in LAYOUTS)
-        raise InputError(f"{root}: expected folders of images and masks, found none of {known}")
+        raise InputError(f"{root}: expected folders of images and masks, got none of {known}")
     return [
         pair
         for name, *folders in layouts
@@ -430,7 +430,7 @@ def from_images(
     bad = reading.unreadable(files)
     kept = [file for file in files if file not in bad]
     if not kept:
-        raise InputError(f"{folder}: expected a folder of images, found none in it")
+        raise InputError(f"{folder}: expected a folder of images, got none in it")
     labels = pd.DataFrame(np.nan, [file.name for file in kept], [*(concepts or [NOTHING])])
     dataset = from_table(kept, labels, **reading.named(folder))
     dataset.remarks = scanning.unread_remark([folder], files)

@@ -82,7 +82,7 @@ def _dataset(
     top: Path, pictures: list[Picture], names: list[str], reading: Reading, name: str
 ) -> TableDataset:
     if not pictures:
-        raise InputError(f"{top}: expected images with masks, found none that can be used")
+        raise InputError(f"{top}: expected images with masks, got none that can be used")
     return from_pictures(pictures, names, str(top), name=name, skipped=reading.skipped)
 
 
@@ -96,7 +96,7 @@ def _folder(
     folders = sorted(path for path in top.glob(pattern) if path.is_dir())
     if len(folders) != 1:
         names = ", ".join(repr(path.name) for path in folders) or "none"
-        raise InputError(f"{top}: expected one folder {pattern!r}, found {names}; give {what}=")
+        raise InputError(f"{top}: expected one folder {pattern!r}, got {names}; give {what}=")
     return Folder(folders[0], allow_outside, top)
 
 

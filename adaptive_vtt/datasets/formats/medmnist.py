@@ -89,7 +89,7 @@ class NpzArray:
             name, names = f"{self.key}.npy", archive.namelist()
             if name not in names:
                 known = ", ".join(sorted(each.removesuffix(".npy") for each in names)) or "none"
-                raise InputError(f"{self.path}: expected the array {self.key}, found {known}")
+                raise InputError(f"{self.path}: expected the array {self.key}, got {known}")
             info = archive.getinfo(name)
             with archive.open(info) as member:
                 first, kind = np.lib.format.read_magic(member) == (1, 0), np.lib.format

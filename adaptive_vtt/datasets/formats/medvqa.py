@@ -68,7 +68,7 @@ def from_medvqa(
     every = [_answers(entries[name], several, name) for name in kept]
     answers = [{c: texts for c, texts in each.items() if c in chosen} for each in every]
     if not any(answers):
-        raise InputError(f"{root}: expected answers to some of {', '.join(chosen)}, found none")
+        raise InputError(f"{root}: expected answers to some of {', '.join(chosen)}, got none")
     procedures = [", ".join(each.get("procedure", ("unknown",))) for each in every]
     truths = [[1 if c in known else UNKNOWN for c in chosen] for known in answers]
     folder = Folder(root / "masks", allow_outside, root)

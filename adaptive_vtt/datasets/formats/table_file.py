@@ -42,7 +42,7 @@ def folders_at_base(value: str | list[str], base: Path) -> Path | list[Path]:
         return base / value
     folders = [path for path in sorted(base.glob(value)) if path.is_dir()]
     if not folders:
-        raise InputError(f"dataset.images: expected folders that match {value!r}, found none")
+        raise InputError(f"dataset.images: expected folders that match {value!r}, got none")
     return folders
 
 

@@ -74,7 +74,7 @@ def from_yolo(
     places = [place for place in yolo_folders(top) if split in (None, place[0])]
     if not places:
         of = f" of the split {split!r}" if split else ""
-        raise InputError(f"{top}: expected images{of} with YOLO's labels (.txt), found none")
+        raise InputError(f"{top}: expected images{of} with YOLO's labels (.txt), got none")
     rows = [
         (name, file, Folder(labels, allow_outside, top).file(f"{file.stem}.txt", str(labels)))
         for name, images, labels in places

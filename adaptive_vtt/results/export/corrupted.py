@@ -84,7 +84,7 @@ def export_corrupted(
         if name != IDENTITY
     }
     if not relations:
-        raise InputError("corrupted: expected a relation beside identity, found none")
+        raise InputError("corrupted: expected a relation other than identity, got none")
     archives = _archives([*relations])
     labels = _labels(space)
     if not space.dataset.has_images:
@@ -213,6 +213,6 @@ def _check_room(out: Path, size: int) -> None:
     free = shutil.disk_usage(existing).free
     if size > free:
         raise InputError(
-            f"corrupted: expected {size / 1e9:.1f} GB free for the archives at {str(out)!r}, found "
+            f"corrupted: expected {size / 1e9:.1f} GB free for the archives at {str(out)!r}, got "
             f"{free / 1e9:.1f}; leave relations or images out"
         )

@@ -57,7 +57,7 @@ def write_mix(
         words = "questions in words" if space.dataset.has_images else "samples without images"
         raise unexpected("mix", "images with labels or masks", words)
     if not changing:
-        raise unexpected("mix", "a relation beside identity in [space]", "none")
+        raise unexpected("mix", "a relation other than identity in [space]", "none")
     ends, rng, count = shares(changing, weights), generator(seed, "mix"), len(space.dataset)
     spread = (rng.permutation(count) + 0.5) / count
     drawn = [changing[k] for k in np.searchsorted(ends, spread, side="right")]
