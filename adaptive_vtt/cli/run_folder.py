@@ -25,7 +25,7 @@ from ..journal.facts import Facts, read_facts
 from ..journal.files import JOURNAL
 from ..models import adapted_model
 from ..results import census
-from ..results.advice import Names, Step, next_steps
+from ..results.advice import Names, Step, next_steps, with_options
 from ..results.report import write_report
 from ..results.report.frame import check_way
 from ..results.result import Result, summarise
@@ -256,23 +256,8 @@ def print_steps(steps: Sequence[Step]) -> None:
 
 
 def same_command(options: str) -> str:
-    """Return the running command with ``options``, such as "--budget 90 --set stop.seconds=60", in
-    place of the values that it has of these."""
-    changed = shlex.split(options)
-    names = [word for word in changed if word.startswith("--") and word != "--set"]
-    fields = [word.partition("=")[0] for word in changed if "=" in word]
-    words, given = ["avtt"], iter(sys.argv[1:])
-    for word in given:
-        option, equals, _ = word.partition("=")
-        if option in names:
-            if not equals:
-                next(given, None)
-        elif word == "--set":
-            value = next(given, "")
-            words += [] if value.partition("=")[0].strip() in fields else [word, value]
-        else:
-            words.append(word)
-    return shlex.join([*words, *changed])
+    """Return the running command with ``options`` in place of the values that it has of these."""
+    return with_options(shlex.join(["avtt", *sys.argv[1:]]), options)
 
 
 def own_progress(facts: Facts, journal: Journal) -> OnProgress | bool:

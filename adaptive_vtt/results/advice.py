@@ -139,6 +139,26 @@ def raised(facts: Facts, calls: int, questions: int, cost: float, more: int) -> 
     return " ".join(options)
 
 
+def with_options(command: str, options: str) -> str:
+    """Return a command with ``options``, such as "--budget 90 --set stop.seconds=60", in place of
+    the values that it has of these."""
+    changed = shlex.split(options)
+    names = [word for word in changed if word.startswith("--") and word != "--set"]
+    fields = [word.partition("=")[0] for word in changed if "=" in word]
+    words, given = [], iter(shlex.split(command))
+    for word in given:
+        option, equals, _ = word.partition("=")
+        if option in names:
+            if not equals:
+                next(given, None)
+        elif word == "--set":
+            value = next(given, "")
+            words += [] if value.partition("=")[0].strip() in fields else [word, value]
+        else:
+            words.append(word)
+    return shlex.join([*words, *changed])
+
+
 def more_calls(facts: Facts, calls: int, further: Range | None) -> int:
     """Return how many calls to allow beyond the ``calls`` made, at most all that are left: the most
     of the forecast ``further``; without a forecast an audit may double what it asked."""
@@ -325,7 +345,7 @@ def _checks(run: Run, names: Names) -> list[Step]:
 
 
 def steps_of_two(
-    run: Run, names: Names, rules: Sequence[str], again: str, why: str = "decides the rest"
+    run: Run, names: Names, rules: Sequence[str], again: str, why: str = "continues"
 ) -> list[Step]:
     """Return what may be done next with a comparison of two models.
 
@@ -343,7 +363,7 @@ def steps_of_two(
         rules = [_shipping_rule(certificate)]
     if rules:
         options = " ".join(f"--rule {shlex.quote(rule)}" for rule in rules)
-        steps.append(Step(f"avtt gate {folder} {options}", "may the new model ship?"))
+        steps.append(Step(f"avtt gate {folder} {options}", "decides if the new model may ship"))
     if any(row.disagreement for row in run.compared):
         export = f"avtt export {folder} --disagreements FOLDER"
         steps.append(Step(export, "where the models differ, as files"))

@@ -41,6 +41,11 @@ def load_object(target: str, base: Path | None = None, what: str = "model") -> A
             f"{what}: expected 'package.module:name' or 'file.py:name', got {target!r}; add the "
             "name of the function or object in it"
         )
+    if ".py:" in where:
+        raise InputError(
+            f"{what}: expected 'file.py:name', got {target!r}; options after the name are for avtt "
+            "compare, elsewhere they are a field of the spec such as strategy_options"
+        )
     module = _module(where, base or Path(), what)
     if not hasattr(module, name):
         modules = ModuleType  # np and the like are not what somebody looks for

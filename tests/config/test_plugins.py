@@ -13,6 +13,7 @@ from adaptive_vtt.cli.list import KINDS
 from adaptive_vtt.config import parse_spec
 from adaptive_vtt.config.building import build_space
 from adaptive_vtt.errors import InputError
+from adaptive_vtt.strategies import get
 from tests.helpers.command_line import run
 
 HERE = Path(__file__).parents[1]
@@ -189,6 +190,11 @@ def test_a_package_that_fails_is_named_with_its_error() -> None:
 
 
 @pytest.mark.usefixtures("package")
+def test_options_after_a_name_are_for_compare_alone() -> None:
+    with pytest.raises(InputError, match="options after the name are for avtt compare, elsewhere"):
+        get("own.py:Hard:power=3")
+
+
 def test_built_in_names_stay_what_they_are() -> None:
     from adaptive_vtt.relations import Identity, resolve
 

@@ -11,7 +11,7 @@ from ...certify.further import longest
 from ...certify.status import Compared, calls_of
 from ...oracles.base import error_of
 from ...utils.figures import EXACT, POINT, is_exact
-from ..advice import Names, Step, in_money, next_steps, steps_of_two
+from ..advice import Names, Step, in_money, next_steps, raised, steps_of_two, with_options
 from ..difference import DECISIONS, WHOLE, brief, names_of, point_span, points, wrong_more
 from ..opening import CHANGED, ORIGINAL, READABLE, WIDE, opening
 from ..outcomes import FAILED, wilson
@@ -411,11 +411,16 @@ def _difference(row: Compared, b: str) -> str:
 
 def _versus_steps(evidence: Evidence, calls: int) -> list[Step]:
     """Return the next steps; the first says how many more calls would decide what is open."""
-    open_ = [status for status in evidence.run.statuses if status.decision == "open"]
-    further, why = longest(s.more_calls for s in open_), "still open: the same command continues"
+    run, facts = evidence.run, evidence.facts
+    open_ = [status for status in run.statuses if status.decision == "open"]
+    further, why = longest(s.more_calls for s in open_), "still open: this continues"
+    most = calls  # as many again, where nothing is forecast
     if open_ and further is not None:
         more = further.times(calls / max(len(evidence.draws) + len(evidence.sources), 1))
+        most = more.most
         why += f"; {more} more calls would decide it, "
-        why += f"{amount(calls + more.most)} in all at the most, for --budget"
-    again = evidence.facts.begun_by or ""
-    return steps_of_two(evidence.run, names(evidence), (), again, why)
+        why += f"{amount(calls + most)} in all at the most, for --budget"
+    again = facts.begun_by or ""
+    if again and open_:
+        again = with_options(again, raised(facts, calls, len(run.table), run.cost, most))
+    return steps_of_two(run, names(evidence), (), again, why)
