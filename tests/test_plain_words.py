@@ -62,7 +62,7 @@ BUDGETS = {
     "oracles": 12,
     "people": 8,
     "relations": 20,
-    "results": 38,
+    "results": 35,
     "strategies": 28,
     "surrogates": 57,
     "testing": 0,
