@@ -177,7 +177,7 @@ def flags() -> list[str]:
 
 
 def relations(flag: str) -> list[Corruption]:
-    """Return the corruptions of a data set, in the registry's order.
+    """Return MedMNIST-C's corruptions of a data set, in the registry's order.
 
     Args:
         flag: the data set, such as "pathmnist".

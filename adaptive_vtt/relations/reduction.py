@@ -354,7 +354,7 @@ class Reduce(Laddered):
 
 
 def relations() -> list[RelationDefaults]:
-    """Return the family "reduction"."""
+    """Return crop, stretch and rotate, each in five strengths."""
     return [
         Reduce(f"reduction/{kind}", place, tuple((s,) for s in strengths), about)
         for kind, place, strengths, about in (

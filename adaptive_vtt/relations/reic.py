@@ -286,7 +286,11 @@ def relations(
         ),
     ] = None,
 ) -> list[RelationDefaults]:
-    """Return all three. Raise InputError for options out of their range."""
+    """Return REIC's crop, stretch and rotate.
+
+    Raises:
+        InputError: An option is out of its range.
+    """
     check_options(relations, {"follow_ups": follow_ups, "min_crop": min_crop}, "reic")
     options = (follow_ups, by_ambiguity, by_diversity, naming, min_crop)
     return [Reduced(kind, *options) for kind in KINDS]

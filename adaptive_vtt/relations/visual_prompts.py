@@ -175,7 +175,7 @@ KINDS: Mapping[str, tuple[Literal["box", "contour", ""], bool, str, str]] = {
 
 
 def relations() -> list[RelationDefaults]:
-    """Return the family "prompt"."""
+    """Return the ways to point at a region: boxes, contours, coordinates in words."""
     return [Prompt(f"prompt/{kind}", *parts) for kind, parts in KINDS.items()]
 
 

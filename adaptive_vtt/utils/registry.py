@@ -209,10 +209,10 @@ def _signature(made: Any) -> Signature | None:
 
 
 def first_line(part: Any) -> str:
-    """Return the ``about`` of an object, or the first line of its docstring."""
+    """Return the ``about`` of an object, or the first line of its docstring without "Return"."""
     own = vars(part).get("about", "") if hasattr(part, "__dict__") else ""
     text = own if isinstance(own, str) and own else getdoc(part) or ""
-    return text.strip().partition("\n")[0]
+    return text.strip().partition("\n")[0].removeprefix("Return ")
 
 
 def _package(point: EntryPoint) -> tuple[str, str]:

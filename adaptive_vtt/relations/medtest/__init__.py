@@ -38,7 +38,7 @@ def relations(
     clipped: bool = False,
     stool_anywhere: bool = False,
 ) -> tuple[MedTest, ...]:
-    """Return the nine; for classification eight, as blood changes the class (section 4.1).
+    """Return MedTest's nine; for classification eight, as blood changes the class (section 4.1).
 
     Args:
         task: one of TASKS.
