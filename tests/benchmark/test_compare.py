@@ -222,8 +222,13 @@ def test_an_interrupted_comparison_goes_on_and_ends_as_an_undisturbed_one(
     for changed in (["--half-width", "0.1"], ["--set", "space.seed=5"]):
         assert run("compare", spec, *options, *changed, "--out", str(cut)) == 2
     half_width, seed = capsys.readouterr().err.strip().splitlines()
-    assert "of another comparison, with spec.certify.half_width 0.2, not 0.1: what" in half_width
-    assert "of another comparison, with spec.space.seed 0, not 5: what began it" in seed
+    assert (
+        "of another comparison, with spec.certify.half_width 0.2, not 0.1: the same call"
+        in half_width
+    )
+    assert (
+        "of another comparison, with spec.space.seed 0, not 5: the same call continues it" in seed
+    )
 
     begun.clear()
     assert run("compare", spec, *options, "--out", str(cut)) == 0
