@@ -1,6 +1,7 @@
 """Rules that end an audit. They combine: ``a | b`` ends at the first, ``a & b`` at the last."""
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from numbers import Real
@@ -258,26 +259,26 @@ class UncertaintyBelow(Combinable):
         return f"{self.over} uncertainty at most {self.tau:g} of its prior"
 
 
-class _EveryTarget(Combinable):
+class _EveryTarget(Combinable, ABC):
     """Stop once every target is done. One whose draws and interval disagree is not done; abandoned
     ones do not count."""
 
     def reached(self, state: State) -> str | None:
         pairs = [(target, self._done(state, target)) for target in state.targets]
-        left = (t.invalidated or not done for t, done in pairs if not t.abandoned)
-        if not pairs or any(left):
+        if not pairs or any(t.invalidated or not done for t, done in pairs if not t.abandoned):
             return None
         lost, (done, reason) = sum(t.abandoned for t, _ in pairs), self._words(state)
         others = "other is" if lost == 1 else f"other {lost} are"
         count = f"{len(pairs) - lost} of {len(pairs)} targets are {done}"
         return f"{count}, and the {others} invalidated" if lost else reason
 
+    @abstractmethod
     def _done(self, state: State, target: TargetStatus) -> bool:
-        raise NotImplementedError
+        """Return whether a target is done."""
 
+    @abstractmethod
     def _words(self, state: State) -> tuple[str, str]:
         """Return what targets are once they are done, and the reason to stop."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ class Mortal(Worker):
         pass
 
     def _begin(self) -> None:
-        raise NotImplementedError
+        raise TypeError("expected a worker that holds its model in this process to begin no other")
 
     _result = _begin
 
