@@ -191,8 +191,8 @@ def figure(title: str, rows: Sequence[Bar]) -> JsonObject:
     """Return a figure as ``plotly.graph_objects.Figure`` takes it: a line per bar from the top, in
     per cent."""
     drawn = list(reversed(rows))  # Plotly's first row is the lowest
-    reach = [(bar.upper - bar.estimate, bar.estimate - bar.lower) for bar in drawn]
-    above, below = ([0.0 if v != v else 100 * v for v in side] for side in zip(*reach, strict=True))
+    reach = [b.upper - b.estimate for b in drawn], [b.estimate - b.lower for b in drawn]
+    above, below = ([0.0 if v != v else 100 * v for v in side] for side in reach)
     trace = {
         "type": "scatter",
         "mode": "markers",

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from adaptive_vtt.cli.progress import _table
 from adaptive_vtt.results.gate import Rule, Ruling
-from adaptive_vtt.utils.figures import estimate_percent
+from adaptive_vtt.utils.figures import Bar, estimate_percent, figure
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,11 @@ def test_an_estimate_has_the_decimals_of_its_interval(estimate, lower, upper, te
     targets = pd.DataFrame([{**row, "more_calls": 1}])
     console.print(_table(SimpleNamespace(census={}, targets=targets)))
     assert f" {text} " in console.file.getvalue()
+
+
+def test_a_figure_may_have_no_rows_and_rows_without_an_interval():
+    (trace,) = figure("nothing yet", [])["data"]
+    assert (trace["x"], trace["error_x"]["array"], trace["error_x"]["arrayminus"]) == ([], [], [])
+    unknown = Bar("a", 0.5, float("nan"), float("nan"), done=False)
+    (trace,) = figure("some", [unknown, Bar("b", 0.5, 0.25, 1.0, done=True)])["data"]
+    assert (trace["error_x"]["array"], trace["error_x"]["arrayminus"]) == ([50, 0], [25, 0])
