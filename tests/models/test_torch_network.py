@@ -9,6 +9,7 @@ import torch
 import tests.helpers.tiny_networks as tiny
 from adaptive_vtt.config import parse_spec
 from adaptive_vtt.errors import InputError
+from adaptive_vtt.models.local import torch_network as module
 from adaptive_vtt.models.local.files import hash_of
 from adaptive_vtt.models.local.torch_network import IMAGENET, Preset, TorchNetwork, torch_network
 from tests.config.test_specs import copied, kvasir
@@ -39,7 +40,7 @@ def test_a_polyp_segmenter_gives_the_mask_of_the_output_that_is_named(tmp_path):
     assert answered(first, prompts("polyp"))[2].shape == (64, 64)
 
 
-def test_a_classifier_gives_probabilities_of_the_classes_the_classes_that_concepts_are(tmp_path):
+def test_a_classifier_gives_probabilities_of_the_classes_that_concepts_are(tmp_path):
     torch.manual_seed(1)
     weights = tiny.saved(tiny.of_hub(tmp_path, "classifier", 3), tmp_path / "w.pt")
     given = {"weights": weights, "options": {"classes": 3}, "classes": ["a", "B_c", "d"]}
@@ -85,6 +86,15 @@ def test_a_classifier_gives_probabilities_of_the_classes_the_classes_that_concep
 def test_what_cannot_answer_is_refused_when_it_is_built(tmp_path, name, given, match):
     with pytest.raises(InputError, match=match):
         network(tmp_path, name, **{"classes": ["polyp"], **given})
+
+
+def test_names_of_all_classes_are_not_read_again_for_every_question(tmp_path, monkeypatch):
+    classes = [f"class {number}" for number in range(50)]
+    model = network(tmp_path, "classifier", options={"classes": 50}, classes=classes)
+    plain, read = module._plain, []
+    monkeypatch.setattr(module, "_plain", lambda name: read.append(name) or plain(name))
+    model.ask(prompts("class 3", "class 7"))
+    assert set(read) == {"class 3", "class 7"}
 
 
 class Chance(torch.nn.Module):

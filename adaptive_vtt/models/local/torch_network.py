@@ -141,6 +141,7 @@ class TorchNetwork(ModelDefaults):
 
         self.name = name
         self._classes, self._class_names = tuple(classes), dict(class_names or {})
+        self._places = {_plain(label): place for place, label in enumerate(classes)}
         for concept in self._class_names:
             self.places(concept)
         several = len(classes) > 1
@@ -182,13 +183,12 @@ class TorchNetwork(ModelDefaults):
         hyphens and underscores. Raises InputError for an unknown class.
         """
         names = self._class_names.get(concept, concept)
-        known, places = [_plain(label) for label in self._classes], []
-        for name in [names] if isinstance(names, str) else names:
-            if _plain(name) not in known:
+        names = [names] if isinstance(names, str) else names
+        for name in names:
+            if _plain(name) not in self._places:
                 error = unknown("class", name, self._classes, f"model {self.name!r}")
                 raise InputError(f"{error}; class_names in [model] maps concepts to classes")
-            places.append(known.index(_plain(name)))
-        return places
+        return [self._places[_plain(name)] for name in names]
 
     def _tried(self, height: int, width: int) -> "torch.Tensor":
         """Return the output for a black image; random numbers continue as if nothing was asked."""
