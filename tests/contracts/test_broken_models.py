@@ -9,6 +9,7 @@ import pytest
 from adaptive_vtt.errors import ModelError
 from adaptive_vtt.models import Answer, Prompt, Unanswered
 from adaptive_vtt.models.checking import checked, to_answers
+from adaptive_vtt.testing.contracts.checks import assert_line
 from adaptive_vtt.types import Ask
 
 
@@ -89,3 +90,10 @@ def test_numbers_where_words_are_asked_for_are_told_so() -> None:
     expected = r"expected a list of texts, one per image \(1\), got an array of shape \(1, 3\); re"
     with pytest.raises(ModelError, match=expected):
         to_answers(np.zeros((1, 3)), [prompt], "model 'm'")
+
+
+@pytest.mark.parametrize("text", ["", " ", "one\n", "\none", "one\ntwo"])
+def test_a_text_that_is_not_one_line_breaks_a_contract(text: str) -> None:
+    assert_line("one")
+    with pytest.raises(AssertionError, match=r"expected (a text|one line)"):
+        assert_line(text)

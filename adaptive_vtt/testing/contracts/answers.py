@@ -31,10 +31,10 @@ from ...types import (
 )
 from ...utils.random_streams import generator
 from .. import tiny_dataset
-from .checks import Contract, assert_json, assert_line
+from .checks import assert_json, assert_line
 
 
-class ModelContract(Contract):
+class ModelContract:
     """``make``: the model. ``concepts``, ``image`` and ``prompts``: what it is asked."""
 
     concepts: tuple[str, ...] = ("c0", "c1", "c2")
@@ -145,7 +145,7 @@ MAX_CALLS = 24
 SILENT = Unanswered("refused")
 
 
-class OracleContract(Contract):
+class OracleContract:
     """``make``: the oracle. ``dataset`` and ``relations``: what is asked; ``value``: what a model
     may answer, P(yes) unless the oracle reads masks or words."""
 

@@ -10,14 +10,6 @@ from ...errors import AvttError
 from ...types import Image
 
 
-class Contract:
-    """A suite of tests; a subclass makes what is tested."""
-
-    def make(self) -> Any:
-        """Return a new instance of what is tested."""
-        raise TypeError(f"{type(self).__name__} defines no make")
-
-
 def error_of(kind: type[AvttError], action: Callable[[], Any]) -> str:
     """Return the one line with which an action is refused. Raise AssertionError where it is not."""
     try:
@@ -31,7 +23,8 @@ def error_of(kind: type[AvttError], action: Callable[[], Any]) -> str:
 def assert_line(text: object) -> None:
     """Check that a text is one line that is not empty."""
     assert isinstance(text, str), f"expected a text, got {type(text).__name__}"
-    assert len(text.strip().splitlines()) == len(text.splitlines()) == 1, f"no one line: {text!r}"
+    assert text.strip(), "expected a text, got an empty one"
+    assert text.splitlines() == [text], f"expected one line, got {text!r}"
 
 
 def assert_image(image: Image) -> None:

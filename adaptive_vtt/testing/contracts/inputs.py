@@ -10,12 +10,12 @@ from ...errors import InputError
 from ...relations.base import LabelPreserving, Relation, RelationDefaults, adapted_relation
 from ...types import UNKNOWN, Box, FollowUp, Image, Sample, Truths
 from ...utils.random_streams import generator
-from .checks import Contract, assert_image, assert_line, error_of
+from .checks import assert_image, assert_line, error_of
 
 MAX = 20
 
 
-class DatasetContract(Contract):
+class DatasetContract:
     """``make``: the dataset, best one of a few samples: at most MAX are decoded."""
 
     def make(self) -> Dataset:
@@ -133,7 +133,7 @@ class DatasetContract(Contract):
             assert 0 <= box.score <= 1
 
 
-class RelationContract(Contract):
+class RelationContract:
     """``make``: the relation. ``shapes`` and ``image``: what it is tried on."""
 
     shapes: tuple[tuple[int, int, int], ...] = ((28, 28, 1), (24, 20, 3))

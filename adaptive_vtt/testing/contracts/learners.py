@@ -20,13 +20,12 @@ from ...surrogates import Posterior, Surrogate
 from ...types import CallMode, Candidates
 from ...utils.random_streams import generator
 from .. import tiny_dataset
-from .checks import Contract
 
 COUNT = 12
 """Number of observations."""
 
 
-class SurrogateContract(Contract):
+class SurrogateContract:
     """``make``: the surrogate; ``observations`` and ``candidates``: what it takes, by number."""
 
     tolerance = 1e-8
@@ -100,7 +99,7 @@ class SurrogateContract(Contract):
             torch.testing.assert_close(mine, theirs, atol=self.tolerance, rtol=self.tolerance)
 
 
-class StrategyContract(Contract):
+class StrategyContract:
     """``make``: the strategy. ``space``: what is asked about."""
 
     histories: tuple[tuple[float, tuple[float | None, ...]], ...] = (
