@@ -312,6 +312,27 @@ def test_no_minute_has_more_calls_than_allowed():
     assert max(np.sum((times >= t) & (times < t + 60 - 1e-6)) for t in times) == 30
 
 
+def test_turns_are_kept_though_calls_wait_for_the_level_to_rise():
+    events = []
+
+    class Noted(Scripted):
+        async def send(self, request, prompt):
+            events.append("send")
+            for _ in range(5):  # longer than a turn: at a low level calls wait
+                await asyncio.sleep(0)
+            return YES
+
+    async def turn(units=1.0):
+        await asyncio.sleep(0)
+        events.append("turn")
+        return 0.0
+
+    with closing(Noted(limits=Limits(in_flight=(1, 64)))) as endpoint:
+        endpoint._calls.turn = turn
+        endpoint.ask([PROMPT] * 20)
+    assert events == ["turn", "send"] * 20  # a call is sent right after its turn
+
+
 def test_tokens_reserved_and_not_used_are_given_back():
     clock, limits = Time(), Limits(tokens_per_minute=1050)
     with scripted(limits=limits, clock=clock, sleep=clock.sleep) as endpoint:
