@@ -55,8 +55,8 @@ def one_of(*replies: str) -> Says:
 def caption(sample: Sample, concept: str, rng: np.random.Generator) -> Value:
     """Names some of what is there."""
     labels = sorted({box.label for box in sample.boxes})
-    message = [label for label in labels if rng.random() < 0.6] or labels[:1]
-    return "The picture shows " + " and ".join(f"a {label}" for label in message) + "."
+    named = [label for label in labels if rng.random() < 0.6] or labels[:1]
+    return "The picture shows " + " and ".join(f"a {label}" for label in named) + "."
 
 
 def exclusive() -> Dataset:
