@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import count
+from itertools import count, starmap
 from typing import Literal, Protocol, TypeVar
 
 from ..errors import InputError, ModelError
@@ -126,9 +126,9 @@ class Pair(ModelDefaults):
     def elicitation(self) -> dict[str, WayFacts]:
         return _by_side({side: model.elicitation() for side, model in self.sides.items()})
 
-    def keep_to(self, ways: Mapping[str, WayFacts]) -> None:
+    def keep_to(self, modes: Mapping[str, WayFacts]) -> None:
         for side, model in self.sides.items():
-            model.keep_to({"": ways[side]} if side in ways else {})
+            model.keep_to({"": modes[side]} if side in modes else {})
 
     def bounds(self) -> dict[str, tuple[int, int]]:
         return _by_side({side: model.bounds() for side, model in self.sides.items()})
@@ -177,10 +177,7 @@ class Pair(ModelDefaults):
         replies = [f"{name}: {answer.reply}" for name, answer in named.items() if answer.reply]
         if self.halves is not None:
             self.halves.done(prompt)
-        paired, unconfirmed = (
-            tuple(PairedAnswer(*two) for two in values),
-            a.unconfirmed + b.unconfirmed,
-        )
+        paired, unconfirmed = tuple(starmap(PairedAnswer, values)), a.unconfirmed + b.unconfirmed
         return Answer(paired, a.cost + b.cost, unconfirmed, "\n".join(replies))
 
 

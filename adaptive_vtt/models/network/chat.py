@@ -70,7 +70,6 @@ OPTIONS = f"fields of each request (temperature = 0), extra_headers, extra_query
 KEY = "environment variable of the key (default: ANTHROPIC_API_KEY, or OPENAI_API_KEY without url)"
 ModelName = Annotated[str, Option("what the server calls the model")]
 Address = Annotated[str | None, Option(ADDRESS, name="url")]
-KeyName = Annotated[str | None, Option(KEY)]
 YesFrom = Literal["auto", "logprobs", "structured", "stated", "words"]
 
 
@@ -267,7 +266,7 @@ class Provider(Chat):
         model: ModelName,
         *,
         base_url: Address = None,
-        key: KeyName = None,
+        key: Annotated[str | None, Option(KEY)] = None,
         options: Annotated[Mapping[str, Any] | None, Option(OPTIONS)] = None,
         max_tokens: int = 512,
         wire: Mapping[str, Any] | None = None,

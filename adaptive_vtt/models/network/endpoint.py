@@ -34,7 +34,7 @@ class Endpoint(Paid):
         limits: What the server allows at once and per minute. Default None: those of `Limits`.
         clock: Returns seconds; for tests.
         sleep: Waits; for tests.
-        **paid: Options of `Paid`: prices, retries, encoding.
+        **paid: Options of `Paid`, such as prices and retries.
     """
 
     def __init__(

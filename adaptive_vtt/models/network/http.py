@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 class Encoding:
     """PNG, which loses nothing, or JPEG of ``quality``, at most ``most_bytes`` long."""
 
-    format: Annotated[Literal["png", "jpeg"], Option("of images", name="image_format")] = "png"
+    format: Annotated[
+        Literal["png", "jpeg"], Option("how images are sent", name="image_format")
+    ] = "png"
     quality: Annotated[int, Option("of JPEG", name="image_quality", ge=1, le=100)] = 95
     most_bytes: Annotated[int, Option("larger is refused", name="max_image_bytes")] = 20_000_000
 

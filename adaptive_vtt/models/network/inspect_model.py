@@ -21,7 +21,7 @@ from ...types import JsonObject, Prompt, Value
 from ...utils.importing import needed
 from ...utils.options import Option
 from .attempts import QUOTED, Reply, Trouble, reading
-from .chat import Address, Chat, KeyName
+from .chat import Address, Chat
 from .elicitation import ALTERNATIVES, WORDS
 from .endpoint import Endpoint
 from .http import Encoding, lost
@@ -91,7 +91,7 @@ class InspectModel(Chat, Endpoint):
         model: Annotated[str, Option("Inspect's name of it, PROVIDER/NAME, as in 'inspect eval'")],
         *,
         base_url: Address = None,
-        key: KeyName = None,
+        key: Annotated[str | None, Option("environment variable (default: the provider's)")] = None,
         detail: Annotated[Detail, Option(DETAIL)] = "auto",
         options: Annotated[
             Mapping[str, Any] | None, Option(f"fields of Inspect's GenerateConfig; {FILLED}")

@@ -76,8 +76,10 @@ class Prices:
 
     per_call: Annotated[float | None, Option("price of a call", name="price_per_call", ge=0)] = None
     input: Annotated[float | None, Option("price of tokens sent", name="price_input", ge=0)] = None
-    output: Annotated[float | None, Option("of tokens answered", name="price_output", ge=0)] = None
-    tokens: Annotated[int, Option("tokens of a price", name="price_tokens", ge=1)] = 1_000_000
+    output: Annotated[
+        float | None, Option("price of tokens answered", name="price_output", ge=0)
+    ] = None
+    tokens: Annotated[int, Option("tokens a price is for", name="price_tokens", ge=1)] = 1_000_000
     currency: Annotated[str, Option("of prices and caps, ISO 4217 (EUR)", pattern=CURRENCY)] = USD
 
     def __post_init__(self) -> None:
