@@ -91,10 +91,11 @@ class Folder:
             return path
         parent, last = os.path.split(name)
         outside = "\0" in name  # no path at all
+        if not outside and last not in _NO_NAMES:
+            outside = not self._listing(parent).inside
+        # only these need every part of the path followed
         if not outside and (last in _NO_NAMES or os.path.islink(path)):
             outside = not holds(self._real, os.path.realpath(path))
-        elif not outside:  # as nearly all: spares following every part of the path
-            outside = not self._listing(parent).inside
         if outside:
             expected = f"a file inside {str(self.path)!r}"
             raise unexpected(where, expected, f"{name!r}, which is outside", REMEDY)

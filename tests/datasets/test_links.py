@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from adaptive_vtt.datasets import from_class_folders, from_images, from_masks
+from adaptive_vtt.datasets.scanning import Folder
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.utils.image_codec import png
 
@@ -68,6 +69,20 @@ def test_a_folder_within_the_data_that_is_a_link_out_is_refused(tmp_path: Path) 
     for load in (from_class_folders, from_masks):
         with pytest.raises(InputError, match=r"expected a file inside .*a\.png', which is outside"):
             load(tmp_path / "top")
+
+
+def test_links_lead_to_all_of_the_data_and_names_only_into_their_folder(tmp_path: Path) -> None:
+    images, other = tmp_path / "images", tmp_path / "other"
+    for folder in (images, other):
+        folder.mkdir()
+        (folder / "a.png").write_bytes(PICTURE)
+    (images / "link.png").symlink_to(other / "a.png")
+    (other / "link.png").symlink_to(images / "a.png")
+    data = Folder(images, allow_outside=False, top=tmp_path)
+    assert data.file("link.png", "row 1").is_file()
+    for name in ("../other/a.png", "../other/link.png"):
+        with pytest.raises(InputError, match=r"row 1: expected a file inside .*images'"):
+            data.file(name, "row 1")
 
 
 def test_a_link_made_after_loading_is_refused_when_the_file_is_opened(
