@@ -59,13 +59,14 @@ def resume(
     again = f"avtt resume {shlex.quote(str(directory))} --model {shlex.quote(model or '')}"
     with interruptible(directory, model and f"'{again}' continues where this stopped"):
         limits: Any = {**flags, **new_limits(settings(set_))}
-        values = [f"{n.replace('_', '-')} {v:g}" for n, v in limits.items() if v is not None]
-        new = values or posthoc or give_up_batch or model  # a model is checked, if it is named
+        changed = {name: limit for name, limit in limits.items() if limit is not None}
+        new = changed or posthoc or give_up_batch or model  # a model is checked, if it is named
         if not new and stays_ended(directory):
             return report_again(directory, json_, open_it=open_)
         given: Any = {"posthoc": posthoc or (), "give_up": give_up_batch or (), "model": model}
         audit = resumed(directory, **given, **limits)
-        if not json_ and values:
+        if not json_ and changed:
+            values = [f"{name.replace('_', '-')} {limit:g}" for name, limit in changed.items()]
             typer.echo(f"continues with {', '.join(values)}", err=True)
             if audit.targets:
                 holds = "the guarantee stays as it was: intervals hold at every moment"
