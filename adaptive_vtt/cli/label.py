@@ -119,10 +119,10 @@ def label(  # noqa: C901, PLR0912 - a command's options
         else:
             task = review_task(table, sample)
         folder = (directory if of_audit else table.parent) / task.folder
-        if take:
-            return _take(folder, task, take)
         answers = read_folder(folder)
         check_answers(answers, task.known, str(folder))
+        if take:
+            return _take(folder, task, take)
         if reader is not None:
             cards, page = task.cards(), folder / f"{check_name(reader, '--reader')}.html"
             write_page(page, task, cards, answers, reader, audit)

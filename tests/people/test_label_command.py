@@ -207,6 +207,17 @@ def test_a_file_that_cannot_be_taken_keeps_all_of_them_out(
     assert not (folder / "labels").exists()
 
 
+def test_answers_of_another_audit_in_the_folder_are_refused_before_more_are_taken(
+    folder: Path, found: list[Item], capsys: pytest.CaptureFixture[str]
+) -> None:
+    keep(folder / "labels", answers([("no card", "cup", "bo", NONE)]))
+    file = folder / "new.csv"
+    file.write_text(csv_text(labels((found[0], "ann", NONE))))
+    assert run("label", str(folder), "--take", str(file)) == 2
+    assert "labels: expected answers to this page's questions" in capsys.readouterr().err
+    assert not (folder / "labels" / "ann.csv").exists()
+
+
 # -- the page --------------------------------------------------------------------------------------
 
 
