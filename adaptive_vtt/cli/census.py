@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ..errors import InputError
+from ..errors import unexpected
 from ..results.report.frame import check_way
 from .run_folder import begin, everything, named, run_and_report
 from .signals import interruptible
@@ -49,8 +49,6 @@ def census(
         if audit.model.costs_money and budget is None and audit.limits.max_cost is None:
             audit.model.close()
             audit.close()
-            raise InputError(
-                "census: expected a limit for a model whose calls may cost money, got none; "
-                " give --max-cost or --budget"
-            )
+            expected = "a limit for a model whose calls may cost money"
+            raise unexpected("census", expected, "none", "give --max-cost or --budget")
         run_and_report(audit, out, json_, open_it=open_, plotly=plotly)

@@ -617,5 +617,6 @@ def test_the_command_refuses_what_costs_money(
         main(["census", str(spec), "--out", str(tmp_path / "run")])
     assert ended.value.code == 2
     assert (
-        "census: expected a limit for a model whose calls may cost money" in capsys.readouterr().err
+        "census: expected a limit for a model whose calls may cost money, got none; give --max-cost"
+        in capsys.readouterr().err
     )
