@@ -71,17 +71,13 @@ def begin(spec: Spec, base: Path, out: Path, words: Sequence[str], *, sample: bo
         )
     space = build_space(spec, base)
     strategy = spec.audit.strategy or default(spec.certify.certifies)
-    twin = None if strategy == EVERYTHING else same_seed(out, space.fingerprint, strategy, spec)
-    warnings = (
-        []
-        if twin is None
-        else [
+    warnings: list[str] = []
+    if strategy != EVERYTHING and (twin := same_seed(out, space.fingerprint, strategy, spec)):
+        warnings.append(
             f"run {twin!r} asked the same questions with the same seed: if its results changed "
             "anything here (the model, a proxy), no certificate holds; give another --seed, or none"
-        ]
-    )
-    for warning in warnings:  # before any code that the spec names is imported
-        _warn(warning)
+        )
+        _warn(warnings[0])  # before any code that the spec names is imported
     model, best = model_of(spec, base, space), cheaper.Choice()
     if not sample and not cheaper.insists(dict(spec.audit) | dict(spec.certify) | dict(spec.stop)):
         certify = Certify(**spec.certify.model_dump(exclude={*CERTIFY_APART, "surrogate"}))
