@@ -49,8 +49,8 @@ class RelationDefaults:
     reduces: ClassVar[bool] = False
     """True where it only cuts off the picture's edges, so that the part in view is known."""
     in_words: Literal["nothing", "also", "only"] = "nothing"
-    """True where a follow-up's ``words`` repeat what is drawn, or hold all that differs from the
-    source, so that a model must take words."""
+    """"also" where a follow-up's ``words`` repeat what is drawn; "only" where they hold all that
+    differs from the source, so that a model must take words."""
     needs_answer: bool = False
     """True where follow-ups are chosen by the audited model's answer about the source
     (``Sample.received``), which has to come first."""

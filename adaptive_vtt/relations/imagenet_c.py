@@ -23,7 +23,7 @@ import numpy.typing as npt
 from ..types import FollowUp, Image, Mask, Sample
 from . import corruptions
 from .base import Rng, Rung
-from .corruptions import IN_BOTH, Corruption, Kinds, enlarged, motion_blur_at, truncated
+from .corruptions import IN_BOTH, Corruption, Kinds, enlarged, glass_blur, motion_blur_at, truncated
 
 Floats = npt.NDArray[np.float32]
 PANE = 448
@@ -211,9 +211,7 @@ def _smooth_noise(height: int, width: int, sigma: float, rng: Rng) -> Floats:
 
 KINDS: Kinds = {
     **IN_BOTH,
-    "glass_blur": (
-        *(corruptions.glass_blur, "shuffled pixels; strength: deviation and reach in px, rounds"),
-    ),
+    "glass_blur": (glass_blur, "shuffled pixels; strength: deviation and reach in px, rounds"),
     "gaussian_blur": (corruptions.gaussian_blur_sigma, "normal blur; strength: deviation in px"),
     "snow": (snow, "falling flakes, colours turned pale"),
     "frost": (frost, "a frosted pane, drawn, not photographed; strength: its weight"),

@@ -89,8 +89,8 @@ def select(
         if chosen and by_diversity:
             total += normalised(nearest)
         total[chosen] = -np.inf
-        at_random = not chosen and not by_ambiguity and rng is not None
-        place = int(rng.integers(len(scores)) if at_random and rng else np.argmax(total))
+        first = None if chosen or by_ambiguity else rng
+        place = int(np.argmax(total) if first is None else first.integers(len(scores)))
         chosen.append(place)
         nearest = np.minimum(nearest, differences(every, every[place]))
     return chosen
@@ -271,10 +271,10 @@ def relations(
     by_ambiguity: Annotated[
         bool, Option("reic: prefer candidates with few objects half in view (true)")
     ] = True,
-    by_diversity: Annotated[bool, Option("reic: prefer candidates of other parts (true)")] = True,
+    by_diversity: Annotated[bool, Option("reic: prefer different parts of images (true)")] = True,
     min_crop: Annotated[
         float,
-        Option("reic: share that a crop keeps; 0: REIC (0.5)", ge=0, le=LARGEST_LIMIT),
+        Option("reic: least share that a crop keeps; 0: as REIC (0.5)", ge=0, le=LARGEST_LIMIT),
     ] = MIN_CROP,
     naming: Annotated[
         Naming | None,

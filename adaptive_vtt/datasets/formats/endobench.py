@@ -64,7 +64,7 @@ def from_endobench(
         Path | str | Sequence[Path | str], Option("the TSV or Parquet", reads=at_base, type=str)
     ],
     *,
-    tasks: Annotated[Sequence[str] | None, Option("tasks by name or short (default: all)")] = None,
+    tasks: Annotated[Sequence[str] | None, Option("tasks by (short) name (default: all)")] = None,
     broken: BrokenOption = "refuse",
 ) -> WordedDataset:
     """Read EndoBench.tsv, Parquet shards, or a file of that format.

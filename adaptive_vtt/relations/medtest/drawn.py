@@ -220,9 +220,9 @@ CLOCK = (125.0, 40.0)
 """Where tools enter: degrees clockwise from 12 o'clock, mean and standard deviation."""
 
 SHEATHS = {
-    **{"steel": (168, 170, 176), "blue": (62, 88, 128), "white": (190, 192, 196)},
-    **{"yellow": (188, 166, 104), "black": (62, 64, 70)},
-}
+    "steel": (168, 170, 176), "blue": (62, 88, 128), "white": (190, 192, 196),
+    "yellow": (188, 166, 104), "black": (62, 64, 70),
+}  # fmt: skip
 
 _STEEL = np.array([178, 180, 186], np.float32)
 
