@@ -350,9 +350,9 @@ def test_an_endpoint_is_sent_the_prompt_as_it_is_and_paid(
         content = json.loads(body)["messages"][-1]["content"]
         asked.append(content if isinstance(content, str) else content[0]["text"])
         words = {"content": "Do you see any {subject} in this image?", "role": "assistant"}
-        output = {"choices": [{"message": words}]}
-        output["usage"] = {"prompt_tokens": 100, "completion_tokens": 20}  # type: ignore[assignment]
-        return 200, {}, json.dumps(output).encode()
+        reply = {"choices": [{"message": words}]}
+        reply["usage"] = {"prompt_tokens": 100, "completion_tokens": 20}  # type: ignore[assignment]
+        return 200, {}, json.dumps(reply).encode()
 
     data = labels(tmp_path / "set")
     with serving(answer) as url:

@@ -146,8 +146,8 @@ def test_list_of_commands_fits_a_screen_and_says_what_each_says_of_itself(capsys
     assert run("--help") == 0
     assert len(capsys.readouterr().out.splitlines()) <= 40
     assert max(map(len, SUMMARIES.values())) < 60
-    output = {name: inspect.cleandoc(command(name).help).split("\n\n")[0] for name in SUMMARIES}
-    assert {name: " ".join(text.split()) for name, text in output.items()} == SUMMARIES
+    summaries = {name: inspect.cleandoc(command(name).help).split("\n\n")[0] for name in SUMMARIES}
+    assert {name: " ".join(text.split()) for name, text in summaries.items()} == SUMMARIES
 
 
 # -- mistakes -----------------------------------------------------------------------------
@@ -251,7 +251,7 @@ def test_a_folder_that_cannot_be_written(start, capsys, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("command", "option", "shown_text"),
+    ("command", "option", "sentence"),
     [
         ("audit", "--at-most", "set by --set certify.at_most=VALUE"),
         ("plan", "--confidence=0.9", "set by --set certify.confidence=VALUE"),
@@ -260,8 +260,8 @@ def test_a_folder_that_cannot_be_written(start, capsys, tmp_path):
         ("resume", "--confidence", "No such option: --confidence"),
     ],
 )
-def test_a_field_given_as_an_option_is_told_how_to_be_set(capsys, command, option, shown_text):
-    assert shown_text in refused(capsys, command, option)
+def test_a_field_given_as_an_option_is_told_how_to_be_set(capsys, command, option, sentence):
+    assert sentence in refused(capsys, command, option)
 
 
 def test_compare_wants_a_budget_and_known_names(start, capsys):
@@ -294,9 +294,9 @@ def test_a_key_in_place_of_a_variables_name_is_not_repeated(tmp_path, capsys):
         'key = "sk-planted-0815"\n'
     )
     assert run("audit", str(spec), "--budget", "5", "--out", str(tmp_path / "a")) == 2
-    shown_text = capsys.readouterr()
-    assert "expected the name of an environment variable that holds the key" in shown_text.err
-    assert "planted" not in shown_text.err + shown_text.out
+    printed = capsys.readouterr()
+    assert "expected the name of an environment variable that holds the key" in printed.err
+    assert "planted" not in printed.err + printed.out
 
 
 def test_a_strategy_in_a_file_needs_the_name_of_its_class(tmp_path, capsys):

@@ -184,10 +184,10 @@ def test_every_example_of_a_field_is_a_value_that_it_takes() -> None:
 
 
 def test_a_default_that_a_description_tells_is_the_value_that_is_shown() -> None:
-    text = re.compile(r"\((?:default: )?([\d.e^]+|true|false)\)")
+    pattern = re.compile(r"\((?:default: )?([\d.e^]+|true|false)\)")
     known = 0
     for section, kind, name, field, shown in shown_fields():
-        if (match := text.search(field.description or "")) is None:
+        if (match := pattern.search(field.description or "")) is None:
             continue
         known += 1
         base, _, power = match[1].partition("^")

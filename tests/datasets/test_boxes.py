@@ -125,8 +125,8 @@ def test_coco_parts_that_cannot_be_used_may_be_left_out(tmp_path: Path) -> None:
     dataset = from_coco(*parts, broken="skip")
     assert [dataset.sample_id(k) for k in range(len(dataset))] == ["7", "9"]
     assert len(dataset.sample(0).boxes) == 1
-    reply = ["image c: its file_name", "annotation 72, bbox: expected", "d.png"]
-    assert all(part in text for part, text in zip(reply, dataset.skipped, strict=True))
+    reasons = ["image c: its file_name", "annotation 72, bbox: expected", "d.png"]
+    assert all(part in text for part, text in zip(reasons, dataset.skipped, strict=True))
 
 
 @pytest.mark.parametrize("x", [-0.6, 20.7])

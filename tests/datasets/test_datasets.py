@@ -24,10 +24,10 @@ def write_png(path: Path, image: np.ndarray) -> None:
 
 @pytest.mark.parametrize("labels", ["my-audit/labels.csv", Path("my-audit/labels.csv")])
 def test_a_path_is_no_table_of_labels_and_what_reads_one_is_named(labels: Path | str) -> None:
-    reply = (
+    sentence = (
         r"labels: expected a table, got the path 'my-audit/labels\.csv'; read_table\('my-audit/l"
     )
-    with pytest.raises(InputError, match=reply) as raised:
+    with pytest.raises(InputError, match=sentence) as raised:
         from_table(None, labels)  # type: ignore[arg-type]
     assert "as_dataset(FOLDER)" in str(raised.value)
 

@@ -38,5 +38,5 @@ def test_numbers_of_a_table_are_ordered_and_the_order_is_said(tmp_path: Path, fo
     (tmp_path / "labels.csv").write_text("file,label\n" + rows)
     dataset = as_dataset(tmp_path)
     assert dataset.concepts == tuple(map(str, range(12)))
-    message = dict(overview(QuestionSpace(dataset), [], "all"))["order"]
-    assert message == "0, 1, 2 and 9 more: as numbers; text would give 0, 1, 10 and 9 more"
+    order = dict(overview(QuestionSpace(dataset), [], "all"))["order"]
+    assert order == "0, 1, 2 and 9 more: as numbers; text would give 0, 1, 10 and 9 more"

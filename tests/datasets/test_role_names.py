@@ -39,8 +39,8 @@ def test_nothing_is_asked_about_artefacts_unless_they_are_said_to_be_more() -> N
     chosen = choose(dataset, ["presence", "type"])
     assert chosen.roles == {"text": "artefact", "polyp": "lesion"}
     assert {about for _, _, about in chosen.places} == {"polyp, answer Yes", "polyp, answer No"}
-    message = choose(dataset, ["presence", "type"], roles={"text": "lesion"})
-    assert {kind for _, kind, about in message.places if about == "text"} == {"type"}
+    chosen = choose(dataset, ["presence", "type"], roles={"text": "lesion"})
+    assert {kind for _, kind, about in chosen.places if about == "text"} == {"type"}
     named = choose(dataset, ["presence"], words={"polyp": "poor preparation"})
     assert named.roles["polyp"] == "preparation"  # what a question calls it tells more
     assert not named.places

@@ -27,9 +27,9 @@ BARE = "A photo."
 class Says(TemplateCaptioner):
     """Says the same of some pictures; of all, where no relation is named."""
 
-    def __init__(self, message: Any, *relations: str) -> None:
+    def __init__(self, reply: Any, *relations: str) -> None:
         super().__init__(setting=0)
-        self.reply, self.relations = message, relations
+        self.reply, self.relations = reply, relations
 
     def ask(self, prompts: Any) -> list[Answer | Unanswered]:
         usual = super().ask(prompts)
@@ -68,8 +68,8 @@ def test_asking_lazily_about_hidden_boxes_comes_to_what_asking_about_all_does() 
             made = oracle.versions(sample, Received(caption, lazy))
             lazy |= {place: captioner.caption(made[place].make()) for place in more}
         every = {p: captioner.caption(v.make()) for p, v in oracle.versions(sample, None).items()}
-        text = Received(caption, every if lazy else {})
-        assert locate(oracle, sample, Received(caption, lazy)) == locate(oracle, sample, text)
+        received = Received(caption, every if lazy else {})
+        assert locate(oracle, sample, Received(caption, lazy)) == locate(oracle, sample, received)
         compared += len(lazy) > 0
         assert len(lazy) <= len(every)
     assert compared > 2

@@ -17,15 +17,15 @@ from adaptive_vtt.oracles.captions.sameness import singular
 
 def quality_of_reader(reader: NounReader, half: str) -> tuple[float, float]:
     """Precision and recall of object phrases on a half of captions.tsv."""
-    result = wanted = both = 0
+    named = wanted = both = 0
     for line in (Path(__file__).parents[1] / "captions.tsv").read_text().splitlines():
         if line.startswith(f"{half}\t"):
             marked = line.split("\t")[1]
             gold = {name.lower() for name in re.findall(r"\[(.*?)\]", marked)}
             objects = set(reader.objects(re.sub(r"[\[\]]", "", marked)))
-            result, wanted = result + len(objects), wanted + len(gold)
+            named, wanted = named + len(objects), wanted + len(gold)
             both += len(objects & gold)
-    return both / result, both / wanted
+    return both / named, both / wanted
 
 
 # --- Objects ---

@@ -206,8 +206,8 @@ class Next(ScriptedModel):
     """Says the class after the true one, of the last the last."""
 
     def _answer(self, prompt: Prompt) -> Answer | Unanswered:
-        message = min(int(prompt.sample_id) % 4 + 1, 3)
-        return Answer(tuple(0.4 if k == message else 0.2 for k in range(4)))
+        choice = min(int(prompt.sample_id) % 4 + 1, 3)
+        return Answer(tuple(0.4 if k == choice else 0.2 for k in range(4)))
 
 
 def test_the_likeliest_class_counts_however_unlikely() -> None:

@@ -89,13 +89,13 @@ def done() -> Audit:
 
 
 def test_follow_ups_are_those_of_the_same_captions_recorded_beforehand(done: Audit) -> None:
-    message = dict[str, Received]()
+    captions = dict[str, Received]()
     rows = {row.source: row.answers[0] for row in done.journal.sources()}
     for source in (number for number in rows if number < COUNT):
         hidden = {n // COUNT - 1: rows[n] for n in rows if n > source and n % COUNT == source}
-        message[IMAGES.sample_id(source)] = Received(rows[source], hidden)
-    assert any(one.versions for one in message.values())
-    before, result = space(RecordedNaming(message)), reductions(done)
+        captions[IMAGES.sample_id(source)] = Received(rows[source], hidden)
+    assert any(one.versions for one in captions.values())
+    before, result = space(RecordedNaming(captions)), reductions(done)
     assert len(result) > 20
     assert result == {q: str(before.follow_up(q).details["reduction"]) for q in result}
     assert result != {q: str(detected().follow_up(q).details["reduction"]) for q in result}

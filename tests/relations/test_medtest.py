@@ -126,10 +126,10 @@ def test_concepts_that_are_added_are_not_asked_about() -> None:
 
 
 def test_details_say_what_an_oracle_must_now_expect() -> None:
-    message = {name: made(name, picture(), 3)[1].get("adds") for name in NINE}
+    added = {name: made(name, picture(), 3)[1].get("adds") for name in NINE}
     light = dict.fromkeys(("saturation", "contrast", "white_balance", "specularity", "blur"))
     things = {name: name for name in ("instrument", "feces", "blood", "text")}
-    assert message == light | things
+    assert added == light | things
 
 
 def test_mask_of_another_size_is_refused() -> None:
