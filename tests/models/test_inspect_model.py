@@ -2,7 +2,7 @@
 
 import json
 import math
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -158,6 +158,23 @@ def test_a_wrong_key_ends_the_audit():
     with Asked(lambda config: Failed(401)) as asked, pytest.raises(ModelError, match=message):
         asked.ask()
     assert len(asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("host", "status", "refused"),
+    [("api.openai.com", 401, True), ("api.openai.com", 403, False), ("gateway.test", 401, False)],
+)
+def test_a_key_is_checked_where_that_costs_nothing(host, status, refused):
+    class Models:
+        async def list(self):
+            raise Failed(status)
+
+    client = type("Client", (), {"base_url": f"https://{host}/v1", "models": Models()})()
+    with Asked() as asked:
+        asked.model._model.api.client = client
+        with pytest.raises(ModelError, match="http 401") if refused else nullcontext():
+            asked.model.check_key()
+    assert not asked
 
 
 def test_the_same_question_twice_is_two_calls_though_inspect_may_keep_answers(

@@ -13,6 +13,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
@@ -21,7 +22,7 @@ from ...types import JsonObject, Prompt, Value
 from ...utils.importing import needed
 from ...utils.options import Option
 from .attempts import QUOTED, Reply, Trouble, reading
-from .chat import Address, Chat
+from .chat import Address, Chat, key_trouble
 from .elicitation import ALTERNATIVES, WORDS
 from .endpoint import Endpoint
 from .http import Encoding, lost
@@ -35,7 +36,7 @@ from .keys import (
     written_out,
 )
 from .openai import DETAIL, refused
-from .prices import Usage
+from .prices import Bill, Usage
 from .prompt_templates import Template
 from .shapes import in_words, received
 
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
     from inspect_ai.model import ModelOutput, ModelUsage
 
 Detail = Literal["auto", "low", "high"]
+_FREE_LISTS = ("api.openai.com", "api.anthropic.com")
+"""Hosts whose list of models costs nothing and is given to any good key."""
 _NO_LIMIT = 1_000_000
 """Connections that Inspect may open: how many calls are in flight is the endpoint's to say."""
 _NOTHING_UNSEEN = {
@@ -141,6 +144,24 @@ class InspectModel(Chat, Endpoint):
             return self._reply(output, prompt, mode)
 
         return await self._asked(prompt, exchange)
+
+    def check_key(self) -> None:
+        """Raise ModelError for a key that OpenAI or Anthropic do not know: any good key may list
+        their models. No free call is known of other addresses and providers."""
+        client: Any = getattr(self._model.api, "client", None)
+        if urlsplit(str(getattr(client, "base_url", ""))).hostname not in _FREE_LISTS:
+            return
+
+        async def asked() -> None:
+            try:
+                await client.models.list()
+            except Exception as error:  # each provider has errors of its own
+                raise trouble_of(error) from None
+
+        trouble = self._background.submit(key_trouble(asked)).result()
+        if trouble is not None and trouble.kind == "http 401":
+            self._scrub(trouble)
+            self._stop_if_hopeless(trouble, Bill())
 
     def _config(self, asked: Mapping[str, Any]) -> Any:
         """Return the configuration of a call, which overrides any other of Inspect."""
