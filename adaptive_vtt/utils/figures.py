@@ -193,18 +193,13 @@ def figure(title: str, rows: Sequence[Bar]) -> JsonObject:
     drawn = list(reversed(rows))  # Plotly's first row is the lowest
     reach = [b.upper - b.estimate for b in drawn], [b.estimate - b.lower for b in drawn]
     above, below = ([0.0 if v != v else 100 * v for v in side] for side in reach)
+    error = {"type": "data", "symmetric": False, "color": COLOURS["muted"]}
     trace = {
         "type": "scatter",
         "mode": "markers",
         "x": [100 * bar.estimate for bar in drawn],
         "y": [shown(bar.name) for bar in drawn],
-        "error_x": {
-            "type": "data",
-            "symmetric": False,
-            "array": above,
-            "arrayminus": below,
-            "color": COLOURS["muted"],
-        },
+        "error_x": {**error, "array": above, "arrayminus": below},
         "marker": {"size": 9, "color": [bar.colour for bar in drawn]},
         "text": [bar.words for bar in drawn],
         "hovertemplate": "%{y}: %{text}<extra></extra>",

@@ -212,7 +212,9 @@ def first_line(part: Any) -> str:
     """Return the ``about`` of an object, or the first line of its docstring without "Return"."""
     own = vars(part).get("about", "") if hasattr(part, "__dict__") else ""
     text = own if isinstance(own, str) and own else getdoc(part) or ""
-    return text.strip().partition("\n")[0].removeprefix("Return ")
+    line = text.strip().partition("\n")[0]
+    rest = line.removeprefix("Return ")
+    return line if rest == line else rest[:1].upper() + rest[1:]
 
 
 def _package(point: EntryPoint) -> tuple[str, str]:
