@@ -29,6 +29,8 @@ COLUMNS = (
     *("asked", "said", "reply", "draw", "call", "question"),
 )
 """The columns of ``Result.failures``."""
+MOMENTS = 200
+"""Points of a curve, at most: an audit may have many thousand calls, and many targets."""
 SIDE = 256
 """Width of a picture, in pixels of a page, at most."""
 
@@ -68,15 +70,20 @@ def figures(source: Journal | Run) -> dict[str, Any]:
     paid = [(call.elapsed, call.cost) for call in run.calls]
     paid += [(row.elapsed, row.cost) for row in run.sources]
     costs = pd.DataFrame({"cost": np.cumsum([0.0, *(cost for _, cost in sorted(paid))])})
-    cost = px.line(costs, title="Cost of all answers", **style)
+    cost = px.line(_thinned(costs), title="Cost of all answers", **style)
     charts = {"conditions": conditions, "concepts": concepts, "cost": cost}
     if certificate is None or certificate.counted:
         return charts
     tracks = zip(certificate.ids, run.history, strict=True)
     widths = pd.DataFrame({shown(target.name): 100 * t.half_width for target, t in tracks})
-    chart = px.line(widths, title="Half-width of every interval (%)", **style)
+    chart = px.line(_thinned(widths), title="Half-width of every interval (%)", **style)
     aim = {"dash": "dash", "color": COLOURS["muted"]}
     return {"widths": chart.add_hline(100 * certificate.aim, line=aim), **charts}
+
+
+def _thinned(table: pd.DataFrame) -> pd.DataFrame:
+    """Return at most MOMENTS rows of a table, evenly spaced, the first and the last included."""
+    return table.iloc[np.unique(np.linspace(0, len(table) - 1, MOMENTS).round().astype(int))]
 
 
 @dataclass(frozen=True, repr=False)
@@ -149,11 +156,10 @@ class Inspection:
                 raise unexpected("picture", f"a row of failures(), 0 to {len(table) - 1}", row)
             row = table.iloc[row]
         question, call = int(row["question"]), int(row["call"])
-        text = row["said"] if isinstance(row["said"], str) else None
-        if text is None and isinstance(row["unanswered"], str):
-            text = f"unanswered: {row['unanswered']}"
-        if text is None:
-            text = f"answered {row['answer']:.2f}"
+        text, reason = row["said"], row["unanswered"]
+        if not isinstance(text, str):
+            silent = isinstance(reason, str)
+            text = f"unanswered: {reason}" if silent else f"answered {row['answer']:.2f}"
         truth = "" if pd.isna(row["truth"]) else f", truth {row['truth']:g}"
         change = f"{row['relation']} {row['severity']}" if row["severity"] else row["relation"]
         title = f"{row['sample']}, {change}: {row['concept']} {text}{truth}"
@@ -163,11 +169,8 @@ class Inspection:
                 return Picture(title, source.image, follow_up.require_image())
             kept = run.pictures.get(call)
         if kept is None:
-            raise unexpected(
-                "picture",
-                f"the images of call {call}",
-                "none: the dataset has none, or the journal kept no picture of it",
-            )
+            got = "none: the dataset has none, or the journal kept no picture of it"
+            raise unexpected("picture", f"the images of call {call}", got)
         return Picture(title, *map(_decoded, kept))
 
     def beliefs(self, of: TableName) -> pd.DataFrame:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import adaptive_vtt as avtt
+from adaptive_vtt.audit import inspection
 from adaptive_vtt.audit.inspection import COLUMNS
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.errors import InputError
@@ -119,6 +120,18 @@ def test_the_curve_of_cost_ends_at_the_cost_source_images_included() -> None:
     space = avtt.QuestionSpace(tiny_dataset(), ["rotation"], oracle=avtt.oracles.Consistency())
     found = avtt.Audit(space, ScriptedModel(), budget=6, seed=1).run()
     assert found.plot("cost").data[0].y[-1] == found.cost == found.calls
+
+
+def test_curves_of_long_audits_have_few_points(
+    result: Result, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = {name: result.plot(name).data[0] for name in ("widths", "cost")}
+    monkeypatch.setattr(inspection, "MOMENTS", 4)
+    for name, before in whole.items():
+        (line, *_) = result.plot(name).data
+        assert len(line.x) == len(line.y) == 4 < len(before.x)
+        ends = [(each.x[at], each.y[at]) for each in (line, before) for at in (0, -1)]
+        assert ends[:2] == ends[2:]
 
 
 @pytest.mark.slow
