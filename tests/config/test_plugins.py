@@ -189,12 +189,12 @@ def test_a_package_that_fails_is_named_with_its_error() -> None:
         build_space(parse_spec(table, "SPEC.toml"), Path())
 
 
-@pytest.mark.usefixtures("package")
 def test_options_after_a_name_are_for_compare_alone() -> None:
     with pytest.raises(InputError, match="options after the name are for avtt compare, elsewhere"):
         get("own.py:Hard:power=3")
 
 
+@pytest.mark.usefixtures("package")
 def test_built_in_names_stay_what_they_are() -> None:
     from adaptive_vtt.relations import Identity, resolve
 
