@@ -63,7 +63,7 @@ def nodes_of(*folders: str) -> Iterator[ast.AST]:
 @cache
 def names_in_code() -> set[str]:
     """What the code defines, assigns or takes as an argument; its texts; words of pyproject."""
-    matches = {
+    names = {
         *dir(builtins),
         *keyword.kwlist,
         *re.findall(r"\w+", text_of(ROOT / "pyproject.toml")),
@@ -71,14 +71,14 @@ def names_in_code() -> set[str]:
     for node in nodes_of("adaptive_vtt", "strategies", "surrogates", "tests/campaigns"):
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                matches.add(name)
+                names.add(name)
             case ast.ClassDef(name=name) | ast.arg(arg=name) | ast.Constant(value=str(name)):
-                matches.add(name)
+                names.add(name)
             case ast.alias(name=name) | ast.keyword(arg=str(name)):
-                matches.add(name)
+                names.add(name)
             case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
-                matches.add(name)
-    return matches
+                names.add(name)
+    return names
 
 
 def without_code(text: str) -> str:
@@ -244,9 +244,9 @@ def is_there(code: str) -> bool:
 
 
 def test_contributing_points_at_what_exists() -> None:
-    printed = [code for code in code_in(ROOT / "CONTRIBUTING.md") if not FOREIGN.match(code)]
-    assert len(printed) > 30
-    assert [code for code in printed if not is_there(code)] == []
+    codes = [code for code in code_in(ROOT / "CONTRIBUTING.md") if not FOREIGN.match(code)]
+    assert len(codes) > 30
+    assert [code for code in codes if not is_there(code)] == []
 
 
 def test_readme_is_short() -> None:
@@ -293,17 +293,17 @@ def test_spec_page_names_every_field_with_its_description(reference: ModuleType)
         part = page.split(f"\n## `[{section}]`\n")[1].split("\n## ")[0]
         for kind in kinds_of(info.annotation):
             for name, field in kind.model_fields.items():
-                output = (field.description or "").replace("|", "\\|")
+                description = (field.description or "").replace("|", "\\|")
                 assert '`kind = "' in part if name == "kind" else f"| `{name}` |" in part
-                assert output in part
+                assert description in part
     assert "| any |" not in page
 
 
 def test_cli_page_has_every_command_and_option(reference: ModuleType) -> None:
     page = reference.cli_page()
-    matches = dict(reference.all_commands())
-    assert {"avtt audit", "avtt preview", "avtt serve-demo"} < set(matches)
-    for name, command in matches.items():
+    commands = dict(reference.all_commands())
+    assert {"avtt audit", "avtt preview", "avtt serve-demo"} < set(commands)
+    for name, command in commands.items():
         part = page.split(f"\n## {name}\n")[1].split("\n## ")[0]
         for option in command.params:
             if option.param_type_name == "option" and option.name != "help":
@@ -383,26 +383,23 @@ def test_notebooks_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
             exec("".join(cell["source"]), names)
 
 
-# -- the small files --------------------------------------------------------------------------
-
-
 # -- troubleshooting --------------------------------------------------------------------------
 
 
-def said_by_the_code() -> str:
+def texts_of_the_code() -> str:
     """Every text of the package, f-strings with a gap where a value stands."""
-    matches = []
+    texts = []
     for node in nodes_of("adaptive_vtt", "strategies", "surrogates"):
         if isinstance(node, ast.JoinedStr):
             parts = [p.value if isinstance(p, ast.Constant) else "\0" for p in node.values]
-            matches.append("".join(map(str, parts)))
+            texts.append("".join(map(str, parts)))
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            matches.append(node.value)
-    return "\n".join(matches)
+            texts.append(node.value)
+    return "\n".join(texts)
 
 
 def test_messages_in_troubleshooting_are_those_of_the_code() -> None:
-    code = said_by_the_code()
+    code = texts_of_the_code()
     rows = re.findall(r"^\| `([^`]+)` \|", text_of(DOCS / "troubleshooting.md"), flags=re.M)
     assert len(rows) > 20
     apart = r"\.\.\.|'\w+'|\w+: expected |expected |, got"  # words that `errors.unexpected` adds

@@ -110,12 +110,12 @@ def _options(parts: Registry, head: str) -> Iterator[str]:
     for name in parts.built_in:
         made = parts.get(name)
         if options := options_of(made):
-            rows = "".join(map(_told, options))
+            rows = "".join(map(_option_row, options))
             title = f"\n#### {parts.kind}: `{name}`\n\n{first_line(made)}\n"
             yield f"{title}{TABLE.format('option')}{rows}"
 
 
-def _told(option: PartOption) -> str:
+def _option_row(option: PartOption) -> str:
     default = f"`{_json(plain(option.default))}`"
     return _row(f"`{option.name}`", _type(option.annotation), default, option.option.about)
 
@@ -151,8 +151,8 @@ def _type(annotation: Any, switch: bool = False) -> str:
         return ", ".join(f"`{_json(word)}`" for word in parts)
     words = [_type(part, switch) for part in parts if part is not NoneType]
     several = ", ".join(words) if switch else f"[{', '.join(words)}]"
-    told = {Annotated: words[0], list: f"list of {words[0]}", dict: "table", tuple: several}
-    return told.get(origin, " or ".join(words))
+    kinds = {Annotated: words[0], list: f"list of {words[0]}", dict: "table", tuple: several}
+    return kinds.get(origin, " or ".join(words))
 
 
 def _plain_type(annotation: Any, switch: bool) -> str:
@@ -357,7 +357,7 @@ def _of_class(kind: Any) -> list[str]:
         written = {ast.unparse(n.target): n for n in nodes if isinstance(n, ast.AnnAssign)}
         taken = [f for f in fields(kind) if f.init] if is_dataclass(kind) else []
         names = [f.name for f in taken if f.name in written] or [*written]
-        lines = [_told_as(n, written[n].annotation, written[n].value) for n in names]
+        lines = [_parameter(n, written[n].annotation, written[n].value) for n in names]
         by_name = [f.kw_only for f in taken]
         return (
             [*lines[: by_name.index(True)], "*", *lines[by_name.index(True) :]]
@@ -374,15 +374,15 @@ def _parameters(function: Any) -> list[str]:
     taken = _parsed(function).args
     plain = [*taken.posonlyargs, *taken.args]
     defaults = [None] * (len(plain) - len(taken.defaults)) + taken.defaults
-    found = [_told_as(a.arg, a.annotation, d) for a, d in zip(plain, defaults, strict=True)]
+    found = [_parameter(a.arg, a.annotation, d) for a, d in zip(plain, defaults, strict=True)]
     if taken.vararg or taken.kwonlyargs:
         found.append(
-            _told_as(f"*{taken.vararg.arg}", taken.vararg.annotation) if taken.vararg else "*"
+            _parameter(f"*{taken.vararg.arg}", taken.vararg.annotation) if taken.vararg else "*"
         )
     named = zip(taken.kwonlyargs, taken.kw_defaults, strict=True)
-    found += [_told_as(a.arg, a.annotation, default) for a, default in named]
+    found += [_parameter(a.arg, a.annotation, default) for a, default in named]
     if taken.kwarg:
-        found.append(_told_as(f"**{taken.kwarg.arg}", taken.kwarg.annotation))
+        found.append(_parameter(f"**{taken.kwarg.arg}", taken.kwarg.annotation))
     return found[1:] if found[:1] in (["self"], ["cls"]) else found
 
 
@@ -390,7 +390,7 @@ def _parsed(found: Any) -> Any:
     return ast.parse(dedent(inspect.getsource(found))).body[0]
 
 
-def _told_as(name: str, annotation: Any, default: Any = None) -> str:
+def _parameter(name: str, annotation: Any, default: Any = None) -> str:
     kind = "" if annotation is None else f": {ast.unparse(_Plain().visit(annotation))}"
     return name + kind + ("" if default is None else f" = {ast.unparse(default)}")
 

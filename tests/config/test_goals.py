@@ -28,14 +28,15 @@ class Hard(ScriptedModel):
         self.soft = soft
 
     def ask(self, prompts: Any) -> list[Answer | Unanswered]:
-        rows: list[Answer | Unanswered] = []
+        answers: list[Answer | Unanswered] = []
         for prompt, answer in zip(prompts, super().ask(prompts), strict=True):
             assert isinstance(answer, Answer)
             (value,) = answer.values
             assert isinstance(value, float)
-            rows.append(answer if len(self.asked) == self.soft else Answer((float(value >= 0.5),)))
+            hard = Answer((float(value >= 0.5),))
+            answers.append(answer if len(self.asked) == self.soft else hard)
             assert isinstance(prompt, Prompt)
-        return rows
+        return answers
 
 
 def space_of(samples: int = 50) -> QuestionSpace:
