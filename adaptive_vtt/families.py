@@ -97,7 +97,7 @@ class Family(_Named):
         return self._filled(self.under)
 
     def label(self, change: Callable[[str, int | None], str]) -> str:
-        """Return its ``short`` name. ``change``: names a relation at a severity (None: at all)."""
+        """Return its ``short`` name. ``change`` names a relation at a severity; None: at all."""
         relation, severity = (self.columns()[name] for name in ("relation", "severity"))
         named = change(relation, severity) if relation else ""
         return self._filled(self.short, change=named) or self.name

@@ -131,8 +131,8 @@ class _Rejudged:
         self.sources = [row for row in journal.sources() if not row.repeat_probe]
         self.judging = [] if space.oracle.judge_by is None else journal.judging()
         probes = repeated(journal.sources(), self.calls)
-        changed = probes is not None and probes.differ
-        self.warnings = [*self.facts.warnings, *([drifted(probes)] if probes and changed else [])]
+        drift = [drifted(probes)] if probes is not None and probes.differ else []
+        self.warnings = [*self.facts.warnings, *drift]
         self.oracle_name = type(space.oracle.original).__name__
 
     def _refusal(self, reason: str, remedy: str = ANEW) -> InputError:
@@ -312,12 +312,12 @@ class _Rejudged:
     def new_facts(self, rows: list[CallRow]) -> JsonObject:
         """Return the old facts, but for what the oracle changes."""
         facts, space, certificate = self.facts, self.space, self.facts.certificate
-        read = self.reading is not None and any(row.reply for row in self.calls)
+        reading = self.reading if any(row.reply for row in self.calls) else None
         rejudged = {
             "source": self.where,
             "head": self.head,
             "oracle": (facts.begun_with.get("oracle") or {}).get("name", ""),
-            "reading": self.reading.words if self.reading is not None and read else None,
+            "reading": None if reading is None else reading.words,
         }
         new = {name: value for name, value in self.raw.items() if name not in SPEC} | {
             "space": describe_space(space),

@@ -298,11 +298,11 @@ class Versus:
             known = None if losses is None else partial(_losses, space, losses)
             surrogate = Named("difference-gp", partial(DifferenceGP, known=known))
         prior = journal_a if use == "proxy" else None
+        known_a = [] if earlier.asked is None else earlier.asked.tolist()
         return self._begin(
             space,
             both,
-            notes=self._notes
-            | {"known_a": [] if earlier.asked is None else earlier.asked.tolist()},
+            notes={**self._notes, "known_a": known_a},
             sampling=replace(self.sampling, replay=earlier.replay),
             certify=replace(
                 certify, compare=self._compare, surrogate=surrogate, prior_journal=prior

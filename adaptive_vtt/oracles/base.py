@@ -30,11 +30,11 @@ class Premise:
     """A question about a follow-up, with its origin.
 
     Args:
-        relation: made the follow-up.
-        follow_up: the image and the draws that made it.
-        sample: the source.
-        question: about the follow-up.
-        source_answer: the answer about the source, where the oracle needs it.
+        relation: The relation that made the follow-up.
+        follow_up: Its image, and the draws that made it.
+        sample: The source.
+        question: The question about the follow-up.
+        source_answer: The answer about the source, where the oracle needs it.
     """
 
     relation: RelationDefaults

@@ -83,7 +83,7 @@ class JudgeModel:
             ),
         ] = None,
         check: Annotated[
-            float, Option("share of the replies that the rule decides, sent to compare", ge=0, le=1)
+            float, Option("share of rule-decided replies that it reads, too", ge=0, le=1)
         ] = 0.0,
         name: str | None = None,
         code: bool = False,

@@ -253,7 +253,7 @@ def describe(expected: Expected, findings: Sequence[Finding], caption: str) -> J
 
 
 def _shown(boxes: Sequence[Box], expected: Expected) -> list[list[float]]:
-    """Return the boxes of what is left of the boxes in the follow-up."""
+    """Return the visible parts of the boxes, in pixels of the follow-up."""
     if not boxes:
         return []
     there = expected.reduction.boxes([rounded(b) for b in boxes], *expected.size)

@@ -236,7 +236,7 @@ class OnnxDetector:
         ],
         layout: Annotated[Layout, Option("how the outputs are laid out")] = "auto",
         threshold: Annotated[float, Option("least score of a box", gt=0, le=1)] = 0.5,
-        overlap: Annotated[float, Option("most overlap of two boxes", gt=0, le=1)] = 0.45,
+        overlap: Annotated[float, Option("boxes that overlap more are one", gt=0, le=1)] = 0.45,
         size: Annotated[
             int | tuple[int, int] | None,
             Option("side of the input (default: the file's)", type=int),

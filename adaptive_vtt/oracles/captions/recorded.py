@@ -110,11 +110,9 @@ class OwnNaming(RecordedNaming):
 
     def _received(self, sample_id: str, received: Received | None) -> Received:
         if received is None:
-            where, remedy = (
-                f"reic: sample {sample_id!r}",
-                "use a recorded caption, or a run that asked",
-            )
-            raise unexpected(where, "the model's own caption (captions = 'own')", "none", remedy)
+            expected = "the model's own caption (captions = 'own')"
+            remedy = "use a recorded caption, or a run that asked"
+            raise unexpected(f"reic: sample {sample_id!r}", expected, "none", remedy)
         return received
 
 
