@@ -238,6 +238,7 @@ class Versus:
         _refuse(one_model and recorded_a is not None, needs, "both")
         _refuse(not one_model and recorded_a is None, needs, "neither")
         _refuse(everything, "a strategy that draws", f"{EVERYTHING!r}; give a budget for all calls")
+        _refuse(self.space.oracle.whole_source, "a space without target 'drops'", "one of drops")
         certify.check_targets(self.space)
         check_known("use", use, get_args(Use), "journal_a")
         prior, endless = certify.prior_journal is not None, not self.limits.rules(None)

@@ -245,7 +245,11 @@ def test_a_pool_and_two_models_are_refused() -> None:
         Audit(Pool(5), half_width=0.2, **QUICK)
     with pytest.raises(InputError, match="drops': expected an audit of one model"):
         avtt.Versus(space(), Errs(), Errs(), margin=0.1, **QUICK)
-    assert isinstance(space().for_targets([DROPS]).for_targets([DROPS]).oracle, Drops)
+    of_drops = space().for_targets([DROPS])
+    assert isinstance(of_drops.for_targets([DROPS]).oracle, Drops)
+    for targets in ([DROPS], ["overall"]):  # the second was paid for, and crashed when judged
+        with pytest.raises(InputError, match="a space without target 'drops', got one of drops"):
+            avtt.Versus(of_drops, Errs(), Errs(), margin=0.1, **{**QUICK, "targets": targets})
 
 
 # -- from one line, and from a spec ----------------------------------------------------------------
