@@ -61,8 +61,8 @@ class Source(Protocol):
     def perturbations(self) -> pd.DataFrame:
         """Return a table of ``Result.tables``."""
 
-    def figures(self) -> dict[str, JsonObject]:
-        """Return charts by name, as Plotly takes them."""
+    def figures(self) -> "dict[str, Figure]":
+        """Return Plotly figures by name."""
 
     def write_report(self, path: Path | None) -> Path:
         """Write the report; see ``Result.report``."""
@@ -191,7 +191,7 @@ class Result:
         charts = self._source("plot").figures()
         if name not in charts:
             raise unknown("figure", name, [INTERVALS, *charts, *PLOTS], "plot")
-        return Figure(charts[name])
+        return charts[name]
 
     def report(self, path: Path | str | None = None, *, open: bool = False) -> Path:
         """Write the report, one HTML page, and return its path.
