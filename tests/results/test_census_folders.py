@@ -15,9 +15,9 @@ from adaptive_vtt.testing import ScriptedModel
 from tests.helpers.watched import small_space
 
 
-def counted(folder: Path, **options: Any) -> Path:
+def counted(folder: Path, refuse: float = 0.0, **options: Any) -> Path:
     options |= {"strategy": "everything", "journal": folder / "journal.db"}
-    with Audit(small_space(), ScriptedModel(seed=3), **options) as audit:
+    with Audit(small_space(), ScriptedModel(seed=3, refuse=refuse), **options) as audit:
         audit.run().save(folder)
     return folder
 
@@ -63,6 +63,11 @@ def test_one_that_a_limit_ended_says_so(tmp_path: Path, capsys: pytest.CaptureFi
     assert "overall" in text
     report = (cut / "report.html").read_text()
     assert "Not every question was asked" in report
+
+
+def test_one_that_was_hardly_answered_is_listed_with_nothing_certified(tmp_path: Path) -> None:
+    mute = counted(tmp_path / "mute", refuse=0.9, fail_on_error=1.0)
+    assert not any(row.certified for row in read_rates(mute).rows)
 
 
 def test_view_lists_it_and_shows_its_report(whole: Path, tmp_path: Path) -> None:

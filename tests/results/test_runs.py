@@ -7,6 +7,7 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 from adaptive_vtt.certify.status import TargetStatus
 from adaptive_vtt.cli import main
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.families import OfRelation
+from adaptive_vtt.families import OfDrop, OfRelation
 from adaptive_vtt.journal import SQLiteJournal
 from adaptive_vtt.journal.files import Lock, holder
 from adaptive_vtt.results.runs import Rates, ago, find, read_rates, read_run, span_of
@@ -238,6 +239,8 @@ def spans() -> Iterator[tuple[TargetStatus, str]]:
     yield rate(0.1234, 0.2), "12.3 to 20.0 %"
     yield rate(0.13, 0.2001), "13.0 to 20.1 %"
     yield rate(0.0, 1.0), "0.0 to 100.0 %"
+    yield replace(rate(-0.0751, 0.2), id=OfDrop("fog")), "−7.6 to +20.0 points"
+    yield replace(rate(0.1, 0.1), id=OfDrop("fog")), "+10.0 points, exact"
 
 
 @pytest.mark.parametrize(("found", "words"), list(spans()))
