@@ -71,18 +71,16 @@ def cap_held_back(facts: Facts, journal: Journal) -> str:
 
     "": its own is enough, it has none, or batches are under way, which any cap lets answer.
     """
-    needed = most_spent(journal) + _most_of_call(facts)
-    if facts.max_cost is None or needed <= facts.max_cost + CENTS:
+    if facts.max_cost is None:
         return ""
+    needed = most_spent(journal) + _most_of_call(facts)
     from ..engine.endpoint import under_way  # slow, and seldom asked
 
+    if needed <= facts.max_cost + CENTS or under_way(journal):
+        return ""
     return (
-        ""
-        if under_way(journal)
-        else (
-            f" with a --max-cost (max_cost= in Python) of {rounded(needed):.10g} or more: calls "
-            f"that never came back may have cost what is left of {facts.max_cost:.10g}"
-        )
+        f" with a --max-cost (max_cost= in Python) of {rounded(needed):.10g} or more: calls "
+        f"that never came back may have cost what is left of {facts.max_cost:.10g}"
     )
 
 
