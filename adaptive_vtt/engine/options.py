@@ -262,8 +262,7 @@ class Certify:
         }
 
     def goal(self) -> dict[str, float]:
-        """Return how precisely it certifies, by option: what an audit may be resumed with another
-        of."""
+        """Return how precisely it certifies, by option: an audit may be resumed with others."""
         compare = self.compare
         goal = {
             "half_width": self.half_width,
@@ -271,7 +270,8 @@ class Certify:
             "margin": None if compare is None else compare.margin,
             "at_least": None if compare is None else compare.at_least,
         }
-        return {name: value for name, value in goal.items() if value is not None}
+        # float: the key hashes their text, and a journal gives 0 back as 0.0
+        return {name: float(value) for name, value in goal.items() if value is not None}
 
     def rule(self) -> StoppingRule | None:
         """Certified or decided, whichever is asked for; both where both are."""

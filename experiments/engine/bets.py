@@ -246,8 +246,8 @@ class Cell:
     items: int = ITEMS
     draws: int = DRAWS
     targets: tuple[str, ...] = ()
-    """Of a cell whose calls answer all questions about an image: rates differ from relation to
-    relation, and draws choose one first."""
+    """Targets of a cell whose calls answer all questions about an image. Its rates differ from
+    relation to relation, and draws choose one first: one of the targets at most spans several."""
     candidates: int = 4096
     groups: bool = False
     batch: int = 1
@@ -273,15 +273,15 @@ CELLS = {
     "relations, few candidates, half lies": Cell(
         believed="half", targets=("overall", "relations"), draws=70, candidates=36
     ),
-    "sides, lies": Cell(believed="lies", targets=("overall", "concepts", "relations"), draws=70),
-    "sides, twelve candidates, lies": Cell(  # of which some touch no question of a side
-        believed="lies", targets=("overall", "concepts", "relations"), draws=70, candidates=36
+    "sides, lies": Cell(believed="lies", targets=("overall", "relation-sides"), draws=70),
+    "sides, twelve candidates, lies": Cell(  # of which some draws touch no question of a side
+        believed="lies", targets=("overall", "relation-sides"), draws=70, candidates=36
     ),
-    "relations of sides, lies, to the end": Cell(
-        believed="lies", targets=("concepts", "relation-sides"), items=8, draws=32
+    "sides, lies, to the end": Cell(
+        believed="lies", targets=("overall", "relation-sides"), items=8, draws=32
     ),
     "sides, half lies, batches": Cell(
-        rate=0.6, believed="half", targets=("overall", "concepts", "relations"), batch=8
+        rate=0.6, believed="half", targets=("overall", "relation-sides"), batch=8
     ),
 }
 

@@ -117,9 +117,8 @@ def _certified(run: Run, groups: Groups, sizes: Floats, kind: Kind) -> dict[int,
 
     by_cells: dict[bytes, Track] = {}
     places = {group: k for k, group in enumerate(groups.all)}
-    for target, track in zip(
-        run.certificate.ids if run.certificate else (), run.history, strict=True
-    ):
+    ids = run.certificate.ids if run.certificate else ()
+    for target, track in zip(ids, run.history, strict=True):
         names = target.columns()
         group = Group(names["kind"], names["concept"], names["relation"], names["severity"])
         if names["side"] is None and group in places:
@@ -129,11 +128,8 @@ def _certified(run: Run, groups: Groups, sizes: Floats, kind: Kind) -> dict[int,
 
 
 def _of_images(run: Run, about: Believed) -> list[pd.DataFrame]:
-    count, table, names = (
-        len(about.samples),
-        counting(run.table),
-        pd.Series(about.names, dtype=object),
-    )
+    count, table = len(about.samples), counting(run.table)
+    names = pd.Series(about.names, dtype=object)
     places = np.full((count, 2), np.nan) if about.places is None else np.array(about.places)
     parts = []
     for row in run.belief_rows:

@@ -125,7 +125,7 @@ def export_failures(
         JournalError: The journal is of another space.
     """
     run = Run.of(source)
-    run.facts.refuse_pairs("export", "the report shows what differs")
+    run.facts.refuse_pairs("export", "see the report, or --disagreements of two models")
     table = judged_of(run, space, least_loss)
     table = table[table["loss"] >= least_loss]
     if table.empty:

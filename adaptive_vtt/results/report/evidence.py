@@ -436,11 +436,8 @@ class Evidence:
         return [self._standing(place) for place in range(len(self.run.statuses))]
 
     def _standing(self, place: int) -> Standing:
-        certificate, status, track = (
-            self.certificate,
-            self.run.statuses[place],
-            self.run.history[place],
-        )
+        status, track = self.run.statuses[place], self.run.history[place]
+        certificate = self.certificate
         assert certificate is not None
         width, limit, decided = certificate.half_width, certificate.at_most, status.decided
         reached = np.ones(len(track.lower), bool) if width is None else track.half_width <= width

@@ -227,7 +227,7 @@ def two_answers_section(evidence: Evidence) -> Section:
     old, new = ("", "") if names == ("A", "B") else (f", {name}" for name in names)
     drops = evidence.certificate is not None and evidence.certificate.drops
     first, second = ("changed", "original") if drops else ("A", "B")
-    sides = (1,) if drops and evidence.space.concepts_are == "classes" else (0, 1)
+    true_class = drops and evidence.space.concepts_are == "classes"
 
     def apart(row: AnswerRow) -> float:
         """Return how differently the models lost, 0 to 1/2."""
@@ -236,7 +236,7 @@ def two_answers_section(evidence: Evidence) -> Section:
     calls = []
     for call in evidence.calls:
         rows = [a for a in call.answers if a.loss not in (None, ALIKE) and not a.excluded]
-        rows = [row for row in rows if row.truth in sides]
+        rows = [row for row in rows if row.truth == 1 or not true_class]
         if rows:
             calls.append((call.call, sorted(rows, key=lambda row: -apart(row))))
     calls.sort(key=lambda each: (each[0] not in evidence.pictures, -apart(each[1][0])))

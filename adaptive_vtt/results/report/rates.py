@@ -422,8 +422,8 @@ def tally(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 
 def implied_rates(evidence: Evidence) -> dict[int, float]:
     """Return the error rates that answer GPs imply, by the place of a target about one side of a
-    concept; sides that were never answered are left out. None where classes are compared with each
-    other, and of items.
+    concept; sides that were never answered are left out. There are no rates where classes are
+    compared with each other, and of items.
 
     A bin's coordinate, (P(yes) + truth) / 2, shows both the side and whether the answer is wrong.
     The rate is the wrong share of the posterior mean summed over the side's bins. That is
