@@ -54,12 +54,12 @@ def test_found_by_name_by_hiding_and_not_at_all() -> None:
     detected = caption_detectors.Detected(exact, Finds(first, nameless))
     result = localised(exact, detected, captioner, ReducedCaptions())
     assert sorted(result["how"]) == ["hiding", "name", *["not"] * (len(there) - 2)]
-    words = summary(result)
-    assert words["things"] == len(there)
-    assert words["by name"] == words["by name, right"] == 1
-    assert words["by hiding"] == words["by hiding, right"] == 1
-    assert words["not found"] == len(there) - 2
-    assert words["hidden"] > 0
+    counts = summary(result)
+    assert counts["things"] == len(there)
+    assert counts["by name"] == counts["by name, right"] == 1
+    assert counts["by hiding"] == counts["by hiding, right"] == 1
+    assert counts["not found"] == len(there) - 2
+    assert counts["hidden"] > 0
 
 
 @pytest.mark.slow

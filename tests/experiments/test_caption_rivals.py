@@ -77,8 +77,8 @@ def test_recorded_captions_whose_things_are_all_boxed_choose_as_the_paper_does()
     """Rotations of a captioner whose every name a box bears: REIC's own, one by one."""
     of, oracle = bench(omission=0.4), ReducedCaptions()
     steps = [step for step in scheme(SCENES, of.captioner, oracle) if step.kind == "rotate"]
-    output = {SCENES.sample_id(step.sample): str(step.received.answer) for step in steps}
-    made = presumed(of, SCENES, oracle, steps, RecordedNaming(output))
+    captions = {SCENES.sample_id(step.sample): str(step.received.answer) for step in steps}
+    made = presumed(of, SCENES, oracle, steps, RecordedNaming(captions))
     assert [step.reduction for step in made] == [step.reduction for step in steps]
     others = presumed(of, SCENES, oracle, steps)
     assert [step.reduction for step in others] != [step.reduction for step in steps]

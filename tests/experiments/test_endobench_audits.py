@@ -30,11 +30,11 @@ def test_an_audit_certifies_tasks_and_groups(tmp_path: Path) -> None:
         surrogate=False,
     )
     result = audit.run()
-    actual = result.targets.set_index("target")["estimate"]
-    assert actual[f"{TASKS[0].name}: error rate"] == pytest.approx(0)
-    assert actual[f"{TASKS[1].name}: error rate"] == pytest.approx(1)
-    assert actual["overall error rate"] == pytest.approx(8 / 12)  # the micro average
-    assert actual["prompt image-level: error rate"] == pytest.approx(8 / 12)
+    rates = result.targets.set_index("target")["estimate"]
+    assert rates[f"{TASKS[0].name}: error rate"] == pytest.approx(0)
+    assert rates[f"{TASKS[1].name}: error rate"] == pytest.approx(1)
+    assert rates["overall error rate"] == pytest.approx(8 / 12)  # the micro average
+    assert rates["prompt image-level: error rate"] == pytest.approx(8 / 12)
     answers = [row for call in audit.journal.calls() for row in call.answers]
     assert sum(a.unanswered == "declined to answer" for a in answers) == 4
 
@@ -79,10 +79,10 @@ def test_the_benchmark_certifies_every_task() -> None:
     from adaptive_vtt.experiments.endobench.endobench_tasks import Task, run, space
 
     assert space().size == 6832
-    actual = run(Task("GPT-4o", "adaptive", 0.3, seed=0))
-    assert actual["certified"]
-    assert actual["covered"]
-    assert sum(actual[task.name] for task in TASKS) == actual["calls"] < 2000
+    row = run(Task("GPT-4o", "adaptive", 0.3, seed=0))
+    assert row["certified"]
+    assert row["covered"]
+    assert sum(row[task.name] for task in TASKS) == row["calls"] < 2000
 
 
 def test_guessing_among_the_options_is_what_is_expected_at_first(tmp_path: Path) -> None:
@@ -93,8 +93,8 @@ def test_guessing_among_the_options_is_what_is_expected_at_first(tmp_path: Path)
     assert proxies.names == ["guessing"]
     questions = np.sort(made.nth(np.arange(made.size)))
     parts = (torch.from_numpy(p) for p in made.parts(questions))
-    actual = proxies(*parts, torch.from_numpy(made.truth(questions)))[:, 0]
-    assert actual.tolist() == [0.5, 0.75]
+    shares = proxies(*parts, torch.from_numpy(made.truth(questions)))[:, 0]
+    assert shares.tolist() == [0.5, 0.75]
     audit = avtt.Audit(made, ScriptedModel(answers="one"), half_width=0.2, targets=["overall"])
     assert audit.journal.facts()["settings"]["proxies"] == ["guessing"]
     assert audit.result().scoring == "exact"

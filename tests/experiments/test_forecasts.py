@@ -26,7 +26,7 @@ def test_a_row_counts_what_held_and_leaves_out_what_was_not_told() -> None:
             "before": [40, 80, 9],
         }
     )
-    words = row("all", table)
-    assert words["held"] == "1 of 2"
-    assert (words["not told"], words["between"]) == (1, 1)
-    assert words["before / truth"].startswith("4.00")
+    cells = row("all", table)
+    assert cells["held"] == "1 of 2"
+    assert (cells["not told"], cells["between"]) == (1, 1)
+    assert cells["before / truth"].startswith("4.00")

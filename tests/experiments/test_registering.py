@@ -35,9 +35,9 @@ def sample(index: int) -> Sample:
 
 
 def image(index: int) -> Image:
-    actual = sample(index).image
-    assert actual is not None
-    return actual
+    picture = sample(index).image
+    assert picture is not None
+    return picture
 
 
 def there(index: int) -> dict[str, Any]:
@@ -69,14 +69,14 @@ def turned(degrees: float, shown: tuple[int, int]) -> np.ndarray:
 )
 def test_source_and_map_are_found_to_a_pixel(index: int, reduction: Any, expected: Any) -> None:
     picture = reduction.image(image(index))
-    actual = register().find(picture)
-    assert actual is not None
-    assert actual.index == index
+    match = register().find(picture)
+    assert match is not None
+    assert match.index == index
     if expected is None:
         expected = turned(reduction.degrees, picture.shape[:2])
     height, width = picture.shape[:2]
     corners = np.array([[0, width, 0, width], [0, 0, height, height], [1, 1, 1, 1]])
-    assert np.abs((actual.to_source - expected) @ corners).max() < 1.5
+    assert np.abs((match.to_source - expected) @ corners).max() < 1.5
 
 
 def test_other_pictures_are_not_recognised() -> None:
@@ -121,8 +121,8 @@ FAULTLESS: dict[str, Any] = {
 def test_a_captioner_without_faults_names_what_is_there() -> None:
     captioner = TemplateCaptioner(sight(), **FAULTLESS)
     for index in range(8):
-        words = captioner.explain(image(index))
-        assert {kind for _, kind in words.named} == set(there(index))
+        explained = captioner.explain(image(index))
+        assert {kind for _, kind in explained.named} == set(there(index))
 
 
 @pytest.mark.slow

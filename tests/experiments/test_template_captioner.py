@@ -36,9 +36,9 @@ def sample(index: int) -> Sample:
 
 
 def image(index: int) -> Image:
-    result = sample(index).image
-    assert result is not None
-    return result
+    picture = sample(index).image
+    assert picture is not None
+    return picture
 
 
 # -- seeing --------------------------------------------------------------------------------
@@ -65,33 +65,35 @@ def test_exactly_what_is_there_is_seen(index: int) -> None:
 @given(seed=st.integers(0, 10**6), index=st.integers(0, 39))
 def test_a_caption_is_accounted_for_word_by_word(seed: int, index: int) -> None:
     captioner = TemplateCaptioner(omission=0.3, misclassification=0.3, fabrication=0.5, seed=seed)
-    words = captioner.explain(image(index))
-    assert words == TemplateCaptioner(
+    explained = captioner.explain(image(index))
+    assert explained == TemplateCaptioner(
         omission=0.3, misclassification=0.3, fabrication=0.5, seed=seed
     ).explain(image(index).copy())
-    seen = {s.kind for s in words.seen}
-    named = {kind for _, kind in words.named if kind is not None}
-    assert named | set(words.omitted) == seen
-    assert named.isdisjoint(words.omitted)
-    assert seen.isdisjoint(words.fabricated)
-    assert set(words.misclassified) <= named
-    for word, kind in words.named:
-        assert word in words.caption.lower()
+    seen = {s.kind for s in explained.seen}
+    named = {kind for _, kind in explained.named if kind is not None}
+    assert named | set(explained.omitted) == seen
+    assert named.isdisjoint(explained.omitted)
+    assert seen.isdisjoint(explained.fabricated)
+    assert set(explained.misclassified) <= named
+    for word, kind in explained.named:
+        assert word in explained.caption.lower()
         if kind is not None:
-            called = EVERYDAY.words[words.misclassified.get(kind, kind)]
+            called = EVERYDAY.words[explained.misclassified.get(kind, kind)]
             assert word in {*called.others, called.singular, called.plural} | {
                 form for forms in called.others for form in forms
             }
-    assert sum(kind is None for _, kind in words.named) == len(words.fabricated)
+    assert sum(kind is None for _, kind in explained.named) == len(explained.fabricated)
 
 
 def test_a_captioner_without_faults_names_what_is_there() -> None:
     captioner = TemplateCaptioner(**FAULTLESS)
     for index in range(40):
-        words = captioner.explain(image(index))
-        assert {kind for _, kind in words.named} == set(sample(index).masks)
-        assert len(words.omitted) + len(words.misclassified) + len(words.fabricated) == 0
-        assert not any(place in words.caption for place in ("room", "street", "park", "beach "))
+        explained = captioner.explain(image(index))
+        assert {kind for _, kind in explained.named} == set(sample(index).masks)
+        assert (
+            len(explained.omitted) + len(explained.misclassified) + len(explained.fabricated) == 0
+        )
+        assert not any(place in explained.caption for place in ("room", "street", "park", "beach "))
 
 
 @pytest.mark.slow
@@ -108,9 +110,13 @@ def test_even_faults_come_at_the_set_rates() -> None:
             seed=seed,
         )
         for index in range(40):
-            words = captioner.explain(image(index))
-            things, captions = things + len(words.seen), captions + 1
-            faults += len(words.omitted), len(words.misclassified), len(words.fabricated)
+            explained = captioner.explain(image(index))
+            things, captions = things + len(explained.seen), captions + 1
+            faults += (
+                len(explained.omitted),
+                len(explained.misclassified),
+                len(explained.fabricated),
+            )
     named = things - faults[0]
     for count, tries, rate in zip(faults, (things, named, captions), (0.2, 0.1, 0.15), strict=True):
         chance = min(binom.cdf(count, tries, rate), binom.sf(count - 1, tries, rate))

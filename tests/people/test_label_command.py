@@ -65,9 +65,9 @@ def test_labels_are_taken_and_summed_up(
 ) -> None:
     keep(folder / "labels", labels((found[0], "ann", "2.2")))
     assert run("label", str(folder), "--reader", "ann", "--all") == 0
-    reply = capsys.readouterr()
-    assert "ann.html: 8 cards" in reply.out
-    assert "only the journal's small pictures: journal: was not begun by 'avtt audit'" in reply.err
+    output = capsys.readouterr()
+    assert "ann.html: 8 cards" in output.out
+    assert "only the journal's small pictures: journal: was not begun by 'avtt audit'" in output.err
     form = content(folder / "labels" / "ann.html")
     assert [given[2] for given in form["answers"]] == ["2.2"]
     assert [dict(card["facts"])["verdict"] == "no violation" for card in form["cards"]] == (
@@ -97,9 +97,9 @@ def test_pairs_are_judged_taken_and_summed_up(audited: Path, capsys: pytest.Capt
     assert run(*given, "--take", filled(page, "ann", audited.parent / "saved.csv")) == 0
     capsys.readouterr()
     assert run(*given, "--summary", "--json") == 0
-    output = json.loads(capsys.readouterr().out)
-    assert output["readers"] == {"ann": 4}
-    assert sum(cell["realistic"][1] for cell in output["cells"]) == 4
+    summary = json.loads(capsys.readouterr().out)
+    assert summary["readers"] == {"ann": 4}
+    assert sum(cell["realistic"][1] for cell in summary["cells"]) == 4
     assert 'id="realism"' in (audited / "report.html").read_text(encoding="utf-8")
     assert run(*given, "--summary") == 0
     output = capsys.readouterr().out
@@ -140,9 +140,9 @@ def test_questions_are_reviewed_and_what_was_accepted_is_written(
     (one,) = form["cards"][0]["asked"]
     assert [choice[0] for choice in one["choices"]] == [*"ABCD", "reject"]
     assert one["suggested"] == "B"
-    reply = {"ann": ["B", "C", "reject", "A"], "bo": ["B", "C", "reject", "B"]}
+    answers = {"ann": ["B", "C", "reject", "A"], "bo": ["B", "C", "reject", "B"]}
     files = []
-    for reader, letters in reply.items():
+    for reader, letters in answers.items():
         rows = [
             (card["id"], one["id"], reader, letter)
             for card, letter in zip(form["cards"], letters, strict=False)
@@ -242,8 +242,8 @@ def test_the_page_holds_everything_and_gives_nothing_away(tmp_path: Path):
     (one,) = form["cards"][0]["asked"]
     assert (one["text"], one["choices"]) == (NASTY, [["B", "polyp"], ["A", "ulcer"]])
     assert form["answers"] == [["7", "task", "B", "2024-05-31T12:00:00Z"]]
-    output = {name for name, value in form["cards"][0].items() if value}
-    assert output == {"id", "titles", "pictures", "asked", "size", "words"}
+    filled = {name for name, value in form["cards"][0].items() if value}
+    assert filled == {"id", "titles", "pictures", "asked", "size", "words"}
 
 
 @pytest.mark.slow

@@ -167,12 +167,12 @@ def test_figures_of_classes_are_those_of_scikit_learn(
         index=["relation", "severity", "sample"], columns="concept", values=["truth", "answer"]
     )
     true = images["truth"].to_numpy(float).argmax(axis=1)
-    output = images["answer"].to_numpy(float).argmax(axis=1)
+    predicted = images["answer"].to_numpy(float).argmax(axis=1)
     here = images.index.get_level_values("relation") == "rotation"
     wanted = {}
     scopes = {"relation identity": ~here, "relation rotation": here, "all relations": here | ~here}
     for about, rows in scopes.items():
-        t, s = true[rows], output[rows]
+        t, s = true[rows], predicted[rows]
         wanted |= {
             f"{about}: accuracy": accuracy_score(t, s),
             f"{about}: macro recall": balanced_accuracy_score(t, s),
@@ -250,16 +250,16 @@ def rates_of(confusion: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 def scores(confusion: Floats) -> dict[str, float]:
-    true, output = (k.ravel() for k in np.indices(confusion.shape))
+    true, predicted = (k.ravel() for k in np.indices(confusion.shape))
     weight = confusion.ravel()
     known: dict[str, Any] = {"sample_weight": weight}
     macro: dict[str, Any] = {"average": "macro", "zero_division": 0, **known}
     return {
-        "accuracy": accuracy_score(true, output, **known),
-        "macro recall": balanced_accuracy_score(true, output, **known),
-        "macro precision": precision_score(true, output, **macro),
-        "macro F1": f1_score(true, output, **macro),
-        "Cohen's kappa": cohen_kappa_score(true, output, **known),
+        "accuracy": accuracy_score(true, predicted, **known),
+        "macro recall": balanced_accuracy_score(true, predicted, **known),
+        "macro precision": precision_score(true, predicted, **macro),
+        "macro F1": f1_score(true, predicted, **macro),
+        "Cohen's kappa": cohen_kappa_score(true, predicted, **known),
     }
 
 

@@ -84,8 +84,8 @@ MANY = pd.DataFrame({"a": [1, 1, 0], "b": [0, 1, 0]})
 def test_severities_follow_each_other_and_images_keep_their_order(tmp_path: Path) -> None:
     journal, space = audited(MANY, ["identity", Darkening()])
     assert export_corrupted(journal, space, tmp_path / "out") == {"odd/darkening.npz": 6}
-    with np.load(tmp_path / "out" / "odd" / "darkening.npz", allow_pickle=False) as result:
-        images, labels = result["test_images"], result["test_labels"]
+    with np.load(tmp_path / "out" / "odd" / "darkening.npz", allow_pickle=False) as arrays:
+        images, labels = arrays["test_images"], arrays["test_labels"]
     assert (images.shape, images.dtype, labels.dtype) == ((6, 5, 4), np.uint8, np.uint8)
     assert labels.tolist() == MANY.to_numpy().tolist() * 2
     by_variant = {v.severity: place for place, v in enumerate(space.variants)}
@@ -117,8 +117,8 @@ def test_sources_are_decoded_once_as_far_as_memory_goes(
 def test_one_class_each_is_told_by_its_number(tmp_path: Path) -> None:
     labels = pd.DataFrame({"a": [1, 0, np.nan], "b": [np.nan, 0, 1], "c": [0, 1, 0]})
     export_corrupted(*audited(labels, [Darkening()]), tmp_path / "out")
-    with np.load(tmp_path / "out" / "odd" / "darkening.npz") as result:
-        assert result["test_labels"].tolist() == [[0], [2], [1]] * 2
+    with np.load(tmp_path / "out" / "odd" / "darkening.npz") as arrays:
+        assert arrays["test_labels"].tolist() == [[0], [2], [1]] * 2
 
 
 @pytest.mark.parametrize(
@@ -184,15 +184,15 @@ def test_the_command_writes_what_medmnist_reads(
     assert run("audit", str(tmp_path / "SPEC.toml"), "--out", str(folder)) == 0
     capsys.readouterr()
     assert run("export", str(folder), "--corrupted", str(out), "--json") == 0
-    words = json.loads(capsys.readouterr().out)["archives"]
-    assert len(words) == 11
-    assert words["bloodmnist/pixelate.npz"] == 8
+    counts = json.loads(capsys.readouterr().out)["archives"]
+    assert len(counts) == 11
+    assert counts["bloodmnist/pixelate.npz"] == 8
     archive = out / "bloodmnist" / "pixelate.npz"
-    result = from_medmnist(archive, "bloodmnist")
-    assert len(result) == 8
-    assert result.metadata_values("label").tolist() == [3, 0, 7, 3] * 2
-    first = result.sample(4).require_image()  # the first image at the second severity
-    assert not np.array_equal(first, result.sample(0).require_image())
+    dataset = from_medmnist(archive, "bloodmnist")
+    assert len(dataset) == 8
+    assert dataset.metadata_values("label").tolist() == [3, 0, 7, 3] * 2
+    first = dataset.sample(4).require_image()  # the first image at the second severity
+    assert not np.array_equal(first, dataset.sample(0).require_image())
     assert len(np.unique(first.reshape(-1, 3), axis=0)) < 300  # coarse pixels
     assert run("export", str(folder), "--corrupted", str(out)) == 2
     assert "stands there already" in capsys.readouterr().err
@@ -211,24 +211,24 @@ def test_archives_come_straight_from_a_spec_or_from_data_to_the_byte(
     relation = "medmnistc/bloodmnist/contrast_up"
     given = ["--data", str(tmp_path / "bloodmnist.npz"), "--relations", relation]
     assert run("export", *given, "--corrupted", str(tmp_path / "b"), "--json") == 0
-    words = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert words == {"archives": {"bloodmnist/contrast_up.npz": 15}}
+    written = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert written == {"archives": {"bloodmnist/contrast_up.npz": 15}}
     for folder, severities in {"a": (1, 3), "b": (1, 2, 3, 4, 5)}.items():
-        with np.load(tmp_path / folder / "bloodmnist" / "contrast_up.npz") as result:
-            assert result["test_labels"].tolist() == labels.tolist() * len(severities)
+        with np.load(tmp_path / folder / "bloodmnist" / "contrast_up.npz") as arrays:
+            assert arrays["test_labels"].tolist() == labels.tolist() * len(severities)
             by_hand = [
                 get(relation).apply(Sample("", image, {}), severity, generator(0, "")).image
                 for severity in severities
                 for image in images
             ]
-            assert result["test_images"].tobytes() == np.stack(by_hand).tobytes()
-    with np.load(tmp_path / "a" / "rotation.npz") as result:  # this one's angle is drawn
+            assert arrays["test_images"].tobytes() == np.stack(by_hand).tobytes()
+    with np.load(tmp_path / "a" / "rotation.npz") as arrays:  # this one's angle is drawn
         space = build_space(read_spec(tmp_path / "SPEC.toml"), tmp_path)
         by_severity = {
             v.severity: k for k, v in enumerate(space.variants) if v.relation.name == "rotation"
         }
         last = space.follow_up(2 * len(space.variants) + by_severity[3]).require_image()
-        assert result["test_images"][-1].tobytes() == last.tobytes()
+        assert arrays["test_images"][-1].tobytes() == last.tobytes()
 
 
 @pytest.mark.parametrize(

@@ -62,9 +62,9 @@ def test_coco_has_what_is_expected_where_and_what_failed(tmp_path: Path) -> None
     out = exported(tmp_path / "out")
     result = json.loads((out / "coco.json").read_text())
     assert result["categories"] == [{"id": 1, "name": "polyp"}]
-    words = {each["file_name"]: each for each in result["images"]}
-    assert set(words) == {"a--sinking-1.png", "b--sinking-1.png"}  # of c nothing failed
-    a, b = words["a--sinking-1.png"], words["b--sinking-1.png"]
+    by_file = {each["file_name"]: each for each in result["images"]}
+    assert set(by_file) == {"a--sinking-1.png", "b--sinking-1.png"}  # of c nothing failed
+    a, b = by_file["a--sinking-1.png"], by_file["b--sinking-1.png"]
     assert (a["height"], a["width"], a["truth"]) == (12, 10, {"polyp": 1, "text": 1})
     assert {(f["concept"], f["truth"], f["answer"], f["loss"]) for f in b["failures"]} == {
         ("polyp", 1, 0.25, 1.0),
@@ -104,8 +104,8 @@ def test_fiftyone_has_the_concepts_that_failed_of_each_image(tmp_path: Path) -> 
     out = exported(tmp_path / "out")
     result = json.loads((out / "fiftyone.json").read_text())["labels"]
     assert {(out / "images" / f"{name}.png").is_file() for name in result} == {True}
-    words = {name: sorted(each["label"] for each in rows) for name, rows in result.items()}
-    assert words == {"a--sinking-1": ["polyp"], "b--sinking-1": ["polyp", "text"]}
+    failed = {name: sorted(each["label"] for each in rows) for name, rows in result.items()}
+    assert failed == {"a--sinking-1": ["polyp"], "b--sinking-1": ["polyp", "text"]}
     (only,) = result["a--sinking-1"]
     assert only["attributes"]["answer"] == 0.25
     assert (only["attributes"]["relation"], only["attributes"]["severity"]) == ("sinking", 1)

@@ -54,8 +54,8 @@ def space_of(count: int, masks: bool = False, relations: Any = None) -> Question
 
 def test_images_labels_and_masks_are_those_that_the_relations_expect(tmp_path: Path) -> None:
     space = space_of(6, masks=True)
-    words = write_mix(space, tmp_path / "mix", seed=2)
-    assert words == {"identity": 6, "turning": 3, "darkening": 3}
+    counts = write_mix(space, tmp_path / "mix", seed=2)
+    assert counts == {"identity": 6, "turning": 3, "darkening": 3}
     rows = pd.read_csv(tmp_path / "mix" / "mix.csv", dtype={"sample": str})
     labels = pd.read_csv(tmp_path / "mix" / "labels.csv", index_col="id")
     assert rows["sample"].value_counts().tolist() == [2] * 6
@@ -68,8 +68,8 @@ def test_images_labels_and_masks_are_those_that_the_relations_expect(tmp_path: P
             "turning": source[::-1],
             "darkening": source // (1 + int(row.severity)),
         }[row.relation]
-        result = read_image(tmp_path / "mix" / "images" / f"{row.id}.png", "")
-        assert np.array_equal(result[:, :, 0], by_hand[:, :, 0])
+        image = read_image(tmp_path / "mix" / "images" / f"{row.id}.png", "")
+        assert np.array_equal(image[:, :, 0], by_hand[:, :, 0])
         there = (index % 2 == 0) != turned
         assert labels.loc[row.id, "a"] == int(there)
         assert (
@@ -88,8 +88,8 @@ def test_images_labels_and_masks_are_those_that_the_relations_expect(tmp_path: P
 def test_shares_are_met_exactly_and_severities_evenly(
     tmp_path: Path, weights: Any, turned: int
 ) -> None:
-    words = write_mix(space_of(100), tmp_path / "mix", weights)
-    assert words == {"identity": 100, "turning": turned, "darkening": 100 - turned}
+    counts = write_mix(space_of(100), tmp_path / "mix", weights)
+    assert counts == {"identity": 100, "turning": turned, "darkening": 100 - turned}
     rows = pd.read_csv(tmp_path / "mix" / "mix.csv")
     severe = rows[rows["relation"] == "darkening"]["severity"]
     assert 0.3 < (severe == 2).mean() < 0.7
@@ -119,12 +119,12 @@ def test_the_command_takes_shares_from_an_audit_and_equal_ones_from_a_spec(
         rates = weights_of(journal, ["gaussian_noise", "brightness_down", "rotation"], out)
     capsys.readouterr()
     assert run("export", out, "--mix", str(tmp_path / "found"), "--json") == 0
-    result = json.loads(capsys.readouterr().out)["mix"]
+    counts = json.loads(capsys.readouterr().out)["mix"]
     assert run("export", spec, "--mix", str(tmp_path / "equal"), "--seed", "2", "--json") == 0
     equal = json.loads(capsys.readouterr().out)["mix"]
-    assert result["identity"] == equal["identity"] == 60
+    assert counts["identity"] == equal["identity"] == 60
     assert equal == {"identity": 60, "gaussian_noise": 20, "brightness_down": 20, "rotation": 20}
-    assert {name: result[name] for name in rates} == {
+    assert {name: counts[name] for name in rates} == {
         name: pytest.approx(60 * rate / sum(rates.values()), abs=1) for name, rate in rates.items()
     }
     assert len(set(rates.values())) == 3

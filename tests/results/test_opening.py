@@ -13,11 +13,11 @@ def headline(relations: list[str], targets: list[str], oracle: str = "correctnes
     made = avtt.oracles.REGISTRY.make(oracle, {})
     space = avtt.QuestionSpace(tiny_dataset(), relations, oracle=made)
     result = avtt.Audit(space, ScriptedModel(), targets=targets, **QUICK).run()
-    output = result.headline
-    assert result.to_dict()["headline"] == output
-    if output is not None:
-        assert repr(result).startswith(f"Result({output}; ")
-        assert output in unescape(result._repr_html_())
+    sentence = result.headline
+    assert result.to_dict()["headline"] == sentence
+    if sentence is not None:
+        assert repr(result).startswith(f"Result({sentence}; ")
+        assert sentence in unescape(result._repr_html_())
         rows = result.targets.set_index("target")
         for name in ("relation identity: label error", "overall label error"):
             if name not in rows.index:
@@ -26,9 +26,9 @@ def headline(relations: list[str], targets: list[str], oracle: str = "correctnes
             known = f"{100 * rows.loc[name, 'estimate']:.1f} %"
             assert (
                 known if high - low <= 0.5 else f"hardly known yet ({span(low, high)})"
-            ) in output
-            assert (f"most likely {known}" in output) == (0.1 < high - low <= 0.5)
-    return output
+            ) in sentence
+            assert (f"most likely {known}" in sentence) == (0.1 < high - low <= 0.5)
+    return sentence
 
 
 def test_original_images_come_first() -> None:

@@ -56,8 +56,8 @@ KINDS: dict[str, Callable[[], Result]] = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_results_of_every_kind_are_as_the_schema_says(kind: str) -> None:
     result = KINDS[kind]()
-    words = json.dumps(result.to_dict(), allow_nan=False)
-    read = ResultFile.model_validate_json(words)
+    written = json.dumps(result.to_dict(), allow_nan=False)
+    read = ResultFile.model_validate_json(written)
     assert [t.target for t in read.targets] == result.targets["target"].tolist()
     stated = {"captions": read.captions, "repeat_probes": read.repeat_probes}
     assert stated.get(kind, "no section of its own") is not None
@@ -79,9 +79,9 @@ def test_the_published_schema_is_that_of_the_models() -> None:
     [("calls", -1), ("schema_version", 2), ("cost", "12"), ("surprise", 1), ("targets", [{}])],
 )
 def test_what_is_no_result_is_refused(field: str, value: Any) -> None:
-    words = {**run().to_dict(), field: value}
+    fields = {**run().to_dict(), field: value}
     with pytest.raises(ValidationError, match=field):
-        ResultFile.model_validate_json(json.dumps(words))
+        ResultFile.model_validate_json(json.dumps(fields))
 
 
 @pytest.fixture
