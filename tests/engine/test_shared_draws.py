@@ -253,6 +253,18 @@ def test_resuming_to_another_half_width_keeps_the_key(space):
     verify(journal)
 
 
+@pytest.mark.parametrize("goal", ["margin", "at_least"])
+def test_a_comparison_to_a_whole_number_is_resumed(space, tmp_path, goal):
+    path, keys = tmp_path / "journal.db", set()
+    options = {"targets": ["overall"], "surrogate": False, "self_taught": False, goal: 0}
+    for budget in (2, 4):
+        models = ScriptedModel(), ScriptedModel(seed=1)
+        with avtt.Versus(space, *models, journal=path, budget=budget, **options) as versus:
+            versus.run()
+            keys.add(versus.audit.journal.facts()["key"])
+    assert len(keys) == 1
+
+
 def test_a_model_of_another_version_gets_other_draws(space):
     keys = set()
     for version in (None, "1", "2"):
