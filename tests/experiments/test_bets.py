@@ -16,6 +16,14 @@ def test_a_quick_run_tells_calls_and_misses(tmp_path, monkeypatch):
     assert pd.read_csv(tmp_path / "bets-coverage.csv")["missed"].tolist() == [0, 0]
 
 
+@pytest.mark.parametrize("cell", [name for name, cell in bets.CELLS.items() if cell.targets])
+def test_draws_of_cells_with_targets_choose_a_relation_first(cell: str) -> None:
+    material = bets.by_relation(bets.CELLS[cell], 0)
+    strata = bets.selector(material, bets.Bets(), 0).belief.certifying.strata
+    assert strata is not None
+    assert len(strata) == len(material.space.variants)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("cell", bets.CELLS)
 def test_intervals_hold_in_hostile_cells(cell: str) -> None:
