@@ -85,13 +85,13 @@ class CohortPrior:
     factor: Factor
 
     @classmethod
-    def of(cls, known: Floats, losses: Floats, cells: "Cells") -> "CohortPrior":
-        """Of n questions x K models: the losses that are ``known``, NaN elsewhere, and what is
-        ``losses`` of all; three models or more, each with a known loss."""
+    def of(cls, known: Floats, filled: Floats, cells: "Cells") -> "CohortPrior":
+        """Return the prior by losses of n questions x K models, three or more, each with a known
+        one: ``known`` is NaN elsewhere, ``filled`` holds expected losses there."""
         rows = np.linspace(0, len(known) - 1, min(len(known), MAX_ROWS)).round().astype(int)
-        known, losses, cells = known[rows], losses[rows], cells.rows(rows)
-        members = [_member(known, losses, cells, j) for j in range(known.shape[1])]
-        return cls(np.array(members), Factor.of(losses))
+        known, filled, cells = known[rows], filled[rows], cells.rows(rows)
+        members = [_member(known, filled, cells, j) for j in range(known.shape[1])]
+        return cls(np.array(members), Factor.of(filled))
 
     @property
     def models(self) -> int:

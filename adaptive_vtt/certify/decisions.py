@@ -84,8 +84,8 @@ class Decisions:
     def settle(self, least: Floats, most: Floats) -> None:
         """Decides what can be; ``least`` and ``most`` are what a finite pool still allows."""
         self._mark(least > self.limit, most <= self.limit)
-        side = -1
-        while side != (side := int(self.decided.sum())):
+        count = -1
+        while count != (count := int(self.decided.sum())):
             needed = self.needed()
             self._mark(*(self.most >= needed))
 

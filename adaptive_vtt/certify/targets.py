@@ -278,9 +278,9 @@ def differs(packed: Mapping[str, Any], space: Population) -> str | None:
         "rows": "the samples",
         "truths": "what is true of the samples",
     }
-    for name, words_for in words.items():
+    for name, text in words.items():
         if not np.array_equal(unpack(packed[name]), own[name]):
-            return words_for
+            return text
     return None
 
 

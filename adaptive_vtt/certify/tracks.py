@@ -82,8 +82,8 @@ def played(
     measures = [target.measured for target in certificate.ids]
     with np.errstate(invalid="ignore"):
         mean = (game.least + game.most) / 2 / (questions[:, -1] - game.out)
-    played = zip(lower, upper, game.estimate.tolist(), mean.tolist(), strict=True)
-    figures = [map(of, each) for of, each in zip(measures, played, strict=True)]
+    means = zip(lower, upper, game.estimate.tolist(), mean.tolist(), strict=True)
+    figures = [map(of, each) for of, each in zip(measures, means, strict=True)]
     rest = zip(questions, sides, game.sequences.emptied.tolist(), strict=True)
     return game, [
         Track(low, high, seen, decided, estimate, raw, emptied)

@@ -235,10 +235,8 @@ class _Targets(Membership):
                     "verify: expected an exploration above 0, with which every candidate may be "
                     f"drawn, got {settings.exploration:g}"
                 )
-            arrays, whole = (
-                (self.truths, self.rows, self.applicable),
-                population["answers"] == "all",
-            )
+            arrays = self.truths, self.rows, self.applicable
+            whole = population["answers"] == "all"
             self.candidates = CandidateCheck(*arrays, whole, settings.candidates)
             if not certificate.set_aside:
                 if whole:
@@ -387,10 +385,8 @@ class _Targets(Membership):
         the same targets select."""
         if any(masks["rows"] is not None for masks in self.masks):
             return None
-        copies, parts = (
-            self._copies(),
-            [[_array(masks[name]) for masks in self.masks] for name in ("sides", "concepts")],
-        )
+        copies = self._copies()
+        parts = [[_array(masks[name]) for masks in self.masks] for name in ("sides", "concepts")]
         cells: dict[Signature, list[tuple[int, int, int]]] = {}
         for block in np.ndindex(self.variants, self.concepts, 2):
             variant, concept, side = block
@@ -414,10 +410,8 @@ class _Targets(Membership):
     ) -> "StrataCheck | None":
         """Strata of calls that answer all questions about an image: ``given`` by variant, else the
         variants that the same targets select."""
-        masks, copies = (
-            np.array([_array(masks["variants"]) for masks in self.masks]),
-            self._copies(),
-        )
+        masks = np.array([_array(masks["variants"]) for masks in self.masks])
+        copies = self._copies()
         columns = [tuple(column) for column in masks.T.tolist()]
         signatures = sorted({column for column in columns if any(column)})
         if not signatures:
@@ -507,8 +501,8 @@ class StrataCheck:
     ``inside`` (K x C): which targets select which strata; ``left`` (C,): calls not drawn;
     ``questions`` and ``calls`` (K x C): a target's questions among those, and the calls that
     answer any; ``largest`` (K x C): the most that one answers; ``limit``: the most candidates, in
-    calls, of a draw; ``by_variant`` (V,): the stratum of
-    each variant, where a call answers all questions about an image.
+    calls, of a draw; ``by_variant`` (V,): the stratum of each variant, where a call answers all
+    questions about an image.
     """
 
     def __init__(

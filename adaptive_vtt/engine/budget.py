@@ -148,7 +148,7 @@ class Budget:
         return facts
 
     def recall(self, facts: LostFacts) -> None:
-        """The facts of the journal."""
+        """Take the facts of the journal."""
         self._calls.lost, self._calls.counted = facts.interrupted, set(facts.counted)
         self.judged.lost = facts.judge_interrupted
         self.judged.counted = set(facts.judge_counted)

@@ -29,7 +29,7 @@ Back = tuple[Call, "Future[Answer | Unanswered] | None"]
 STATES = ("at the end", "workers")
 """Numbers among what a model counts that say how it stands, and add up to nothing."""
 FIRST = ("first_malformed",)
-"""Texts of which the earliest is printed."""
+"""Texts of which the earliest is kept."""
 
 
 class Flight:

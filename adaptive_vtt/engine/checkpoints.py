@@ -51,7 +51,7 @@ EVERY = 8
 """Images are described at every eighth moment, and at the end."""
 DIGITS = 5
 WIDTH = 128
-"""Features beyond so many are projected at random before their principal components."""
+"""Features beyond so many are projected at random before components are computed."""
 
 
 class Checkpoints(Hook):

@@ -56,7 +56,7 @@ class Blocks:
         return self._known
 
     def new_level(self, draw: int) -> int | None:
-        """c, where the draw of this number, the next, is to tell it; None where that is known."""
+        """Return c if the next draw, of this number, has to journal it; None if it is known."""
         if not self._adapts or draw != self._start or self._level == self._journaled:
             return None
         self._journaled = self._level

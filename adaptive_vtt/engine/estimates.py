@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from ..surrogates import LossSurrogate
 
 APART = 2.0
-"""Squared difference of P and G, in variances of P, beyond which it is G's bias. At 1, good
-predictions are distrusted by chance; without it, predictions that are all wrong alike make
+"""Squared difference of P and G, in variances of P, beyond which the rest counts as G's bias. At
+1, good predictions are distrusted by chance; without it, predictions that are all wrong alike make
 estimates 1.5 times as wrong as none (1.2 times at 2)."""
 CREDIT = 10.0
 """Answers that the variance f (1 - f), which predictions imply, counts as among the residuals."""

@@ -75,8 +75,8 @@ class SourceCalls:
         return number % self.count
 
     def missing(self, source: int) -> list[int]:
-        """The calls still to make before follow-ups of ``source`` can be judged, as far as what
-        is known of it and its versions."""
+        """The calls still to make before follow-ups of ``source`` can be judged, as far as the
+        answers about it and its versions show."""
         if source not in self.known:
             return [source]
         numbers = (source + (1 + v) * self.count for v in self._versions(source))

@@ -3,8 +3,8 @@
 An answer that a judge is to read is committed as it came before anything is sent (a row "judging"
 with question -1), and so is what the judge says of each question, before it is used. An audit
 that is interrupted in between goes on with what is open: no reply is paid for twice, but those
-that were on their way, which are counted as lost at the judge's worst price. Then the
-call is judged and committed as any other, at the cost of its answer and of the judge together.
+that were on their way, which are counted as lost at the judge's worst price. Then the call is
+judged and committed as any other, at the cost of its answer and of the judge together.
 
 A judge that fails, or says what is no verdict, leaves a question without an answer. One that
 cannot work at all, from its first call on (a wrong key, no such model), ends the audit in a
@@ -29,11 +29,10 @@ from ..utils.random_streams import generator
 from .budget import Budget
 from .call_queue import CallQueue
 from .judge import Judge
-from .loop import Hook, Loop
+from .loop import AnyAnswer, Hook, Loop
 
 RECEIVED = -1
 """In place of a question's number: the answer that the judge is asked about."""
-AnyAnswer = Answer | Unanswered
 
 
 @dataclass
@@ -200,8 +199,8 @@ class Judging(Hook):
         return fresh
 
     def replies(self, *, every: bool = False, wait_for: bool = True) -> list[Reply]:
-        """The judge's replies by now; to ``wait_for`` it, at least one thing, or ``every`` that it
-        is being asked. Raises ModelError where it cannot work at all."""
+        """Return the judge's replies by now; first wait for one if ``wait_for``, for all that are on
+        their way if ``every``. Raise ModelError where it cannot work at all."""
         known = self._known_replies()
         if self._sent and (every or (wait_for and not known)):
             wait(self._sent.values(), None, "ALL_COMPLETED" if every else FIRST_COMPLETED)

@@ -484,6 +484,6 @@ def teach(
     """What the judged ``questions`` of a draw tell of the targets."""
     losses = {o.question: o for o in outcomes}
     judged = [losses[question] for question in questions.tolist()]
-    least, most = (np.array([o.least for o in judged]), np.array([o.most for o in judged]))
+    least, most = np.array([o.least for o in judged]), np.array([o.most for o in judged])
     out = np.array([o.excluded for o in judged])
     certifier.learn(bet, certifier.members(questions), least, most, out)

@@ -120,11 +120,11 @@ def of_images(row: BeliefRow, name: str, count: int) -> Floats:
     return _numbers(columns.get(name) if isinstance(columns, dict) else columns, count, where)
 
 
-def _numbers(values_there: Any, count: int, where: str) -> Floats:
-    if values_there is None:
+def _numbers(figures: Any, count: int, where: str) -> Floats:
+    if figures is None:
         return np.full(count, np.nan)
     try:
-        values = np.array(values_there, np.float64)
+        values = np.array(figures, np.float64)
     except (TypeError, ValueError):
         values = np.empty(0)
     if values.shape != (count,):

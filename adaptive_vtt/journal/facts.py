@@ -423,7 +423,7 @@ class Facts(LostFacts):
     ``replay``: whose draws came first, None: all are its own; ``cohort``: other models that were
     known; ``discover``: how slices are looked for, None: they are not; ``begun_by``: the command
     that began it; ``call``: what Python began it with, see ``audit.shortcut.called_again``;
-    that began it; ``files``: of a comparison, what holds the models, where that distinguishes them;
+    ``files``: of a comparison, what holds the models, where that distinguishes them;
     ``rejudged``: see ``rejudging``, None where the model was asked; ``batches``: those of which
     answers were still awaited when last written, and those lost; ``ways``: where P(yes) comes
     from, of two models by "a" and "b", else by ""; ``trial_calls``: calls of a free model before

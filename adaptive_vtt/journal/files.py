@@ -1,9 +1,9 @@
 """A journal's file: locked, opened to be read, recognised, and saved where it was deleted.
 
 One writer at a time: a lock of the operating system, on a file next to the journal. It ends with
-the process that holds it. The file stays, and is no sign of anything; while the lock
-is held it holds the process's number. Nothing else is ever written over: links, folders, and files
-with any other content are refused.
+the process that holds it. The file stays, and is no sign of anything; its text is the number of the
+process that locked it last. Nothing else is ever written over: links, folders, and files with any
+other content are refused.
 
 A journal is locked by its real path, and has one name: SQLite keeps what a writer was about to
 commit next to the name it wrote by, where writers by another hard link would not find it.

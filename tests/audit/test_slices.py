@@ -242,7 +242,8 @@ def test_a_slice_that_was_altered_or_taken_back_is_refused(journal):
 
 def test_alpha_that_is_set_aside_and_bets_that_are_chosen_afterwards_are_refused(journal):
     certificate = journal.facts()["certificate"]
-    for name, value in ("set_aside", 0.5), ("bets", {**certificate["bets"], "cap": 0.5}):
+    bets = {**certificate["bets"], "cap": 0.5}
+    for name, value in ("set_aside", 0.5), ("bets", bets), ("strata", [0]):
         other = rewritten(journal, "certificate", {**certificate, name: value})
         with pytest.raises(JournalError, match=f"{name!r} was changed after the audit began"):
             check_fixed(other)

@@ -15,7 +15,6 @@ from adaptive_vtt.space import QuestionSpace
 
 TARGETS = ["overall", "concepts", "relation-sides", "mine"]
 FILTER = {"mine": {"concept": ["a", "b"]}}
-MEANS = np.linspace(0, 1, 21)
 SAMPLES = 8
 
 
