@@ -199,8 +199,8 @@ class Judging(Hook):
         return fresh
 
     def replies(self, *, every: bool = False, wait_for: bool = True) -> list[Reply]:
-        """Return the judge's replies by now; first wait for one if ``wait_for``, for all that are on
-        their way if ``every``. Raise ModelError where it cannot work at all."""
+        """Return the judge's replies by now; first wait for one if ``wait_for``, for all that are
+        on their way if ``every``. Raise ModelError where it cannot work at all."""
         known = self._known_replies()
         if self._sent and (every or (wait_for and not known)):
             wait(self._sent.values(), None, "ALL_COMPLETED" if every else FIRST_COMPLETED)

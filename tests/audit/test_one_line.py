@@ -129,7 +129,7 @@ def test_several_rows_of_one_image_keep_their_own_ids(tmp_path: Path) -> None:
 
 
 def test_what_is_none_of_these_is_said_with_what_was_expected(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"expected one folder of images per class.*found none"):
+    with pytest.raises(InputError, match=r"expected one folder of images per class.*got none"):
         recognised(tmp_path)
     with pytest.raises(InputError, match="nothing: it does not exist"):
         recognised(tmp_path / "nowhere")
