@@ -23,7 +23,7 @@ BUDGETS = {
     "oracles": 2303,
     "people": 680,
     "relations": 2981,
-    "results": 6157,
+    "results": 6161,
     "strategies": 616,
     "surrogates": 1793,
     "testing": 652,

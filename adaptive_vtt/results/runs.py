@@ -7,7 +7,7 @@ executed. A folder that cannot be read is a run, too, with a sentence that says 
 import math
 import time
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -21,7 +21,8 @@ from ..types import Guarantee, JsonObject
 from ..utils.figures import USD, in_points, outward
 from .advice import beyond_limits, resuming
 from .cautions import about_answers
-from .difference import in_words, point_span, short_name
+from .difference import in_words, point_span, points, short_name
+from .outcomes import is_mute
 from .run import Run
 
 State = Literal["starting", "running", "ended", "stopped", "unreadable"]
@@ -145,7 +146,9 @@ class Rates:
 def span_of(status: TargetStatus) -> str:
     """Return the interval in percent, rounded outwards, or the exact rate."""
     if status.id.signed:
-        return f"{point_span(status.lower, status.upper)} points"
+        known = status.lower == status.upper
+        span = points(status.lower) if known else point_span(status.lower, status.upper)
+        return f"{span} points{', exact' if known else ''}"
     if status.lower == status.upper:
         return f"{100 * status.lower:.2f} %, exact"
     low, high = outward(status.lower, status.upper)
@@ -243,7 +246,9 @@ def read_rates(folder: Path) -> Rates:
     Raises JournalError where the journal cannot be read.
     """
     with Run.opened(folder) as run:
-        certificate, oracle, rows = run.certificate, run.facts.settings.oracle, run.intervals
+        certificate, oracle, mute = run.certificate, run.facts.settings.oracle, is_mute(run.calls)
+        # of a census, too, which counts missing answers as wrong ones
+        rows = [replace(row, certified=row.certified and not mute) for row in run.intervals]
         delta = rows[0].difference if rows else None
         return Rates(
             head=run.head,

@@ -328,7 +328,6 @@ def test_a_target_does_not_move_where_a_share_of_it_is_zero(answers):
     inside = certifier.members(question)
     move = certifier.foresee(inside, np.arange(1), None, np.ones(1), 0, Stratum(1, shares))
     assert not move.active[strata.inside[:, 0]].any()
-    assert (move.scale[strata.inside[:, 0]] == 0).all()
     alone = strata.inside[:, 1] & ~strata.inside[:, 0] & inside[:, 0]
     assert alone.any()
     assert move.active[alone].all()

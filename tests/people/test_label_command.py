@@ -140,9 +140,9 @@ def test_questions_are_reviewed_and_what_was_accepted_is_written(
     (one,) = form["cards"][0]["asked"]
     assert [choice[0] for choice in one["choices"]] == [*"ABCD", "reject"]
     assert one["suggested"] == "B"
-    answers = {"ann": ["B", "C", "reject", "A"], "bo": ["B", "C", "reject", "B"]}
+    by_reader = {"ann": ["B", "C", "reject", "A"], "bo": ["B", "C", "reject", "B"]}
     files = []
-    for reader, letters in answers.items():
+    for reader, letters in by_reader.items():
         rows = [
             (card["id"], one["id"], reader, letter)
             for card, letter in zip(form["cards"], letters, strict=False)

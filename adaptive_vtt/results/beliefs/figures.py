@@ -278,7 +278,7 @@ def image_map(table: pd.DataFrame, sample: str = "image") -> Drawing:
     values = {name: _plain(last[name]) for name in ABOUT_IMAGE}
     names = [name for name in ABOUT_IMAGE if last[name].notna().any()]
     text = []
-    for row in last.to_dict("records"):
+    for row in last.astype(object).where(last.notna(), None).to_dict("records"):
         asked = f"{row['failed']} of {row['asked']} asked failed"
         text.append("<br>".join([as_text(row["sample"]), *predicted_text(row), asked]))
     marker = {"color": values[names[0]], "colorscale": ERRORS, "showscale": True, "opacity": 0.85}

@@ -135,9 +135,9 @@ def values_at(values: list[Any], at: Any) -> Any:
 
 def predicted_text(row: Mapping[Any, Any], more: str = "") -> list[str]:
     """Return what is predicted in words, then ``more``; [] where nothing is."""
-    if pd.isna(row["predicted"]):
+    if row["predicted"] is None:
         return []
-    sd = "" if pd.isna(row["sd"]) else f", sd {100 * row['sd']:.1f}"
+    sd = "" if row["sd"] is None else f", sd {100 * row['sd']:.1f}"
     return [f"expected error {percent(row['predicted'])}{sd}{more}"]
 
 
@@ -161,17 +161,19 @@ def _derived(table: pd.DataFrame, count: int) -> pd.DataFrame:
         fresh=fresh,
         fresh_size=sizes(fresh),
     )
-    return derived.assign(text=[_text(row) for row in derived.to_dict("records")])
+    known = derived.astype(object).where(derived.notna(), None)
+    return derived.assign(text=[_text(row) for row in known.to_dict("records")])
 
 
 def _text(row: Mapping[Any, Any]) -> str:
     names = (row[name] for name in Group._fields)
-    lines = [as_text(", ".join(str(name) for name in names if not pd.isna(name)))]
-    lines += predicted_text(row, f"; single answers: sd {100 * row['spread']:.1f}")
-    raw = "" if pd.isna(row["raw"]) else f" ({percent(row['raw'])})"
+    lines = [as_text(", ".join(str(name) for name in names if name is not None))]
+    known = row["spread"] is not None
+    lines += predicted_text(row, f"; single answers: sd {100 * row['spread']:.1f}" if known else "")
+    raw = "" if row["raw"] is None else f" ({percent(row['raw'])})"
     lines.append(f"{row['failed']} of {row['asked']} questions asked failed{raw}")
-    if not pd.isna(row["difference"]):
+    if row["difference"] is not None:
         lines.append(f"expected minus observed: {100 * row['difference']:+.1f} points")
-    if not pd.isna(row["lower"]):
+    if row["lower"] is not None:
         lines.append(f"certified: {span(row['lower'], row['upper'])}")
     return "<br>".join(lines)

@@ -63,8 +63,7 @@ def beliefs(source: Journal | Run, of: TableName = "cell") -> pd.DataFrame:
     if of == "uncertainty":
         return _uncertainty(run)
     columns, parts = (IMAGES if of == "images" else COLUMNS), list[pd.DataFrame]()
-    if run.believed is not None:
-        about = run.believed
+    if run.belief_rows and (about := run.believed) is not None:
         parts = _of_images(run, about) if of == "images" else _of_groups(run, of, about)
     if not parts:
         return pd.DataFrame(columns=[*columns])
@@ -72,7 +71,7 @@ def beliefs(source: Journal | Run, of: TableName = "cell") -> pd.DataFrame:
 
 
 def _of_groups(run: Run, kind: Kind, about: Believed) -> list[pd.DataFrame]:
-    """Return a table per checkpoint, of the groups of a kind that have questions."""
+    """Return the table of the groups of a kind that have questions, checkpoint by checkpoint."""
     space = run.facts.space
     groups, sizes = Groups(space.concepts, space.variants), np.array(about.sizes, np.float64)
     part = slice(groups.start[kind], groups.start[kind] + int(groups.of[kind].max()) + 1)
@@ -82,31 +81,30 @@ def _of_groups(run: Run, kind: Kind, about: Believed) -> list[pd.DataFrame]:
     _, variant, concept = space.numbering.parts(questions)
     cells = np.asarray(concept * len(space.variants) + variant, np.int64)  # of every draw
     certified, known = _certified(run, groups, sizes, kind), groups.sums(sizes)[part] > 0
-    parts = []
+    columns: dict[str, list[Any]] = {name: [] for name in COLUMNS[len(names.columns) :]}
     for row in run.belief_rows:
         predicted, spread, asked, failed = (
             column(row, name, groups.cells) for name in ("predicted", "spread", "asked", "failed")
         )
         weight = np.where(np.isnan(predicted), 0, sizes)
         drawn = np.bincount(cells[: row.draws], minlength=groups.cells)
-        columns = (weight, weight * predicted, weight * spread**2, drawn, asked, failed)
-        total, losses, squares, *counts = (groups.sums(values)[part] for values in columns)
-        ends: Floats = np.full((len(names), 2), np.nan)
+        figures = (weight, weight * predicted, weight * spread**2, drawn, asked, failed)
+        total, losses, squares, *counts = (groups.sums(values)[part] for values in figures)
+        ends: Floats = np.full((2, len(names)), np.nan)
         for k, track in certified.items():
             if row.draws < len(track.lower):
-                ends[k] = track.lower[row.draws], track.upper[row.draws]
+                ends[:, k] = track.lower[row.draws], track.upper[row.draws]
         with np.errstate(invalid="ignore", divide="ignore"):
-            table = names.assign(
-                draws=row.draws,
-                predicted=losses / total,
-                sd=column(row, "sd", len(groups.all))[part],
-                spread=np.sqrt(squares / total),
-                **dict(zip(("drawn", "asked", "failed"), np.array(counts, np.int64), strict=True)),
-                lower=ends[:, 0],
-                upper=ends[:, 1],
+            means = (
+                losses / total,
+                column(row, "sd", len(groups.all))[part],
+                np.sqrt(squares / total),
             )
-        parts.append(table[known])
-    return parts
+        moment = np.full(len(names), row.draws), *means, *np.array(counts, np.int64), *ends
+        for each, values in zip(columns.values(), moment, strict=True):
+            each.append(values[known])
+    repeated = pd.concat([names[known]] * len(run.belief_rows), ignore_index=True)
+    return [repeated.assign(**{name: np.concatenate(parts) for name, parts in columns.items()})]
 
 
 def _certified(run: Run, groups: Groups, sizes: Floats, kind: Kind) -> dict[int, Track]:
