@@ -1,11 +1,12 @@
-"""Every interval and decision anew, from a journal's rows, by code of its own.
+"""Recompute every interval and decision from a journal's rows, without the engine's code.
 
-One target at a time, one draw at a time, as the docstrings of
-``certifier`` and ``sequences`` define it: no GP, no candidates, no vectors over targets.
+``certifier`` and ``sequences`` define the game. This module plays it again one target and one draw
+at a time, without Gaussian processes, candidates or vectors over targets.
 """
 
 import math
 from collections.abc import Iterable
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,30 +22,45 @@ from .verify_draws import check_draws, check_known
 from .verify_facts import check_beliefs, check_cohort, check_fixed, check_prices, check_slices
 
 if TYPE_CHECKING:
-    from ..journal.facts import CertificateFacts, Facts, VersusFacts
+    from ..journal.facts import CertificateFacts, VersusFacts
 
 
 EVEN = 0.5
+"""Share of alpha for bets on larger rates, unless the certificate holds another."""
 BETWEEN = 3.5
+"""Width in grid cells up to which an interval counts as never emptied; see ``sequences``."""
 MIN_AIM = 0.02
+"""Least distance from a limit that bets aim at."""
 MIN_SHARE = 0.02
+"""Least share of counting questions that estimates divide by."""
 MIN = 1e-9
+"""Least variance, and largest sum of shares above 1."""
 ROUNDING = 1e-9
+"""Relative amount by which a bet may exceed its cap through rounding alone."""
 NOTHING = 1e-300
-"""Where a bet has less room than this, or none, nothing can be lost: its cap is out of reach."""
+"""Least room to divide a cap by. With less room a bet cannot lose anything."""
 AGREE = 1e-7
-"""Sums taken in another order differ by rounding; by no more than this."""
+"""Largest difference between two sums that were taken in another order."""
 
 
 def verify(journal: Journal) -> list[TargetStatus]:
-    """Check every row, and return every target's status recomputed.
+    """Check every row of a journal and recompute the status of every target.
 
-    Raises JournalError naming the first thing that is wrong: a damaged file, a row that is
-    missing, was added or was altered, a proposal that does not sum to one, a draw that does not
-    follow from the key and its proposal (see ``verify_draws``), a question that counts for a target
-    twice, an interval that is not what the rows come to. Finds damage and careless edits;
-    against someone who rewrites the whole chain, compare ``journal.head`` with a copy kept
-    elsewhere.
+    It finds damage and careless edits. Someone who rewrites the whole chain is caught only by
+    comparing ``journal.head`` with a copy kept elsewhere.
+
+    Args:
+        journal: The journal of an audit, ended or not.
+
+    Returns:
+        One status per target in the order of the certificate; [] where nothing is certified, or
+        where a counted audit's truths are not in the journal.
+
+    Raises:
+        JournalError: The file is damaged. Or a row is missing, added or altered. Or a draw does
+            not follow from the key and its proposal (see ``verify_draws``). Or a target counts a
+            question twice, or an interval does not follow from the rows. The message names the
+            first fault.
     """
     journal.check_storage()
     draws, calls = journal.draws(proposals=False), journal.calls()
@@ -53,57 +69,56 @@ def verify(journal: Journal) -> list[TargetStatus]:
     facts = read_facts(journal.facts())
     certificate = facts.certificate
     losses = {q: loss[:2] for q, loss in _losses(calls, certificate).items()}
-    whole = (with_proposal(journal, draw) for draw in draws)
+    with_proposals = (with_proposal(journal, draw) for draw in draws)
     if certificate is not None and certificate.counted:
         check_order(facts, draws)
     else:
-        check_draws(facts, whole, {c.call for c in calls}, losses)
+        check_draws(facts, with_proposals, {c.call for c in calls}, losses)
     check_cohort(facts)
     check_prices(facts.settings.prices, draws, calls)
     check_fixed(journal)
     check_slices(journal, facts, draws)
     check_beliefs(journal, facts, draws, calls)
     if certificate is not None and certificate.counted:
-        return _counted(facts, certificate, calls)
+        if not facts.population:
+            return []
+        statuses = counted(certificate, facts.population, calls)
+        if facts.intervals is not None:
+            compare(statuses, facts.intervals)
+        return statuses
     statuses = recompute(certificate, draws, calls)
     if certificate is not None and facts.intervals is not None:
         _compare(statuses, facts.intervals, certificate)
-    if facts.rejudged is None:  # those were not written as it went on
+    if facts.rejudged is None:  # a rejudged journal is written after the fact, calls first
         check_known(journal.links(), draws)
-    return statuses
-
-
-def _counted(
-    facts: "Facts", certificate: "CertificateFacts", calls: list[CallRow]
-) -> list[TargetStatus]:
-    """The exact rates of an audit that asks everything; [] where the truths that they follow from
-    do not stand in the journal."""
-    if not facts.population:
-        return []
-    statuses = counted(certificate, facts.population, calls)
-    if facts.intervals is not None:
-        compare(statuses, facts.intervals)
     return statuses
 
 
 def recompute(
     certificate: "CertificateFacts | None", draws: list[DrawRow], calls: list[CallRow]
 ) -> list[TargetStatus]:
-    """Return every target's status from a journal's fact "certificate" and its rows; [] where the
-    audit certifies nothing."""
+    """Recompute every target's status from the fact "certificate" and a journal's rows.
+
+    Args:
+        certificate: The fact, or None where the audit certifies nothing.
+        draws: All draws in order.
+        calls: All answered calls.
+
+    Returns:
+        One status per target; [] without a certificate.
+
+    Raises:
+        JournalError: The certificate contradicts itself, or a loss or a draw is impossible.
+    """
     if certificate is None:
         return []
     levels = _levels(certificate)
     _check_aims(certificate, len(draws))
     losses = _losses(calls, certificate)
-    there = {c.call for c in calls}
-    answered = []
-    for draw in draws:
-        if draw.call not in there:
-            break  # what comes after an open call is not learnt from yet
-        answered.append(draw)
-    games = [_Game(certificate, k, levels[k]) for k in range(len(levels))]
     asked = {c.call: [row.question for row in c.answers] for c in calls}
+    # the engine learns in the order of draws, so nothing after an open call counts yet
+    answered = [*takewhile(lambda draw: draw.call in asked, draws)]
+    games = [_Game(certificate, k, levels[k]) for k in range(len(levels))]
     for k, game in enumerate(games):
         _replay(certificate.targets[k], game, k, answered, losses, asked)
     sides: list[str | None] = [None] * len(games)
@@ -118,7 +133,7 @@ def recompute(
 def _status(
     certificate: "CertificateFacts", k: int, game: "_Game", side: str | None
 ) -> TargetStatus:
-    """Where target ``k`` stands after its game, decided to lie on this ``side`` of its limit."""
+    """Return the status of target ``k`` after its game; ``side``: the decided side of its limit."""
     (lower, upper), measured = game.last, certificate.ids[k].measured
     invalidated = game.emptied or game.disagreeing()
     decision = None
@@ -147,7 +162,7 @@ def _status(
 
 
 def _levels(certificate: "CertificateFacts") -> list[float]:
-    """Every target's alpha. Raises JournalError where they are more than there is in all."""
+    """Return every target's alpha. Raise JournalError where these sum to more than all of it."""
     alpha, count = 1 - certificate.confidence, len(certificate.sizes)
     if certificate.theta and len(certificate.theta) != certificate.registered:
         raise JournalError(
@@ -167,8 +182,7 @@ def _levels(certificate: "CertificateFacts") -> list[float]:
 
 
 def _check_aims(certificate: "CertificateFacts", draws: int) -> None:
-    """Raises JournalError where a change of what bets aim at cannot be one that was made between
-    two of the ``draws``, each later than the one before."""
+    """Raise JournalError unless each change of the aim was made later than the one before it."""
     aims = certificate.aims or ((0, certificate.aim),)
     since = [first for first, _ in aims]
     if (
@@ -187,7 +201,7 @@ def _check_aims(certificate: "CertificateFacts", draws: int) -> None:
 def _losses(
     calls: list[CallRow], certificate: "CertificateFacts | None"
 ) -> dict[int, tuple[float, float, int]]:
-    """Question -> the loss at least and at most, and 1 where it does not count."""
+    """Return question -> least loss, largest loss, and 1 if the question does not count, else 0."""
     both = certificate is not None and certificate.both
     ratio = certificate is not None and certificate.bets.ratio
     losses = {}
@@ -216,7 +230,7 @@ def _replay(
     losses: dict[int, tuple[float, float, int]],
     asked: dict[int, list[int]],
 ) -> None:
-    """Play the answered draws of target ``k``, called ``name``, in order."""
+    """Play the answered ``draws`` on target ``k``, called ``name``, in order."""
     seen: set[int] = set()
     for draw in draws:
         row = draw.moves[k] if draw.draw >= game.since else None
@@ -228,15 +242,19 @@ def _replay(
         game.play(row, least, most, sum(losses[q][2] for q in members))
         game.seen = len(seen)
         low, high = game.interval()
-        if low <= high + MIN:  # an interval that empties stays the last that was not
+        if low <= high + MIN:  # a target whose interval empties keeps the last one before that
             game.last = low, high
         else:
             game.emptied = True
-        game.witness()
+        up, down = game.best.tolist()
+        game.evidence.append((up, down, *game.possible()))
 
 
 class _Game:
-    """The two bettors of one target, against the means ``m`` that are still possible."""
+    """One target's game: two bettors against the means ``m`` that are still possible.
+
+    ``rising`` and ``falling`` are log K+ and log K- against each of them.
+    """
 
     def __init__(self, certificate: "CertificateFacts", k: int, alpha: float) -> None:
         bets = certificate.bets
@@ -249,8 +267,8 @@ class _Game:
         self.limit = certificate.at_most if certificate.decides else claim
         self.by_distance = self.limit is not None and certificate.half_width is None
         self.versus, self.place = certificate.versus, k
-        self.at_limit = np.zeros(2)  # log K+ and log K- there
-        self.best = np.zeros(2)
+        self.at_limit = np.zeros(2)  # log K+ and log K- against the limit
+        self.best = np.zeros(2)  # the largest of each so far
         self.evidence: list[tuple[float, float, float, float]] = []
         self.cap, self.eagerness = bets.cap, bets.eagerness
         self.first, self.most_skew = bets.prior, bets.most_skew
@@ -259,15 +277,14 @@ class _Game:
         self.cell = 1 / cells
         self.m = np.array([i / cells for i in range(cells + 1)])
         self.rising, self.falling = np.zeros(cells + 1), np.zeros(cells + 1)
-        self.least = self.most = 0.0
-        self.out = self.seen = 0  # questions that do not count, and all
-        self.counted = 0.0
-        self.lower, self.upper = 0.0, 1.0
-        self.last = 0.0, 1.0
+        self.least = self.most = 0.0  # sums of the losses seen, unanswered ones as 0 and as 1
+        self.out = self.seen = 0  # questions seen that do not count, and all seen
+        self.lower, self.upper = 0.0, 1.0  # what the bets leave
+        self.last = 0.0, 1.0  # the last interval that was not empty
         self.emptied = False
-        self.strayed, self.plays = self.first, 0
-        self.precision = self.weighted = self.prior = 0.0
-        self.weight = self.total = 0.0
+        self.strayed, self.plays = self.first, 0  # squared errors over expected variance; draws
+        self.precision = self.weighted = self.prior = 0.0  # of the centre
+        self.weight = self.total = self.counted = 0.0  # of the estimate and the counting share
 
     def centre(self) -> float:
         if self.precision + self.prior == 0:
@@ -279,13 +296,20 @@ class _Game:
         return self.total / self.weight / self.share() if self.weight else 0.5
 
     def share(self) -> float:
-        """Of the questions, those that count, as far as the draws tell."""
+        """Return the share of questions that count, estimated from the draws."""
         return min(max(self.counted / self.weight, MIN_SHARE), 1) if self.weight else 1.0
 
     def play(self, row: MoveRow | None, least: float, most: float, out: int) -> None:
-        """One draw: bets fixed by the past, then the losses; ``out`` of its questions do not
-        count, and are bet on as if the loss of each were the mean that is bet against. ``row`` is
-        None for draws made before the target was discovered: nothing was bet on them."""
+        """Play one draw.
+
+        Args:
+            row: What the past fixed; None for a draw before the target was discovered, on which
+                nothing was bet.
+            least: Sum of its losses, unanswered ones as 0.
+            most: Sum of its losses, unanswered ones as 1.
+            out: How many of its questions do not count. The loss of each is taken to be the mean
+                that is bet against.
+        """
         if row is None:
             self.plays += 1
         else:
@@ -318,18 +342,16 @@ class _Game:
     def _gains(
         self, m: Any, move: dict[str, float], low: float, high: float, now: float
     ) -> tuple[Any, Any]:
-        """What the draw adds to log K+ and log K- against means ``m``."""
+        """Return what the draw adds to log K+ and log K- against means ``m``."""
         size, away = self.size, m - self.centre()
         most_down, most_up = move["tilt_bound"] / size, 1 - self.seen / size  # of the tilt
-        rest = m * (1 - self.out / size)
+        counting = m * (1 - self.out / size)
         moved = away * (move["tilt"] / size)
-        from_mean = m * now - rest
+        from_mean = m * now - counting
         bet = self._bet(m, move["foreseen"] / size**2)
-        above, below = (
-            rest - (self.least + move["lo"]) / size,
-            (self.most + move["hi"]) / size - rest,
-        )
-        # predictions that are moved take more room, and stay where that would cap the bet
+        above = counting - (self.least + move["lo"]) / size
+        below = (self.most + move["hi"]) / size - counting
+        # moved predictions take more room, so they are not moved where that would cap the bet
         more_above = np.where(away > 0, away * most_down, -away * most_up)
         more_below = np.where(away > 0, away * most_up, -away * most_down)
         free_up, free_down = (
@@ -351,7 +373,7 @@ class _Game:
         return self.eagerness * self._aim() * self.share() / (variance * skew)
 
     def _aim(self) -> float:
-        """What the bet on this draw aims at: the last aim that was set before it was made."""
+        """Return the half-width that the bet on this draw aims at."""
         if self.versus is not None:
             return versus_aim(self.versus, self.place, self.centre())
         aim = next(aim for first, aim in reversed(self.aims) if first <= self.plays)
@@ -359,13 +381,12 @@ class _Game:
             return aim
         return min(max(abs(self.centre() - self.limit), MIN_AIM), aim)
 
-    def witness(self) -> None:
-        """Keeps what a decision after this draw goes by."""
-        up, down = self.best.tolist()
-        self.evidence.append((up, down, *self._left()))
-
     def _note(self, active: bool, outcome: float, out: float, foreseen: float) -> None:
-        """``outcome``: with questions left ``out`` as if their losses were the centre."""
+        """Update centre, estimate and spread by the pseudo-outcome of a draw.
+
+        ``outcome`` takes the losses of questions that do not count, of weight ``out``, to be the
+        centre.
+        """
         centre = self.centre()
         if self.plays == self.since:
             self.prior = self.first / foreseen
@@ -380,9 +401,9 @@ class _Game:
         self.plays += 1
 
     def _cut(self) -> None:
-        """Narrows the interval; means outside never come back, and are bet against no more."""
+        """Narrow the interval to the means that the bets leave, and drop those outside for good."""
         places = range(len(self.m))
-        first, last = self._left_among(places), self._left_among(reversed(places))
+        first, last = self._first_left(places), self._first_left(reversed(places))
         if first is None or last is None:
             self.emptied |= self.upper - self.lower > BETWEEN * self.cell
             return
@@ -395,8 +416,8 @@ class _Game:
         columns = (self.m, self.rising, self.falling)
         self.m, self.rising, self.falling = (c[start:stop] for c in columns)
 
-    def _left_among(self, places: Iterable[int]) -> float | None:
-        """The first mean, of those at ``places``, that the two bettors have not ruled out."""
+    def _first_left(self, places: Iterable[int]) -> float | None:
+        """Return the first mean, in the order of ``places``, that the bettors did not exclude."""
         enough = -math.log(self.alpha) if self.alpha else math.inf
         for place in places:
             up = self.rising[place] + math.log(self.theta)
@@ -406,13 +427,16 @@ class _Game:
         return None
 
     def interval(self) -> tuple[float, float]:
-        """What the bets leave, and what the questions seen leave."""
-        least, most = self._left()
+        """Return the interval that the bets and the questions seen leave."""
+        least, most = self.possible()
         return max(self.lower, least), min(self.upper, most)
 
     def disagreeing(self) -> bool:
-        """Whether the draws' mean, as far as questions seen allow it, lies outside the bets', by
-        a standard error or together with the bets' centre."""
+        """Return whether the draws contradict the interval that the bets leave.
+
+        They do where their mean lies outside by a standard error, or where both their mean and
+        the bets' centre lie outside.
+        """
         if not self.weight:
             return False
         strayed = self.strayed / (self.first + self.plays - self.since)
@@ -422,11 +446,12 @@ class _Game:
         return both or self._outside(mean, max(error, MIN))
 
     def _outside(self, value: float, by: float) -> bool:
-        least, most = self._left()
+        least, most = self.possible()
         value = min(max(value, least), max(least, most))
         return not self.lower - by <= value <= self.upper + by
 
-    def _left(self) -> tuple[float, float]:
+    def possible(self) -> tuple[float, float]:
+        """Return the least and the largest rate that the questions not seen yet allow."""
         counting = self.size - self.out
         if not counting:
             return 0.0, 1.0
@@ -437,32 +462,32 @@ def _check_draws(draws: list[DrawRow], calls: list[CallRow]) -> None:
     for number, draw in enumerate(draws):
         if draw.draw != number:
             raise JournalError(f"verify: draw {number} is missing")
-    numbers = {draw.call for draw in draws}
+    drawn = {draw.call for draw in draws}
     for call in calls:
-        if call.call not in numbers:
+        if call.call not in drawn:
             raise JournalError(f"verify: the draw of call {call.call} is missing")
 
 
 def _compare(
     statuses: list[TargetStatus], rows: list[JsonObject], certificate: "CertificateFacts"
 ) -> None:
-    """Raises JournalError naming the first target of which the journal states something else."""
+    """Raise JournalError naming the first target whose journaled row differs."""
     for status, row in zip(statuses, rows, strict=True):
         names = ["target", "lower", "upper", "half_width", "pseudo_outcome_mean"]
         names += ["decided"] * certificate.decides + ["decision"] * (certificate.versus is not None)
         decided = certificate.decides and certificate.half_width is None
         decided |= certificate.versus is not None
         aim = status.id.scale * certificate.aim
-        if decided or abs(status.half_width - aim) > AGREE:  # else rounding decides
+        if decided or abs(status.half_width - aim) > AGREE:  # closer, rounding decides
             names.append("certified")
-        ours = status.row()
-        if wrong := [name for name in names if not _agrees(ours.get(name), row.get(name))]:
+        computed = status.row()
+        if wrong := [name for name in names if not _agrees(computed.get(name), row.get(name))]:
             raise JournalError(
                 f"verify: {status.name!r}: the rows come to [{status.lower:.4f}, "
                 f"{status.upper:.4f}] around {status.estimate:.4f}, the journal says otherwise: "
                 + ", ".join(f"{name} {row.get(name)}" for name in wrong)
             )
-        # predictions entered the estimate that no journal holds, so it cannot be recomputed
+        # the estimate uses predictions that no journal holds, so it cannot be recomputed
         estimate: Any = row.get("estimate")
         number = isinstance(estimate, int | float) and not isinstance(estimate, bool)
         if not number or not status.lower - AGREE <= estimate <= status.upper + AGREE:
@@ -481,10 +506,10 @@ def _agrees(computed: Any, stated: Any) -> bool:
 # -- decisions, by a limit or between two models -------------------------------------------------
 
 FEW = 2
-"""Targets up to which decisions share alpha as intervals do."""
+"""Most targets whose decisions share alpha as their intervals do; more are stepped down."""
 Evidence = tuple[float, float, float, float]
-"""After a draw: the best log-wealth against the limit so far, upwards and downwards, and the least
-and the largest rate that the questions not answered yet allow."""
+"""The best log-wealth so far upwards and downwards from the limit, and the least and the largest
+rate that the unanswered questions allow."""
 
 
 def decided(
@@ -494,11 +519,16 @@ def decided(
     shared: bool,
     thetas: list[float] | None = None,
 ) -> list[str]:
-    """On which side of its limit each target was decided to lie: "above", "below" or "open".
+    """Return the decided side of each target's limit: "above", "below" or "open".
 
-    ``evidence``: by target and draw; ``levels``: every target's alpha; ``shared``: whether all
-    decisions hold at once, so that what is decided leaves its alpha to the others; ``thetas``:
-    where intervals were asked for, too, and spend the same alpha, every target's share for "above".
+    Args:
+        evidence: For each target, one ``Evidence`` per draw.
+        levels: Every target's alpha.
+        limits: Every target's limit, a rate in (0, 1).
+        shared: Whether all decisions hold at once, so that a decided target leaves its alpha to
+            the others.
+        thetas: Every target's share of alpha for "above" where the same alpha pays for intervals;
+            else None.
     """
     sides = ["open"] * len(levels)
     for now in zip(*evidence, strict=True):
@@ -520,7 +550,7 @@ def decided(
 def _thresholds(
     sides: list[str], levels: list[float], k: int, shared: bool, thetas: list[float] | None
 ) -> tuple[float, float]:
-    """The log-wealth at which target ``k`` is decided to be above, and at most."""
+    """Return the log-wealth at which target ``k`` is decided to lie above and below its limit."""
     if levels[k] == 0:
         return math.inf, math.inf
     if thetas is not None:
@@ -532,21 +562,23 @@ def _thresholds(
         sum(level for level, side in zip(levels, sides, strict=True) if side != direction)
         for direction in ("above", "below")
     ]
-    up, down = (math.log(rest / (half * levels[k])) if rest else -math.inf for rest in left)
+    up, down = (math.log(alpha / (half * levels[k])) if alpha else -math.inf for alpha in left)
     return up, down
 
 
 VERSUS_MIN_AIM, VERSUS_MAX_AIM = 0.0025, 0.1
+"""Least and largest half-width that bets aim at where models are compared."""
 VERSUS_ROUNDING = 1e-9
+"""Differences from 0, or from the margin, that count as rounding."""
 
 
 def _pivot(versus: "VersusFacts", k: int) -> float:
-    """The rate at which both models are alike; one for all targets, or one each."""
+    """Return the rate at which both models are equally good; one for all targets, or one each."""
     return versus.pivot[k] if len(versus.pivot) > 1 else versus.pivot[0]
 
 
 def versus_limit(versus: "VersusFacts | None", k: int) -> float | None:
-    """The rate at which target ``k`` just misses the claim; None: nothing is claimed."""
+    """Return the rate at which target ``k`` just misses the claim; None without a claim."""
     if versus is None or versus.at_least is None:
         return None
     return _pivot(versus, k) + (versus.at_least - VERSUS_ROUNDING) / versus.scale
@@ -555,8 +587,10 @@ def versus_limit(versus: "VersusFacts | None", k: int) -> float | None:
 def versus_decision(
     versus: "VersusFacts", k: int, lower: float, upper: float, side: str | None
 ) -> str:
-    """Which model the interval of target ``k`` shows to be better; "open": it shows nothing. Of a
-    claim whether it holds, by the ``side`` of the limit that its rate was decided to lie on."""
+    """Return what the interval of target ``k`` decides: "better", "worse", "within" or "open".
+
+    For a claim, the decided ``side`` of the limit makes it "holds", "fails" or "open".
+    """
     if versus.at_least is not None:
         verdicts = ("holds", "fails") if versus.scale > 0 else ("fails", "holds")
         return {"above": verdicts[0], "below": verdicts[1]}.get(side or "", "open")
@@ -571,7 +605,7 @@ def versus_decision(
 
 
 def versus_aim(versus: "VersusFacts", k: int, centre: float) -> float:
-    """The half-width that target ``k`` of this expected rate needs to be decided."""
+    """Return the half-width at which target ``k`` would be decided if its rate were ``centre``."""
     claim = versus_limit(versus, k)
     away = abs(centre - (_pivot(versus, k) if claim is None else claim))
     needed = max(away, versus.margin / abs(versus.scale) - away)

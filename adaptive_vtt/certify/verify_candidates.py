@@ -1,16 +1,17 @@
-"""The candidates of every draw anew, from the audit's key, and what is bet by their predictions.
+"""Recompute the candidates of every draw from the audit's key, and check the bets made on them.
 
-Code of its own, as in ``verify``. An interval is proved for candidates that are a uniform subset
-of the unseen calls: whoever chose them by what the answers will be could certify any rate. So
+Like ``verify``, this module shares no code with the engine. An interval is proved for candidates
+that are a uniform subset of the unseen calls: whoever chose them by their answers could certify
+any rate. So it checks that
 
-- where the unseen calls are no more than the limit, the candidates are all of them;
+- the candidates are all unseen calls where these are no more than the limit;
 - else they are those that the key's random numbers pick from the unseen calls;
-- no draw picks a question that the truths in the journal do not let be asked;
-- sums of predictions follow from what was journaled twice, for the lower and the upper end, and lie
-  between 0 and the questions of the candidates; the tilt follows from those.
+- every candidate asks a question whose truth is known and to which its relation applies;
+- the sum of the candidates' predictions is the same by the journaled bases of both ends, and lies
+  between 0 and the candidates' questions; the tilt follows from the number of these questions.
 
-What predictors said of the candidates one by one is not in the journal. Predictions may be any
-numbers that were fixed before the answer, which the order of the chain shows.
+The journal does not hold the prediction of every candidate. Predictions may be any numbers that
+were fixed before the answer, which the order of the chain proves.
 """
 
 from collections.abc import Sequence
@@ -24,16 +25,23 @@ from ..types import Bools, Indices
 from ..utils.random_streams import generator
 
 AGREE = 1e-6
-"""Sums are derived from larger figures; relative to those, they agree to this."""
+"""Largest difference between two derived sums, relative to the figures they are derived from."""
 FADE = 0.9
-"""How the bound on a draw's correction fades, unless a larger correction raises it."""
+"""Factor per draw by which the bound on corrections fades, unless a larger correction raises it."""
 TINY = 1e-300
+"""Least divisor, so that 0 / 0 stays 0."""
 Block = tuple[int, int, int]
 """The questions of one variant, concept and truth."""
 
 
 class Blocks:
-    """Questions by rank: blocks one after the other, ascending by sample within each."""
+    """A numbering of questions: blocks in a row, and ascending samples within a block.
+
+    Args:
+        truths: (r, C) truths by profile row.
+        rows: (N,) the profile row of every sample.
+        blocks: The blocks in order.
+    """
 
     def __init__(self, truths: Indices, rows: Indices, blocks: Sequence[Block]) -> None:
         self._truths, self._rows, self._blocks = truths, rows, np.array(blocks).reshape(-1, 3)
@@ -46,7 +54,7 @@ class Blocks:
         return int(self._ends[-1]) if len(self._ends) else 0
 
     def nth(self, ranks: Indices) -> Indices:
-        """n x 3: sample, variant and concept of the questions of these ranks (n,)."""
+        """Return sample, variant and concept of the questions of these ranks (n,), n x 3."""
         place = np.searchsorted(self._ends, ranks, side="right")
         within = ranks - np.concatenate([[0], self._ends])[place]
         variant, concept, side = self._blocks[place].T
@@ -67,8 +75,8 @@ class CandidateCheck:
         truths: (r, C) truths by profile row, below 0 where unknown.
         rows: (N,) the profile row of every sample.
         applicable: (V, C) which variants a concept is asked about.
-        whole: Whether a call answers all questions of an image, or one.
-        limit: Questions that are looked at per draw.
+        whole: Whether a call asks all questions about an image, or one.
+        limit: The most questions among the candidates of a draw.
     """
 
     def __init__(
@@ -85,40 +93,40 @@ class CandidateCheck:
         self._every = Blocks(truths, rows, every)
         self._calls, self.limit = len(self._every), limit
         if whole:
-            self.images = self._images(truths)
+            copies = np.bincount(rows, minlength=len(truths))
+            asked = [copies @ (self._known & applies).any(axis=1) for applies in applicable]
+            self.images = np.array(asked)
             """(V,): the calls about each variant."""
             self._calls = int(self.images.sum())
             small = len(self._every) <= limit
             self.limit = self._calls if small else max(1, limit // applicable.shape[1])
         self.blocks: list[Blocks] = []
-        """The questions of every stratum, where a call answers one."""
+        """The questions of every stratum, where a call asks one."""
         self.variants: list[Indices] = []
-        """The variants of every stratum, where a call answers all questions about an image."""
+        """The variants of every stratum, where a call asks all questions about an image."""
         self._seen: set[int] = set()
-
-    def _images(self, truths: Indices) -> Indices:
-        copies = np.bincount(self._rows, minlength=len(truths))
-        return np.array([copies @ (self._known & a).any(axis=1) for a in self._applicable])
 
     def check(
         self,
         draw: DrawRow,
         proposal: PackedProposal,
         key: str,
-        place: int | None,
+        stratum: int | None,
         left: int | None,
         replayed: bool,
     ) -> None:
-        """Raise JournalError where the proposal of a draw is over other calls than its candidates,
-        and count its call as drawn.
+        """Check that a proposal covers the draw's candidates, and count its call as drawn.
 
         Args:
             draw: The draw.
-            proposal: Its proposal, over all its candidates.
+            proposal: Its proposal over all its candidates.
             key: The key that it follows from.
-            place: The place of its stratum; None: it is of all calls.
-            left: The calls left there; None: it is of all calls.
-            replayed: Whether another audit made it, whose limit is not known.
+            stratum: Number of its stratum; None for a draw from all calls.
+            left: Unseen calls of the stratum; None for a draw from all calls.
+            replayed: Whether an earlier audit made it, whose limit is not known.
+
+        Raises:
+            JournalError: The proposal covers other calls.
         """
         calls, where = proposal.calls, f"verify: draw {draw.draw}: expected"
         left = self._calls - len(self._seen) if left is None else left
@@ -132,46 +140,45 @@ class CandidateCheck:
             )
         if left > most:
             rng = generator(key, "candidates", draw.draw)
-            if not np.array_equal(np.sort(self._picked(rng, place, left, most)), calls):
+            if not np.array_equal(np.sort(self._picked(rng, stratum, left, most)), calls):
                 raise JournalError(
                     f"{where} the candidates that the key picks of {left} unseen calls, got others"
                 )
         self._seen.add(draw.call)
 
-    def _picked(self, rng: np.random.Generator, place: int | None, left: int, most: int) -> Indices:
-        """``most`` of the ``left`` unseen calls, of a stratum or of all."""
+    def _picked(
+        self, rng: np.random.Generator, stratum: int | None, left: int, most: int
+    ) -> Indices:
+        """Return ``most`` of the ``left`` unseen calls, of a stratum or of all."""
+        variants, concepts = self._applicable.shape
         if self._whole:
-            kept = np.arange(len(self._applicable)) if place is None else self.variants[place]
+            kept = np.arange(variants) if stratum is None else self.variants[stratum]
             numbers, size = len(self._rows) * len(kept), int(self.images[kept].sum())
         else:
-            blocks = self._every if place is None else self.blocks[place]
+            blocks = self._every if stratum is None else self.blocks[stratum]
             numbers = size = len(blocks)
 
-        def named(ranks: Indices) -> Indices:
+        def calls_at(ranks: Indices) -> Indices:
             if not self._whole:
-                return self._numbered(blocks, ranks)
+                sample, variant, concept = blocks.nth(ranks).T
+                return (sample * variants + variant) * concepts + concept
             sample, variant = np.divmod(ranks, len(kept))
-            calls = sample * len(self._applicable) + kept[variant]
+            calls = sample * variants + kept[variant]
             return np.asarray(calls[self._askable(calls)])
 
+        # few seen: draw until enough unseen ones are met; else list the unseen ones
         if 2 * left >= size:
             chosen: dict[int, None] = {}
             while len(chosen) < most:
-                calls = named(rng.integers(numbers, size=most)).tolist()
+                calls = calls_at(rng.integers(numbers, size=most)).tolist()
                 chosen |= dict.fromkeys(call for call in calls if call not in self._seen)
             return np.array([*chosen][:most])
-        rest = named(np.arange(numbers))
-        rest = rest[~np.isin(rest, np.array([*self._seen]))]
-        return rest[np.sort(rng.choice(len(rest), most, replace=False))]
-
-    def _numbered(self, blocks: Blocks, ranks: Indices) -> Indices:
-        """The numbers of the questions of these ranks."""
-        variants, concepts = self._applicable.shape
-        sample, variant, concept = blocks.nth(ranks).T
-        return (sample * variants + variant) * concepts + concept
+        unseen = calls_at(np.arange(numbers))
+        unseen = unseen[~np.isin(unseen, np.array([*self._seen]))]
+        return unseen[np.sort(rng.choice(len(unseen), most, replace=False))]
 
     def _askable(self, calls: Indices) -> Bools:
-        """(n,): which calls bring an answer."""
+        """Return which calls (n,) ask a question with a known truth."""
         variants, concepts = self._applicable.shape
         image = calls if self._whole else calls // concepts
         asked = self._known[self._rows[image // variants]] & self._applicable[image % variants]
@@ -182,47 +189,54 @@ class CandidateCheck:
 
 @dataclass(frozen=True)
 class Stake:
-    """What the candidates of a draw stand for, for one target.
+    """One draw's bet on one target, as sizes that its journaled figures must agree with.
 
-    ``weight``: of a candidate's sum; ``rest``, ``away``: what other strata add to bases and tilt;
-    ``count``: the target's questions among the candidates, ``mine`` those of the call drawn;
-    ``probability``: of the draw; ``room``: the questions that the candidates stand for, and
-    ``ratio`` the calls that a touching one stands for; ``reach``: bounds down, up and of the tilt.
+    Attributes:
+        weight: Factor of the candidates' sum in the pseudo-outcome.
+        other_base: Term that the other strata add to both bases; 0 without strata.
+        other_tilt: Term that the other strata add to the tilt; 0 without strata.
+        count: The target's questions among all candidates.
+        drawn: The target's questions in the call drawn.
+        probability: Probability of the draw.
+        questions: The target's unseen questions where the candidates were taken from.
+        ratio: The target's unseen calls there, per candidate that touches the target.
+        reach: Bounds of corrections downwards, upwards and of the tilt.
     """
 
     weight: float
-    rest: float
-    away: float
+    other_base: float
+    other_tilt: float
     count: int
-    mine: int
+    drawn: int
     probability: float
-    room: float
+    questions: float
     ratio: float
     reach: tuple[float, float, float]
 
     def check(self, figures: dict[str, float], where: str) -> None:
-        """Raise JournalError where the bases or the tilt cannot follow from any predictions.
+        """Raise JournalError where the bases or the tilt follow from no predictions in [0, 1].
 
-        Predictions are shrunk where the draw would pass a bound. By how much stands in the
-        journal, in the bound of the next draw, so that their sum can be had from either end.
+        Predictions are shrunk where the draw would pass a bound. The bound of the next draw shows
+        by how much, so the sum of the predictions follows from either end.
         """
         nexts = [figures[f"next_{name}"] for name in ("down", "up", "tilt")]
+        # the draw's own corrections, where they are what set the next bound
         seen = [n if n > FADE * r else 0.0 for n, r in zip(nexts, self.reach, strict=True)]
         if any(n < FADE * r * (1 - AGREE) for n, r in zip(nexts, self.reach, strict=True)):
             raise JournalError(f"{where}: expected bounds that fade by {FADE}, got {nexts}")
         low, high, lean = (
             min(1.0, r / max(s, TINY)) for r, s in zip(self.reach, seen, strict=True)
         )
-        whole = self.ratio * self.count / self.room
-        lean = min(lean, 1 / max(whole, TINY))
-        sums = [(figures[f"{end}_base"] - self.rest) / self.weight for end in ("low", "high")]
-        ours = [figures[f"{end}_predicted"] for end in ("low", "high")]
-        size = abs(self.rest) / self.weight + self.count + 1
-        sides: list[tuple[str, list[float], int]] = [
+        share = self.ratio * self.count / self.questions
+        lean = min(lean, 1 / max(share, TINY))
+        sums = [(figures[f"{end}_base"] - self.other_base) / self.weight for end in ("low", "high")]
+        call = [figures[f"{end}_predicted"] for end in ("low", "high")]
+        size = abs(self.other_base) / self.weight + self.count + 1
+        checks: list[tuple[str, list[float], int]] = [
             ("predictions of its candidates", sums, self.count),
-            ("predictions of its call", ours, self.mine),
+            ("predictions of its call", call, self.drawn),
         ]
-        for name, (lower, upper), most in sides:
+        for name, (lower, upper), most in checks:
             from_low, from_high = lower / max(low, TINY), most - (most - upper) / max(high, TINY)
             slack = AGREE * size / max(min(low, high), TINY)
             if abs(from_low - from_high) > slack or not -slack <= from_low <= most + slack:
@@ -230,7 +244,8 @@ class Stake:
                     f"{where}: expected {name} that sum to 0 to {most}, got {from_low:g} by the "
                     f"lower end and {from_high:g} by the upper"
                 )
-        tilt = self.away + lean * self.weight * (self.count - self.mine / self.probability)
-        slack = AGREE * (abs(self.away) + self.weight * self.mine / self.probability + size)
+        called = self.drawn / self.probability
+        tilt = self.other_tilt + lean * self.weight * (self.count - called)
+        slack = AGREE * (abs(self.other_tilt) + self.weight * called + size)
         if abs(figures["tilt"] - tilt) > slack:
             raise JournalError(f"{where}: tilt should be {tilt:g}, got {figures['tilt']:g}")

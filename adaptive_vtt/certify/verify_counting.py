@@ -1,15 +1,14 @@
-"""Every call and every rate anew of an audit that asks everything: see ``counting``.
+"""Recompute the rates of an audit that asks every question (``audit.counting``).
 
-Code of its own, as in ``verify``: from the rows, the truths and the targets' masks in the journal.
-What is checked:
+Like ``verify``, this module shares no code with the engine. It needs only the rows, the truths and
+the targets' masks in the journal, and checks that
 
-- the calls are those that answer a question, in ascending order, without a gap; nothing was drawn,
-  so each has probability 1, no proposal, and no bet;
-- the questions that count for a target are those that its definition selects;
-- every rate and count of the journal's row of a target follows from the answers.
+- the calls are all those that ask a question with a known truth, in ascending order without a gap;
+  nothing was drawn, so each has probability 1, no proposal and no bet;
+- each target's definition selects the questions that count for it;
+- every rate and count in the journal's row of a target follows from the answers.
 
-Of a dataset so large that the journal does not hold the truths, only the order of the calls is
-checked.
+The journal holds no truths of a very large dataset. Then only the order of the calls is checked.
 """
 
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ import numpy as np
 
 from ..errors import JournalError
 from ..journal.rows import EXCLUDED, CallRow, DrawRow
-from ..types import Floats, Indices, JsonObject
+from ..types import Floats, JsonObject
 from .status import TargetStatus
 from .verify_draws import UNKNOWN, Membership
 
@@ -27,22 +26,35 @@ if TYPE_CHECKING:
     from ..journal.facts import CertificateFacts, Facts
 
 AT_ONCE = 2**22
+"""Answers times targets that are looked at in one step, which bounds memory."""
 AGREE = 1e-9
+"""Largest difference between two computations of a rate."""
 COUNTS = ("questions", "excluded", "unanswered", "images", "size")
+"""Columns of a target's row that must be equal."""
 ENDS = ("estimate", "lower", "upper", "half_width")
+"""Columns of a target's row that must agree but for rounding."""
 
 
 def check_order(facts: "Facts", draws: Sequence[DrawRow]) -> None:
-    """Raises JournalError naming the first call that is not the next one in order."""
+    """Check that calls were made in order, without a gap, a proposal or a bet.
+
+    Raises:
+        JournalError: A call is not the next one; the message names the first.
+    """
     calls = np.array([draw.call for draw in draws], np.int64)
     for draw in draws:
         if draw.probability != 1 or draw.proposal or draw.moves or draw.learned:
             raise JournalError(
-                f"verify: draw {draw.draw}: expected probability 1 and no proposal, bet or answer "
-                "that it knew, as every question is asked in order"
+                f"verify: draw {draw.draw}: expected probability 1 and no proposal, bet or known "
+                "answer, as every question is asked in order"
             )
     if facts.population:
-        expected = _calls(facts.population, facts)[: len(calls)]
+        members = Membership(facts.population, [])
+        known = members.truths[members.rows] != UNKNOWN  # samples x concepts
+        asked = known[:, None, :] & members.applicable[None]  # samples x variants x concepts
+        if facts.settings.answers == "all":
+            asked = asked.any(axis=2)
+        expected = np.flatnonzero(asked)[: len(calls)]
         wrong = np.flatnonzero(expected != calls[: len(expected)])
         if len(wrong) or len(expected) < len(calls):
             place = int(wrong[0]) if len(wrong) else len(expected)
@@ -53,25 +65,24 @@ def check_order(facts: "Facts", draws: Sequence[DrawRow]) -> None:
         raise JournalError("verify: expected calls in ascending order, got others")
 
 
-def _calls(population: JsonObject, facts: "Facts") -> Indices:
-    """Every call that answers a question, ascending."""
-    members = Membership(population, [])
-    known = members.truths[members.rows] != UNKNOWN  # samples x concepts
-    open_ = known[:, None, :] & members.applicable[None]  # samples x variants x concepts
-    if facts.settings.answers == "all":
-        open_ = open_.any(axis=2)
-    return np.flatnonzero(open_)
-
-
 def counted(
     certificate: "CertificateFacts", population: JsonObject | None, calls: Sequence[CallRow]
 ) -> list[TargetStatus]:
-    """Return where every target stands; raises JournalError where the journal does not
-    hold the truths that tell which questions a target has."""
+    """Return the status of every target, from the answers so far.
+
+    Args:
+        certificate: The fact "certificate".
+        population: The fact "population", None where the dataset is too large for it.
+        calls: All answered calls.
+
+    Raises:
+        JournalError: There is no population, or it contradicts the certificate, or an answer is
+            impossible.
+    """
     if population is None:
         raise JournalError(
-            "journal: the dataset is too large for its truths to stand in the journal, so rates "
-            "are known once every question was asked; go on until then"
+            "journal: the dataset is too large for the journal to hold its truths, so rates are "
+            "known only after every question was asked; continue until then"
         )
     members = Membership(population, population["targets"])
     targets = len(certificate.sizes)
@@ -81,22 +92,21 @@ def counted(
     numbers = np.array([a.question for a in judged], np.int64)
     if len(np.unique(numbers)) < len(numbers):
         raise JournalError("verify: a question was answered twice")
-    table = np.array([_told(a, both=certificate.both) for a in judged]).reshape(-1, 4)
+    table = np.array([_judged(a, both=certificate.both) for a in judged]).reshape(-1, 4)
     sums, images = np.zeros((targets, 5)), np.zeros((targets, len(members.rows)), bool)
     step = max(1, AT_ONCE // max(1, targets))
     for start in range(0, len(numbers), step):
         part = slice(start, start + step)
         inside = members.inside(numbers[part])  # n x K
-        some = np.column_stack([table[part], np.ones(len(inside))])
-        sums += inside.T.astype(float) @ some
-        place, target = np.nonzero(inside & (table[part, 2:3] == 0))
+        sums += inside.T.astype(float) @ np.column_stack([table[part], np.ones(len(inside))])
+        place, target = np.nonzero(inside & (table[part, 2:3] == 0))  # not those excluded
         images[target, members.numbering.parts(numbers[part])[0][place]] = True
     counts = zip(sums, images.sum(axis=1), strict=True)
     return [_status(certificate, k, *count) for k, count in enumerate(counts)]
 
 
-def _told(answer: Any, *, both: bool) -> tuple[float, float, float, float]:
-    """The loss at least and at most, whether it is excluded, whether it went unanswered."""
+def _judged(answer: Any, *, both: bool) -> tuple[float, float, float, float]:
+    """Return an answer's least and largest loss, and 1 or 0: is excluded, is unanswered."""
     if not 0 <= answer.loss <= 1:  # NaN is not
         raise JournalError(
             f"verify: question {answer.question}: expected a loss in 0..1, got {answer.loss}"
@@ -130,16 +140,19 @@ def _status(certificate: "CertificateFacts", k: int, sums: Floats, images: int) 
 
 
 def compare(statuses: Sequence[TargetStatus], stated: Sequence[JsonObject]) -> None:
-    """Raises JournalError naming the first target of which the journal says something else."""
-    for ours, row in zip((status.row() for status in statuses), stated, strict=True):
-        same = {name: row.get(name) == ours[name] for name in ("target", "certified", *COUNTS)}
-        same |= {name: _close(row.get(name), ours[name]) for name in ENDS}
-        if wrong := [name for name, agrees in same.items() if not agrees]:
+    """Compare recomputed statuses with the journal's rows of the same targets.
+
+    Raises:
+        JournalError: A row differs; the message names the first.
+    """
+    for computed, row in zip((status.row() for status in statuses), stated, strict=True):
+        wrong = [n for n in ("target", "certified", *COUNTS) if row.get(n) != computed[n]]
+        for name in ENDS:
+            end = row.get(name)
+            if not isinstance(end, int | float) or not abs(end - computed[name]) <= AGREE:
+                wrong.append(name)
+        if wrong:
             raise JournalError(
-                f"verify: {ours['target']!r}: the rows come to {ours[wrong[0]]}, the journal says "
-                f"otherwise: " + ", ".join(f"{name} {row.get(name)}" for name in wrong)
+                f"verify: {computed['target']!r}: the rows come to {computed[wrong[0]]}, the "
+                f"journal says otherwise: " + ", ".join(f"{n} {row.get(n)}" for n in wrong)
             )
-
-
-def _close(stated: Any, computed: float) -> bool:
-    return isinstance(stated, int | float) and abs(stated - computed) <= AGREE

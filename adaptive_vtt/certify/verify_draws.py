@@ -1,30 +1,31 @@
-"""Every draw anew: from the audit's key, the proposal, and what the journal says of the targets.
+"""Recompute every draw from the audit's key, its proposal and the targets in the journal.
 
-Code of its own, as in ``verify``: no space, no candidates, no engine. What is checked of draw t:
+Like ``verify``, this module shares no code with the engine, the space or its candidates. It checks
+of draw t that
 
-- the proposal sums to one and gives the call the probability that was journaled, of which the parts
-  journaled with it are the sum;
-- it is over all unseen calls, or over those that the key picks (``verify_candidates``);
-- the call is what the key's random number picks from the proposal by inverse transform, and it was
-  not drawn before;
-- the questions that count for a target are those that its definition selects;
-- ``active`` says whether a candidate touches the target, and scale * q = M / m;
-- lo, hi, the bound of the tilt and the variance foreseen are what the past fixed;
+- the proposal sums to 1 and gives the call its journaled probability, which is the sum of the
+  journaled parts;
+- the proposal covers all unseen calls, or those that the key picks (``verify_candidates``);
+- the call was not drawn before, and the key's random number picks it from the proposal by inverse
+  transform;
+- each target's definition selects the questions that count for it;
+- ``active`` is true exactly where a candidate touches the target, and scale * q = M / m;
+- the past fixes lo, hi, the bound of the tilt and the expected variance;
 - bases and tilt follow from some predictions in [0, 1];
-- lo <= a+ and a- <= hi, with the losses that came back, and the tilt lies between minus its bound
+- lo <= a+ and a- <= hi with the losses that came back, and the tilt lies between minus its bound
   and the target's unseen questions.
 
-Where a stratum was drawn first, as ``strata`` defines them, it is checked that
+Where the draw chose a stratum first (``strata``), it also checks that
 
-- its shares are a proposal over the strata, and the stratum is what the key's random number picks;
-- every call of the proposal belongs to it;
-- the figures of every target follow from the shares, the unseen calls, and the means journaled
-  with the draws before.
+- the shares are a proposal over the strata, and the key's random number picks the stratum;
+- every call of the proposal belongs to the stratum;
+- every target's figures follow from the shares, the unseen calls, and the means journaled with
+  earlier draws.
 
-Draws that a comparison took over from an earlier audit follow from that audit's key.
+Draws that a comparison took from an earlier audit follow from that audit's key.
 
-Of a large dataset the journal does not hold the truths; ``unchecked`` says so. Predictions are
-taken as they were written, before the answer came.
+The journal holds no truths of a large dataset, and ``unchecked`` says what that leaves out. No
+prediction is recomputed: each was journaled before its answer came.
 """
 
 import base64
@@ -47,20 +48,22 @@ if TYPE_CHECKING:
 
 
 Losses = Mapping[int, tuple[float, float]]
+"""Question -> the least and the largest loss that its answer allows."""
 
 AGREE = 1e-7
-"""Sums taken in another order differ by rounding; relative to their size, by no more than this."""
+"""Largest relative difference between two sums that were taken in another order."""
 FIRST_REACH = 0.5
-"""Bounds of the first draw, as a share of a target's questions."""
+"""Bounds of the first draw's corrections, as a share of a target's questions."""
 MAX_TABLE = 2**26
-"""Membership of all calls is worked out once where that takes no more bytes than this."""
+"""Largest table of all calls by all targets, in bytes, that is computed once and kept."""
 UNKNOWN = -1
+"""Journaled truth of a concept whose label is missing."""
 PARTS: tuple[Literal["by_need", "curiosity", "even"], ...] = ("by_need", "curiosity", "even")
-"""What a draw's probability is made of, as its reasons say."""
+"""Parts of a draw's probability, as its reasons list them."""
 
 
 def unchecked(facts: "Facts") -> str | None:
-    """What of the draws cannot be recomputed from a journal with these facts; None: nothing."""
+    """Return a sentence about what cannot be recomputed of these draws; None: all can be."""
     if facts.certificate is not None and not facts.population:
         return (
             "which questions count for which target, and which were candidates, cannot be "
@@ -72,10 +75,16 @@ def unchecked(facts: "Facts") -> str | None:
 def check_draws(
     facts: "Facts", draws: Iterable[DrawRow], answered: set[int], losses: Losses
 ) -> None:
-    """Raises JournalError naming the first draw that is not what key, proposal and targets make it.
+    """Check each draw against the audit's key, its proposal and the targets.
 
-    ``draws``: with their proposals, in order; ``answered``: the calls with answers; ``losses``:
-    question -> loss at least and at most.
+    Args:
+        facts: The journal's facts.
+        draws: All draws with their proposals, in order.
+        answered: Numbers of the calls with answers.
+        losses: Question -> the least and the largest loss that its answer allows, in [0, 1].
+
+    Raises:
+        JournalError: A draw does not follow; the message names the first.
     """
     targets: _Targets | None = None
     if facts.population and facts.certificate is not None:
@@ -84,11 +93,8 @@ def check_draws(
         raise JournalError("verify: the draws that came first have the key of those after them")
     drawn: set[int] = set()
     for draw in draws:
-        proposal = unpack_proposal(draw.proposal)
-        _check_proposal(draw, proposal)
-        key = facts.key_of(draw.draw)
+        proposal, key = unpack_proposal(draw.proposal), facts.key_of(draw.draw)
         _check_choice(key, draw, proposal, drawn)
-        _check_parts(draw)
         drawn.add(draw.call)
         if targets is not None:
             replayed = key != facts.key
@@ -97,34 +103,48 @@ def check_draws(
 
 
 def check_known(links: Iterable[Link], draws: Sequence[DrawRow]) -> None:
-    """Raises JournalError naming the first draw that knew answers which were not in the journal
-    before it, or fewer than the draw before. ``links``: of the rows in the order of writing."""
-    answered: set[int] = set()
-    there = before = 0  # draws that are all answered; what the last draw knew
+    """Check that draws only knew answers that the journal held before them, and never fewer.
+
+    Args:
+        links: Links of all rows in the order of writing.
+        draws: All draws in order.
+
+    Raises:
+        JournalError: A draw knew other answers; the message names the first.
+    """
+    calls: set[int] = set()
+    answered = before = 0  # draws up to the first without an answer; what the last draw knew
     for link in links:
         if link.kind == "call":
-            answered.add(link.row)
+            calls.add(link.row)
         elif link.kind == "draw":
-            while there < link.row and draws[there].call in answered:
-                there += 1
+            while answered < link.row and draws[answered].call in calls:
+                answered += 1
             known = draws[link.row].learned
-            if not before <= known <= there:
+            if not before <= known <= answered:
                 raise JournalError(
-                    f"verify: expected draw {link.row} to know {before} to {there} draws, which "
+                    f"verify: expected draw {link.row} to know {before} to {answered} draws, which "
                     f"were all answered before it, got {known}"
                 )
             before = known
 
 
-def _check_proposal(draw: DrawRow, proposal: PackedProposal) -> None:
-    if abs(float(proposal.probabilities.sum()) - 1) > AGREE or (proposal.probabilities < 0).any():
+def _check_choice(key: str, draw: DrawRow, proposal: PackedProposal, drawn: set[int]) -> None:
+    """Check a draw's probability and its parts, and that the key picks its call, a new one."""
+    probabilities = proposal.probabilities
+    if abs(float(probabilities.sum()) - 1) > AGREE or (probabilities < 0).any():
         raise JournalError(f"verify: the proposal of draw {draw.draw} does not sum to one")
     place = np.flatnonzero(proposal.calls == draw.call)
-    if len(place) != 1 or abs(proposal.probabilities[place[0]] - draw.probability) > AGREE:
+    if len(place) != 1 or abs(probabilities[place[0]] - draw.probability) > AGREE:
         raise JournalError(f"verify: draw {draw.draw} was not drawn from its proposal")
-
-
-def _check_parts(draw: DrawRow) -> None:
+    picked = proposal.calls[_picked(key, "draw", draw.draw, probabilities)]
+    if picked != draw.call:
+        raise JournalError(
+            f"verify: draw {draw.draw} is call {draw.call}, but the key and the proposal come to "
+            f"call {picked}"
+        )
+    if draw.call in drawn:
+        raise JournalError(f"verify: draw {draw.draw} is a call that was drawn before")
     parts = [draw.why[name] for name in PARTS if name in draw.why]
     if parts and (min(parts) < 0 or abs(sum(parts) - draw.probability) > AGREE):
         raise JournalError(
@@ -133,36 +153,35 @@ def _check_parts(draw: DrawRow) -> None:
         )
 
 
-def _check_choice(key: str, draw: DrawRow, proposal: PackedProposal, drawn: set[int]) -> None:
-    ends = np.cumsum(proposal.probabilities)
-    point = generator(key, "draw", draw.draw).random() * ends[-1]
-    place = min(int((ends <= point).sum()), len(ends) - 1)
-    if proposal.calls[place] != draw.call:
-        raise JournalError(
-            f"verify: draw {draw.draw} is call {draw.call}, but the key and the proposal come to "
-            f"call "
-            f"{proposal.calls[place]}"
-        )
-    if draw.call in drawn:
-        raise JournalError(f"verify: draw {draw.draw} is a call that was drawn before")
+def _picked(key: str, purpose: str, number: int, probabilities: Floats) -> int:
+    """Return the place that the key's random number picks by inverse transform."""
+    ends = np.cumsum(probabilities)
+    point = generator(key, purpose, number).random() * ends[-1]
+    return min(int((ends <= point).sum()), len(ends) - 1)
 
 
 def members_of(
     population: JsonObject, certificate: "CertificateFacts", calls: list[int]
 ) -> list[list[list[int]]]:
-    """For every slice and each of ``calls``, the questions of the call that it selects."""
+    """Return the questions of each of ``calls`` that each slice selects: slices x calls."""
     targets = _Targets(population, certificate)
     selected: list[list[list[int]]] = [[] for _ in certificate.slices]
     for call in calls:
         questions = call * targets.per_call + np.arange(targets.per_call)
         inside = targets.inside(questions)[:, targets.registered :]
-        for place, numbers in enumerate(selected):
-            numbers.append(questions[inside[:, place]].tolist())
+        for place, by_call in enumerate(selected):
+            by_call.append(questions[inside[:, place]].tolist())
     return selected
 
 
 class Membership:
-    """Which questions, by number, belong to which of K targets, each given by its ``masks``."""
+    """Map from questions, by number, to the K targets that hold them.
+
+    Args:
+        population: The journal's population: truths by profile row, the row of every sample, and
+            which variants apply to which concepts.
+        masks: The journaled masks of each of the K targets.
+    """
 
     def __init__(self, population: JsonObject, masks: Sequence[JsonObject]) -> None:
         self.truths, self.rows = _array(population["truths"]), _array(population["rows"])
@@ -170,39 +189,38 @@ class Membership:
         self.variants, self.concepts = self.applicable.shape
         self.numbering = Numbering(self.variants, self.concepts)
         self.masks = masks
-        self.within = [self._within(masks) for masks in self.masks]
-        self.wanted = [self._wanted(masks) for masks in self.masks]
+        self.copies: Indices = np.bincount(self.rows, minlength=len(self.truths))
+        """Samples of each profile row."""
+        self.within: list[Bools] = []
+        """By target, variants x concepts: which of its variants apply to which concepts."""
+        self.wanted: list[Bools] = []
+        """By target, profile rows x concepts: which samples and truths it is about."""
+        known = self.truths != UNKNOWN
+        for mask in masks:
+            sides, concepts, variants = map(
+                _array, map(mask.get, ("sides", "concepts", "variants"))
+            )
+            self.within.append(self.applicable & variants[:, None])
+            wanted = known & sides[np.where(known, self.truths, 0)] & concepts
+            rows = mask["rows"]
+            self.wanted.append(wanted if rows is None else wanted & _array(rows)[:, None])
 
     def size(self, k: int) -> int:
-        """How many questions target ``k`` has."""
-        per_concept = self._copies() @ self.wanted[k].astype(np.int64)
+        """Return the number of questions of target ``k``."""
+        per_concept = self.copies @ self.wanted[k].astype(np.int64)
         return int(per_concept @ self.within[k].sum(axis=0))
 
     def inside(self, questions: Indices) -> Bools:
-        """n x K: which targets each question belongs to."""
+        """Return which targets hold which questions, n x K."""
         sample, variant, concept = self.numbering.parts(questions)
         row, belongs = self.rows[sample], np.empty((len(questions), len(self.masks)), bool)
         for k, (wanted, within) in enumerate(zip(self.wanted, self.within, strict=True)):
             belongs[:, k] = wanted[row, concept] & within[variant, concept]
         return belongs
 
-    def _wanted(self, masks: JsonObject) -> Bools:
-        """Profile rows x concepts: truths and samples of the target."""
-        sides, concepts = _array(masks["sides"]), _array(masks["concepts"])
-        known = self.truths != UNKNOWN
-        wanted = known & sides[np.where(known, self.truths, 0)] & concepts
-        return wanted if masks["rows"] is None else wanted & _array(masks["rows"])[:, None]
-
-    def _within(self, masks: JsonObject) -> Bools:
-        """Variants x concepts: what applies, of the target's variants."""
-        return np.asarray(self.applicable & _array(masks["variants"])[:, None])
-
-    def _copies(self) -> Indices:
-        return np.bincount(self.rows, minlength=len(self.truths))
-
 
 class _Targets(Membership):
-    """Membership, and what the past draws fix; arrays over targets are (K,)."""
+    """Targets of an audit and the figures that past draws fix; arrays over targets are (K,)."""
 
     def __init__(
         self,
@@ -217,13 +235,13 @@ class _Targets(Membership):
         self.sizes = np.array([self.size(k) for k in range(len(self.masks))], float)
         if self.sizes.tolist() != list(certificate.sizes):
             raise JournalError("verify: the targets' sizes are not what their definitions come to")
-        self.calls = np.array([self._calls(k) for k in range(len(self.masks))], float)
-        self.largest = np.array([self._largest(k) for k in range(len(self.masks))], float)
+        counts = [self._count_calls(k) for k in range(len(self.masks))]
+        # the unseen calls that touch each target, and the most questions that one of them asks
+        self.calls, self.largest = np.array(counts, float).reshape(-1, 2).T
         self.unseen = self.sizes.copy()
         self.reach = np.full((3, len(self.masks)), FIRST_REACH)  # down, up, tilt
         self.registered = len(population["targets"])
-        self.foreseen = self._foreseen_first()
-        self.least = np.zeros(len(self.masks))
+        self.foreseen = self._first_variance()
         self.total = len(self.rows) * self.variants * self.concepts // self.per_call
         small = 2 * self.total * len(self.masks) <= MAX_TABLE
         self._table = self._counts(np.arange(self.total)) if small else None
@@ -253,24 +271,33 @@ class _Targets(Membership):
         *,
         replayed: bool,
     ) -> None:
-        """One draw, and, where its call was answered, what came back."""
+        """Check one draw and count it as drawn.
+
+        Args:
+            draw: The draw.
+            proposal: Its proposal over all its candidates.
+            key: The key that it follows from.
+            losses: Losses of its questions; None where its call has no answer yet.
+            replayed: Whether an earlier audit made it, whose limit of candidates is not known.
+        """
         table = self._candidates(draw.draw, proposal.calls)
         questions = draw.call * self.per_call + np.arange(self.per_call)
         inside = self.inside(questions)
         touching = np.asarray((table > 0).sum(axis=0, dtype=np.int64))
-        counts, mine = table.sum(axis=0, dtype=np.int64), inside.sum(axis=0)
+        counts, drawn = table.sum(axis=0, dtype=np.int64), inside.sum(axis=0)
         if len(draw.moves) != (self.since <= draw.draw).sum():
             raise JournalError(f"verify: draw {draw.draw} has not one move for every target")
-        place, left = self._place(draw, key, proposal.calls, table > 0)
+        stratum, left = self._stratum(draw, key, proposal.calls, table > 0)
         if self.candidates is not None:
-            self.candidates.check(draw, proposal, key, place, left, replayed)
+            self.candidates.check(draw, proposal, key, stratum, left, replayed)
         for k, move in enumerate(draw.moves):
             where = f"verify: draw {draw.draw}, target {k}"
             if list(move.members) != questions[inside[:, k]].tolist():
                 raise JournalError(f"{where}: its questions are not those that the target selects")
-            expected, room, calls = self._fixed(draw, place, k)
-            some = touching[k] > 0 or place is not None  # else a stratum makes up for it
-            if move.active != (some and expected is not None):
+            expected, questions_left, calls = self._fixed(draw, stratum, k)
+            # in a stratum a target moves without touching candidates: ``chance`` makes up for them
+            may_move = touching[k] > 0 or stratum is not None
+            if move.active != (may_move and expected is not None):
                 raise JournalError(
                     f"{where}: {touching[k]} candidates touch it, against what it says"
                 )
@@ -281,19 +308,19 @@ class _Targets(Membership):
                 figures = dict(zip(FIGURES, move.figures, strict=True))
                 Stake(
                     weight=figures["scale"] * draw.probability,
-                    rest=expected.get("rest", 0.0),
-                    away=expected.get("away", 0.0),
+                    other_base=expected.get("other_base", 0.0),
+                    other_tilt=expected.get("other_tilt", 0.0),
                     count=int(counts[k]),
-                    mine=int(mine[k]),
+                    drawn=int(drawn[k]),
                     probability=draw.probability,
-                    room=max(room, 1),
+                    questions=max(questions_left, 1),
                     ratio=calls / max(touching[k], 1),
                     reach=tuple(self.reach[:, k]),
                 ).check(figures, where)
-        self._advance(draw, mine)
+        self._advance(draw, drawn)
 
     def _candidates(self, number: int, calls: Indices) -> Indices:
-        """m x K: how many questions of each target the candidates of a draw answer."""
+        """Return how many questions of each target each of m candidate calls asks, m x K."""
         if (np.diff(calls, prepend=-1, append=self.total) <= 0).any():
             raise JournalError(
                 f"verify: draw {number}: expected candidates in ascending order, from 0 to "
@@ -301,40 +328,45 @@ class _Targets(Membership):
             )
         return self._counts(calls) if self._table is None else self._table[calls]
 
-    def _place(
+    def _stratum(
         self, draw: DrawRow, key: str, calls: Indices, inside: Bools
     ) -> tuple[int | None, int | None]:
-        """The stratum that the draw chose first and the calls left there; None where it chose from
-        all calls. ``inside`` m x K: which targets the ``calls`` of the proposal (m,) touch."""
+        """Return the draw's stratum and the calls left there, None for a draw from all calls.
+
+        ``inside`` m x K: which targets the ``calls`` of the proposal (m,) touch.
+        """
         if "stratum" not in draw.why:
             return None, None
         if self.strata is None:
             raise JournalError(f"verify: draw {draw.draw} is of a stratum, but there are none")
-        place = self.strata.place(draw, key)
-        if not self.strata.holds(place, calls, inside).all():
+        stratum = self.strata.drawn(draw, key)
+        if not self.strata.holds(stratum, calls, inside).all():
             raise JournalError(f"verify: the proposal of draw {draw.draw} leaves its stratum")
-        return place, int(self.strata.left[place])
+        return stratum, int(self.strata.left[stratum])
 
     def _fixed(
-        self, draw: DrawRow, place: int | None, k: int
+        self, draw: DrawRow, stratum: int | None, k: int
     ) -> tuple[dict[str, float] | None, float, float]:
-        """What the past fixes of target ``k``: figures, ``scale`` times m and the probability, None
-        where the draw is of a stratum that does not move it; the questions that the candidates
-        stand for, and the calls."""
-        if place is not None and self.strata is not None:
+        """Return the figures of target ``k`` that the past fixes, and two sizes.
+
+        The figures are None where the draw's stratum does not move the target; ``scale`` still
+        has to be divided by m and the probability. The sizes are the questions and the calls of
+        the target that the draw's candidates were taken from.
+        """
+        if stratum is not None and self.strata is not None:
             strata = self.strata
-            expected = strata.expected(draw, place, k, self.reach[:, k])
-            calls = strata.calls[k, place] / strata.chance[k, place]
-            return expected, strata.questions[k, place], calls
-        room = max(self.unseen[k], 1)
+            expected = strata.expected(draw, stratum, k, self.reach[:, k])
+            calls = strata.calls[k, stratum] / strata.chance[k, stratum]
+            return expected, strata.questions[k, stratum], calls
+        unseen = max(self.unseen[k], 1)
         down, up, tilt = self.reach[:, k]
         figures = {
             "scale": self.calls[k],
-            "lo": -down * room,
-            "hi": self.calls[k] * self.largest[k] + up * room,
-            "tilt_bound": tilt * room,
+            "lo": -down * unseen,
+            "hi": self.calls[k] * self.largest[k] + up * unseen,
+            "tilt_bound": tilt * unseen,
         }
-        return figures, room, self.calls[k]
+        return figures, unseen, self.calls[k]
 
     def _check_figures(
         self,
@@ -345,17 +377,19 @@ class _Targets(Membership):
         expected: dict[str, float] | None,
         where: str,
     ) -> None:
-        """What is fixed by the draws before and the number of candidates that touch the target;
-        ``expected`` is None where the draw is of a stratum that does not move it."""
+        """Check the figures that follow from earlier draws and from the ``touching`` candidates.
+
+        ``expected`` is as ``_fixed`` returns it.
+        """
         figures = dict(zip(FIGURES, move.figures, strict=True))
-        if not _close(figures["foreseen"], self.foreseen[k]):
-            raise JournalError(f"{where}: foreseen should be {self.foreseen[k]:g}")
+        if expected is not None:
+            expected["scale"] /= max(touching, 1) * probability
+        for name, value in {"foreseen": self.foreseen[k], **(expected or {})}.items():
+            stated = figures.get(name, value)
+            if abs(stated - value) > AGREE * max(abs(value), 1.0):
+                raise JournalError(f"{where}: {name} should be {value:g}, got {stated:g}")
         if expected is None:
             return
-        expected["scale"] /= max(touching, 1) * probability
-        for name, value in expected.items():
-            if name in figures and not _close(figures[name], value):
-                raise JournalError(f"{where}: {name} should be {value:g}, got {figures[name]:g}")
         least, most = -figures["tilt_bound"], max(self.unseen[k], 1)
         slack = AGREE * max(-least, most)
         if not least - slack <= figures["tilt"] <= most + slack:
@@ -365,27 +399,28 @@ class _Targets(Membership):
         figures = dict(zip(FIGURES, np.array([m.figures for m in draw.moves]).T, strict=True))
         self.unseen = self.unseen - count
         self.calls = self.calls - (count > 0)
-        awake = len(draw.moves)  # slices that are discovered later stand behind
+        started = len(draw.moves)  # slices that were discovered later come last
         self.reach = np.full_like(self.reach, FIRST_REACH)
-        self.reach[:, :awake] = [figures[f"next_{name}"] for name in ("down", "up", "tilt")]
-        self.foreseen = self._foreseen_first()
-        self.foreseen[:awake] = figures["next_foreseen"]
+        self.reach[:, :started] = [figures[f"next_{name}"] for name in ("down", "up", "tilt")]
+        self.foreseen = self._first_variance()
+        self.foreseen[:started] = figures["next_foreseen"]
         if self.strata is not None:
             self.strata.advance(draw, count)
 
-    def _foreseen_first(self) -> Floats:
-        """What a target's first bets foresee: fair coins, drawn uniformly from all calls left."""
+    def _first_variance(self) -> Floats:
+        """Return the variance that first bets expect: fair coins, drawn evenly from all calls."""
         most = self.calls[: self.registered].max(initial=1.0)
         return np.asarray(0.25 * self.unseen * most)
 
-    # -- what targets select -----------------------------------------------------------
+    # -- questions and calls of the targets --------------------------------------------
 
     def _question_strata(self, candidates: CandidateCheck) -> "StrataCheck | None":
-        """Strata of calls that answer one question: the cells of variant, concept and truth that
-        the same targets select."""
+        """Return the strata of calls that ask one question each.
+
+        A stratum joins the cells of variant, concept and truth that the same targets select.
+        """
         if any(masks["rows"] is not None for masks in self.masks):
             return None
-        copies = self._copies()
         parts = [[_array(masks[name]) for masks in self.masks] for name in ("sides", "concepts")]
         cells: dict[Signature, list[tuple[int, int, int]]] = {}
         for block in np.ndindex(self.variants, self.concepts, 2):
@@ -394,7 +429,7 @@ class _Targets(Membership):
                 bool(s[side] and c[concept] and within[variant, concept])
                 for s, c, within in zip(*parts, self.within, strict=True)
             )
-            if any(signature) and copies @ (self.truths[:, concept] == side):
+            if any(signature) and self.copies @ (self.truths[:, concept] == side):
                 cells.setdefault(signature, []).append((variant, concept, side))
         if not cells:
             return None
@@ -408,10 +443,12 @@ class _Targets(Membership):
     def _call_strata(
         self, candidates: CandidateCheck, given: Sequence[int]
     ) -> "StrataCheck | None":
-        """Strata of calls that answer all questions about an image: ``given`` by variant, else the
-        variants that the same targets select."""
+        """Return the strata of calls that ask all questions about an image.
+
+        ``given`` (V,) is the stratum of each variant. Without it, a stratum joins the variants
+        that the same targets select.
+        """
         masks = np.array([_array(masks["variants"]) for masks in self.masks])
-        copies = self._copies()
         columns = [tuple(column) for column in masks.T.tolist()]
         signatures = sorted({column for column in columns if any(column)})
         if not signatures:
@@ -425,12 +462,12 @@ class _Targets(Membership):
                 )
         count = int(by_variant.max()) + 1
         inside = np.stack([masks[:, by_variant == c].any(axis=1) for c in range(count)], axis=1)
-        figures = np.zeros((3, *inside.shape))  # questions, calls, the most of a call
+        figures = np.zeros((3, *inside.shape))  # questions, calls, most questions of a call
         for k, (wanted, within) in enumerate(zip(self.wanted, self.within, strict=True)):
             for applies, c in zip(within, by_variant, strict=True):
                 asked = (wanted & applies).sum(axis=1)
                 if c >= 0 and asked.any():
-                    figures[:2, k, c] += copies @ asked, copies @ (asked > 0)
+                    figures[:2, k, c] += self.copies @ asked, self.copies @ (asked > 0)
                     figures[2, k, c] = max(figures[2, k, c], asked.max())
         candidates.variants = [np.flatnonzero(by_variant == c) for c in range(count)]
         left = np.array([candidates.images[own].sum() for own in candidates.variants], float)
@@ -438,30 +475,26 @@ class _Targets(Membership):
         limit = candidates.limit
         return StrataCheck(inside, left, questions, calls, largest, limit, by_variant)
 
-    def _calls(self, k: int) -> int:
-        """How many calls bring an answer to a question of the target."""
+    def _count_calls(self, k: int) -> tuple[int, int]:
+        """Return the calls that touch target ``k``, and the most questions that one asks."""
         if self.per_call == 1:
-            return self.size(k)
-        copies = self._copies()
-        return sum(
-            int(copies[(self.wanted[k] & applies).any(axis=1)].sum()) for applies in self.within[k]
-        )
-
-    def _largest(self, k: int) -> int:
-        """The most questions of the target that one call answers."""
-        if self.per_call == 1:
-            return 1
-        return max(int((self.wanted[k] & a).sum(axis=1).max()) for a in self.within[k])
+            return self.size(k), 1
+        calls = largest = 0
+        for applies in self.within[k]:
+            asked = (self.wanted[k] & applies).sum(axis=1)
+            calls += int(self.copies @ (asked > 0))
+            largest = max(largest, int(asked.max()))
+        return calls, largest
 
     def _counts(self, calls: Indices) -> Indices:
-        """n x K: how many questions of each target a call answers."""
+        """Return how many questions of each target each of n calls asks, n x K."""
         questions = calls[:, None] * self.per_call + np.arange(self.per_call)
         inside = self.inside(questions.ravel())
         return inside.reshape(len(calls), self.per_call, -1).sum(axis=1, dtype=np.uint16)
 
 
 def _check_bounds(move: MoveRow, losses: Losses, where: str) -> None:
-    """lo <= N a+ - S and N a- - S <= hi."""
+    """Check that lo <= N a+ - S and N a- - S <= hi."""
     figures = dict(zip(FIGURES, move.figures, strict=True))
     least = sum(losses[q][0] for q in move.members)
     most = sum(losses[q][1] for q in move.members)
@@ -469,11 +502,11 @@ def _check_bounds(move: MoveRow, losses: Losses, where: str) -> None:
     high = figures["high_base"] + figures["scale"] * (most - figures["high_predicted"])
     slack = AGREE * max(abs(figures["lo"]), abs(figures["hi"]), 1.0)
     if low < figures["lo"] - slack or high > figures["hi"] + slack:
-        raise JournalError(f"{where}: its pseudo-outcome passes the bounds that its bets went by")
+        raise JournalError(f"{where}: its pseudo-outcome passes the bounds that its bets followed")
 
 
 def _array(packed: JsonObject) -> npt.NDArray[Any]:
-    """An array as ``targets.pack`` wrote it; raises JournalError where it is damaged."""
+    """Return the array that ``targets.pack`` wrote. Raise JournalError where it is damaged."""
     try:
         body = zlib.decompress(base64.b64decode(packed["bytes"]))
         return np.frombuffer(body, packed["kind"]).reshape(packed["shape"])
@@ -481,28 +514,30 @@ def _array(packed: JsonObject) -> npt.NDArray[Any]:
         raise JournalError("verify: the targets' definitions in the journal are damaged") from None
 
 
-def _close(stated: float, expected: float) -> bool:
-    return abs(stated - expected) <= AGREE * max(abs(expected), 1.0)
-
-
 # -- strata ---------------------------------------------------------------------------------------
 
 ROUNDED = 1e-6
-"""Shares are journaled, and used, rounded to 9 decimals; their sum may be off by this."""
+"""Largest error of the sum of shares, which are journaled and used with 9 decimals."""
 FIRST_MEAN = 0.5
+"""Mean loss expected in a stratum before anything was drawn from any."""
 NEVER = 40
-"""Touching candidates on average from which on it is certain, up to rounding, that there is one."""
+"""Mean number of touching candidates above which the chance of none, exp(-40), is rounding."""
 Signature = tuple[bool, ...]
+"""One flag per target: whether it selects a cell or a variant."""
 
 
 class StrataCheck:
-    """What the past fixes of the C strata of K targets.
+    """The C strata of K targets, and the figures of a draw that they fix.
 
-    ``inside`` (K x C): which targets select which strata; ``left`` (C,): calls not drawn;
-    ``questions`` and ``calls`` (K x C): a target's questions among those, and the calls that
-    answer any; ``largest`` (K x C): the most that one answers; ``limit``: the most candidates, in
-    calls, of a draw; ``by_variant`` (V,): the stratum of each variant, where a call answers all
-    questions about an image.
+    Args:
+        inside: (K x C) which targets select which strata.
+        left: (C,) calls that were not drawn yet.
+        questions: (K x C) unseen questions of each target.
+        calls: (K x C) unseen calls that ask any of them.
+        largest: (K x C) the most questions of a target that one call asks.
+        limit: The most candidates of a draw, in calls.
+        by_variant: (V,) the stratum of each variant, where a call asks all questions about an
+            image; else None.
     """
 
     def __init__(
@@ -521,22 +556,19 @@ class StrataCheck:
         self.chance = np.stack([self._touched(c) for c in range(len(left))], axis=1)
         self.means: dict[int, Floats] = {}
 
-    def place(self, draw: DrawRow, key: str) -> int:
-        """The draw's stratum; raises JournalError where it does not follow from key and shares."""
-        shares = self._shares(draw)
-        ends = np.cumsum(shares)
-        point = generator(key, "stratum", draw.draw).random() * ends[-1]
-        place = min(int((ends <= point).sum()), len(ends) - 1)
-        if place != draw.why["stratum"]:
+    def drawn(self, draw: DrawRow, key: str) -> int:
+        """Return the draw's stratum. Raise JournalError where key and shares pick another."""
+        stratum = _picked(key, "stratum", draw.draw, self._shares(draw))
+        if stratum != draw.why["stratum"]:
             raise JournalError(
                 f"verify: draw {draw.draw} is of stratum {draw.why['stratum']}, but the key and "
-                f"the shares come to stratum {place}"
+                f"the shares come to stratum {stratum}"
             )
-        return place
+        return stratum
 
-    def _touched(self, place: int) -> Floats:
-        """(K,): the chance that some candidate of a draw from the stratum touches each target."""
-        left, calls = int(self.left[place]), self.calls[:, place]
+    def _touched(self, stratum: int) -> Floats:
+        """Return the chance (K,) that some candidate of a draw touches each target."""
+        left, calls = int(self.left[stratum]), self.calls[:, stratum]
         most = min(left, self.limit)
         chance = np.ones(len(calls))
         for k in np.flatnonzero((calls > 0) & (calls <= left - most)).tolist():
@@ -545,45 +577,49 @@ class StrataCheck:
                 chance[k] -= float(np.exp(np.log(others / (left - np.arange(most))).sum()))
         return chance
 
-    def holds(self, place: int, calls: Indices, inside: Bools) -> Bools:
-        """Return whether a stratum holds each of ``calls`` (m,), which touch the targets ``inside``
-        (m x K)."""
+    def holds(self, stratum: int, calls: Indices, inside: Bools) -> Bools:
+        """Return which of ``calls`` (m,), which touch the targets ``inside`` (m x K), it holds."""
         if self.by_variant is None:
-            return np.asarray((inside == self.inside[:, place]).all(axis=1))
-        return np.asarray(self.by_variant[calls % len(self.by_variant)] == place)
+            return np.asarray((inside == self.inside[:, stratum]).all(axis=1))
+        return np.asarray(self.by_variant[calls % len(self.by_variant)] == stratum)
 
-    def expected(self, draw: DrawRow, place: int, k: int, reach: Floats) -> dict[str, float] | None:
-        """Figures of target ``k``, ``scale`` still to be divided by m and the probability; None
-        where the target does not move. ``reach``: bounds down, up and of the tilt."""
-        mine = np.flatnonzero(self.questions[k] > 0).tolist()
-        shares, n = self._shares(draw)[mine], self.questions[k, mine]
-        if place not in mine or not (shares > 0).all():
+    def expected(
+        self, draw: DrawRow, stratum: int, k: int, reach: Floats
+    ) -> dict[str, float] | None:
+        """Return the figures of target ``k``, None where the draw does not move it.
+
+        The formulas are those of ``strata``. ``scale`` still has to be divided by m and the
+        probability. ``reach`` holds the bounds of corrections down, up and of the tilt.
+        """
+        held = np.flatnonzero(self.questions[k] > 0).tolist()
+        shares, n = self._shares(draw)[held], self.questions[k, held]
+        if stratum not in held or not (shares > 0).all():
             return None
         known = [mean[k] for mean in self.means.values()]
         other = sum(known) / len(known) if known else FIRST_MEAN
-        guess = n * np.array([self.means[c][k] if c in self.means else other for c in mine])
+        guess = n * np.array([self.means[c][k] if c in self.means else other for c in held])
         calls = self.calls[k] / self.chance[k]
-        most = calls[mine] * self.largest[k, mine]
+        most = calls[held] * self.largest[k, held]
         rho = shares / shares.sum()
         down, up, tilt = reach
         return {
-            "scale": calls[place] / rho[mine.index(place)],
+            "scale": calls[stratum] / rho[held.index(stratum)],
             "lo": float(guess.sum() - ((down * n + guess) / rho).max()),
             "hi": float(guess.sum() + ((most + up * n - guess) / rho).max()),
             "tilt_bound": float(((1 + tilt) * n / rho).max() - n.sum()),
-            "rest": float(guess.sum() - (guess / rho)[mine.index(place)]),
-            "away": float(n.sum() - (n / rho)[mine.index(place)]),
+            "other_base": float(guess.sum() - (guess / rho)[held.index(stratum)]),
+            "other_tilt": float(n.sum() - (n / rho)[held.index(stratum)]),
         }
 
     def advance(self, draw: DrawRow, count: Indices) -> None:
-        """Count the draw, of a call that answers ``count`` (K,) questions of each target."""
+        """Count the draw of a call that asks ``count`` (K,) questions of each target."""
         call, inside = np.array([draw.call]), count[None] > 0
-        for place in range(len(self.left)):
-            if self.holds(place, call, inside)[0]:
-                self.left[place] -= 1
-                self.questions[:, place] -= count
-                self.calls[:, place] -= count > 0
-                self.chance[:, place] = self._touched(place)
+        for stratum in range(len(self.left)):
+            if self.holds(stratum, call, inside)[0]:
+                self.left[stratum] -= 1
+                self.questions[:, stratum] -= count
+                self.calls[:, stratum] -= count > 0
+                self.chance[:, stratum] = self._touched(stratum)
         if "stratum" in draw.why:
             mean = np.asarray(draw.why.get("stratum_mean", np.nan), float)
             if mean.shape not in ((), count.shape):

@@ -1,14 +1,14 @@
-"""Recompute what a journal holds apart from draws: slices, prices, cohort priors, and beliefs.
+"""Check a journal's facts: fixed settings, slices, prices, cohort priors and beliefs.
 
-Code of its own, as in ``verify``. What the game is played for was not changed once it had begun.
-What is checked of slices, by the order of the rows in the chain:
+Like ``verify``, this module shares no code with the engine. The settings of the game must not
+change after the first draw. The order of the rows in the chain shows of each slice that
 
-- a slice was written down after the draws before ``since`` and before draw ``since``;
-- no slice was changed, moved or taken back after that;
-- its questions that were seen before are those of the earlier draws that its masks select.
+- it was written after the draws before ``since`` and before draw ``since``;
+- it was not changed, moved or removed after that;
+- its questions seen before are exactly those of earlier draws that its masks select.
 
-What was believed is counted anew, but not predicted anew: that follows from a Gaussian process, is
-sealed like every row, and no interval depends on it.
+The counts of beliefs are recomputed. Their predictions are not: they follow from a Gaussian
+process, are sealed in the chain like every row, and no interval depends on them.
 """
 
 import json
@@ -28,12 +28,16 @@ from ..types import JsonObject
 from .verify_draws import members_of
 
 FIXED = ("confidence", "guarantee", "weights", "theta", "set_aside", "bets", "strata")
-"""What the fact "certificate" may not say otherwise once an audit has begun: how alpha is shared
-among targets, the ends of an interval and slices, and the constants that size bets."""
+"""Fields of the fact "certificate" that must not change during an audit: how targets, slices and
+the ends of intervals share alpha, the strata, and the constants that size bets."""
 
 
 def check_fixed(journal: Journal) -> None:
-    """Raises JournalError naming what was changed after the audit began."""
+    """Check that no field of the certificate that must stay fixed was changed.
+
+    Raises:
+        JournalError: A field was changed; the message names it with its values.
+    """
     versions = [json.loads(r.value) for r in journal.fact_rows() if r.name == "certificate"]
     for name in FIXED:
         values = [version.get(name) for version in versions if version is not None]
@@ -45,24 +49,28 @@ def check_fixed(journal: Journal) -> None:
 
 
 def check_slices(journal: Journal, facts: Facts, draws: list[DrawRow]) -> None:
-    """Raises JournalError naming the first thing that is wrong."""
+    """Check when each slice was written, that it stayed as it was, and its questions seen before.
+
+    Raises:
+        JournalError: A slice is wrong; the message names it.
+    """
     certificate = facts.certificate
     if certificate is None or not (certificate.set_aside or certificate.slices):
         return
     rows = {row.position: row for row in journal.fact_rows()}
     links = journal.links()
-    made = [0, *accumulate(link.kind == "draw" for link in links)]
-    written = [
-        (rows[link.row], count)
-        for link, count in zip(links, made, strict=False)
-        if link.kind == "fact"
+    draws_before = [0, *accumulate(link.kind == "draw" for link in links)]
+    versions = [
+        (json.loads(rows[link.row].value), made)
+        for link, made in zip(links, draws_before, strict=False)
+        if link.kind == "fact" and rows[link.row].name == "slices"
     ]
-    _check_order([(json.loads(row.value), count) for row, count in written if row.name == "slices"])
+    _check_order(versions)
     if facts.population and certificate.slices:
         before = draws[: max(certificate.since)]
-        drawn = members_of(facts.population, certificate, [draw.call for draw in before])
-        for slice_, numbers in zip(certificate.slices, drawn, strict=True):
-            seen = [question for part in numbers[: slice_.since] for question in part]
+        selected = members_of(facts.population, certificate, [draw.call for draw in before])
+        for slice_, by_draw in zip(certificate.slices, selected, strict=True):
+            seen = [question for part in by_draw[: slice_.since] for question in part]
             if seen != list(slice_.seen):
                 raise JournalError(
                     f"verify: slice {slice_.name!r}: its questions that were seen before draw "
@@ -71,7 +79,7 @@ def check_slices(journal: Journal, facts: Facts, draws: list[DrawRow]) -> None:
 
 
 def _check_order(versions: list[tuple[list[JsonObject], int]]) -> None:
-    """``versions``: the slices as they were written, and how many draws stood before."""
+    """Check the written versions of all slices, each with the number of draws made before it."""
     before: list[JsonObject] = []
     for slices, made in versions:
         if slices[: len(before)] != before:
@@ -85,26 +93,35 @@ def _check_order(versions: list[tuple[list[JsonObject], int]]) -> None:
         before = slices
 
 
-# -- what calls were expected to cost: code apart from ``engine.prices`` ------------------------
+# -- expected costs of calls; shares no code with ``engine.prices`` ------------------------------
 
 PRIOR = 4.0
+"""Calls that the first guess of each coefficient counts as."""
 MAX_RATIO = 8.0
+"""Largest factor between a call's cost and the expected or mean cost that the fit believes."""
 AGREE = 1e-6
-"""Relative: fits on two machines differ by rounding."""
+"""Largest relative difference between fits on two machines."""
 
 
 def check_prices(
     guess: Mapping[str, float] | None, draws: Sequence[DrawRow], calls: Sequence[CallRow]
 ) -> None:
-    """Raises JournalError naming the first draw that says another expected cost than the answers
-    that it knew come to, or that knew one that is not there.
+    """Check each draw's expected cost against the answers that it knew.
 
-    ``guess``: the settings' ``prices``, None where proposals did not go by them.
+    Args:
+        guess: The settings' ``prices``, the first guess of a call's cost by its parts; None where
+            proposals ignored prices.
+        draws: All draws in order.
+        calls: All answered calls.
+
+    Raises:
+        JournalError: A draw states another cost, or knew an answer that the journal does not
+            hold; the message names the first.
     """
     if guess is None:
         return
     costs = {call.call: call.cost for call in calls}
-    table, known = _Table(guess), 0
+    fit, known = _CostFit(guess), 0
     for draw in draws:
         for earlier in draws[known : draw.learned]:
             if earlier.call not in costs:
@@ -112,29 +129,30 @@ def check_prices(
                     f"verify: draw {draw.draw} knew the answer to draw {earlier.draw}, which has "
                     "none"
                 )
-            table.book(_sent(earlier), costs[earlier.call])
+            fit.book(_sent(earlier), costs[earlier.call])
         known = max(known, draw.learned)
-        expected, stated = table.expected(_sent(draw)), draw.why.get("expected_cost")
+        expected, stated = fit.expected(_sent(draw)), draw.why.get("expected_cost")
         if not isinstance(stated, float) or not abs(stated - expected) <= AGREE * expected:
             raise JournalError(
                 f"verify: draw {draw.draw} should be expected to cost {expected:g}, got {stated}"
             )
 
 
-class _Table:
-    """The normal equations of all costs booked, and the sums of those and of the models asked."""
+class _CostFit:
+    """Least-squares fit of costs by models asked, pixels and characters."""
 
     def __init__(self, guess: Mapping[str, float]) -> None:
         first = [guess["call"], guess["pixels"], guess["characters"]]
+        # the normal equations, and the sums of costs and of models for the mean cost
         self.left = [[PRIOR * (i == j) for j in range(3)] for i in range(3)]
         self.right = [PRIOR * value for value in first]
         self.money, self.models = PRIOR * sum(first), PRIOR
 
     def expected(self, sent: Sequence[float]) -> float:
         fit = np.linalg.solve(np.array(self.left), np.array(self.right))
-        share, mean = sent[0], self.money / self.models
-        plain = sum(b * x for b, x in zip(fit.tolist(), sent, strict=True)) / share
-        return share * max(mean / MAX_RATIO, min(plain, mean * MAX_RATIO))
+        models, mean = sent[0], self.money / self.models
+        fitted = sum(b * x for b, x in zip(fit.tolist(), sent, strict=True)) / models
+        return models * max(mean / MAX_RATIO, min(fitted, mean * MAX_RATIO))
 
     def book(self, sent: Sequence[float], cost: float) -> None:
         usual = self.expected(sent)
@@ -147,30 +165,35 @@ class _Table:
 
 
 def _sent(draw: DrawRow) -> list[float]:
-    """Models asked, and theirs of pixels and characters; raises JournalError where a draw does not
-    say."""
+    """Return the models asked, and their pixels and characters in total, as the draw states."""
     values: list[Any] = [draw.why.get("models", 1.0), *map(draw.why.get, ("pixels", "characters"))]
     if not all(isinstance(value, float | int) and 0 <= value < np.inf for value in values):
         raise JournalError(f"verify: draw {draw.draw} does not say what its call sends")
     if not values[0] > 0:
         raise JournalError(f"verify: draw {draw.draw} asks no model")
-    share, pixels, characters = values
-    return [share, share * pixels, share * characters]
+    models, pixels, characters = values
+    return [models, models * pixels, models * characters]
 
 
-# -- the prior that was made of other models ----------------------------------------------------
+# -- the prior from a cohort of other models -----------------------------------------------------
 
 MIN_MODELS = 3
+"""Fewest models of a cohort."""
 WIDER, MIN_VARIANCE = 1.15, 1e-3
+"""Factor and term by which the prior is wider than the spread of its members."""
 SAME = 1e-9
+"""Largest difference between two computations of the prior, relative and absolute."""
 
 
 def check_cohort(facts: Facts) -> None:
-    """Raises JournalError where an audit of the cohort has this audit's key, so that predictions
-    knew the draws to come, and where the prior is not what its members come to.
+    """Check that the cohort's prior follows from its members, and that none shared this key.
 
-    How each member follows from the others was worked out of losses that the journal names by
-    their digest alone, so that is not repeated here. No interval rests on it.
+    With a shared key, predictions would have known the draws to come. The regression of each
+    member on the others is not repeated: the journal holds only the digest of the losses, and no
+    interval rests on it.
+
+    Raises:
+        JournalError: A key is shared, or the prior does not follow.
     """
     cohort = facts.cohort
     if cohort is None:
@@ -178,14 +201,14 @@ def check_cohort(facts: Facts) -> None:
     for model, key in zip(cohort.models, cohort.keys, strict=True):
         if key is not None and key == facts.key:
             raise JournalError(
-                f"verify: cohort: {model!r}: expected an audit with a key of its own, got this "
-                f"audit's, {key}"
+                f"verify: cohort: {model!r}: expected an audit with another key, got this audit's, "
+                f"{key}"
             )
     count = len(cohort.members)
     if count < MIN_MODELS or count != len(cohort.models):
         raise JournalError(
-            f"verify: cohort: expected what {MIN_MODELS} models or more follow the others by, "
-            f"each of {len(cohort.models)} once, got {count}"
+            f"verify: cohort: expected regressions of {MIN_MODELS} models or more on the others, "
+            f"one for each of {len(cohort.models)}, got {count}"
         )
     columns = [[member[place] for member in cohort.members] for place in range(3)]
     mean = [math.fsum(column) / count for column in columns[:2]] + [0.0]
@@ -196,28 +219,28 @@ def check_cohort(facts: Facts) -> None:
     ]
     variance = [WIDER * each + MIN_VARIANCE for each in spread]
     figures = (("mean", mean, cohort.mean), ("variance", variance, cohort.variance))
-    for what, computed, stated in figures:
-        if len(stated) != len(computed) or not all(map(_same, computed, stated)):
+    for name, computed, stated in figures:
+        if len(stated) != len(computed) or not np.allclose(stated, computed, rtol=SAME, atol=SAME):
             raise JournalError(
-                f"verify: cohort: expected the prior's {what} {computed}, as its members come to, "
+                f"verify: cohort: expected the prior's {name} {computed}, as its members come to, "
                 f"got {list(stated)}"
             )
 
 
-def _same(one: float, other: float) -> bool:
-    return math.isclose(one, other, rel_tol=SAME, abs_tol=SAME)
-
-
-# -- what was believed ---------------------------------------------------------------------------
+# -- beliefs -------------------------------------------------------------------------------------
 
 WRONG = 0.5
+"""Least loss of an answer that counts as failed."""
 
 
 def check_beliefs(
     journal: Journal, facts: Facts, draws: Sequence[DrawRow], calls: Sequence[CallRow]
 ) -> None:
-    """Raises JournalError naming the first row of "beliefs" whose counts are not those of the
-    answers to the draws it had learnt from."""
+    """Check that each row of "beliefs" counts the answers to the draws it had learnt from.
+
+    Raises:
+        JournalError: A row counts others; the message names the first.
+    """
     answered, drawn, learnt = {c.call: c for c in calls}, [d.call for d in draws], 0
     asked, failed = Counter[int](), Counter[int]()
     variants, concepts = len(facts.space.variants), len(facts.space.concepts)

@@ -136,8 +136,8 @@ def test_an_audit_of_the_same_key_is_no_member(folder: Path, tmp_path: Path) -> 
     [
         ({"mean": [0.0, 1.0, 0.0]}, "expected the prior's mean"),
         ({"variance": [1.0, 1.0, 1.0]}, "expected the prior's variance"),
-        ({"members": [[0.0] * 5] * 2}, "expected what 3 models or more"),
-        ({"keys": ["own"] * 5}, "'m0': expected an audit with a key of its own"),
+        ({"members": [[0.0] * 5] * 2}, "expected regressions of 3 models or more"),
+        ({"keys": ["own"] * 5}, "'m0': expected an audit with another key"),
     ],
 )
 def test_verify_works_the_prior_out_again(change: dict[str, Any], message: str) -> None:
