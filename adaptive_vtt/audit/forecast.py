@@ -91,7 +91,7 @@ def forecasts(
     most = np.maximum(calls.total - np.floor(spare * sizes / certifier.largest), 1)
     # a perfect predictor, or a census where that takes fewer draws
     everything = np.ceil((1 - 2 * aims) * sizes / certifier.largest)
-    least = np.maximum(np.minimum(certifier.foreseen_draws(aims), everything), 1)
+    least = np.maximum(np.minimum(certifier.fewest_draws(aims), everything), 1)
     least = np.minimum(least, most)
     likely = {p: np.clip(_likely(certifier, calls, exploration, p), least, most) for p in losses}
     rows = [

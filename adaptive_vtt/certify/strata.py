@@ -1,43 +1,49 @@
-"""Stratum first: the parts that targets cut a space into, and how often each is drawn from.
+"""Strata: disjoint sets of calls that a draw chooses among before it chooses a call.
 
-A stratum c is a set of calls, of which M_c are unseen. Where a call answers one question, a stratum
-holds the questions that belong to the same targets. Where a call answers all questions about an
-image, a stratum holds the images of variants that belong to the same targets, such as all images of
-a relation. A draw takes these steps; the past alone, or chance, decides each:
+Stratum c has M_c unseen calls. Where a call asks one question, a stratum holds the questions that
+belong to the same targets. Where a call asks all questions about an image, a stratum holds the
+images of the variants that belong to the same targets, such as all images of a relation. A draw
+takes five steps, each decided by the past or by chance:
 
-1. The past fixes M_c, how many unseen questions n_kc of target k the calls of stratum c hold, a
-guess g_kc of their mean loss, G_kc = n_kc g_kc, and shares pi over strata.
-2. c is drawn from pi. 3. The candidates are a uniform m of the M_c. 4. The proposal q is over
-these. 5. A target k without unseen questions in c does not move. For the others let C be their
-strata with unseen questions, rho = pi_c / pi(C), M_kc and m_k the unseen calls and the candidates
-of c that touch the target, p_kc the chance of m_k > 0, which the past fixes, and
-r = M_kc / (m_k p_kc); their pseudo-outcome is
+1. The past fixes M_c, and n_kc, the unseen questions of target k in stratum c. It also fixes a
+   guess g_kc of their mean loss, G_kc = n_kc g_kc, and the shares pi of the strata.
+2. c is drawn from pi.
+3. The candidates are a uniform m of the M_c.
+4. The proposal q is over the candidates.
+5. A target without unseen questions in c stays as it is. The others move.
+
+For a target k that moves let C be its strata with unseen questions, and rho = pi_c / pi(C). In c,
+M_kc unseen calls and m_k candidates touch the target. The chance p_kc of m_k > 0 is fixed by the
+past. With r = M_kc / (m_k p_kc) the pseudo-outcome is
 
     N a = S + sum over C of G + ( r ( sum of F + (L_I - F_I) / q(I) ) - G_c ) / rho
 
-where n, F and L are sums over the target's questions within a call, as in ``certifier``. Given c
-and the candidates, the mean over I turns the bracket into r times the sum of L over the candidates.
-Given c and m_k > 0, those that touch the target are a uniform m_k of the M_kc, and the mean of that
-is 1 / p_kc times the sum of L over the stratum's unseen calls; where m_k = 0 the bracket is 0. So
-its mean given c is the sum of L. Given that c is in C, c has the proposal rho, so that the G
-cancel: E[N a] = N R. A target within one stratum has rho = 1, and G drops out: its correction is no
-longer divided by its stratum's share of the draws.
+where F and L are sums over the target's questions in a call, as in ``certifier``. It is unbiased:
 
-A target moves by all of C, also where no candidate touches it. If it moved only where some do, its
-draws would favour the strata with more of it; p_kc makes up for the others, and is 1 where all
-calls touch the target, or all are candidates. For the same reason a target with unseen questions in
-a stratum whose share is 0 does not move at all.
+- Given c and the candidates, the mean over I turns the bracket into r times the sum of L over the
+  candidates. Given c and m_k > 0, the touching candidates are a uniform m_k of the M_kc, and the
+  mean over them is 1 / p_kc times the sum of L over the stratum's unseen calls. Where m_k = 0 the
+  bracket is 0. So the mean of the bracket given c is that sum of L.
+- Given that c is in C, c has the proposal rho, so the G cancel, and E[N a] = N R.
 
-Bets must not depend on c or the candidates. So the bounds of a pseudo-outcome are the widest over
-C: r times the number of the target's questions among the candidates is at most M_kc / p_kc times
-the most that one call holds. Where some p_kc is small when an audit begins, that would be too wide,
-and there are no strata of calls; nor where more than one target spans strata, since a share of 1/7
-makes each of its pseudo-outcomes 7 times as wide.
+A target within one stratum has rho = 1. Then G drops out, and the correction is not divided by the
+stratum's share of the draws.
 
-Strata pay because a draw's proposal, and so the range that bets are bounded by, is that of the
-targets which it is about, and because rare targets have as many candidates as common ones. Bets
-know the past alone, not c; a target that spans strata could not take c as given, as its mean given
-c is not R.
+A target moves with every draw from C, also where no candidate touches it. Otherwise its draws would
+favour the strata that hold more of it. p_kc corrects for the draws without a touching candidate; it
+is 1 where all calls touch the target, or all are candidates. For the same reason a target stays as
+it is as long as one of its strata with unseen questions has the share 0.
+
+Bets must not depend on c or the candidates, so the bounds of a pseudo-outcome are the widest over
+the strata in C. The target's questions among the candidates, times r, are at most M_kc / p_kc times
+the most that one call holds. Where some p_kc is small at first, calls form no strata: that bound
+would be too wide.
+They form none either where more than ``MOST_SPANNING`` targets span strata: a share of 1/7 makes
+each pseudo-outcome of such a target 7 times as wide.
+
+Strata save calls for two reasons. The proposal, and so the range that bounds bets, is that of the
+targets that a draw is about, and rare targets have as many candidates as common ones. Bets know the
+past alone, not c: the mean of a target that spans strata is R, but its mean given c is not.
 """
 
 from abc import ABC, abstractmethod
@@ -52,30 +58,34 @@ from ..types import Bools, CallMode, Floats, Indices
 from .targets import Target, counts_by_variant, members
 
 TINY = 1e-300
+"""Least divisor, so that 0 / 0 stays 0."""
 FIRST_MEAN, FIRST_VARIANCE = 0.5, 0.25
-"""Mean and variance of a loss in a stratum from which nothing was drawn yet."""
+"""Expected mean and variance of a loss before the first draw from any stratum."""
 MAX = 256
-"""Strata up to which a draw chooses one first: with many more, few would be drawn from twice, and
-what is expected of them would be a guess."""
+"""Most strata that draws choose among. With many more, few strata would be drawn from twice, and
+their expected losses would remain guesses."""
 LEAST_CHANCE = 0.9
-"""Chance of each target to be touched by a candidate of its strata, below which calls form no
-strata: its bounds would be too wide."""
+"""Least chance that some candidate touches a target of its stratum. Below it the target's bounds
+would be too wide, so calls form no strata."""
 MOST_SPANNING = 1
-"""Targets that may span several strata of calls, such as the mean of all relations. A target that
-spans them is divided by its stratum's share: with nine of the demo's 16, strata take more calls."""
+"""Most targets that may span several strata of calls, such as the mean of all relations. With nine
+of the demo's 16 targets spanning strata, strata take more calls than none."""
 SMOOTH = 0.1
-"""Weight of the newest variance foreseen for a target that spans strata, which differ in it."""
+"""Weight of the newest expected variance of a target that spans strata, whose variances differ."""
 DIGITS = 9
-"""Decimals of shares and means, which are journaled as they are used."""
+"""Decimals of shares and means, which are rounded before they are used and journaled."""
 
 
 @dataclass(frozen=True)
 class Stratum:
-    """The stratum of one draw, for the journal.
+    """Stratum of one draw, as the journal keeps it.
 
-    ``place``: the stratum's number; ``shares``: pi (C,), the proposal that it was drawn from;
-    ``mean`` and ``variance``: of the losses that its candidates are expected to have, by target
-    (K,) where a call answers several questions, else one number each.
+    Attributes:
+        place: Number of the stratum.
+        shares: Proposal pi (C,) that it was drawn from.
+        mean: Expected mean loss of its candidates. By target (K,) where a call asks several
+            questions, else one number.
+        variance: Expected variance of a loss, likewise.
     """
 
     place: int
@@ -84,7 +94,7 @@ class Stratum:
     variance: Floats | float = FIRST_VARIANCE
 
     def row(self) -> Reasons:
-        """Return the fields that a draw's reasons hold of its stratum."""
+        """Return the fields about the stratum in a draw's reasons."""
         return Reasons(
             stratum=self.place,
             shares=self.shares.tolist(),
@@ -94,7 +104,7 @@ class Stratum:
 
     @classmethod
     def of(cls, row: Reasons) -> "Stratum | None":
-        """Return the stratum that ``row`` wrote; None where a draw was made from all calls."""
+        """Return the stratum that ``row`` wrote, None for a draw from all calls."""
         if "stratum" not in row:
             return None
         shares, mean, variance = (
@@ -105,15 +115,22 @@ class Stratum:
 
 
 class Strata(ABC):
-    """The C strata of K targets, and what is known of each.
+    """The C strata of K targets.
 
-    Strata are numbered in the order of their columns of ``inside`` (K x C), whether a target
-    belongs to a stratum, read as numbers of K binary digits. What belongs to no target is in none.
+    Strata are numbered in ascending order of their columns of ``inside``, read as numbers of K
+    binary digits. Calls of no target are in no stratum.
 
-    ``sizes``, ``unseen`` (C,): calls, and those not drawn; ``chance`` (K x C): p; ``ranks`` (C,):
-    how many ranks ``nth`` takes; ``largest`` (K x C): the most questions of a target that one call
-    answers; ``mean``, ``variance`` (K x C): g, and the variance of a loss, as expected when the
-    stratum was last drawn from; of strata that were not, the average of those that were.
+    Attributes:
+        inside: (K x C) which targets hold the questions of each stratum.
+        sizes: (C,) calls of each stratum.
+        unseen: (C,) calls not drawn yet.
+        chance: (K x C) p, the chance that a candidate of the stratum touches the target.
+        known: (C,) whether the stratum was drawn from.
+        ranks: (C,) the number of ranks that ``nth`` accepts.
+        largest: (K x C) the most questions of a target that one call asks.
+        mean: (K x C) g, the mean loss expected at the stratum's last draw. A stratum without a
+            draw has the average of the others.
+        variance: (K x C) expected variance of a loss, likewise.
     """
 
     ranks: Indices
@@ -132,28 +149,30 @@ class Strata(ABC):
     @property
     @abstractmethod
     def questions(self) -> Floats:
-        """K x C: each target's unseen questions."""
+        """(K x C): unseen questions of each target."""
 
     @property
     @abstractmethod
     def calls(self) -> Floats:
-        """K x C: the unseen calls that touch each target."""
+        """(K x C): unseen calls that touch each target."""
 
     @abstractmethod
     def of(self, questions: npt.ArrayLike) -> Indices:
-        """Return the stratum of each question (n,); -1: none."""
+        """Return the stratum of each question (n,), -1 for none."""
 
     @abstractmethod
     def nth(self, stratum: int, ranks: Indices) -> Indices:
-        """Return the calls of these ranks in a stratum, in ascending order of rank. Where a call
-        answers all questions about an image, some may have nothing to ask."""
+        """Return the calls of these ranks (n,) in a stratum.
+
+        Where a call asks all questions about an image, some of the calls may have no question.
+        """
 
     @abstractmethod
     def remove(self, questions: Indices) -> None:
-        """Count the questions of calls that were drawn."""
+        """Count calls as drawn, given all their questions (n,)."""
 
     def note(self, stratum: Stratum) -> None:
-        """Keep what the candidates of a draw are expected to lose, for the draws after it."""
+        """Keep the expected losses of a draw's candidates for later draws."""
         self.known[stratum.place] = True
         for values, newest in ((self.mean, stratum.mean), (self.variance, stratum.variance)):
             values[:, stratum.place] = newest
@@ -161,7 +180,7 @@ class Strata(ABC):
 
 
 class QuestionStrata(Strata):
-    """Strata of calls that answer one question each."""
+    """Strata of calls that ask one question each."""
 
     def __init__(self, space: Population, targets: list[Target]) -> None:
         self._space = space
@@ -206,9 +225,14 @@ class QuestionStrata(Strata):
 
 
 class CallStrata(Strata):
-    """Strata of calls that answer all questions about an image: by variant. ``limit``: the most
-    calls that are candidates of a draw; ``given``: the stratum of each variant (V,), -1: none, by
-    default those of the targets."""
+    """Strata of calls that ask all questions about an image; each holds some variants.
+
+    Args:
+        space: The space that questions are drawn from.
+        targets: The K targets.
+        limit: The most candidate calls of a draw.
+        given: (V,) the stratum of each variant, -1 for none; None: variants of the same targets.
+    """
 
     def __init__(
         self,
@@ -235,8 +259,10 @@ class CallStrata(Strata):
             self._update(stratum)
 
     def _update(self, stratum: int) -> None:
-        """Set the chance that some candidate of a draw touches each target (K,): one minus that of
-        none, which is the product over i < m of 1 - M_kc / (M_c - i)."""
+        """Set the chance (K,) that some candidate of a draw touches each target.
+
+        It is 1 minus the chance of none, the product over i < m of 1 - M_kc / (M_c - i).
+        """
         calls, unseen = self._calls[:, stratum], int(self.unseen[stratum])
         drawn = np.arange(min(unseen, self.limit))
         # beyond 40 the product is 0 to the precision of a float
@@ -274,7 +300,7 @@ class CallStrata(Strata):
 
 
 def by_variant(masks: Bools) -> Indices:
-    """Return the stratum of each variant (V,) where targets have ``masks`` (K x V), -1: none."""
+    """Return the stratum of each variant (V,), -1 for none, given the targets' masks, K x V."""
     return _distinct(masks)[1]
 
 
@@ -285,8 +311,15 @@ def strata_of(
     limit: int,
     given: Indices | None = None,
 ) -> Strata | None:
-    """Return the strata that draws of up to ``limit`` candidate calls may choose first, None where
-    there is no choice, or too much of it; those ``given`` in any case."""
+    """Return the strata that draws choose among, None where they draw from all calls.
+
+    Args:
+        space: The space that questions are drawn from.
+        targets: The K targets.
+        answers: Whether a call asks one question, or all about an image.
+        limit: The most candidate calls of a draw.
+        given: (V,) strata of calls by variant, which are used in any case.
+    """
     if answers == "all" and given is not None:
         return CallStrata(space, targets, limit, given)
     if answers == "all":
@@ -302,8 +335,10 @@ def strata_of(
 
 
 def _distinct(columns: Bools) -> tuple[Bools, Indices]:
-    """Return the distinct columns (K x C) of K x n, sorted, without that of no target, and which
-    of them each column is (n,); -1: of no target."""
+    """Return the distinct columns of K x n, sorted, and the place of each column among them (n,).
+
+    A column of no target is left out, and has the place -1.
+    """
     signatures, place = np.unique(columns, axis=1, return_inverse=True)
     none = int(not signatures[:, 0].any())  # sorted: the first is that of no target
     return signatures[:, none:], place.ravel() - none
@@ -311,14 +346,18 @@ def _distinct(columns: Bools) -> tuple[Bools, Indices]:
 
 @dataclass(frozen=True)
 class Frame:
-    """What the candidates of a draw stand for, target by target: K targets x J strata.
+    """Sizes of K targets in J strata from which a draw's bounds and bases follow.
 
-    ``questions``: the unseen questions n; ``most``: the most that their losses can come to;
-    ``guess``: G; ``share``: rho, 0 where the target has nothing left to draw; ``place``: the
-    stratum drawn; ``calls``: the unseen calls that touch the target; ``chance`` (K,): that some
-    candidate of the stratum drawn does.
+    A draw from all calls has one stratum and no guesses.
 
-    Without strata there is one, which every target shares, and nothing is guessed.
+    Attributes:
+        questions: (K x J) n, the unseen questions.
+        most: (K x J) largest possible r times the candidates' losses.
+        guess: (K x J) G, the expected sum of their losses.
+        share: (K x J) rho, 0 where the target does not move or has no unseen questions.
+        place: Number of the stratum drawn.
+        calls: (K x J) unseen calls that touch the target.
+        chance: (K,) chance that some candidate of the stratum drawn touches the target.
     """
 
     questions: Floats
@@ -331,12 +370,12 @@ class Frame:
 
     @property
     def active(self) -> Bools:
-        """(K,): whether the target may move."""
+        """(K,): whether the draw may move the target."""
         return np.asarray(self.share[:, self.place] > 0)
 
     @property
     def room(self) -> Floats:
-        """(K,): the questions that the candidates stand for, at least 1."""
+        """(K,): unseen questions of the stratum drawn, at least 1."""
         return np.maximum(self.questions[:, self.place], 1)
 
     @property
@@ -345,50 +384,56 @@ class Frame:
         return np.where(self.active, self.share[:, self.place], 1.0)
 
     @property
-    def rest(self) -> Floats:
-        """(K,): the sum of G, less G_c / rho."""
+    def other_base(self) -> Floats:
+        """(K,): the sum of G less G_c / rho, which the bases of both ends contain."""
         return np.asarray(self.guess.sum(axis=1) - self.guess[:, self.place] / self.drawn)
 
     @property
-    def away(self) -> Floats:
-        """(K,): what moving every g by one adds to ``rest``."""
+    def other_tilt(self) -> Floats:
+        """(K,): the change of ``other_base`` if every g rose by 1."""
         return np.asarray(self.questions.sum(axis=1) - self.questions[:, self.place] / self.drawn)
 
     def even(self, touching: Indices, mass: Floats) -> Floats:
-        """(K,): what scale would be were the proposal even within each target, of whose candidates
-        it draws one with probability ``mass``."""
+        """Return the scale (K,) that a proposal would have that is even within each target.
+
+        ``touching`` (K,) candidates touch a target, and the proposal draws one of them with
+        probability ``mass`` (K,).
+        """
         calls = self.calls[:, self.place]
-        whole = calls / np.maximum(touching, 1) * touching / np.maximum(mass, TINY)
+        within = calls / np.maximum(touching, 1) * touching / np.maximum(mass, TINY)
         spans = self.questions.sum(axis=1) > self.room
-        return np.where(spans, self.calls.sum(axis=1), whole)
+        return np.where(spans, self.calls.sum(axis=1), within)
 
     def blend(self, before: Floats, newest: Floats) -> Floats:
-        """(K,): the variance foreseen, from that of before and of the newest draw."""
+        """Return the variance (K,) to expect after a draw: the newest, or a moving average."""
         rate = np.where((self.share > 0).sum(axis=1) > 1, SMOOTH, 1.0)
         return before + rate * (newest - before)
 
     def lowest(self, reach: Floats) -> Floats:
-        """(K,): lo, where corrections reach no further down than ``reach`` x questions."""
+        """Return lo (K,), if corrections reach at most ``reach`` (K,) x questions downwards."""
         return np.asarray(self.guess.sum(axis=1) - self._worst(reach, self.guess))
 
     def highest(self, reach: Floats) -> Floats:
-        """(K,): hi, where corrections reach no further up than ``reach`` x questions."""
+        """Return hi (K,), if corrections reach at most ``reach`` (K,) x questions upwards."""
         return np.asarray(self.guess.sum(axis=1) + self._worst(reach, self.most - self.guess))
 
     def swing(self, reach: Floats) -> Floats:
-        """(K,): how far below 0 the tilt may lie, where that of a stratum lies no further down
-        than ``reach`` x questions."""
+        """Return how far below 0 the tilt may lie (K,).
+
+        In its own stratum it lies at most ``reach`` (K,) x questions below 0.
+        """
         share = np.where(self.share > 0, self.share, 1.0)
         lowest = (1 + reach[:, None]) * self.questions / share
         return np.asarray(np.maximum(lowest.max(axis=1) - self.questions.sum(axis=1), 0))
 
     def _worst(self, reach: Floats, more: Floats) -> Floats:
+        """Return the largest (reach x questions + more) / rho over the strata, (K,)."""
         share = np.where(self.share > 0, self.share, 1.0)
         return np.asarray(((reach[:, None] * self.questions + more) / share).max(axis=1))
 
 
 def pooled(questions: Floats, calls: Floats, largest: Floats) -> Frame:
-    """The frame of a draw from all calls; all (K,)."""
+    """Return the frame of a draw from all calls, given unseen questions and calls, (K,) each."""
     column = np.maximum(questions, 1)[:, None]
     one, none = np.ones_like(column), np.zeros_like(column)
     most = (calls * largest)[:, None]
@@ -396,25 +441,27 @@ def pooled(questions: Floats, calls: Floats, largest: Floats) -> Frame:
 
 
 def stratified(strata: Strata, stratum: Stratum) -> Frame:
-    """The frame of a draw from a stratum. A target with unseen questions in a stratum whose share
-    is 0 does not move: the draw does not stand for them."""
+    """Return the frame of a draw from a stratum."""
     left, calls = strata.questions, strata.calls
-    whole = ~((left > 0) & (stratum.shares == 0)).any(axis=1)
-    share = (left > 0) * stratum.shares * whole[:, None]
-    share /= np.where(whole & (left > 0).any(axis=1), share.sum(axis=1), 1.0)[:, None]
+    # a stratum with the share 0 is never drawn, so targets with unseen questions there stay
+    moves = ~((left > 0) & (stratum.shares == 0)).any(axis=1)
+    share = (left > 0) * stratum.shares * moves[:, None]
+    share /= np.where(moves & (left > 0).any(axis=1), share.sum(axis=1), 1.0)[:, None]
     most, guess = calls * strata.largest / strata.chance, left * strata.mean
     chance = strata.chance[:, stratum.place]
     return Frame(left, most, guess, share, stratum.place, calls, chance)
 
 
 def possible(targets: list[Target]) -> bool:
-    """Whether strata of these targets can be drawn from without listing their questions, which
-    takes targets that are about no samples of their own."""
+    """Return whether the questions of each stratum can be counted without listing them.
+
+    They cannot where a target is about some samples only.
+    """
     return all(target.rows is None for target in targets)
 
 
 def cells_of(space: Population, targets: list[Target]) -> Bools:
-    """K x V x C x 2: which targets hold the questions of a variant, a concept and a truth."""
+    """Return which targets hold the questions of each variant, concept and truth, K x V x C x 2."""
     return np.array(
         [
             t.variants[:, None, None] & t.concepts[:, None] & t.sides & space.applicable[:, :, None]

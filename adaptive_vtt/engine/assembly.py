@@ -329,7 +329,7 @@ def fresh_belief(
             questions = _reference(space, seed)
             foreseen = _foreseen(space, losses, proxies, questions)
             if foreseen is not None:
-                certifier.foretell(questions, foreseen)
+                certifier.set_theta(questions, foreseen)
     return Belief(space, seed=seed, device=device, losses=losses, certifier=certifier, **readings)
 
 

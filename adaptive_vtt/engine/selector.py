@@ -475,7 +475,7 @@ class Selector:
         else:
             f = None if predictions is None else array(predictions)
         unit, inside = array(candidates.unit), self.belief.inside
-        return self.certifier.foresee(inside, unit, f, proposal.probabilities, place, stratum)
+        return self.certifier.bet(inside, unit, f, proposal.probabilities, place, stratum)
 
 
 def teach(

@@ -104,7 +104,7 @@ def certifier_of(material: Material, bets: Bets) -> Certifier:
     certifier = Certifier(space, chosen, answers=answers, rules=game)
     if bets.theta:
         some = space.nth(np.arange(0, space.size, max(1, space.size // 20_000)))
-        certifier.foretell(some, material.predicted[some])
+        certifier.set_theta(some, material.predicted[some])
     return certifier
 
 
@@ -345,7 +345,7 @@ def misses(job: tuple[str, int]) -> bool:
         weights = np.sqrt(f * (1 - f) + 0.01)
         q = (1 - EXPLORATION) * weights / weights.sum() + EXPLORATION / len(some)
         place = int(rng.choice(len(some), p=q))
-        bet = certifier.foresee(inside[:, some], np.arange(len(some)), f, q, place)
+        bet = certifier.bet(inside[:, some], np.arange(len(some)), f, q, place)
         waiting.append((bet, some[[place]]))
         unseen = unseen[unseen != some[place]]
         if len(waiting) < cell.batch and number + 1 < cell.draws:

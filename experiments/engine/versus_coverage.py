@@ -140,7 +140,7 @@ class Comparing:
             questions, weights if weights.any() else np.ones(CANDIDATES), DEFAULT_EXPLORATION
         )
         place = proposal.draw(self.rng)
-        bet = self.certifier.foresee(inside, unit, f, proposal.probabilities, place)
+        bet = self.certifier.bet(inside, unit, f, proposal.probabilities, place)
         self.unseen = np.delete(self.unseen, places[place])
         return int(questions[place]), bet
 

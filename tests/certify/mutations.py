@@ -122,8 +122,8 @@ MUTATIONS = [
     ),
     Mutation(
         certifier,
-        "low_base=frame.rest + weight * low * predicted.sum(axis=1),",
-        "low_base=frame.rest + weight * low * predicted[:, 1:].sum(axis=1),",
+        "low_base=frame.other_base + weight * low * predicted.sum(axis=1),",
+        "low_base=frame.other_base + weight * low * predicted[:, 1:].sum(axis=1),",
     ),
     Mutation(
         certifier,

@@ -28,7 +28,7 @@ def test_few_images_are_asked_about_whole_and_many_are_not() -> None:
     few, many = certifier_of(space_of(15)), certifier_of(space_of(40))
     place = [target.name for target in few.targets].index(PLAIN)
     assert few.asked_whole == place
-    bets = few.foreseen_draws(np.full(len(few.targets), 0.1))[place]
+    bets = few.fewest_draws(np.full(len(few.targets), 0.1))[place]
     assert 15 <= bets < 40
     assert many.asked_whole is None
     many.aim_at(0.04, 0)

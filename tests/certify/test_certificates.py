@@ -119,7 +119,7 @@ def test_pseudo_outcomes_are_unbiased_for_any_predictions_proposal_and_candidate
         proposal = rng.dirichlet(np.ones(len(call))) * 0.7 + 0.3 / len(call)
         drawn = int(rng.choice(len(call), p=proposal))
         inside = certifier.members(candidates)
-        move = certifier.foresee(inside, unit, f, proposal, drawn)
+        move = certifier.bet(inside, unit, f, proposal, drawn)
         mine = unit == drawn
         count = inside[:, mine] @ losses[candidates[mine]]
         low = certifier.least + move.low_base + move.scale * (count - move.low_predicted)

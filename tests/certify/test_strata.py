@@ -172,7 +172,7 @@ def outcomes(names: list[str], seed: int, answers: str = "one", most: int = 2) -
                 certifier.unseen = certifier.strata.questions.sum(axis=1)
                 certifier.calls = certifier.strata.calls.sum(axis=1)
                 inside = certifier.members(asked)
-                move = certifier.foresee(
+                move = certifier.bet(
                     inside, unit, f, proposal, drawn, Stratum(c, shares, 0.3, 0.2)
                 )
                 loss = inside[:, unit == drawn] @ losses[asked[unit == drawn]]
@@ -266,7 +266,7 @@ class Batch:
     ) -> Any:
         stratum = Stratum(int(self.strata.of(subset[place])), shares, 0.8, 0.2)
         inside = certifier.members(np.array(subset))
-        move = certifier.foresee(inside, np.arange(len(f)), f, proposal, place, stratum)
+        move = certifier.bet(inside, np.arange(len(f)), f, proposal, place, stratum)
         certifier.strata.remove(np.array([subset[place]]))
         return move
 
@@ -326,8 +326,10 @@ def test_a_target_does_not_move_where_a_share_of_it_is_zero(answers):
     question = space.nth(np.arange(space.size))
     question = question[strata.of(question) == 1][:1]
     inside = certifier.members(question)
-    move = certifier.foresee(inside, np.arange(1), None, np.ones(1), 0, Stratum(1, shares))
-    assert not move.active[strata.inside[:, 0]].any()
+    move = certifier.bet(inside, np.arange(1), None, np.ones(1), 0, Stratum(1, shares))
+    unreachable = strata.questions[:, 0] > 0
+    assert not move.active[unreachable].any()
+    assert (move.scale[unreachable] == 0).all()
     alone = strata.inside[:, 1] & ~strata.inside[:, 0] & inside[:, 0]
     assert alone.any()
     assert move.active[alone].all()

@@ -62,7 +62,7 @@ class Game:
         place = int(self.rng.integers(most))
         inside = self.certifier.members(self.left[mine])
         f = self.rng.random(int(mine.sum()))
-        move = self.certifier.foresee(inside, unit, f, proposal, place, stratum)
+        move = self.certifier.bet(inside, unit, f, proposal, place, stratum)
         drawn = np.flatnonzero(mine)[unit == place]
         if strata is not None:
             strata.remove(self.left[drawn])

@@ -27,7 +27,7 @@ def test_a_forecast_is_never_more_than_the_calls_that_are_left() -> None:
         questions = (2 * calls[:, None] + np.arange(2)).ravel()
         inside = certifier.members(questions)
         proposal = np.full(len(calls), 1 / len(calls))
-        move = certifier.foresee(inside, unit, None, proposal, 0)
+        move = certifier.bet(inside, unit, None, proposal, 0)
         certifier.learn(move, inside[:, :2], np.full(2, place % 2), np.full(2, place % 2))
         calls = calls[1:]
         forecasts = [row.more_calls for row in certifier.table()]

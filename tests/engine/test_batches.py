@@ -131,7 +131,7 @@ def second_draws(first: tuple[int, ...], place: int, shared: bool) -> tuple[Any,
         f, proposal = rng.random(len(subset)), rng.dirichlet(np.ones(len(subset))) * 0.8
         proposal += 0.2 / len(subset)
         inside = certifier.members(np.array(subset))
-        move = certifier.foresee(inside, np.arange(len(subset)), f, proposal, drawn)
+        move = certifier.bet(inside, np.arange(len(subset)), f, proposal, drawn)
         return move, proposal[drawn]
 
     unseen = [q for q in eligible if q != first[place]]

@@ -57,7 +57,7 @@ def played(answers: Literal["one", "all"], predicted: bool, error: float) -> lis
         hints = rng.random(len(left)) if predicted else None
         inside, here = certifier.members(left), unit == place
         needs = certifier.needs(inside, unit, len(proposal), np.full(len(left), 0.2))
-        move = certifier.foresee(inside, unit, hints, proposal, place)
+        move = certifier.bet(inside, unit, hints, proposal, place)
         least = np.array([float(losses[q]) for q in left[here].tolist()])
         missing = draw % 10 == 9
         certifier.learn(move, inside[:, here], least * (not missing), np.maximum(least, missing))
