@@ -1,12 +1,10 @@
-"""Targets: named subsets of the question space whose mean loss is to be known.
+"""Targets: named subsets of the question space whose mean loss an audit certifies.
 
-A target is a product: some samples x some variants x some concepts x some truths. That is
-why its size is exact without listing it, and why membership is four look-ups.
+A target is a product of some samples, variants, concepts and truths. So its size is exact without
+listing its questions, and membership takes four look-ups.
 
-Targets are written into the journal, so that no data are needed to check them. A question is a
-number; which targets it belongs to follows from its sample, variant and concept. With the truths of
-every sample and the targets' masks in the journal, membership, sizes and the number of calls can be
-recomputed from the journal alone (``verify_draws``).
+The journal holds the targets' masks and the truths of every sample. So ``verify_draws`` recomputes
+membership, sizes and numbers of calls from the journal alone.
 """
 
 import base64
@@ -27,9 +25,14 @@ from ..types import Bools, CallMode, Indices, JsonObject
 
 @dataclass(frozen=True)
 class Target:
-    """A subset of a space. ``variants`` (V,), ``concepts`` (C,) and ``sides`` (2,) are masks.
+    """A subset of a space, as a product of masks.
 
-    ``rows`` (r,) is a mask over the dataset's profile rows, or None for all samples.
+    Attributes:
+        id: What the target is about, with its names.
+        variants: (V,) variants of images in it.
+        concepts: (C,) concepts in it.
+        sides: (2,) truths in it: absent, present.
+        rows: (r,) the dataset's profile rows in it; None: all samples.
     """
 
     id: TargetId
@@ -40,12 +43,12 @@ class Target:
 
     @property
     def name(self) -> str:
-        """What it is called, for people."""
+        """Name for people."""
         return self.id.name
 
 
 def fingerprint(targets: Sequence[Target]) -> str:
-    """A short hash of the subsets that targets stand for, whatever they are called."""
+    """Return a short hash of the targets' masks, which does not depend on their names."""
     digest = hashlib.blake2b(digest_size=8)
     for t in targets:
         masks = [t.variants, t.concepts, t.sides] + ([] if t.rows is None else [t.rows])
@@ -55,33 +58,39 @@ def fingerprint(targets: Sequence[Target]) -> str:
 
 
 def size(space: Population, target: Target) -> int:
-    """N, the exact number of the target's eligible questions."""
+    """Return N, the exact number of the target's questions with a known truth."""
     return int(count(space, target).sum())
 
 
 def count(space: Population, target: Target) -> Indices:
-    """(C,): how many of the target's questions are about each concept."""
+    """Return the number of the target's questions about each concept, (C,)."""
     truths, copies = _rows(space, target)
     samples = _wanted(truths, target).T @ copies
     return np.asarray(samples * space.applicable[target.variants].sum(axis=0))
 
 
 def calls(space: Population, target: Target, answers: str) -> int:
-    """How many calls bring an answer to at least one of the target's questions."""
+    """Return the number of calls that ask at least one of the target's questions."""
     if answers == "one":
         return size(space, target)
     return int(counts_by_variant(space, target)[1].sum())
 
 
 def largest(space: Population, target: Target, answers: str) -> int:
-    """At most so many of the target's questions are answered by one call."""
+    """Return the most of the target's questions that one call asks."""
     return 1 if answers == "one" else int(counts_by_variant(space, target)[2].max())
 
 
 def counts_by_variant(space: Population, target: Target | None = None) -> Indices:
-    """Return 3 x V: the target's questions about each variant, the calls that answer any where a
-    call answers all questions about an image, and the most that one of them answers. Without a
-    target, of all questions."""
+    """Count a target's questions and calls by variant, where a call asks all about an image.
+
+    Args:
+        space: The space.
+        target: The target; None: all questions of the space.
+
+    Returns:
+        3 x V: questions, calls that ask any of them, and the most of them in one call.
+    """
     truths, copies = space.dataset.profile if target is None else _rows(space, target)
     wanted = truths >= 0 if target is None else _wanted(truths, target)
     patterns, place = np.unique(space.applicable, axis=0, return_inverse=True)
@@ -98,61 +107,71 @@ def member(
     concept: Indices,
     truth: npt.NDArray[np.integer],
 ) -> Bools:
-    """K x n: which of n questions belong to which of K targets."""
-    belongs = np.empty((len(targets), len(sample)), dtype=np.bool_)
+    """Return which of K targets hold each of n questions, given by their parts (n,), K x n."""
+    inside = np.empty((len(targets), len(sample)), dtype=np.bool_)
     for k, target in enumerate(targets):
-        inside = target.variants[variant] & target.concepts[concept] & target.sides[truth]
+        inside[k] = target.variants[variant] & target.concepts[concept] & target.sides[truth]
         if target.rows is not None:
-            inside &= target.rows[space.dataset.profile_row(sample)]
-        belongs[k] = inside
-    return belongs
+            inside[k] &= target.rows[space.dataset.profile_row(sample)]
+    return inside
 
 
 def members(space: Population, targets: Sequence[Target], questions: Indices) -> Bools:
-    """K x n: which of K targets each of n questions, by number, belongs to."""
+    """Return which of K targets hold each of n questions, given by their numbers (n,), K x n."""
     sample, variant, concept = space.parts(questions)
     truth = space.dataset.truth(sample, concept)
     return member(space, targets, sample, variant, concept, truth)
 
 
 def common(id: TargetId, parts: Sequence[Target]) -> Target:
-    """What all of ``parts``, one or more, have in common."""
-    first, *others = parts
-    variants, concepts, sides, rows = first.variants, first.concepts, first.sides, first.rows
-    for part in others:
-        variants, concepts = variants & part.variants, concepts & part.concepts
-        sides = sides & part.sides
-        if part.rows is not None:
-            rows = part.rows if rows is None else rows & part.rows
-    return Target(id, variants, concepts, sides, rows)
+    """Return the intersection of one or more targets, called ``id``."""
+    variants, concepts, sides = (
+        np.all([getattr(part, name) for part in parts], axis=0)
+        for name in ("variants", "concepts", "sides")
+    )
+    rows = [part.rows for part in parts if part.rows is not None]
+    return Target(id, variants, concepts, sides, np.all(rows, axis=0) if rows else None)
 
 
 def named_targets(
     space: Population, names: Sequence[str], where: Mapping[str, Fields] | None = None
 ) -> list[Target]:
-    """The targets that ``names`` stand for, without those that hold no question.
+    """Return the targets that ``names`` select, without those that hold no question.
 
-    "overall" (also called "misclassified" where images have classes); "concepts" (miss rate and
-    false-alarm rate of each, or what the oracle has in their place); "concept:NAME" (those of one);
-    "relations"; "relation:NAME" (one of them, such as "relation:identity", images as they are);
-    "severities" (each relation at each severity); "relation-concepts" (each relation for each
-    concept); "relation-sides" (each relation for what "concepts" has); "group:COLUMN" (each value
-    of a metadata column); or a name of ``where``, a filter: field -> allowed values, the fields
-    being relation, severity, concept, truth, or any metadata column. Names that select the same
-    questions are one target, whose ``also`` are the other names. Raises InputError for an unknown
-    name, and for a filter that selects nothing or has the name of another target.
+    Names that select the same questions become one target, whose ``also`` are the other names. A
+    name is one of
+
+    - "overall", also called "misclassified" where images have classes;
+    - "concepts": miss rate and false-alarm rate of each, or the rates that the oracle has instead;
+    - "concept:NAME": those of one concept;
+    - "relations", or "relation:NAME" for one; "relation:identity" are the original images;
+    - "severities": each relation at each severity;
+    - "relation-concepts": each relation for each concept;
+    - "relation-sides": each relation for each rate of "concepts";
+    - "group:COLUMN": each value of a metadata column;
+    - a name of ``where``.
+
+    Args:
+        space: The space that questions are drawn from.
+        names: The names.
+        where: Filters by name: field -> allowed values. Fields are relation, severity, concept,
+            truth, and the metadata columns.
+
+    Raises:
+        InputError: A name is unknown, a filter selects nothing or has the name of another target,
+            or no target is left.
     """
     filters = dict(where or {})
     kept: dict[str, Target] = {}
-    own_names: set[str] = set()
+    taken: set[str] = set()
     for name in names:
         for target in _family(space, name, filters):
-            own_names |= set() if name in filters else target.id.names
+            taken |= set() if name in filters else target.id.names
             if size(space, target) > 0:
                 subset = fingerprint([target])
                 kept[subset] = _merged(kept[subset], target) if subset in kept else target
     for name in filters:
-        if name in own_names or family_of(name) is not None:
+        if name in taken or family_of(name) is not None:
             raise InputError(
                 f"where: expected a name for a filter that no target has, got {name!r}; call it "
                 "something else"
@@ -163,8 +182,7 @@ def named_targets(
 
 
 def _merged(*both: Target) -> Target:
-    """Of two targets about the same questions that of the broader family, with the names of both,
-    in whatever order these were asked for."""
+    """Merge two targets about the same questions: the broader family's, with the names of both."""
     first, other = sorted(both, key=lambda target: FAMILIES.index(type(target.id)))
     more = (first.id.names | other.id.names) - replace(first.id, also=()).names
     return replace(first, id=replace(first.id, also=tuple(sorted(more))))
@@ -185,12 +203,18 @@ def _family(space: Population, name: str, filters: Mapping[str, Fields]) -> list
 
 
 def selected(space: Population, id: TargetId, fields: Fields) -> Target:
-    """A target from field -> allowed values; fields are those of a filter (``named_targets``).
+    """Return the target of all questions with allowed values.
 
-    Where images have classes, and no field is about truths, only questions about an image's true
-    class belong to it: their mean loss is the misclassification rate.
+    Where images have classes and no field is about truths, it holds only the questions about an
+    image's true class. Their mean loss is the misclassification rate.
 
-    Raises InputError for values that are not there.
+    Args:
+        space: The space that questions are drawn from.
+        id: The target's id.
+        fields: Field -> allowed values, as in the filters of ``named_targets``.
+
+    Raises:
+        InputError: A field or a value does not exist.
     """
     own: dict[str, list[object]] = {
         "relation": [v.relation.name for v in space.variants],
@@ -206,24 +230,25 @@ def selected(space: Population, id: TargetId, fields: Fields) -> Target:
         if field in own:
             masks[field] = _mask(own[field], allowed, field, id.name)
         else:
-            there = space.dataset.metadata_values(field).tolist()
-            mask = _mask(there, allowed, field, id.name)
+            existing = space.dataset.metadata_values(field).tolist()
+            mask = _mask(existing, allowed, field, id.name)
             rows = mask if rows is None else rows & mask
     variants = masks["relation"] & masks["severity"]
     return Target(id, variants, masks["concept"], masks["truth"], rows)
 
 
-def _mask(there: list[object], allowed: object, field: str, target: str) -> Bools:
-    """Which of the values that are there are allowed."""
+def _mask(existing: list[object], allowed: object, field: str, target: str) -> Bools:
+    """Return which of the existing values are allowed."""
     if isinstance(allowed, str) or not isinstance(allowed, Sequence):
         raise InputError(f"target {target!r}: {field}: expected a list of values, got {allowed!r}")
     for value in allowed:
-        if value not in there:
-            raise unknown(field, str(value), {str(v) for v in there}, f"target {target!r}")
-    return np.array([value in allowed for value in there], dtype=np.bool_)
+        if value not in existing:
+            raise unknown(field, str(value), {str(v) for v in existing}, f"target {target!r}")
+    return np.array([value in allowed for value in existing], dtype=np.bool_)
 
 
 def _rows(space: Population, target: Target) -> tuple[npt.NDArray[np.int8], Indices]:
+    """Return the truths and the number of samples of each profile row of the target."""
     truths, copies = space.dataset.profile
     if target.rows is None:
         return truths, copies
@@ -231,23 +256,25 @@ def _rows(space: Population, target: Target) -> tuple[npt.NDArray[np.int8], Indi
 
 
 def _wanted(truths: npt.NDArray[np.int8], target: Target) -> Bools:
-    """rows x C: which truths of which concepts the target asks about."""
+    """Return which concepts the target asks about in each profile row, rows x C."""
     inside = np.zeros(truths.shape, dtype=bool)
-    for side in np.flatnonzero(target.sides):
+    for side in np.flatnonzero(target.sides):  # np.isin takes ten times as long
         inside |= truths == side
     return inside & target.concepts
 
 
 MAX_SAMPLES = 2_000_000
-"""Samples up to which the population is journaled; of a larger dataset the journal would hold
-little else."""
+"""Most samples whose truths are journaled. With more, the journal would hold little else."""
 
 
 def describe_population(
     space: Population, answers: CallMode, targets: Sequence[Target]
 ) -> JsonObject | None:
-    """For the journal: truths by profile row, the row of every sample, what applies to what, and
-    the masks of every target. None where the dataset is too large."""
+    """Return the journal's fact "population", None where the dataset is too large.
+
+    It holds the truths by profile row, the row of every sample, which variants apply to which
+    concepts, and the masks of every target.
+    """
     if len(space.dataset) > MAX_SAMPLES:
         return None
     truths, _ = space.dataset.profile
@@ -261,31 +288,33 @@ def describe_population(
 
 
 def selected_by(packed: Mapping[str, Any], ids: Sequence[TargetId]) -> list[Target]:
-    """The targets of ``describe_population``, under these names."""
+    """Return the targets of a fact "population" with these ids."""
     return [target_of(id, masks) for id, masks in zip(ids, packed["targets"], strict=True)]
 
 
 def differs(packed: Mapping[str, Any], space: Population) -> str | None:
-    """In what the questions of ``space`` are not those that ``describe_population`` wrote, so
-    that targets would select others; None: in nothing."""
+    """Return the first thing in which ``space`` differs from a fact "population", None for none.
+
+    Where they differ, targets would select other questions.
+    """
     own: dict[str, npt.NDArray[Any]] = {
         "truths": space.dataset.profile[0],
         "rows": space.dataset.profile_row(np.arange(len(space.dataset))),
         "applicable": space.applicable,
     }
-    words = {
+    descriptions = {
         "applicable": "which questions can be judged",
         "rows": "the samples",
         "truths": "what is true of the samples",
     }
-    for name, text in words.items():
+    for name, description in descriptions.items():
         if not np.array_equal(unpack(packed[name]), own[name]):
-            return text
+            return description
     return None
 
 
 def masks_of(target: Target) -> JsonObject:
-    """What a target is made of, as JSON."""
+    """Return a target's masks as JSON."""
     rows = None if target.rows is None else pack(target.rows)
     return {
         "variants": pack(target.variants),
@@ -296,23 +325,23 @@ def masks_of(target: Target) -> JsonObject:
 
 
 def pack(array: npt.NDArray[Any]) -> JsonObject:
-    """An array as JSON: its kind, shape, and compressed bytes."""
+    """Return an array as JSON: its type, shape and compressed bytes."""
     body = zlib.compress(np.ascontiguousarray(array).tobytes(), level=6)
     kind = array.dtype.newbyteorder("<").str
     return {"kind": kind, "shape": list(array.shape), "bytes": base64.b64encode(body).decode()}
 
 
 def target_of(id: TargetId, masks: Mapping[str, Any]) -> Target:
-    """The target that ``masks_of`` describes; raises JournalError where that is damaged."""
+    """Return the target of journaled masks. Raise JournalError where they are damaged."""
     rows = None if masks["rows"] is None else unpack(masks["rows"])
     variants, concepts, sides = (unpack(masks[name]) for name in ("variants", "concepts", "sides"))
     return Target(id, variants, concepts, sides, rows)
 
 
 def unpack(packed: Mapping[str, Any]) -> npt.NDArray[Any]:
-    """The array that ``pack`` wrote."""
+    """Return the array that ``pack`` wrote. Raise JournalError where it is damaged."""
     try:
         body = zlib.decompress(base64.b64decode(packed["bytes"]))
         return np.frombuffer(body, packed["kind"]).reshape(packed["shape"])
     except (ValueError, KeyError, TypeError, zlib.error):
-        raise JournalError("journal: what a target consists of is damaged") from None
+        raise JournalError("journal: the masks of a target are damaged") from None
