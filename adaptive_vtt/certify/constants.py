@@ -1,4 +1,4 @@
-"""What an answer that never depends on the image would lose, from the labels alone."""
+"""Baselines: the loss of a constant answer to every question, computed from the labels alone."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -13,9 +13,11 @@ from .targets import Target, count
 
 
 def constants(space: Population, targets: Sequence[Target]) -> list[Constant | None]:
-    """Return each target's best constant answer: always the commonest class, always Yes or No, or
-    always the same letter. None where a target is about one side of concepts alone, or where
-    answers are neither."""
+    """Return each target's best constant answer and its loss.
+
+    It is always the commonest class, always Yes or No, or always the same letter. It is None for
+    targets about one truth of a concept, and where answers are none of these.
+    """
     kind = space.oracle.concepts_are
     if kind == "choices":
         right = _right_letters(space)
@@ -39,13 +41,13 @@ def _label(space: Population, target: Target) -> Constant | None:
 
 
 def _right_letters(space: Population) -> npt.NDArray[np.str_]:
-    """S x C: the right letter of each question, "" where there is none."""
-    letters_of = np.full((len(space.dataset), len(space.concepts)), "", "U1")
+    """Return the right letter of each question, samples x concepts; "" without one."""
+    right = np.full((len(space.dataset), len(space.concepts)), "", "U1")
     columns = {concept: column for column, concept in enumerate(space.concepts)}
-    for row in range(len(letters_of)):
+    for row in range(len(right)):
         for concept, letters in space.dataset.answers(row).items():
-            letters_of[row, columns[concept]] = letters[0]
-    return letters_of
+            right[row, columns[concept]] = letters[0]
+    return right
 
 
 def _letter(space: Population, target: Target, right: npt.NDArray[np.str_]) -> Constant | None:
@@ -57,6 +59,7 @@ def _letter(space: Population, target: Target, right: npt.NDArray[np.str_]) -> C
 
 
 def _best(answers: Sequence[str], right: Indices) -> Constant | None:
+    """Return the answer that is right most often; ``right``: how often each is right."""
     if not right.any():
         return None
     place = int(right.argmax())
@@ -64,5 +67,5 @@ def _best(answers: Sequence[str], right: Indices) -> Constant | None:
 
 
 def constants_of(space: Population, targets: Sequence[Target]) -> list[JsonObject | None]:
-    """``constants``, for the journal."""
+    """Return ``constants`` as the journal keeps them."""
     return [None if one is None else asdict(one) for one in constants(space, targets)]

@@ -1,14 +1,16 @@
-"""How many draws an audit that has begun still takes: the one forecast of terminal and report.
+"""Forecast how many more draws a running audit takes, for terminal and report.
 
-It is that of the plan (``draws``, see ``forecast``), fed with what is known: the evidence that bets
-have gathered against either end of an interval as narrow as wanted, of all such intervals the one
-that is nearest; the variance and the range of recent pseudo-outcomes; and how often draws move
-each target. Where strata are drawn first a draw moves few targets, so open ones wait for each
-other: if they share the draws evenly, target k ends after max(r_k, sum_j min(r_j, r_k) / targets
-per draw).
+The formula is that of ``audit.forecast`` (``draws``), with what a running audit knows:
 
-Of the r draws that one proposal would take, L that are left without replacement are worth r / (1 +
-r/L).
+- the evidence that bets have gathered against the ends of an interval as narrow as wanted, for the
+  interval that is nearest;
+- the variance and the range of recent pseudo-outcomes;
+- how often draws move each target.
+
+Where draws choose a stratum first, each moves few targets, so open targets wait for each other. If
+they share the draws evenly, target k ends after max(r_k, sum_j min(r_j, r_k) / targets per draw).
+
+Draws are made without replacement. r draws with replacement equal r / (1 + r/L) of L unseen calls.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,35 +23,36 @@ from ..types import Bools, Floats
 from .game import Game
 
 KNOWN = 8
-"""Draws that moved a target, before which nothing is forecast of it: its first guess of the
-variance, ``Bets.prior``, counts as much."""
+"""Draws that must have moved a target before anything is forecast for it. The first guess of its
+variance counts as many (``Bets.prior``)."""
 VARIANCE, REACH = 0.38, 0.42
-"""What a variance and a range count for, chosen on 68 audits of the kinds of
-``experiments.engine.forecasts``: less than in the formula, as the nearest of all intervals is
-taken."""
+"""Factors of variance and range, fitted on 68 audits as in ``experiments.engine.forecasts``. They
+are below 1 because the forecast takes the nearest of all intervals."""
 NEAR = 0.2
-"""Ends nearer than this share of the half-width to the estimate are taken to be this far."""
+"""Least distance of an interval's end from the estimate, as a share of the half-width."""
 PLACES = 41
-"""Intervals of the width wanted that are tried, from one end of what is possible to the other."""
+"""Number of intervals of the wanted width that are tried, evenly over what is possible."""
 SPREAD = 0.08
-"""Variance of log(forecast / truth) where much is known."""
+"""Variance of log(forecast / truth) with much evidence."""
 LUCK = 0.08
-"""More of it, over the evidence that is lacking: the last bets are won by luck."""
+"""Additional variance, divided by the lacking evidence: luck decides the last bets."""
 FEW = 0.3
-"""More of it, over the losses of the rarer kind that were seen, and one: of few, none knows the
-variance."""
+"""Additional variance, divided by 1 + the losses seen of the rarer kind (0 or 1). With few of them
+the variance of the losses is uncertain."""
 SURE = 1.5
 """Standard deviations from a forecast to either end of its range."""
 MAX_DOUBT = 50.0
-"""Log of a factor beyond which all that is left is the end: its exponential stays a number."""
+"""Largest log of the factor from a forecast to an end of its range, so that exp is finite."""
 MIN_EVIDENCE = 0.5
+"""Least lacking evidence that ``LUCK`` is divided by."""
 WIDE = 4
-"""Ranges over a larger factor are given by their ends alone."""
+"""Factor between the ends of a range above which no likely value is printed."""
 TINY = 1e-12
+"""Least divisor, and least distance of an interval's end from the current one."""
 
 
 class Range(NamedTuple):
-    """Further calls: ``likely``, and, in four of five audits, from ``least`` to ``most``."""
+    """Forecast of further calls: the ``likely`` number, and the range of four audits in five."""
 
     likely: int
     least: int
@@ -57,46 +60,53 @@ class Range(NamedTuple):
 
     @property
     def wide(self) -> bool:
-        """Whether it spans more than a factor ``WIDE``."""
+        """True if its ends differ by more than the factor ``WIDE``."""
         return self.most > WIDE * max(self.least, 1)
 
     def __str__(self) -> str:
-        """As it stands before "more calls"."""
+        """Return the text before "more calls"."""
         if self.wide:
             return f"between {self.least:,} and {self.most:,}"
         return f"about {self.likely:,} ({self.least:,} to {self.most:,})"
 
     @property
     def short(self) -> str:
-        """For a table."""
+        """Text for a table's cell."""
         ends = f"{self.least:,} to {self.most:,}"
         return ends if self.wide else f"{self.likely:,} ({ends})"
 
     def after(self, made: int) -> "Range":
-        """With the calls that were made before."""
+        """Return the range of calls in all, after ``made`` calls."""
         return Range(self.likely + made, self.least + made, self.most + made)
 
     def times(self, factor: float) -> "Range":
-        """Of draws that take ``factor`` calls each."""
+        """Return the range of calls, for a range of draws that take ``factor`` calls each."""
         return Range(*(ceil(n * factor) for n in self))
 
 
 NONE = Range(0, 0, 0)
+"""Forecast of a target that is done."""
 COLUMNS = ("more_calls", "more_calls_least", "more_calls_most")
-"""Of a result's targets."""
+"""Columns of a forecast in a result's table of targets."""
 
 
 def draws(
     evidence: Floats, aim: "Floats | float", away: Floats, variance: float, reach: float
 ) -> Floats:
-    """Draws that gather ``evidence``, on the scale of log wealth, against means ``away`` from the
-    rate: by bets that aim at ``aim``, where pseudo-outcomes have this variance and bets this
-    ``reach``, their range over the share of wealth that may be lost."""
+    """Return the expected draws that gather ``evidence`` against means away from the rate.
+
+    Args:
+        evidence: Evidence to gather, as log-wealth.
+        aim: Half-width that bets aim at.
+        away: Distance of the means from the rate, above 0.
+        variance: Variance of the pseudo-outcomes.
+        reach: Range of the pseudo-outcomes over the share of wealth that a bet may lose.
+    """
     return np.asarray(evidence * (2 * variance / aim + reach) / away)
 
 
 def longest(ranges: Iterable[Range | None]) -> Range | None:
-    """Of an audit, by those of its targets; None where one of them is not known, or none given."""
+    """Return the forecast of an audit from those of its targets, None if any is unknown."""
     every = list(ranges)
     known = [each for each in every if each is not None]
     if not known or len(known) < len(every):
@@ -105,9 +115,15 @@ def longest(ranges: Iterable[Range | None]) -> Range | None:
 
 
 def further(game: Game, left: int, half_width: float | None = None) -> list[Range | None]:
-    """Draws until each target is done, of ``left`` that there are; None where too little is known.
+    """Forecast the draws until each target is done.
 
-    ``half_width``: until each interval is that narrow, in place of what the audit asks for.
+    Args:
+        game: The game so far.
+        left: Unseen calls.
+        half_width: Half-width to reach, in place of what the audit asks for.
+
+    Returns:
+        One range per target, None where too little is known.
     """
     count = len(game.sizes)
     needed, doubt = np.zeros(count), np.zeros(count)
@@ -125,15 +141,19 @@ def further(game: Game, left: int, half_width: float | None = None) -> list[Rang
 
 
 def in_calls(ranges: Sequence[Range | None], open_: Bools, per_draw: float) -> list[Range | None]:
-    """Return the draws of ``ranges`` as calls, of which a draw takes ``per_draw``: None where they
-    are not known, no calls where a target is not ``open_``."""
-    return [
-        NONE if not still else None if each is None or not each.most else each.times(per_draw)
-        for each, still in zip(ranges, open_.tolist(), strict=True)
-    ]
+    """Convert forecasts of draws into calls.
+
+    Args:
+        ranges: One forecast per target, None where it is unknown.
+        open_: (K,) whether each target is open; for one that is not, no calls are left.
+        per_draw: Calls that a draw takes on average.
+    """
+    calls = [each.times(per_draw) if each is not None and each.most else None for each in ranges]
+    return [each if still else NONE for each, still in zip(calls, open_.tolist(), strict=True)]
 
 
 def _range(likely: float, doubt: float, left: int) -> Range:
+    """Return the range about a likely number; ``doubt``: standard deviation of its logarithm."""
     if likely == 0:
         return NONE
     reach = exp(min(SURE * doubt, MAX_DOUBT))
@@ -143,7 +163,7 @@ def _range(likely: float, doubt: float, left: int) -> Range:
 
 
 class _Target:
-    """What is known of target ``k`` of a game with ``left`` draws."""
+    """Forecast for target ``k`` of a game with ``left`` unseen calls."""
 
     def __init__(self, game: Game, k: int, left: int) -> None:
         sequences = game.sequences
@@ -157,18 +177,21 @@ class _Target:
         answered = game.sizes[k] - game.waiting[k]
         until_all = game.waiting[k] * game.moved[k] / answered if answered else left
         self.left = max(min(until_all, left), 1.0)
-        # where unanswered questions count both ways, what is bet on lies to either side
+        # where unanswered losses count as 0 and as 1, the two bettors see rates to either side
         gap = (game.most[k] - game.least[k]) / answered / 2 if answered else 0.0
         middle = float(np.clip(game.estimate[k], *self.ends))
         self.low, self.high = middle - gap, middle + gap
         rarer = min(game.least[k], answered - game.most[k])
         self.few = FEW / (1 + max(float(rarer), 0.0))
-        kept = sequences.kept(k)
-        self.means, self.rising, self.falling = kept
+        self.means, self.rising, self.falling = sequences.kept(k)
 
     def needed(self, half_width: float | None) -> tuple[float, float]:
-        """Draws, and the standard deviation of their logarithm; (nan, 0) where they are unknown."""
+        """Return the draws left and the standard deviation of their logarithm, (nan, 0) if unknown.
+
+        ``half_width`` is as in ``further``.
+        """
         rules = self.game.rules
+        # each goal: draws, lacking evidence, and standard errors from what is to be excluded
         goals: list[tuple[float, float, float]] = []
         if half_width is not None or not (rules.only_sides or rules.compare):
             goals.append(self._narrow(half_width or rules.aim))
@@ -182,11 +205,12 @@ class _Target:
         if self.game.moved[self.k] <= KNOWN or not len(self.means) or away <= 0:
             return np.nan, 0.0
         luck = LUCK / max(lacking, MIN_EVIDENCE)
-        worth = draws_ / (1 + draws_ / self.left) if np.isfinite(draws_) else self.left
-        return worth, sqrt(SPREAD + luck + self.few + 4 / away**2)
+        # r draws with replacement, as bets forecast, equal r / (1 + r/L) without
+        needed = draws_ / (1 + draws_ / self.left) if np.isfinite(draws_) else self.left
+        return needed, sqrt(SPREAD + luck + self.few + 4 / away**2)
 
     def _narrow(self, wanted: float) -> tuple[float, float, float]:
-        """Until the interval reaches ``wanted`` to either side."""
+        """Return the goal of a half-width of ``wanted``."""
         lower, upper = self.ends
         if upper - lower <= 2 * wanted:
             return 0.0, 0.0, np.inf
@@ -196,15 +220,17 @@ class _Target:
         return (*self._nearest(low, low + 2 * wanted, wanted), np.inf)
 
     def _nearest(self, low: Floats, high: Floats, aim: float) -> tuple[float, float]:
-        """Of the intervals from ``low`` to ``high`` the one that takes the fewest draws: those, and
-        the evidence that is lacking."""
+        """Return the draws and the lacking evidence of the interval that takes the fewest draws.
+
+        ``low`` and ``high`` (n,) are the ends of the intervals to choose from.
+        """
         against = np.stack(
             [np.interp(low, self.means, self.rising), np.interp(high, self.means, self.falling)]
         )
         inside = np.stack([low > self.ends[0] + TINY, high < self.ends[1] - TINY])
         lacking = np.where(inside, np.maximum(self.evidence[:, None] - against, 0), 0.0)
         away = np.maximum(np.stack([self.low - low, high - self.high]), 0)
-        if self.low == self.high:  # else an end that lies within what is unanswered stays
+        if self.low == self.high:  # else an end between the two is out of reach, and stays so
             away = np.maximum(away, NEAR * aim)
         draws_ = self._draws(lacking, aim, away)
         place = int(draws_.max(axis=0).argmin())
@@ -216,8 +242,7 @@ class _Target:
         return np.where(lacking > 0, needed, 0.0)
 
     def _decided(self) -> tuple[float, float, float]:
-        """Until bets decide on which side of its limit it lies; and how many standard deviations
-        from the limit the estimate is, less the one that it takes to tell anything."""
+        """Return the goal of a decision about the target's limit."""
         made, k = self.game.decisions, self.k
         if made is None or made.decided[k]:
             return 0.0, 0.0, np.inf
@@ -227,7 +252,7 @@ class _Target:
         return self._beyond(limit, max(lacking, TINY))
 
     def _compared(self) -> tuple[float, float, float]:
-        """Until the interval lies on one side of the pivot, or within the margin."""
+        """Return the goal of an interval on one side of the pivot, or within the margin."""
         compare, k = self.game.rules.compare, self.k
         ends = np.array([np.full(self.game.sizes.shape, end) for end in self.ends])
         if compare is None or compare.decided(*ends)[k]:
@@ -239,11 +264,14 @@ class _Target:
             return (*self._nearest(low, high, margin), np.inf)
         side = 0 if (self.low + self.high) / 2 > goal else 1
         against = (self.rising, self.falling)[side]
-        there = np.interp(goal, self.means, against) if len(self.means) else 0.0
-        return self._beyond(goal, max(float(self.evidence[side] - there), TINY))
+        gathered = np.interp(goal, self.means, against) if len(self.means) else 0.0
+        return self._beyond(goal, max(float(self.evidence[side] - gathered), TINY))
 
     def _beyond(self, limit: float, lacking: float) -> tuple[float, float, float]:
-        """Until ``limit`` is excluded, for lack of so much evidence."""
+        """Return the goal of excluding ``limit``, given the evidence that is ``lacking``.
+
+        One standard error of its distance is not counted: nearer estimates show no side.
+        """
         away = max(self.low - limit, limit - self.high, 0.0)
         deviation = sqrt(max(float(self.game.sequences.mean_variance[self.k]), TINY))
         aim = float(self.game.sequences.aims[self.k])

@@ -1,4 +1,4 @@
-"""The betting game of K targets: what their draws' losses make of their intervals."""
+"""Betting game of K targets: the losses of draws move their intervals."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -11,19 +11,32 @@ from .rules import Rules
 from .sequences import Sequences, Step
 
 RECENT = 0.1
-"""Weight of a draw's range in the mean of recent ones."""
+"""Weight of a draw's range in the moving average of ranges."""
 
 
 @dataclass(frozen=True)
 class Bet:
-    """What a draw fixes for K targets before its call is sent; arrays are (K,).
+    """Figures that a draw fixes for K targets before its call is sent. All arrays are (K,).
 
-    ``active``: m > 0. ``low_base`` and ``high_base`` are r times the sum of F, for a+ and
-    a-; ``low_predicted`` and ``high_predicted`` are F_I; ``scale`` is r / q(I). ``lo`` <=
-    N a+ - S and N a- - S <= ``hi``. ``foreseen`` is the likely variance of N a. ``tilt`` is
-    what moving every f by one adds to N a; it lies between -``tilt_bound`` and the target's
-    unseen questions. ``uniform`` is what ``scale`` would be were the proposal's mass on the target
-    spread evenly over it. The last four are for the draw after.
+    The letters are those of ``certifier``.
+
+    Attributes:
+        active: Whether the draw moves the target, m > 0.
+        low_base: r times the sum of F, for a+.
+        high_base: The same for a-.
+        low_predicted: F_I for a+.
+        high_predicted: F_I for a-.
+        scale: r / q(I).
+        lo: Lower bound of N a+ - S.
+        hi: Upper bound of N a- - S.
+        foreseen: Expected variance of N a.
+        tilt: Change of N a if every f rose by 1, from -``tilt_bound`` to the unseen questions.
+        tilt_bound: Largest value of -``tilt``.
+        uniform: ``scale`` if the proposal's mass on the target were spread evenly over it.
+        next_down: Bound of the next draw's correction downwards, as a share of its questions.
+        next_up: The same upwards.
+        next_tilt: The same for the tilt.
+        next_foreseen: ``foreseen`` of the next draw.
     """
 
     active: Bools
@@ -44,7 +57,7 @@ class Bet:
     next_foreseen: Floats
 
     def rows(self, questions: Indices, inside: Bools) -> tuple[MoveRow, ...]:
-        """One row per target for the journal; ``inside`` K x n says whose the questions are."""
+        """Return one journal row per target; ``inside`` (K x n): which hold which questions."""
         figures = np.stack([getattr(self, name) for name in FIGURES], axis=1)
         return tuple(
             MoveRow(k, tuple(questions[inside[k]].tolist()), bool(self.active[k]), tuple(row))
@@ -52,8 +65,10 @@ class Bet:
         )
 
     def padded(self, count: int) -> "Bet":
-        """The bet on a draw that was made before the last of ``count`` targets were discovered:
-        it does not move them."""
+        """Return the bet on ``count`` targets, where the last ones were discovered after the draw.
+
+        The draw does not move them.
+        """
         missing = count - len(self.active)
         if not missing:
             return self
@@ -61,17 +76,29 @@ class Bet:
 
     @classmethod
     def of(cls, rows: tuple[MoveRow, ...]) -> "Bet":
-        """The bet that ``rows`` tell of."""
+        """Return the bet of a draw's journal rows."""
         table = np.array([row.figures for row in rows])
         active = np.array([row.active for row in rows])
         return cls(active, **dict(zip(FIGURES, table.T, strict=True)))
 
 
 class Game:
-    """S and the confidence sequence of every target; arrays are (K,).
+    """Losses seen and confidence sequence of every target. All arrays are (K,).
 
-    ``sizes``: how many questions each has; ``rules``: what is aimed at, and how surely; ``since``:
-    the draw that each target's bets start with (``Sequences``). Before it only S is counted.
+    Args:
+        sizes: Questions of each target.
+        rules: Goal and constants of the game.
+        since: Draw with which bets on each target start; earlier draws only count towards S.
+            Empty: all start with draw 0.
+
+    Attributes:
+        least: Sum of the losses seen, unanswered ones as 0.
+        most: Sum of the losses seen, unanswered ones as 1.
+        waiting: Questions without an answer so far.
+        out: Questions that turned out not to count.
+        moved: Draws that moved each target.
+        foreseen: Expected variance of the pseudo-outcomes of the last draw that moved it.
+        reach: Moving average of the range of pseudo-outcomes.
     """
 
     def __init__(self, sizes: Floats, rules: Rules, since: Sequence[int] = ()) -> None:
@@ -83,17 +110,21 @@ class Game:
         self.sequences = Sequences(aims, alphas, rules.bets, first, rules.thetas(count))
         self._aim()
         self.decisions = rules.decisions(count)
-        self.waiting = sizes.copy()  # questions not answered
-        self.least = np.zeros(len(sizes))  # S, unanswered losses as 0
-        self.most = np.zeros(len(sizes))  # S, unanswered losses as 1
-        self.out = np.zeros(len(sizes))  # questions that turned out not to count
-        self.moved = np.zeros(count)  # draws that each target was bet on
-        self.foreseen, self.reach = np.full(count, 0.25), np.ones(count)  # of recent ones
+        self.waiting = sizes.copy()
+        self.least, self.most, self.out = np.zeros((3, count))
+        self.moved = np.zeros(count)
+        self.foreseen, self.reach = np.full(count, 0.25), np.ones(count)
 
     def play(self, bet: Bet, low: Floats, high: Floats, count: Indices, out: Floats) -> None:
-        """One draw: its ``bet``, the sums of its losses at least and at most, how many there are,
-        and how many of them do not count (``out``; their losses are not in the sums). Draws must be
-        played in their order."""
+        """Play one draw. Draws must be played in order.
+
+        Args:
+            bet: The bet on the draw.
+            low: Sum of the losses of its questions, unanswered ones as 0.
+            high: The same, unanswered ones as 1.
+            count: Number of its questions.
+            out: How many of them do not count; their losses are not in the sums.
+        """
         bet = bet.padded(len(self.sizes))
         if not self.rules.bets.ratio:
             high, out = high + out, np.zeros_like(out)
@@ -119,7 +150,12 @@ class Game:
             )
         self.sequences.move(step)
         self._aim()
-        self._note(step)
+        self.moved += step.active
+        self.foreseen = np.where(step.active, step.foreseen, self.foreseen)
+        recent = np.maximum(RECENT, 1 / np.maximum(self.moved, 1))
+        self.reach = self.reach + np.where(step.active, recent, 0.0) * (
+            step.hi - step.lo - self.reach
+        )
         self.least += low
         self.most += high
         self.waiting -= count
@@ -131,32 +167,25 @@ class Game:
 
     @property
     def ages(self) -> Floats:
-        """(K,): draws since each target's bets began."""
+        """(K,): draws since bets on each target began."""
         return np.maximum(self.sequences.moves - self.sequences.since, 0).astype(float)
 
-    def _note(self, step: Step) -> None:
-        """What is known of the draws to come: variance and range of the pseudo-outcomes."""
-        on = step.active
-        self.moved += on
-        self.foreseen = np.where(on, step.foreseen, self.foreseen)
-        weight = np.where(on, np.maximum(RECENT, 1 / np.maximum(self.moved, 1)), 0.0)
-        self.reach = self.reach + weight * (step.hi - step.lo - self.reach)
-
     def _aim(self) -> None:
-        """Sets what the bets on the next draw aim at."""
+        """Set the half-widths that bets on the next draw aim at."""
         self.sequences.aims = self.rules.aims(self.sequences.centre, self.sequences.moves)
 
     @property
     def estimate(self) -> Floats:
-        """The weighted mean of the draws, kept within the interval; 1/2 before any."""
+        """(K,): weighted mean of the draws, clipped to the interval; 1/2 before any."""
         return np.nan_to_num(self.sequences.estimate, nan=0.5)
 
     def disagreeing(self) -> Bools:
-        """Whether each estimate had to be moved to lie within what the bets leave."""
+        """Return which targets' draws disagree with their interval (``Sequences.disagreeing``)."""
         return self.sequences.disagreeing(*self.possible())
 
     def possible(self) -> tuple[Floats, Floats]:
-        """(K,) each: the least and the largest rate that the questions not answered yet allow."""
+        """Return the least and the largest rate that unanswered questions allow, (K,) each."""
         counting = self.sizes - self.out
-        some = np.maximum(counting, 1)
-        return self.least / some, np.where(counting > 0, (self.most + self.waiting) / some, 1.0)
+        divisor = np.maximum(counting, 1)
+        most = np.where(counting > 0, (self.most + self.waiting) / divisor, 1.0)
+        return self.least / divisor, most

@@ -1,4 +1,4 @@
-"""Where a target stands: the one row that engine, verification, results and reports read."""
+"""Status of a target: the one row that engine, verification, results and reports read."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,11 +19,11 @@ ROW = (
     *("estimate", "lower", "upper", "half_width"),
     *("certified", "emptied", "invalidated", "size"),
 )
-"""Members of every row in a journal."""
+"""Attributes in every target's row of a journal."""
 
 
 class Difference(NamedTuple):
-    """An estimate of R_A - R_B and the interval it lies in, all in [-1, 1]."""
+    """Estimate and interval of R_A - R_B, all in [-1, 1]."""
 
     estimate: float
     lower: float
@@ -32,31 +32,31 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class TargetStatus:
-    """One target at one moment.
+    """Status of one target at one moment.
 
     Attributes:
-        id: What the target is about.
-        estimate: Of its mean loss, NaN before any answer.
-        lower: Lower end of its interval, NaN where nothing is certified.
-        upper: Upper end, likewise.
-        certified: Whether the target is as precise, or decided, as was asked for.
-        emptied: Whether nothing was left of the interval at some moment.
-        invalidated: Whether that, or the draws contradict the interval.
-        abandoned: Whether nothing more is asked of it although the audit goes on.
-        size: Questions in the whole space.
-        questions: Questions that were answered.
-        excluded: Of these, the ones that turned out not to count.
-        drawn: Estimate by the draws alone, without today's predictions.
-        variance_ratio: Variance of the draws with predictions over that of uniform ones without.
-        effective_draws: Uniform draws that would tell as much.
-        more_calls: Forecast of further calls; None where nothing can be forecast.
-        decided: Side of ``at_most``: "above", "below" or "open"; None where no side is asked for.
-        decision: Of two models, see ``certify.decisions``; None where none are compared.
-        pivot: Rate at which two models are alike, and the scale of their difference.
-        unanswered: Where everything is asked, questions without an answer; else None.
-        images: Where everything is asked, images that the questions were about; else None.
-        any_wrong: Share of images with any wrong label, where that is known; else None.
-        baseline: The best constant answer, None where there is none.
+        id: Id of the target, with its name.
+        estimate: Estimated figure, such as a rate in [0, 1]; NaN before any answer.
+        lower: Lower end of its interval; NaN where nothing is certified.
+        upper: Upper end of its interval; NaN where nothing is certified.
+        certified: Whether the target is as precise as asked, or decided.
+        emptied: Whether the interval emptied at some moment.
+        invalidated: Whether the interval emptied, or the draws contradict it.
+        abandoned: Whether the audit continues without this target.
+        size: Questions of the target in the whole space.
+        questions: Answered questions.
+        excluded: Answered questions that turned out not to count.
+        drawn: Estimate from the draws alone, without today's predictions.
+        variance_ratio: Variance of the draws over that of uniform draws without predictions.
+        effective_draws: Number of uniform draws with the same variance.
+        more_calls: Forecast of further calls; None where it is unknown.
+        decided: Side of ``at_most``: "above", "below" or "open"; None without a limit.
+        decision: Verdict about two models (``certify.decisions``); None where none are compared.
+        pivot: Rate at which two models are equally good, and the scale of their difference.
+        unanswered: Questions without an answer, in audits that ask everything; else None.
+        images: Images that the questions were about, in audits that ask everything; else None.
+        any_wrong: Share of images with any wrong label; None where it is unknown.
+        baseline: The best constant answer; None where there is none.
     """
 
     id: TargetId
@@ -84,7 +84,7 @@ class TargetStatus:
 
     @property
     def name(self) -> str:
-        """The target in words, for people."""
+        """Name for people."""
         return self.id.name
 
     @property
@@ -94,12 +94,12 @@ class TargetStatus:
 
     @property
     def reached(self) -> bool:
-        """Whether all that was asked of the target is known."""
+        """True if the target is as precise and decided as was asked."""
         return self.certified and self.decided != "open"
 
     @property
     def difference(self) -> Difference | None:
-        """R_A - R_B of two models; None where none are compared."""
+        """Estimate and interval of R_A - R_B; None where no models are compared."""
         if self.pivot is None:
             return None
         alike, scale = self.pivot
@@ -107,7 +107,7 @@ class TargetStatus:
         return Difference(scale * (self.estimate - alike), min(ends), max(ends))
 
     def row(self) -> JsonObject:
-        """Return the row that a journal keeps; what audits of its kind do not know is left out."""
+        """Return the row for the journal, without figures that its kind of audit lacks."""
         row: JsonObject = {"target": self.name, **{name: getattr(self, name) for name in ROW}}
         if self.images is not None:
             names = ("questions", "excluded", "unanswered", "images")
@@ -123,14 +123,18 @@ class TargetStatus:
 def stated(
     certificate: "CertificateFacts", rows: Sequence[Mapping[str, Any]]
 ) -> list[TargetStatus]:
-    """Return the statuses that a journal states of a certificate's targets.
+    """Read the statuses of a certificate's targets from the journal.
+
+    Args:
+        certificate: The fact "certificate".
+        rows: The rows of the fact "intervals", one per target.
 
     Raises:
         JournalError: A row is missing or damaged.
     """
     try:
         return [
-            _of(row, certificate, k)
+            _status(row, certificate, k)
             for k, (row, _) in enumerate(zip(rows, certificate.ids, strict=True))
         ]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -140,7 +144,7 @@ def stated(
         ) from None
 
 
-def _of(row: Mapping[str, Any], certificate: "CertificateFacts", k: int) -> TargetStatus:
+def _status(row: Mapping[str, Any], certificate: "CertificateFacts", k: int) -> TargetStatus:
     forecast = [row.get(name) for name in COLUMNS]
     names = ("variance_ratio", "effective_draws", "decided", "decision", "unanswered", "images")
     columns: dict[str, Any] = {
@@ -164,14 +168,20 @@ def _of(row: Mapping[str, Any], certificate: "CertificateFacts", k: int) -> Targ
 
 @dataclass(frozen=True)
 class Compared:
-    """How one target of a comparison stands.
+    """Status of one target of a comparison of models A and B.
 
-    ``delta``: the estimated R_A - R_B, above 0 where model B errs less; ``lower`` and ``upper``,
-    its interval, in [-1, 1]; ``decision``: "better" (B errs less), "worse", "within" or
-    "open"; of a claim "holds", "fails" or "open".
-    ``questions``: of it that were judged. ``disagreement``: the share of those that count which
-    the models lost differently, no rate of the whole target; None where model A was not asked.
-    ``calls_a`` and ``calls_b``: calls of each model that brought an answer to it.
+    Attributes:
+        target: Name of the target.
+        delta: Estimate of R_A - R_B in [-1, 1], above 0 where model B is wrong less often.
+        lower: Lower end of its interval.
+        upper: Upper end of its interval.
+        decision: "better" (model B is), "worse", "within" or "open"; for a claim "holds", "fails"
+            or "open".
+        questions: Judged questions of the target.
+        disagreement: Share of the judged and counting questions with different losses, which is
+            no estimate for the whole target; None where model A was not asked.
+        calls_a: Calls of model A with an answer for the target.
+        calls_b: Calls of model B with an answer for the target.
     """
 
     target: str
@@ -192,25 +202,29 @@ def compared(
     calls: Sequence[CallRow],
     known: Collection[int] = (),
 ) -> list[Compared]:
-    """A row per target; [] where no models are compared.
+    """Return one row per target of a comparison, [] where no models are compared.
 
-    ``statuses``: where every target stands, in the order of the certificate. ``known``: questions
-    about which model A was not asked, as an earlier audit had.
+    Args:
+        certificate: The fact "certificate"; None where nothing is certified.
+        statuses: One status per target, in the order of the certificate.
+        draws: All draws in order.
+        calls: All answered calls.
+        known: Questions that model A was not asked, because an earlier audit had its answers.
     """
     if certificate is None or certificate.versus is None:
         return []
     answered = {call.call: {row.question: row for row in call.answers} for call in calls}
     paired, rows = certificate.paired, []
     for k, status in enumerate(statuses):
-        met = [d for d in draws if d.moves[k].members and d.call in answered]
+        touching = [d for d in draws if d.moves[k].members and d.call in answered]
         answers = [
             answered[draw.call][question]
-            for draw in met
+            for draw in touching
             for question in draw.moves[k].members
             if question in answered[draw.call]
         ]
         differ = [answer.loss != ALIKE for answer in answers if not answer.excluded]
-        asked = sum(draw.question not in known for draw in met)
+        asked = sum(draw.question not in known for draw in touching)
         rows.append(
             Compared(
                 status.name,
@@ -219,7 +233,7 @@ def compared(
                 questions=len(answers),
                 disagreement=sum(differ) / len(differ) if paired and differ else None,
                 calls_a=asked if paired else 0,
-                calls_b=len(met),
+                calls_b=len(touching),
             )
         )
     return rows
@@ -232,7 +246,15 @@ def calls_of(
     sources: int,
     known: Collection[int] = (),
 ) -> tuple[int, int]:
-    """Answered calls of model A, and of model B, ``sources`` about source images among them."""
+    """Return the answered calls of models A and B.
+
+    Args:
+        certificate: The fact "certificate"; None where nothing is certified.
+        draws: All draws.
+        calls: All answered calls.
+        sources: Further answered calls about source images, of each model.
+        known: Questions that model A was not asked.
+    """
     answered = {call.call for call in calls}
     drawn = [draw.question for draw in draws if draw.call in answered]
     asked = sum(question not in known for question in drawn) + sources

@@ -1,9 +1,9 @@
-"""How every target's interval shrank, draw by draw: the engine's own game, played again.
+"""Tracks: the interval of every target after each draw, from the engine's game played again.
 
-``unseen`` gives the rate of a slice's questions that were unseen when it began. Its interval is
-about all of its questions. The failures that gave rise to it are among them, so a group that
-chance made look bad is certified as worse than it would be elsewhere. The losses seen before are
-known: without them the same interval bounds the rate of the others.
+A slice's interval covers all its questions, also the failures that led to its discovery. So a group
+that only looks bad by chance has a higher rate than on other questions. ``unseen`` gives the rate
+of the questions that were unseen when the slice began. The losses seen before are known, and the
+same interval bounds the rate of the others once these are subtracted.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,11 +24,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Track:
-    """One target after 0 ... T answered draws: ``lower``, ``upper``, ``questions`` (T + 1,).
+    """One target after 0 to T answered draws.
 
-    ``mean`` is that of the losses seen, NaN before any. ``decided`` (T + 1,): 1 where the target
-    was decided to lie above the limit by then, -1 for below, else 0. ``emptied``: whether nothing
-    was left of the interval at some moment.
+    Attributes:
+        lower: (T + 1,) lower ends of its interval.
+        upper: (T + 1,) upper ends.
+        questions: (T + 1,) answered questions.
+        decided: (T + 1,) 1 once the target is decided to lie above the limit, -1 once below it,
+            else 0.
+        estimate: Estimate after all draws.
+        mean: Mean of the losses seen, NaN before any.
+        emptied: Whether the interval emptied at some moment.
     """
 
     lower: Floats
@@ -41,23 +47,31 @@ class Track:
 
     @property
     def half_width(self) -> Floats:
-        """(T + 1,): half the length of the interval."""
+        """(T + 1,): half the lengths of the intervals."""
         return (self.upper - self.lower) / 2
 
 
 def tracks(
     certificate: "CertificateFacts", draws: Sequence[DrawRow], calls: Sequence[CallRow]
 ) -> list[Track]:
-    """One per target, in the order of the certificate, from a journal's rows; see ``played``."""
+    """Return one track per target, in the order of the certificate; see ``played``."""
     return played(certificate, draws, calls)[1]
 
 
 def played(
     certificate: "CertificateFacts", draws: Sequence[DrawRow], calls: Sequence[CallRow]
 ) -> tuple[Game, list[Track]]:
-    """The game as it stands in the end, and the track of every target.
+    """Play the game again from a journal's rows.
 
-    Draws count up to the first whose call is not answered, as nothing later is learnt from yet.
+    Draws count up to the first without an answer, as the engine learns in their order.
+
+    Args:
+        certificate: The fact "certificate".
+        draws: All draws in order.
+        calls: All answered calls.
+
+    Returns:
+        The game after all draws, and one track per target.
     """
     sizes = np.array(certificate.sizes, float)
     game = Game(sizes, Rules.of(certificate), certificate.since)
@@ -73,26 +87,28 @@ def played(
         least, most, out = np.array(sums, float)
         count = np.array([len(mine) for mine in members], np.int64)
         game.play(Bet.of(draw.moves), least, most, count, out)
-        made, decided = game.decisions, nothing
-        if made is not None:
-            decided = made.above.astype(np.int64) - made.below
+        decisions, decided = game.decisions, nothing
+        if decisions is not None:
+            decided = decisions.above.astype(np.int64) - decisions.below
         ends = game.sequences.lower, game.sequences.upper
         history.append((*ends, history[-1][2] + count, decided))
     lower, upper, questions, sides = (np.stack(part, axis=1) for part in zip(*history, strict=True))
     measures = [target.measured for target in certificate.ids]
     with np.errstate(invalid="ignore"):
         mean = (game.least + game.most) / 2 / (questions[:, -1] - game.out)
-    means = zip(lower, upper, game.estimate.tolist(), mean.tolist(), strict=True)
-    figures = [map(of, each) for of, each in zip(measures, means, strict=True)]
-    rest = zip(questions, sides, game.sequences.emptied.tolist(), strict=True)
+    columns = zip(
+        *(measures, lower, upper, questions, sides, game.estimate.tolist(), mean.tolist()),
+        game.sequences.emptied.tolist(),
+        strict=True,
+    )
     return game, [
-        Track(low, high, seen, decided, estimate, raw, emptied)
-        for (low, high, estimate, raw), (seen, decided, emptied) in zip(figures, rest, strict=True)
+        Track(measured(low), measured(high), seen, side, measured(estimate), measured(raw), emptied)
+        for measured, low, high, seen, side, estimate, raw, emptied in columns
     ]
 
 
 def counted_track(status: TargetStatus) -> Track:
-    """Where a target stands of which every question is asked: at the start, and now."""
+    """Return the track of a target in an audit that asks everything: at the start, and now."""
     questions = np.array([0, status.questions])
     mean = status.estimate if status.questions > status.excluded else float("nan")
     ends = np.array([0.0, status.lower]), np.array([1.0, status.upper])
@@ -100,20 +116,30 @@ def counted_track(status: TargetStatus) -> Track:
 
 
 def losses_of(calls: Sequence[CallRow], both: bool) -> dict[int, tuple[float, float, float]]:
-    """Question -> the loss at least and at most, and 1 where it does not count."""
+    """Return question -> least loss, largest loss, and 1 if the question does not count, else 0.
+
+    ``both``: whether unanswered questions count as 0 and as 1.
+    """
     losses = {}
     for call in calls:
         for row in call.answers:
-            loss, open_ = row.loss or 0.0, row.answer is None and both and not row.excluded
-            losses[row.question] = (*((0.0, 1.0) if open_ else (loss, loss)), float(row.excluded))
+            least = most = row.loss or 0.0
+            if row.answer is None and both and not row.excluded:
+                least, most = 0.0, 1.0
+            losses[row.question] = least, most, float(row.excluded)
     return losses
 
 
 def members_of(
     certificate: "CertificateFacts", draw: DrawRow, asked: Iterable[int]
 ) -> list[Sequence[int]]:
-    """The draw's questions by target, of those ``asked`` the ones of slices that were discovered
-    later included."""
+    """Return a draw's questions of every target, also of slices discovered after it.
+
+    Args:
+        certificate: The fact "certificate".
+        draw: The draw.
+        asked: All questions of its call.
+    """
     later = [slice_ for slice_ in certificate.slices if slice_.since > draw.draw]
     return [
         *(move.members for move in draw.moves),
@@ -122,14 +148,21 @@ def members_of(
 
 
 PENDING = (1.0, 0.0, 0.0)
-"""What is subtracted for a question whose answer is still to come: what makes the ends widest. One
-that will stay unanswered, and counts both ways, is subtracted as it was counted, end by end."""
+"""Least and largest loss to subtract for a question whose answer has not come: those that widen the
+interval. (Unanswered questions that count both ways are subtracted as counted, end by end.)"""
 
 
 @dataclass(frozen=True)
 class Unseen:
-    """The rate of ``questions`` questions lies between ``lower`` and ``upper``, as surely as that
-    of the whole slice does."""
+    """Interval of the rate of a slice's questions that were unseen when it began.
+
+    It holds whenever the slice's own interval holds.
+
+    Attributes:
+        questions: Number of these questions.
+        lower: Lower end, in [0, 1].
+        upper: Upper end, in [0, 1].
+    """
 
     questions: int
     lower: float
@@ -139,8 +172,17 @@ class Unseen:
 def unseen(
     certificate: "CertificateFacts", calls: Sequence[CallRow], ends: Sequence[tuple[float, float]]
 ) -> list[Unseen | None]:
-    """One per slice, of which the interval's ``ends`` are given. None where no question was unseen,
-    and where some turned out not to count: nobody knows how many of the others will."""
+    """Return the rate of each slice's questions that were unseen when it began.
+
+    Args:
+        certificate: The fact "certificate".
+        calls: All answered calls.
+        ends: Lower and upper end of the interval of each slice.
+
+    Returns:
+        One rate per slice. None where all its questions had been seen, or where some of the
+        audit's questions turned out not to count: how many of the unseen ones do is unknown.
+    """
     losses = losses_of(calls, certificate.both)
     excluded = any(out for _, _, out in losses.values())
     rates: list[Unseen | None] = []
