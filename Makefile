@@ -111,7 +111,7 @@ bench: $(VENV)/.ready skipped $(if $(QUICK),,test-slow)
 	$(EXPERIMENTS).engine.cohort $(QUICK) --journals
 	$(EXPERIMENTS).engine.versus $(QUICK)
 	$(EXPERIMENTS).engine.versus_replay $(QUICK)
-	$(EXPERIMENTS).engine.constants $(QUICK) ROOM=1.25,FADE=.95 TOLD=0,CAUTION=10,TEAMS=1
+	$(EXPERIMENTS).engine.constants $(QUICK) ROOM=1.25,FADE=.95 PROXY_WEIGHT=0,CAUTION=10,TEAMS=1
 	$(EXPERIMENTS).reic.caption_tables $(QUICK) $(if $(DETECTOR),--detector $(DETECTOR))
 	$(EXPERIMENTS).reic.caption_detectors $(QUICK) $(if $(DETECTOR),--detector $(DETECTOR))
 	$(EXPERIMENTS).reic.caption_audits $(QUICK)

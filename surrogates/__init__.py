@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 QUESTION_GP = "question-gp"
-"""The surrogate of losses, where none is named."""
+"""Name of the default surrogate of losses."""
 
 REGISTRY = Registry(
     "surrogate",
@@ -55,17 +55,17 @@ REGISTRY = Registry(
     ("observe", "posterior"),
     {QUESTION_GP: f"{__name__}.question_gp:QuestionGP"},
 )
-"""What may predict losses where an audit certifies: the question GP, or another that takes the
-arguments that it takes. The paper's answer GP predicts none, so it has no name here."""
+"""Surrogates of losses: the question GP, or another with the same arguments. The paper's answer GP
+predicts no losses, so it has no name here."""
 
 
 class Named(NamedTuple):
-    """A surrogate that is not made yet.
+    """A surrogate that is not built yet.
 
     Attributes:
-        name: Its name in journals.
-        make: The class or function that makes it.
-        options: What ``make`` takes in addition to the arguments that an audit gives.
+        name: Name in journals.
+        make: Class or function that builds it.
+        options: Arguments of ``make`` in addition to those that an audit passes.
     """
 
     name: str
@@ -76,12 +76,12 @@ class Named(NamedTuple):
 def named(
     surrogate: "str | Named", options: Mapping[str, Any] | None = None, base: Path | None = None
 ) -> Named:
-    """Return a surrogate, not made yet.
+    """Find a surrogate by name, without building it.
 
     Args:
-        surrogate: A built-in name, a package's, ``file.py:name``, or what this function returned.
+        surrogate: Built-in name, name in a package, ``file.py:name``, or a result of this function.
         options: Options of a named surrogate. Default None: none.
-        base: The folder at which a relative file starts. Default None: the working folder.
+        base: Folder that relative files start from. Default None: the working folder.
 
     Raises:
         InputError: The name is unknown, its code cannot be imported, or an option of a built-in
@@ -89,8 +89,9 @@ def named(
     """
     if isinstance(surrogate, Named):
         return surrogate
-    make, given, where = REGISTRY.get(surrogate, base), options or {}, f"surrogate {surrogate!r}"
-    for name in given if not REGISTRY.is_code(surrogate) else ():
-        check_known("option", name, [option.name for option in options_of(make)], where)
-    check_options(make, given, where)
-    return Named(surrogate, make, given)
+    make, options = REGISTRY.get(surrogate, base), options or {}
+    owner = f"surrogate {surrogate!r}"
+    for name in options if not REGISTRY.is_code(surrogate) else ():
+        check_known("option", name, [option.name for option in options_of(make)], owner)
+    check_options(make, options, owner)
+    return Named(surrogate, make, options)

@@ -1,15 +1,14 @@
-"""The performance model: one Gaussian process per concept over the answer coordinate.
+"""Answer GPs: the paper's performance model, one Gaussian process per concept over the answer.
 
-Source: Fountoukidou & Sznitman, Concept-centric Visual Turing Tests (MICCAI 2019),
-section 2.1 (model, equations 1 and 2) and 2.2 (uncertainty, equation 3).
+Source: Fountoukidou & Sznitman, Concept-centric Visual Turing Tests (MICCAI 2019), section 2.1
+(model, equations 1 and 2) and 2.2 (uncertainty, equation 3).
 
-Observations lie on a grid of bins, so the exact posterior over the grid can be carried
-along: a new bin b changes every concept's covariance S by the rank-one downdate
-S - S[:, b] S[b, :] / (S[b, b] + noise), and with counts y the mean is S y / noise.
-All concepts are updated together; nothing is ever refactorised.
+Observations lie on a grid of bins, so the exact posterior over the grid is updated in place. An
+observation in bin b changes its concept's covariance S by the rank-one downdate
+S - S[:, b] S[b, :] / (S[b, b] + noise). With counts y the mean is S y / noise.
 """
 
-from collections.abc import Iterable
+from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
@@ -24,12 +23,12 @@ from adaptive_vtt.utils.devices import pick
 from .base import BINS, Form, Posterior
 
 BLOCK = 64
-"""Concepts looked ahead for at a time: bounds memory to BLOCK x bins x bins numbers."""
+"""Concepts per step of a look-ahead, which bounds memory to BLOCK x bins x bins numbers."""
 
 
 @dataclass(frozen=True)
 class AnswerPoints:
-    """n answers as the answer GPs take them.
+    """n answers, the observations of answer GPs.
 
     Attributes:
         concept: (n,) int64, from 0 to C - 1.
@@ -41,23 +40,23 @@ class AnswerPoints:
 
 
 class AnswerGP:
-    """C independent GPs over a = (f + truth) / 2; counts of answers per bin are observed.
+    """C independent GPs over a = (f + truth) / 2 that observe counts of answers per bin.
 
     Source: Fountoukidou & Sznitman, Concept-centric Visual Turing Tests (MICCAI 2019), section 2.1,
     whose values are the defaults.
 
     Args:
-        concepts: Their number C.
-        lengthscale: Of the RBF kernel, in units of a.
-        signal_variance: Of f before any answer.
-        noise_variance: Of an observation.
+        concepts: Number of concepts C.
+        lengthscale: Lengthscale of the RBF kernel, in units of a.
+        signal_variance: Variance of the latent function before any answer.
+        noise_variance: Noise variance of an observation.
         bins: Number of bins of a; with 101 they are .01 wide and include 0 and 1.
-        form: Uncertainty as the area of the 95 % region (4 standard deviations, "std"), as the
-            paper's text has it, or as its integral of the kernel ("variance"). Both are 2 per side
-            before any question.
+        form: Uncertainty as the area of the 95 % region (4 standard deviations, "std"), as in the
+            paper's text, or as the integral of the kernel in its formula ("variance"). Both are 2
+            per side before any question.
         repeats: With "bins" a bin is one observation however often it is hit, as in the paper;
             with "questions" every answer is one.
-        device: Where the GPs live: "cpu", "cuda" or "auto".
+        device: Device of all tensors: "cpu", "cuda" or "auto".
     """
 
     def __init__(
@@ -80,7 +79,7 @@ class AnswerGP:
         self.grid = torch.linspace(0, 1, bins, dtype=torch.float64, device=self.device)
         prior = signal_variance * _correlation(self.grid[:, None], lengthscale)
         self.covariance = prior.repeat(concepts, 1, 1)
-        # on the host: whether a bin is new decides if there is anything to compute at all
+        # on the host, because a bin that was hit before needs no computation on the device
         self._counts = np.zeros((concepts, bins))
         self._area = _half_areas(self.grid)
         self._uncertainty = self._measure(self.covariance)
@@ -93,7 +92,7 @@ class AnswerGP:
 
     @property
     def counts(self) -> Tensor:
-        """C x bins: how many answers fell into each bin."""
+        """C x bins: answers in each bin."""
         return torch.tensor(self._counts, device=self.device)
 
     @property
@@ -103,31 +102,38 @@ class AnswerGP:
         return 2.0 * scale
 
     def observe(self, observations: AnswerPoints) -> None:
-        """Adds answers: (n,) concepts and (n,) coordinates."""
+        """Learn n answers."""
         bins = self.bin_of(observations.coordinate).tolist()
-        fresh = []
+        # rounds in which no concept occurs twice, since a downdate changes what the next one reads
+        rounds: list[tuple[list[int], list[int]]] = []
+        turns: Counter[int] = Counter()
         for concept, place in zip(observations.concept.tolist(), bins, strict=True):
             if self.repeats == "questions" or self._counts[concept, place] == 0:
-                fresh.append((concept, place))
+                if turns[concept] == len(rounds):
+                    rounds.append(([], []))
+                concepts, places = rounds[turns[concept]]
+                concepts.append(concept)
+                places.append(place)
+                turns[concept] += 1
                 self._outdated.add(concept)
             self._counts[concept, place] += 1
-        for concepts, places in _rounds(fresh):
+        for concepts, places in rounds:
             self._downdate(concepts, places)
 
     def bin_of(self, coordinates: Tensor) -> Tensor:
-        """The bin (n,) each coordinate (n,) falls into, by rounding."""
+        """Return the bin (n,) nearest to each coordinate (n,)."""
         return (coordinates.to(self.device) * (len(self.grid) - 1)).round().long()
 
     def uncertainty(self) -> Tensor:
-        """C x 2: u- and u+, the area of the 95 % region over each half (equation 3)."""
+        """Return u- and u+, the area of the 95 % region over each half (equation 3), C x 2."""
         return self._uncertainty
 
     def reductions(self) -> Tensor:
-        """C x bins: by how much u- + u+ of a concept would fall with an answer in each bin.
+        """Return the fall of a concept's u- + u+ after an answer in each bin, C x bins.
 
-        An answer at b leaves the variance S_ii - S_ib^2 / (S_bb + noise) at i: exact, and the
-        same whatever the answer adds to the count. Only concepts whose covariance has changed
-        since the last call are computed anew. Treat as read-only.
+        An answer at b leaves exactly the variance S_ii - S_ib^2 / (S_bb + noise) at i, for any
+        answer. Only concepts whose covariance changed since the last call are computed. Do not
+        write to the result.
         """
         outdated = sorted(self._outdated)
         for start in range(0, len(outdated), BLOCK):
@@ -137,23 +143,23 @@ class AnswerGP:
         return self._reductions
 
     def posterior(self, candidates: AnswerPoints) -> Posterior:
-        """Mean and latent variance of the counts at n points, each (n,); points are binned."""
+        """Return mean and latent variance of the counts at n points, (n,) each, by their bins."""
         bins = self.bin_of(candidates.coordinate)
         concept = candidates.concept.to(self.device)
         return Posterior(self.mean()[concept, bins], self.variance()[concept, bins])
 
     def mean(self) -> Tensor:
-        """C x bins: posterior mean of the counts."""
+        """Return the posterior mean of the counts, C x bins."""
         return torch.linalg.vecdot(self.covariance, self.counts[:, None, :]) / self.noise_variance
 
     def variance(self) -> Tensor:
-        """C x bins: posterior variance of the latent function (without noise)."""
+        """Return the posterior variance of the latent function, without noise, C x bins."""
         return self.covariance.diagonal(dim1=1, dim2=2).clamp(min=0.0)
 
     def _downdate(self, concepts: list[int], places: list[int]) -> None:
-        """One observation for each of k different concepts."""
+        """Learn one observation of each of k different concepts."""
         if len(concepts) == 1:
-            # by far the most frequent case: a slice gives a view, so nothing is copied
+            # by far the most frequent case: a slice is a view, which copies nothing
             rows = slice(concepts[0], concepts[0] + 1)
             covariance = self.covariance[rows]
             column = covariance[:, :, places[0]]
@@ -169,7 +175,7 @@ class AnswerGP:
             self._uncertainty[concepts] = self._measure(covariance)
 
     def _lookahead(self, concepts: list[int]) -> Tensor:
-        """k x bins: the fall of u- + u+ of these concepts, for an answer in every bin."""
+        """Return the ``reductions`` of these concepts, k x bins."""
         covariance = self.covariance[concepts]
         height = covariance.diagonal(dim1=1, dim2=2)
         after = (
@@ -191,15 +197,20 @@ class AnswerGP:
 def lowest_with_hard_answers(form: Form = "std") -> float:
     """Return the share of its prior below which no u- or u+ falls while every P(yes) is 0 or 1.
 
-    Such answers lie at a = 0, 1/2 and 1 alone, and a bin counts once however often it is hit. So
-    all that is ever seen of a side are its two ends, five lengthscales l apart: with s the signal
-    and v the noise variance, k(x) = exp(-x^2 / l^2) s / (s + v), and ends too far apart to matter
-    to each other, each end takes away the share
+    Such answers lie at a = 0, 1/2 and 1, and a bin counts once however often it is hit. So only the
+    two ends of a side are ever observed, five lengthscales l apart, which is too far to influence
+    each other. With the signal variance s and the noise variance v let
+    k(x) = exp(-x^2 / l^2) s / (s + v). Each end then takes away the share
 
-        (1 / side) * integral over x >= 0 of 1 - sqrt(1 - k(x))        side = 1/2, form "std"
+        (1 / side) * integral over x >= 0 of 1 - sqrt(1 - k(x))        form "std"
+
         (1 / side) * integral over x >= 0 of k(x)                      form "variance"
 
-    which is 0.119 and 0.173; both ends leave 0.763 and 0.654. The GP itself computes it.
+    where side = 1/2. These are 0.119 and 0.173, so both ends leave 0.763 and 0.654. The function
+    computes that with the GP itself.
+
+    Args:
+        form: Measure of uncertainty, as in ``AnswerGP``.
     """
     gp = AnswerGP(1, form=form, device="cpu")
     ends = torch.tensor([0.0, 0.5, 1.0], dtype=torch.float64)
@@ -208,7 +219,7 @@ def lowest_with_hard_answers(form: Form = "std") -> float:
 
 
 def _correlation(points: Tensor, lengthscale: float) -> Tensor:
-    """n x n: exp(-|a - b|^2 / (2 lengthscale^2)) of n x 1 points, as gpytorch works it out."""
+    """Return exp(-|a - b|^2 / (2 lengthscale^2)) of n x 1 points, n x n, computed by GPyTorch."""
     kernel = gpytorch.kernels.RBFKernel().double().to(points.device)
     # as a plain float, gpytorch would round it to 32 bits
     kernel.lengthscale = torch.tensor(lengthscale, dtype=torch.float64)
@@ -218,7 +229,7 @@ def _correlation(points: Tensor, lengthscale: float) -> Tensor:
 
 
 def _half_areas(grid: Tensor) -> Tensor:
-    """bins x 2: trapezoid weights, times 4, of the halves [0, .5] and [.5, 1]."""
+    """Return 4 times the trapezoid weights of the halves [0, .5] and [.5, 1], bins x 2."""
     middle = (len(grid) - 1) // 2
     width = float(grid[1] - grid[0])
     area = torch.zeros(len(grid), 2, dtype=grid.dtype, device=grid.device)
@@ -227,17 +238,3 @@ def _half_areas(grid: Tensor) -> Tensor:
     area[[0, middle], 0] /= 2
     area[[middle, -1], 1] /= 2
     return 4 * area
-
-
-def _rounds(observed: Iterable[tuple[int, int]]) -> list[tuple[list[int], list[int]]]:
-    """Splits (concept, bin) pairs so that no concept stands twice in one part, order kept."""
-    parts: list[tuple[list[int], list[int]]] = []
-    turns: dict[int, int] = {}
-    for concept, place in observed:
-        turn = turns.get(concept, 0)
-        turns[concept] = turn + 1
-        if turn == len(parts):
-            parts.append(([], []))
-        parts[turn][0].append(concept)
-        parts[turn][1].append(place)
-    return parts

@@ -1,4 +1,4 @@
-"""What a surrogate is."""
+"""Protocols of surrogates, and the options that several of them take."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeVar, runtime_checkable
@@ -9,16 +9,16 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 BINS = 101
-"""Bins of an answer's coordinate in [0, 1], both ends included."""
+"""Default number of bins of an answer's coordinate in [0, 1], both ends included."""
 Form = Annotated[
     Literal["std", "variance"],
     Option("uncertainty as area of 95 % regions (std) or integral of variances"),
 ]
-"""What the uncertainty of an ``AnswerGP`` measures."""
+"""Measure of uncertainty of an ``AnswerGP``."""
 History = Annotated[
     Literal["truth", "answer"], Option("predictability given true answers (Geman) or the model's")
 ]
-"""What ``Predictability`` conditions on."""
+"""Answers that ``Predictability`` conditions on."""
 
 Points = TypeVar("Points", contravariant=True)
 Observations = TypeVar("Observations", contravariant=True)
@@ -26,11 +26,11 @@ Observations = TypeVar("Observations", contravariant=True)
 
 @dataclass(frozen=True)
 class Posterior:
-    """What a surrogate predicts at n points.
+    """Prediction at n points.
 
     Attributes:
-        mean: (n,), the expected value.
-        variance: (n,), at least 0.
+        mean: (n,) expected values.
+        variance: (n,) variances, at least 0.
     """
 
     mean: "Tensor"
@@ -43,8 +43,8 @@ class Surrogate(Protocol[Observations, Points]):
     def observe(self, observations: Observations) -> None:
         """Learn from observations.
 
-        One batch and the same observations one by one must give the same posterior, up to
-        parameters that are fitted again after so many observations.
+        One batch must give the same posterior as the same observations one by one, except for
+        parameters that are fitted only now and then.
         """
 
     def posterior(self, candidates: Points) -> Posterior:
@@ -53,10 +53,10 @@ class Surrogate(Protocol[Observations, Points]):
 
 @runtime_checkable
 class Latent(Protocol):
-    """A surrogate that separates what more answers can change from the noise of an answer."""
+    """A surrogate that separates its own uncertainty from the noise of an answer."""
 
-    def look(self, candidates: Any) -> Any:
-        """Return the candidates with all that no answer changes computed once.
+    def prepare(self, candidates: Any) -> Any:
+        """Return the candidates with all inputs that no answer changes.
 
         The methods below take the result in place of candidates; indexing selects some of them.
         """
@@ -65,7 +65,7 @@ class Latent(Protocol):
         """Return mean and variance of each loss; with ``latent``, of the expected loss."""
 
     def joint(self, candidates: Any) -> "Tensor":
-        """Return the m x m covariance of the expected losses of m candidates."""
+        """Return the covariance of the expected losses of m candidates, m x m."""
 
     def features(self, samples: "Tensor") -> "Tensor":
-        """Return the (n, d) features of samples (n,)."""
+        """Return the features (n, d) of samples (n,)."""

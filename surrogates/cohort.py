@@ -1,17 +1,16 @@
-"""What K >= 3 other models tell of the regression under the question GP, before any answer.
+"""Prior of the question GP's mean from a cohort of K >= 3 other models.
 
-The models are taken for a sample of a population, to which the one that is audited belongs, too. So
-each of them is regressed on the rest, leave-one-out: how its logit follows from the others' mean
-logit (an intercept and a slope), and from the one factor in which the others disagree most. The
-spread of these K regressions is how far the next model may be from the mean of them.
+The cohort and the audited model are taken to be a sample of one population of models. So each model
+of the cohort is regressed on the others. The regression predicts its logit from the others' mean
+logit (intercept and slope), and from the one factor in which the others disagree most. The spread
+of the K regressions is the expected distance of the next model from their mean.
 
-The answers of other models are facts that were collected apart. Nothing of this audit's own answers
-enters, so predictions stay fixed before every draw, and no interval rests on any of this.
+The cohort's answers were collected earlier, without answers of this audit. So predictions are fixed
+before every draw, and no interval rests on the cohort.
 
-The mean under the question GP is then as like them as the answers say. Two regressions learn from
-the same answers: one that starts from the cohort, and one that knows nothing of it. Each
-counts by how well it foretells the answers that it is not shown, so that a model which is unlike
-its cohort costs some answers, and no more.
+The mean of the question GP mixes two regressions on this audit's answers: one with the cohort's
+prior, one without. Each is weighted by the likelihood of left-out answers. So a model unlike its
+cohort costs a few more answers at most.
 """
 
 import math
@@ -30,55 +29,62 @@ from .loss_mean import HIGHEST, LOWEST, EffectsPrior, Judged, LossMean
 RIDGE = 1e-3
 """Prior precision of a model's intercept and slope in its regression on the others."""
 WIDER, MIN_VARIANCE = 1.15, 1e-3
-"""The variance of K models' coefficients is that of a sample: it is taken WIDER times, and more."""
+"""Factor and term that widen the sample variance of K models' coefficients."""
 SINGLE, SINGLE_VARIANCE = 0.1, 0.25
-"""What single models' logits, less their mean, are multiplied by, and their weights' variance."""
+"""Scale of single models' logits less their mean, and prior variance of their weights."""
 FIRST_CELLS = 0.003
-"""The first guess of the variance of effects of variants, and of sides, beyond what the cohort's
-mean predicts; learned from its models."""
+"""First guess of the variances of effects of variants and of sides, beyond those of the cohort's
+mean."""
 ROUNDS = 4
-"""Fits, of some rounds each, in which the variances of a model's effects settle."""
+"""Fits after which the variances of a model's effects have settled."""
 MAX_ROWS = 8192
-"""Questions that the regressions are fitted on, at most, evenly spread."""
+"""Most questions that the regressions are fitted on, evenly spread."""
 
 
 def logits(losses: Floats) -> Floats:
-    """Of losses in [0, 1], none taken for certain."""
+    """Return the logits of losses in [0, 1], clipped so that they are finite."""
     inside = np.clip(losses, LOWEST, HIGHEST)
     return np.asarray(np.log(inside / (1 - inside)))
 
 
 @dataclass(frozen=True)
 class Factor:
-    """The largest disagreement of K models: ``centre`` (K,) are their mean responses, less those of
-    all, ``loading`` (K,) what a question's residuals are weighted with, so that its mean square is
-    1."""
+    """Largest disagreement of K models.
+
+    Attributes:
+        centre: (K,) each model's mean loss less the mean of all.
+        loading: (K,) weights of a question's residuals; the scores have a mean square of 1.
+    """
 
     centre: Floats
     loading: Floats
 
     @classmethod
     def of(cls, losses: Floats) -> "Factor":
-        """Of n questions x K models."""
-        rest = losses - losses.mean(axis=1, keepdims=True)
-        centre = rest.mean(axis=0)
-        _, sizes, right = np.linalg.svd(rest - centre, full_matrices=False)
+        """Return the factor of losses n x K."""
+        residuals = losses - losses.mean(axis=1, keepdims=True)
+        centre = residuals.mean(axis=0)
+        _, sizes, right = np.linalg.svd(residuals - centre, full_matrices=False)
         size = max(float(sizes[0]), 1e-9)
-        loading = right[0] * np.sign(right[0][np.argmax(np.abs(right[0]))])  # else it is a coin's
+        # the sign of a singular vector is arbitrary, so make its largest entry positive
+        loading = right[0] * np.sign(right[0][np.argmax(np.abs(right[0]))])
         return cls(centre, loading * (np.sqrt(len(losses)) / size))
 
     def scores(self, losses: Floats) -> Floats:
-        """(n,) of questions n x K."""
-        rest = losses - losses.mean(axis=1, keepdims=True)
-        return np.asarray((rest - self.centre) @ self.loading)
+        """Return the score of each question (n,), given losses n x K."""
+        residuals = losses - losses.mean(axis=1, keepdims=True)
+        return np.asarray((residuals - self.centre) @ self.loading)
 
 
 @dataclass(frozen=True)
 class CohortPrior:
-    """The prior of a model's regression on K others, and what is made of their losses.
+    """Prior of a model's regression on K others, and the regression's inputs.
 
-    ``members`` (K, 5): each model's regression on the others: intercept, slope, weight of the
-    factor, and the variances of its effects of variants and of sides. All else follows from them.
+    Attributes:
+        members: (K, 5) each model's regression on the others: intercept, slope, weight of the
+            factor, and the variances of its effects of variants and of sides. The prior follows
+            from these.
+        factor: Factor of all K models.
     """
 
     members: Floats
@@ -86,22 +92,23 @@ class CohortPrior:
 
     @classmethod
     def of(cls, known: Floats, filled: Floats, cells: "Cells") -> "CohortPrior":
-        """Return the prior by losses of n questions x K models, three or more, each with a known
-        one: ``known`` is NaN elsewhere, ``filled`` holds expected losses there."""
+        """Return the prior from losses n x K of three or more models.
+
+        Args:
+            known: Losses in [0, 1], NaN where unknown; every question has a known one.
+            filled: The same with expected losses for NaN.
+            cells: Kinds of the questions.
+        """
         rows = np.linspace(0, len(known) - 1, min(len(known), MAX_ROWS)).round().astype(int)
         known, filled, cells = known[rows], filled[rows], cells.rows(rows)
         members = [_member(known, filled, cells, j) for j in range(known.shape[1])]
         return cls(np.array(members), Factor.of(filled))
 
     @property
-    def models(self) -> int:
-        return len(self.members)
-
-    @property
     def effects(self) -> EffectsPrior:
-        """Of intercept, slope, factor and the K single models; and the variances of cells."""
+        """Prior of intercept, slope, factor and K single models, and of the variances of cells."""
         mean, variance = prior_of(self.members)
-        singles = np.zeros(self.models)
+        singles = np.zeros(len(self.members))
         return EffectsPrior(
             torch.from_numpy(np.concatenate([mean, singles])),
             torch.from_numpy(np.concatenate([variance, singles + SINGLE_VARIANCE])),
@@ -109,7 +116,7 @@ class CohortPrior:
         )
 
     def features(self, losses: Floats) -> Floats:
-        """n x (2 + K): the regression's columns, of questions n x K."""
+        """Return the inputs of the regression, n x (2 + K), given losses n x K."""
         each = logits(losses)
         columns = [logits(losses.mean(axis=1))[:, None], self.factor.scores(losses)[:, None]]
         singles = SINGLE * (each - each.mean(axis=1, keepdims=True))
@@ -117,8 +124,10 @@ class CohortPrior:
 
 
 def prior_of(members: Floats) -> tuple[Floats, Floats]:
-    """Mean and variance, (3,) each, of intercept, slope and weight of the factor. The factor's sign
-    means nothing, so its weight is 0 on average."""
+    """Return mean and variance of intercept, slope and weight of the factor, (3,) each.
+
+    The factor's sign is arbitrary, so the mean of its weight is 0.
+    """
     mean = np.append(members[:, :2].mean(axis=0), 0.0)
     variance = np.append(members[:, :2].var(axis=0, ddof=1), (members[:, 2] ** 2).mean())
     return mean, WIDER * variance + MIN_VARIANCE
@@ -126,8 +135,15 @@ def prior_of(members: Floats) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True)
 class Cells:
-    """The kinds of n questions: ``variant`` and ``side`` (concept * 3 + truth) of each, and what
-    the variants are; ``concepts``: how many."""
+    """Kinds of n questions.
+
+    Attributes:
+        variant: (n,) variant by number.
+        side: (n,) concept * 3 + truth.
+        relation: (V,) the number of each variant's relation.
+        severity: (V,) each variant's severity.
+        concepts: Number of concepts.
+    """
 
     variant: Indices
     side: Indices
@@ -136,14 +152,12 @@ class Cells:
     concepts: int
 
     def rows(self, rows: Indices) -> "Cells":
-        """Those of some questions."""
-        return Cells(
-            self.variant[rows], self.side[rows], self.relation, self.severity, self.concepts
-        )
+        """Return the kinds of the questions at ``rows``."""
+        return replace(self, variant=self.variant[rows], side=self.side[rows])
 
 
 def _member(known: Floats, filled: Floats, cells: Cells, j: int) -> Floats:
-    """(5,): the regression of model j on the others; see ``CohortPrior``."""
+    """Return the regression of model j on the others, as a row of ``CohortPrior.members``."""
     asked = np.flatnonzero(~np.isnan(known[:, j]))
     others = np.delete(filled, j, axis=1)
     mean = logits(others.mean(axis=1))[asked]
@@ -157,7 +171,7 @@ def _member(known: Floats, filled: Floats, cells: Cells, j: int) -> Floats:
 
 
 def _regressed(losses: Floats, inputs: Floats) -> Floats:
-    """Weights of a logistic regression, with a slight pull to what the others' mean says."""
+    """Return the weights of a logistic regression, shrunk slightly to the others' mean."""
     towards = np.zeros(inputs.shape[1])
     towards[1] = 1.0
     weights = towards.copy()
@@ -173,8 +187,10 @@ def _regressed(losses: Floats, inputs: Floats) -> Floats:
 
 
 def _cell_variances(losses: Floats, mean: Floats, line: Floats, cells: Cells) -> tuple[Any, ...]:
-    """The variances of a model's effects of variants and of sides, by expectation-maximisation
-    next to its line on the others' mean."""
+    """Return the variances of a model's effects of variants and of sides.
+
+    They are fitted by expectation-maximisation, with ``line`` on the others' mean fixed.
+    """
     given = EffectsPrior(
         torch.from_numpy(line), torch.full((2,), MIN_VARIANCE).double(), (FIRST_CELLS,) * 2
     )
@@ -196,25 +212,32 @@ def _cell_variances(losses: Floats, mean: Floats, line: Floats, cells: Cells) ->
 
 
 FIRST_SHARE = 0.5
-"""The share of the regression that goes by the cohort, before any answer. With .9 a model like its
+"""Share of the regression with the cohort's prior before any answer. With .9 a model like its
 cohort takes no fewer calls, and one unlike it 4 to 14 % more."""
 
 
 class CohortSignals(Protocol):
-    """What other models tell: the regression's prior, and its inputs for any question."""
+    """Prior of the regression from other models, and its inputs for any question."""
 
     @property
     def effects(self) -> EffectsPrior:
-        """Of the intercept and of D columns."""
+        """Prior of the intercept and of D weights."""
 
     def __call__(self, sample: Tensor, variant: Tensor, concept: Tensor) -> Tensor:
-        """(n, D): the columns of questions (n,) each."""
+        """Return the D inputs (n, D) of questions, given by their parts (n,) each."""
 
 
 class CohortMean:
-    """F by a cohort's regression, and by one without, mixed; see ``loss_mean.Mean``.
+    """F as the mixture of a regression with a cohort's prior and one without (``loss_mean.Mean``).
 
-    The first D features are the cohort's, those of cheaper models follow.
+    The first D features are the cohort's; those of cheaper models follow.
+
+    Args:
+        relation: (V,) the number of each variant's relation.
+        severity: (V,) each variant's severity.
+        concepts: Number of concepts C.
+        given: The cohort's prior of the intercept and of D weights.
+        device: Device of all tensors.
     """
 
     def __init__(
@@ -234,34 +257,34 @@ class CohortMean:
         self.share = FIRST_SHARE
 
     def fit(self, judged: Judged) -> None:
-        """Learns from all judged questions, and how much either regression counts."""
+        """Learn from all judged questions, and weight the two regressions."""
         alone = self._without(judged)
         self._like.fit(judged)
         self._alone.fit(alone)
         odds = math.log(FIRST_SHARE / (1 - FIRST_SHARE))
-        gain = _told(self._like.left_out(judged), judged)
-        gain -= _told(self._alone.left_out(alone), alone)
+        gain = _log_likelihood(self._like.left_out(judged), judged)
+        gain -= _log_likelihood(self._alone.left_out(alone), alone)
         self.share = float(torch.sigmoid(gain + odds))
 
     def features(self, proxies: Tensor) -> Tensor:
-        """(n, P'): see ``LossMean``."""
+        """Return features of proxies (n, P'), as ``LossMean.features``."""
         return self._alone.features(proxies)
 
     def expected(self, variant: Tensor, side: Tensor, features: Tensor) -> Tensor:
-        """F (n,) of n questions."""
+        """Return F (n,) of n questions."""
         alone = self._alone.expected(variant, side, features[:, self._own :])
         return self._mixed(self._like.expected(variant, side, features), alone)
 
     def variant_rates(self) -> Tensor:
-        """(V,): F of each variant."""
+        """Return F of each variant, (V,)."""
         return self._mixed(self._like.variant_rates(), self._alone.variant_rates())
 
     def logits(self, judged: Judged) -> Tensor:
-        """logit F (n,) of n questions, without caution."""
+        """Return logit F (n,) of n questions, without pseudo-answers."""
         return self._both(self._like.logits(judged), self._alone.logits(self._without(judged)))
 
     def left_out(self, judged: Judged) -> Tensor:
-        """logit F (n,) of questions, as if each had not been among those that F was fitted on."""
+        """Return the leave-one-out logit F (n,) of questions that F was fitted on."""
         return self._both(self._like.left_out(judged), self._alone.left_out(self._without(judged)))
 
     def _without(self, judged: Judged) -> Judged:
@@ -274,7 +297,7 @@ class CohortMean:
         return torch.logit(self._mixed(torch.sigmoid(like), torch.sigmoid(alone)), eps=1e-6)
 
 
-def _told(logits: Tensor, judged: Judged) -> Tensor:
-    """Log-likelihood of the losses."""
+def _log_likelihood(logits: Tensor, judged: Judged) -> Tensor:
+    """Return the log-likelihood of the losses."""
     ones, zeros = torch.nn.functional.logsigmoid(logits), torch.nn.functional.logsigmoid(-logits)
     return (judged.loss * ones + (1 - judged.loss) * zeros).sum()

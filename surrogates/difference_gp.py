@@ -1,7 +1,7 @@
-"""What the difference of two models' losses is likely to be: a question GP for each of them.
+"""Prediction of the difference of two models' losses, by a question GP for each model.
 
-Two GPs beat one on the differences: what makes questions hard for one model mostly makes them hard
-for the other, and that cancels only once each is known.
+Two GPs predict better than one on the differences. Questions that are hard for one model are mostly
+hard for the other. That cancels in the difference, and only predicting both models captures it.
 """
 
 from collections.abc import Callable
@@ -16,24 +16,29 @@ from adaptive_vtt.types import Floats, Indices
 
 from .base import Posterior
 from .loss_mean import Losses
-from .question_gp import Looked, QuestionGP, Questions
+from .question_gp import Prepared, QuestionGP, Questions
 
 FEW = 20.0
 """Questions that the first guesses of slope and correlation, 0, count as."""
 MIN = 1e-4
-"""The smallest variance of a difference that is believed."""
+"""Least variance of a difference."""
 RECENT = 0.99
-"""Factor per question by which what is known of slope and correlation fades."""
+"""Factor per question by which old sums for slope and correlation fade."""
 
 
 class DifferenceGP:
-    """Predicts y = (1 + L_A - L_B) / 2 for any question; the arguments are QuestionGP's.
+    """Surrogate that predicts y = (1 + L_A - L_B) / 2 for any question, from ``Losses.halves``.
 
-    The mean is (1 + b (f_A - f_B)) / 2 with b in [0, 1], the slope of the differences so far on
-    those predicted; the variance (v_A + v_B - 2 rho sqrt(v_A v_B)) / 4 with v = f (1 - f) and rho
-    the correlation of the residuals so far. Learns from ``Losses.halves``. ``known``: (sample,
-    variant, concept) (n,) each, as NumPy arrays -> (n,), A's losses where they are known
-    beforehand, NaN elsewhere; there f_A is that loss, and its variance 0.
+    The mean is (1 + b (f_A - f_B)) / 2, where b in [0, 1] is the slope of past differences on
+    predicted ones. The variance is (v_A + v_B - 2 rho sqrt(v_A v_B)) / 4, where v = f (1 - f) and
+    rho is the correlation of past residuals.
+
+    Args:
+        *args: Arguments of ``QuestionGP``.
+        known: Function from sample, variant and concept, NumPy arrays (n,), to model A's losses
+            (n,) where they are known beforehand, NaN elsewhere. A known loss is f_A with the
+            variance 0. None: no loss is known.
+        **kwargs: Arguments of ``QuestionGP``.
     """
 
     def __init__(
@@ -44,60 +49,78 @@ class DifferenceGP:
     ) -> None:
         self._known = known
         self.a, self.b = QuestionGP(*args, **kwargs), QuestionGP(*args, **kwargs)
-        self._slope = (0.0, FEW / 100)  # sum of products, and of squares, of differences
-        self._residuals = torch.zeros(3, dtype=torch.float64)  # of a and b: products, squares
+        self._slope = (0.0, FEW / 100)  # sums of predicted x true and of predicted^2 differences
+        self._residuals = torch.zeros(3, dtype=torch.float64)  # sums of a b, a^2 and b^2
 
     def __len__(self) -> int:
         return len(self.a)
 
     @property
     def slope(self) -> float:
-        """b in [0, 1]: how far predicted differences are to be believed."""
+        """b in [0, 1], the slope of true differences on predicted ones."""
         products, squares = self._slope
         return min(1.0, max(0.0, products / squares))
 
     @property
     def correlation(self) -> float:
-        """rho in [-1, 1] of the two models' residuals."""
-        products, of_a, of_b = self._residuals.tolist()
-        scale = (of_a + FEW / 100) * (of_b + FEW / 100)
+        """rho in [-1, 1], the correlation of the two models' residuals."""
+        products, squares_a, squares_b = self._residuals.tolist()
+        scale = (squares_a + FEW / 100) * (squares_b + FEW / 100)
         return float(min(1.0, max(-1.0, products / scale**0.5)))
 
     def observe(self, losses: Losses) -> None:
-        """Learns from n judged questions, each as A and as B lost it."""
+        """Learn from n questions judged for both models."""
         if losses.halves is None or len(losses.sample) == 0:
             return
         a, b = losses.halves
-        self._compare(losses, a.loss, b.loss)
+        # compare the losses with predictions made before they are learnt
+        questions = replace(losses, margin=None, halves=None)
+        mean_a, mean_b = self._of_a(questions).mean, self.b.posterior(questions).mean
+        predicted, difference = (mean_a - mean_b).double(), (a.loss - b.loss).double()
+        residual_a, residual_b = (a.loss - mean_a).double(), (b.loss - mean_b).double()
+        fade = RECENT ** len(difference)
+        products, squares = self._slope
+        self._slope = (
+            fade * products + float(predicted @ difference),
+            fade * squares + float(predicted @ predicted),
+        )
+        pairs = [(residual_a, residual_b), (residual_a, residual_a), (residual_b, residual_b)]
+        new = torch.stack([one @ other for one, other in pairs]).cpu()
+        self._residuals = fade * self._residuals + new
         self.a.observe(a)
         self.b.observe(b)
 
     def posterior(self, candidates: Questions, *, latent: bool = False) -> Posterior:
-        """Mean and variance of y, (n,) each; with ``latent`` the variance of the mean itself, the
-        errors of both GPs taken for independent."""
+        """Return mean and variance of y, (n,) each.
+
+        Args:
+            candidates: n questions.
+            latent: Whether the variance is that of the mean itself, with independent errors of the
+                two GPs.
+        """
         if latent:
-            of_a, of_b = (gp.posterior(candidates, latent=True).variance for gp in (self.a, self.b))
-            of_a = of_a * self._known_losses(candidates).isnan()
+            variances = [gp.posterior(candidates, latent=True).variance for gp in (self.a, self.b)]
+            variances[0] = variances[0] * self._known_losses(candidates).isnan()
             mean = self.posterior(candidates).mean
-            return Posterior(mean, (of_a + of_b) * self.slope**2 / 4)
+            return Posterior(mean, (variances[0] + variances[1]) * self.slope**2 / 4)
         a, b = self._of_a(candidates), self.b.posterior(candidates)
         mean = (1 + self.slope * (a.mean - b.mean)) / 2
-        together = self.correlation * (a.variance * b.variance).sqrt()
-        variance = (a.variance + b.variance - 2 * together) / 4
+        covariance = self.correlation * (a.variance * b.variance).sqrt()
+        variance = (a.variance + b.variance - 2 * covariance) / 4
         return Posterior(mean.clamp(0, 1), variance.clamp(min=MIN))
 
     def joint(self, candidates: Questions) -> Tensor:
-        """m x m covariance of the mean of y between m candidates, as ``posterior`` has it."""
-        open_ = self._known_losses(candidates).isnan().double()
-        of_a = self.a.joint(candidates) * open_[:, None] * open_
-        return (of_a + self.b.joint(candidates)) * (self.slope**2 / 4)
+        """Return the covariance of the mean of y between m candidates, m x m."""
+        unknown = self._known_losses(candidates).isnan().double()
+        covariance = self.a.joint(candidates) * unknown[:, None] * unknown
+        return (covariance + self.b.joint(candidates)) * (self.slope**2 / 4)
 
-    def look(self, candidates: Questions) -> Looked:
-        """The questions as all methods take them, too; both GPs look at the same of them."""
-        return self.a.look(candidates)
+    def prepare(self, candidates: Questions) -> Prepared:
+        """Compute all inputs of questions that no answer changes; they are the same for both."""
+        return self.a.prepare(candidates)
 
     def features(self, samples: Tensor) -> Tensor:
-        """(n, d) features of samples (n,)."""
+        """Return the features (n, d) of samples (n,)."""
         return self.a.features(samples)
 
     def _known_losses(self, asked: Questions) -> Tensor:
@@ -108,40 +131,26 @@ class DifferenceGP:
         return torch.from_numpy(self._known(*parts)).to(asked.sample.device)
 
     def _of_a(self, asked: Questions) -> Posterior:
-        """What is expected of A's losses, (n,) each: known ones are certain."""
-        posterior, known = self.a.posterior(asked), self._known_losses(asked)
-        known = known.to(posterior.mean)
-        there = ~known.isnan()
-        mean = torch.where(there, known, posterior.mean)
-        return Posterior(mean, torch.where(there, 0.0, posterior.variance))
-
-    def _compare(self, asked: Losses, lost_a: Tensor, lost_b: Tensor) -> None:
-        """Notes how far what was foreseen of these questions was right, before they are learnt."""
-        questions = replace(asked, margin=None, halves=None)
-        a, b = self._of_a(questions).mean, self.b.posterior(questions).mean
-        foreseen, difference = (a - b).double(), (lost_a - lost_b).double()
-        of_a, of_b = (lost_a - a).double(), (lost_b - b).double()
-        fade = RECENT ** len(difference)
-        products, squares = self._slope
-        self._slope = (
-            fade * products + float(foreseen @ difference),
-            fade * squares + float(foreseen @ foreseen),
-        )
-        squares_now = torch.stack([of_a @ of_b, of_a @ of_a, of_b @ of_b]).cpu()
-        self._residuals = fade * self._residuals + squares_now
+        """Return the prediction of model A's losses; known ones have the variance 0."""
+        posterior, losses = self.a.posterior(asked), self._known_losses(asked)
+        losses = losses.to(posterior.mean)
+        known = ~losses.isnan()
+        mean = torch.where(known, losses, posterior.mean)
+        return Posterior(mean, torch.where(known, 0.0, posterior.variance))
 
 
 class DropGP(DifferenceGP):
-    """Predicts y = (1 + L_changed - L_original) / 2; the arguments are QuestionGP's.
+    """Surrogate that predicts y = (1 + L_changed - L_original) / 2, with QuestionGP's arguments.
 
-    Once an original image was asked about, its losses are known for all of its changes. Model A of
-    ``DifferenceGP`` is the original here, so that its figure is 1 - y.
+    Once an original image was asked about, its losses are known for all of its changes. The
+    original is model A of ``DifferenceGP``, whose prediction is therefore 1 - y.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, known=self._original, **kwargs)
         self._concepts = int(kwargs["concepts"])
-        self._places, self._losses = np.zeros(0, np.int64), np.zeros(0)  # ascending
+        # losses of original images by sample * concepts + concept, ascending
+        self._places, self._losses = np.zeros(0, np.int64), np.zeros(0)
 
     def observe(self, losses: Losses) -> None:
         if losses.halves is None or len(losses.sample) == 0:
@@ -156,12 +165,12 @@ class DropGP(DifferenceGP):
 
     def posterior(self, candidates: Questions, *, latent: bool = False) -> Posterior:
         posterior = super().posterior(candidates, latent=latent)
-        if latent:  # whose mean is this method's own
+        if latent:  # its mean is already the result of this method
             return posterior
         return Posterior(1 - posterior.mean, posterior.variance)
 
     def _original(self, sample: Indices, variant: Indices, concept: Indices) -> Floats:
-        """(n,): the losses of original images, NaN where they are not known."""
+        """Return the losses of original images (n,), NaN where they are unknown."""
         wanted = sample * self._concepts + concept
         if not len(self._places):
             return np.full(len(wanted), np.nan)

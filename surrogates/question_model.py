@@ -1,8 +1,8 @@
-"""What the question GP believes, as a BoTorch model: its acquisition functions score questions.
+"""The question GP as a BoTorch model, so that BoTorch's acquisition functions score questions.
 
-A point is a question, by its number in the space: X (... x q x 1). The model is normal: mean and
-covariance of the expected losses f of these questions, as the question GP gives them.
-Imported only when needed: importing BoTorch takes seconds.
+A point of X (... x q x 1) is a question, by its number in the space. The posterior is normal, with
+the question GP's mean and covariance of the expected losses f. Import this module only when needed:
+importing BoTorch takes seconds.
 """
 
 from collections.abc import Callable
@@ -19,8 +19,11 @@ from .question_gp import QuestionGP, Questions
 
 
 class _Joint(NamedTuple):
-    """m questions by number, ascending, with the mean (m,) and covariance (m, m) of their f, and
-    what the variance of an answer has over that of f, ``noise`` (m,)."""
+    """Posterior of m questions, with ascending ``numbers`` (m,).
+
+    ``mean`` (m,) and ``covariance`` (m, m) are those of f; ``noise`` (m,) is the variance of an
+    answer around f.
+    """
 
     numbers: Tensor
     mean: Tensor
@@ -28,7 +31,7 @@ class _Joint(NamedTuple):
     noise: Tensor
 
     def places(self, numbers: Tensor) -> Tensor:
-        """Where these numbers, in whatever shape, stand."""
+        """Return the places of these numbers, in their shape."""
         return torch.searchsorted(self.numbers, numbers)
 
 
@@ -56,7 +59,7 @@ class QuestionModel(Model):  # type: ignore[misc]
         posterior_transform: Any = None,
         **_: Any,
     ) -> GPyTorchPosterior:
-        """f of the questions X (... x q x 1)."""
+        """Return the posterior of f at the questions X (... x q x 1)."""
         numbers = _numbers(X)
         if numbers.shape[-1] == 1:
             distinct, place = torch.unique(numbers, return_inverse=True)
@@ -71,22 +74,24 @@ class QuestionModel(Model):  # type: ignore[misc]
         return posterior if posterior_transform is None else posterior_transform(posterior)
 
     def joint(self, numbers: Tensor) -> _Joint:
-        """These questions, and whatever was asked about together with them."""
+        """Return a cached posterior that contains these questions."""
         numbers = torch.unique(numbers)
         if self._held is None or not bool(torch.isin(numbers, self._held.numbers).all()):
             self._held = _Joint(numbers, *self._gp.normal(self._questions(numbers)))
         return self._held
 
     def fantasize(self, X: Tensor, *_: Any, **__: Any) -> "Fantasies":
-        """n models, each of which has an answer to the one question of X (n x 1 x 1)."""
+        """Return n models, each with an answer to one question of X (n x 1 x 1)."""
         if X.shape[-2] != 1:
             raise ValueError("one question at a time")
         return Fantasies(self, _numbers(X)[:, 0])
 
 
 class Fantasies(Model):  # type: ignore[misc]
-    """n copies of a ``model``, each with an answer to one of the questions ``seen`` (n,). What it
-    would be changes no variance, and only these are to be read."""
+    """n copies of a model, each with an answer to one of the questions ``seen`` (n,).
+
+    Only variances may be read; they do not depend on the answers.
+    """
 
     num_outputs = 1
 
@@ -95,7 +100,10 @@ class Fantasies(Model):  # type: ignore[misc]
         self.model, self.seen = model, seen
 
     def posterior(self, X: Tensor, *_: Any, **__: Any) -> GPyTorchPosterior:
-        """1 x n x p variances of questions X (... x p x 1): S_rr - S_rx^2 / (S_xx + noise_x)."""
+        """Return variances of questions X (... x p x 1), 1 x n x p.
+
+        That of question r after an answer to x is S_rr - S_rx^2 / (S_xx + noise_x).
+        """
         numbers = _numbers(X).flatten()
         joint = self.model.joint(torch.cat([self.seen, numbers]))
         seen, points = joint.places(self.seen), joint.places(numbers)
@@ -107,5 +115,5 @@ class Fantasies(Model):  # type: ignore[misc]
 
 
 def _numbers(X: Tensor) -> Tensor:
-    """Whole numbers are exact in 64 bits of floating point, up to 2^53."""
+    """Return X as question numbers; 64-bit floats hold them exactly up to 2^53."""
     return X[..., 0].round().long()

@@ -1,14 +1,14 @@
-"""What the question GP regresses: the losses themselves, or the margins behind them.
+"""Coordinates of the question GP: it regresses losses, or the margins behind them.
 
-A loss of 0 or 1 says little: which answers were close is lost. Where a model gives
-probabilities, the logit of the one it gave to the truth (or, for graded oracles, score -
-threshold) says how close, and varies smoothly with what the follow-up image looks like. The GP is
-then on margins, and a logistic link makes losses of them. Which of the two is to be had, and
-better, differs by model, so the question GP tries both (``QuestionGP``).
+A loss of 0 or 1 does not show how close an answer was. Where a model gives probabilities, the logit
+of the true answer's probability does, or score - threshold for graded oracles. Such a margin varies
+smoothly with the look of the follow-up image. The GP is then on margins, and a logistic link turns
+them into losses. Which coordinate predicts better differs by model, so ``QuestionGP`` tries both.
 """
 
 from collections.abc import Mapping
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any, Protocol
 
 import torch
@@ -18,46 +18,46 @@ from .loss_mean import HIGHEST, LOWEST, Judged, Mean
 from .unit_kernel import LOSSES, MARGINS, Factor, UnitKernel, Units, fit
 
 SHRINK = 4.0
-"""Number of pseudo-answers that draw a side's mean margin to that of all."""
+"""Pseudo-answers that pull a side's mean margin to the overall mean."""
 
 RIDGE = 3.0
-"""Prior precision of what half a proxy's logit is worth, in standard deviations of the margin."""
+"""Prior precision of the weight of half a proxy's logit, in standard deviations of the margin."""
 
 ROUNDS = 3
-"""Passes over sides and proxies, whose parts of the mean margin are fitted in turn."""
+"""Rounds over sides and proxies, whose terms of the mean margin are fitted in turn."""
 
 HARD = 1e-3
-"""Standard deviation, among right or among wrong answers, below which margins are no more than
-losses."""
+"""Least standard deviation, among right or among wrong answers, with which margins add something
+to losses."""
 
 PRIOR = (0.0, 1.0, 0.0), (0.1, 0.1, 10.0)
 """Mean and precision of the link's offset and slopes, by margin and by logit F."""
 
 
 class Coordinate(Protocol):
-    """A number per judged question that units' covariance is about, and the way back to losses.
+    """A number per judged question for the GP to regress, and a link from it to losses.
 
-    ``shift`` (n,) is what the GP adds, in units of ``residual``; ``Judged`` questions that are
-    only to be predicted have neither loss nor margin.
+    In its methods ``shift`` (n,) is the GP's prediction of the residual, and questions to predict
+    are ``Judged`` without loss and margin.
     """
 
     medians: Mapping[str, float]
 
     def fit(self, judged: Judged) -> None:
-        """Sets what residuals are taken from."""
+        """Fit the mean that residuals are taken from."""
 
     def residual(self, judged: Judged) -> Tensor:
-        """(n,) of variance about 1; the larger, the worse the answer."""
+        """Return residuals (n,) of variance about 1; a larger one is a worse answer."""
 
     def calibrate(self, judged: Judged, shift: Tensor) -> None:
-        """Fits the way back on the leave-one-out means of answers."""
+        """Fit the link to losses, given leave-one-out predictions of residuals."""
 
     def losses(self, judged: Judged, shift: Tensor) -> tuple[Tensor, Tensor]:
-        """(n,) each: expected loss in [LOWEST, HIGHEST], and its derivative by the shift."""
+        """Return the expected loss in [LOWEST, HIGHEST] and its derivative by shift, (n,) each."""
 
 
 class HardLosses:
-    """(loss - F) / sqrt(F (1 - F)), by the logistic mean F of ``loss_mean``."""
+    """Losses as (loss - F) / sqrt(F (1 - F)), with the logistic mean F of ``loss_mean``."""
 
     medians: Mapping[str, float] = LOSSES
 
@@ -84,11 +84,16 @@ class HardLosses:
 
 
 class Margins:
-    """-margin, less the mean of its side and what proxies tell, per standard deviation.
+    """Margins as -margin less the mean of its side and of proxies, over its standard deviation.
 
-    The loss is logistic in it, and in logit F: proxies that know which answers fail may know
-    little of by how much. An answer without a margin (none came) is taken to stand where
-    others stand that lost as much.
+    The loss is logistic in this number and in logit F, since proxies that predict which answers
+    fail may not predict by how much. An answer without a margin gets the mean margin of answers
+    with as much loss.
+
+    Args:
+        mean: Model of F.
+        sides: Number of sides, concept * 3 + truth.
+        columns: Columns of the regression, each with its own standard deviation.
     """
 
     medians: Mapping[str, float] = MARGINS
@@ -96,18 +101,18 @@ class Margins:
     def __init__(self, mean: Mean, sides: int, columns: int) -> None:
         self.mean = mean
         self._sides, self._columns = sides, columns
-        of: Any = {"dtype": torch.float64, "device": mean.device}
-        self._centre = torch.zeros((), **of)
-        self._scale = torch.ones((), **of)
-        self._side = torch.zeros(sides, **of)
-        self._column = torch.ones(columns, **of)
-        self._beta = torch.zeros(0, **of)
-        self._usual = torch.zeros(2, **of)
-        self._link = torch.tensor(PRIOR[0], **of)
+        to: Any = {"dtype": torch.float64, "device": mean.device}
+        self._centre = torch.zeros((), **to)
+        self._scale = torch.ones((), **to)
+        self._side = torch.zeros(sides, **to)  # mean of each side, less the centre
+        self._column = torch.ones(columns, **to)  # standard deviation of each column
+        self._beta = torch.zeros(0, **to)
+        self._usual = torch.zeros(2, **to)  # mean of right and of wrong answers
+        self._link = torch.tensor(PRIOR[0], **to)
 
     @staticmethod
     def informative(judged: Judged) -> bool:
-        """Whether margins tell more than losses do."""
+        """Return whether margins carry more information than losses."""
         known = ~judged.margin.isnan()
         for failing in (False, True):
             margins = judged.margin[known & ((judged.loss >= 0.5) == failing)]
@@ -121,20 +126,24 @@ class Margins:
         failed = known.loss >= 0.5
         y = -known.margin
         self._centre, self._scale = y.mean(), y.std().clamp(min=HARD)
-        means = [self._mean(y[failed == side], side) for side in (False, True)]
+        means = []
+        for side in (False, True):
+            own = y[failed == side]
+            default = self._centre + (self._scale if side else -self._scale)
+            means.append(own.mean() if len(own) else default)
         self._usual = torch.stack(means)
         y = self._bad(judged) - self._centre
         self._side, self._beta = torch.zeros_like(self._side), y.new_zeros(judged.features.shape[1])
         for _ in range(ROUNDS):
             self._fit_parts(judged, y)
-        rest = (y - self._expected(judged)).square()
-        total = torch.bincount(judged.column, rest, self._columns) + SHRINK * rest.mean()
+        squares = (y - self._expected(judged)).square()
+        total = torch.bincount(judged.column, squares, self._columns) + SHRINK * squares.mean()
         count = torch.bincount(judged.column, minlength=self._columns) + SHRINK
         self._column = (total / count).sqrt().clamp(min=HARD)
 
     def residual(self, judged: Judged) -> Tensor:
-        rest = self._bad(judged) - self._centre - self._expected(judged)
-        return rest / self._column[judged.column]
+        excess = self._bad(judged) - self._centre - self._expected(judged)
+        return excess / self._column[judged.column]
 
     def calibrate(self, judged: Judged, shift: Tensor) -> None:
         mean, precision = (self._link.new_tensor(p) for p in PRIOR)
@@ -144,7 +153,7 @@ class Margins:
             rate = torch.sigmoid(inputs @ link)
             slope = inputs.mT @ (judged.loss - rate) - precision * (link - mean)
             curvature = (inputs.mT * (rate * (1 - rate))) @ inputs + precision.diag()
-            # never further than this at once: a logistic regression may overshoot
+            # steps are bounded, since Newton's method may overshoot
             step = torch.linalg.solve(curvature, slope).clamp(-1, 1)
             link = link + step
             if float(step.abs().max()) < 1e-6:
@@ -153,50 +162,45 @@ class Margins:
 
     def losses(self, judged: Judged, shift: Tensor) -> tuple[Tensor, Tensor]:
         rate = torch.sigmoid(self._inputs(judged, shift, self.mean.logits(judged)) @ self._link)
-        worth = self._link[1] * self._column[judged.column] / self._scale
-        return rate.clamp(LOWEST, HIGHEST), rate * (1 - rate) * worth
+        slope = self._link[1] * self._column[judged.column] / self._scale
+        return rate.clamp(LOWEST, HIGHEST), rate * (1 - rate) * slope
 
     def margins(self, judged: Judged, shift: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
-        """(n,) each: mean and variance of margins, from those of residuals."""
+        """Return mean and variance of margins, (n,) each, from those of residuals."""
         column = self._column[judged.column]
         mean = self._centre + self._expected(judged) + column * shift
         return -mean, column.square() * variance
 
-    def _mean(self, values: Tensor, failed: bool) -> Tensor:
-        if len(values):
-            return values.mean()
-        return self._centre + (self._scale if failed else -self._scale)
-
     def _bad(self, judged: Judged) -> Tensor:
-        """-margin (n,), with the usual one of as much loss where there is none."""
+        """Return -margin (n,), with the mean of answers with as much loss where there is none."""
         usual = self._usual[(judged.loss >= 0.5).long()]
         return torch.where(judged.margin.isnan(), usual, -judged.margin)
 
     def _fit_parts(self, judged: Judged, y: Tensor) -> None:
         features = judged.features / 2
-        rest = y - features @ self._beta if len(self._beta) else y
+        of_sides = y - features @ self._beta if len(self._beta) else y
         count = torch.bincount(judged.side, minlength=self._sides) + SHRINK
-        self._side = torch.bincount(judged.side, rest, self._sides) / count
+        self._side = torch.bincount(judged.side, of_sides, self._sides) / count
         if len(self._beta):
             precision = RIDGE * torch.eye(len(self._beta), dtype=y.dtype, device=y.device)
             right = features.mT @ (y - self._side[judged.side])
             self._beta = torch.linalg.solve(features.mT @ features + precision, right)
 
     def _expected(self, judged: Judged) -> Tensor:
-        """(n,) over the centre: what side and proxies say."""
+        """Return the mean by side and proxies, (n,), less the centre."""
         side = self._side[judged.side]
         return side + judged.features / 2 @ self._beta if len(self._beta) else side
 
     def _inputs(self, judged: Judged, shift: Tensor, logits: Tensor) -> Tensor:
-        """(n, 3): what the link reads."""
+        """Return the inputs of the link (n, 3): 1, scaled margin, logit F."""
         margin = self._expected(judged) + self._column[judged.column] * shift
         return torch.stack([torch.ones_like(shift), margin / self._scale, logits], 1)
 
 
 class Regression:
-    """A GP on one coordinate of the losses, C ``columns`` at once.
+    """GP on one coordinate of the losses, with C columns.
 
-    ``Judged.unit`` numbers the units given along with the judged questions, 0 ... n - 1.
+    In its methods ``Judged.unit`` is the place of a question's unit among the units given with it.
     """
 
     def __init__(self, coordinate: Coordinate, kernel: UnitKernel, columns: int) -> None:
@@ -205,7 +209,7 @@ class Regression:
         self.columns = columns
 
     def residuals(self, judged: Judged, start: int, count: int) -> tuple[Tensor, Tensor]:
-        """count x C: mean residuals of units ``start`` ..., and which of them are known."""
+        """Return mean residuals of ``count`` units from ``start``, and which are known, n x C."""
         judged = judged[judged.unit >= start]
         residual = self.coordinate.residual(judged)
         place = (judged.unit - start).long() * self.columns + judged.column
@@ -215,20 +219,20 @@ class Regression:
         return (total / times.clamp(min=1)).reshape(shape), (times > 0).reshape(shape)
 
     def tune(self, units: Units, judged: Judged, steps: int) -> None:
-        """Fits the kernel's weights in at most ``steps`` steps."""
+        """Fit the kernel's weights in at most ``steps`` steps."""
         fit(self.kernel, units, *self.residuals(judged, 0, len(units)), steps)
 
     @torch.no_grad()
     def calibrate(self, units: Units, judged: Judged) -> None:
-        """Fits the way back to losses on leave-one-out means."""
+        """Fit the link to losses on leave-one-out means."""
         self.coordinate.calibrate(judged, self.left_out(units, judged)[0])
 
     @torch.no_grad()
     def left_out(self, units: Units, judged: Judged) -> tuple[Tensor, Tensor]:
-        """(n,) each: mean and variance of every residual as all other units predict it,
-        r - alpha / diag(K^-1) and 1 / diag(K^-1).
+        """Return leave-one-out mean and variance of every residual, (n,) each.
 
-        Source: Rasmussen & Williams, Gaussian Processes for Machine Learning, section 5.4.2.
+        They are r - alpha / diag(K^-1) and 1 / diag(K^-1). Source: Rasmussen & Williams, Gaussian
+        Processes for Machine Learning, section 5.4.2.
         """
         factor = self._factor(units, judged)
         scale = torch.cholesky_inverse(factor.lower).diagonal()[judged.unit]
@@ -237,16 +241,16 @@ class Regression:
 
     @torch.no_grad()
     def held_out(self, units: Units, judged: Judged) -> float:
-        """Mean squared error of either half of the units, predicted from the other.
+        """Return the mean squared error of either half of the units, predicted from the other.
 
-        Squares, since that is what an audit's variance is made of.
+        Squared errors are the variance of an audit's pseudo-outcomes.
         """
         every = torch.arange(len(units), device=judged.unit.device)
         halves = [some(units, judged, every[part::2]) for part in (0, 1)]
         return sum(deepcopy(self)._error(*halves[k], *halves[1 - k]) for k in (0, 1)) / 2
 
     def _error(self, units: Units, judged: Judged, new_units: Units, new_judged: Judged) -> float:
-        """Mean squared error on new questions, when all is learnt from others."""
+        """Return the mean squared error on new questions after learning from others."""
         self.coordinate.fit(judged)
         self.calibrate(units, judged)
         cross = self.kernel.between(new_units, units)
@@ -264,7 +268,7 @@ class Regression:
 
 
 def some(units: Units, judged: Judged, rows: Tensor) -> tuple[Units, Judged]:
-    """The units ``rows`` (k,), ascending, and what was judged of them."""
+    """Return the units at ``rows`` (k,), ascending, and the judged questions about them."""
     rows = rows.contiguous()
     judged = judged[torch.isin(judged.unit, rows)]
-    return units[rows], judged.moved(torch.searchsorted(rows, judged.unit.long()))
+    return units[rows], replace(judged, unit=torch.searchsorted(rows, judged.unit.long()))

@@ -1,24 +1,25 @@
-"""The covariance between judged questions, and the fitting of its weights.
+"""Covariance between judged questions, and the fit of its weights.
 
-A unit is what one observation is about: a follow-up image (sample, variant), with a concept
-where calls answer one question at a time. What is regressed (``regression``) has
+A unit is what one observation is about: a follow-up image (sample, variant), with a concept where
+calls ask one question at a time. The regressed number (``regression``) of unit (i, v), sample i and
+variant v, has the covariance
 
     k((i,v), (j,w)) = cells[v,w] + T[v,w] (G(i,j) (g + g' same) + 1{i=j} (d + d' same))
                       + H(iv,jw) (h + h' 1{truths of i = truths of j})
 
-where G is an RBF on the features of the samples, H one on those of the follow-up images, ``same``
-is 1 within a relation, cells = c + c' same + c'' 1{v=w} + s_v s_w (e + e' same) with severities s
-from 0 to 1, and
+G is an RBF kernel on the samples' features, H one on the features of the follow-up images, and
+``same`` is 1 within a relation. With severities s from 0 to 1,
 
-    T[v,w] = (min(F_v, F_w) - F_v F_w) / sqrt(F_v (1 - F_v) F_w (1 - F_w)).
+    cells = c + c' same + c'' 1{v=w} + s_v s_w (e + e' same)
 
-**Where T comes from.** Let an image break at severity B and fail from there on: its losses
-are the step functions 1{B <= s}. If F_v is the share of images failing at v, then failing at
-v and at w together has the probability of the rarer of the two, min(F_v, F_w), so
-Cov = min(F_v, F_w) - F_v F_w, and T is that as a correlation. It is the covariance of a
-Brownian bridge at times F_v, F_w, so it is positive semi-definite; and it says that what
-breaks under a mild change will break under a harsh one, while what survives a mild change
-may still break under a harsh one.
+    T[v,w] = (min(F_v, F_w) - F_v F_w) / sqrt(F_v (1 - F_v) F_w (1 - F_w))
+
+**The origin of T.** Let an image break at severity B and fail from there on, so its losses are step
+functions 1{B <= s}. Let F_v be the share of images that fail at v. Then an image fails at both v
+and w with the probability of the rarer of the two, so the covariance is min(F_v, F_w) - F_v F_w.
+T is the correlation. It is that of a Brownian bridge at times F_v and F_w, so it is positive
+semi-definite. It says that an image which breaks under a mild change breaks under a harsh one,
+and that one which survives a mild change may still break under a harsh one.
 """
 
 import math
@@ -54,8 +55,8 @@ LOSSES = {
     "follow_up_lengthscale": 0.7,
     "rho": 1.0,
 }
-"""Prior medians: shares of the variance, lengthscales, and odds of rho. Losses are known to 0 or 1,
-and their mean F already has what cells share."""
+"""Prior medians for losses: shares of the variance, lengthscales, and odds of rho. The shares of
+cells are small, because the mean F already contains what cells have in common."""
 
 MARGINS = {
     **LOSSES,
@@ -72,28 +73,33 @@ MARGINS = {
     "lengthscale": 1.0,
     "follow_up_lengthscale": 0.9,
 }
-"""The same for margins, which are smooth in what the follow-up image looks like."""
-
+"""Prior medians for margins, which vary smoothly with the look of the follow-up image."""
 
 _PLACE = {name: place for place, name in enumerate(LOSSES)}
 
 BLOCK = 1 << 19
-"""Numbers per block of a prediction: few enough to stay in a core's cache."""
+"""Numbers per block of a prediction, few enough to stay in a core's cache."""
 
 MIN_NOISE = 0.01
-"""Least noise variance, where residuals have a variance of about 1; it keeps the covariance
-well-conditioned."""
+"""Least noise variance, which keeps the covariance well-conditioned. Residuals have a variance of
+about 1."""
 
 SPREAD = 1.0
-"""Standard deviation of the logarithm of each weight under its prior: one of them is a factor of e,
-about three, either way."""
+"""Standard deviation of the logarithm of each weight under its prior, a factor of e either way."""
 
 
 @dataclass(frozen=True)
 class Units:
-    """n units: ``sample``, ``variant``, ``concept`` and ``truths`` (which truths the sample has, by
-    number) int64 (n,), ``follow_up`` (n, e) of the follow-up image and ``features`` (n, d) of the
-    sample; e is the same for all units of a kernel."""
+    """n units.
+
+    Attributes:
+        sample: (n,) int64, sample by number.
+        variant: (n,) int64, variant by number.
+        concept: (n,) int64, concept by number.
+        truths: (n,) int64, the same number for samples with the same truths.
+        follow_up: (n, e) features of the follow-up image; e is fixed for a kernel.
+        features: (n, d) features of the sample.
+    """
 
     sample: Tensor
     variant: Tensor
@@ -109,26 +115,25 @@ class Units:
         return Units(*(column[rows] for column in vars(self).values()))
 
     def join(self, other: "Units") -> "Units":
-        """These and then the others."""
+        """Return these units followed by the others."""
         pairs = zip(vars(self).values(), vars(other).values(), strict=True)
         return Units(*(torch.cat(pair) for pair in pairs))
 
     def points(self) -> Tensor:
-        """(n, 4 + e + d), float64: a row per unit, as ``UnitKernel`` takes them from GPyTorch."""
+        """Return one row per unit, (n, 4 + e + d) float64, as a GPyTorch kernel takes them."""
         places = (self.sample, self.variant, self.concept, self.truths)
         return torch.cat([torch.stack(places, 1), self.follow_up, self.features], 1)
 
     @classmethod
-    def of(cls, points: Tensor, pictures: int) -> "Units":
-        """The units whose ``points`` (n, 4 + e + d) these are, e = ``pictures`` of them features of
-        follow-up images."""
-        places, follow_up, features = points.tensor_split((4, 4 + pictures), 1)
+    def of(cls, points: Tensor, width: int) -> "Units":
+        """Return the units of ``points`` (n, 4 + e + d), where e = ``width``."""
+        places, follow_up, features = points.tensor_split((4, 4 + width), 1)
         sample, variant, concept, truths = places.round().long().unbind(1)
         return cls(sample, variant, concept, truths, follow_up, features)
 
 
 class Tables(NamedTuple):
-    """V x V each: what pairs of cells, of similar images, and of one image share."""
+    """Covariances of pairs of variants, V x V each: of cells, of similar images, of one image."""
 
     cells: Tensor
     alike: Tensor
@@ -136,11 +141,21 @@ class Tables(NamedTuple):
 
 
 class UnitKernel(Kernel):  # type: ignore[misc]
-    """The kernel above; times rho + (1 - rho) 1{same concept} unless concepts are ``columns``.
+    """Kernel of the module's docstring, as a GPyTorch kernel over ``Units.points``.
 
-    ``raw`` (15,) are logarithms of the weights that LOSSES names, in its order, with normal priors.
-    ``medians``: LOSSES or MARGINS; ``pictures``: how many features e follow-up images have. As any
-    kernel of GPyTorch it takes points, which are those of ``Units``.
+    Unless concepts are columns, it is multiplied by rho + (1 - rho) 1{same concept}.
+
+    Args:
+        relation: (V,) the number of each variant's relation.
+        severity: (V,) each variant's severity.
+        concepts: Number of concepts C.
+        columns: Whether concepts are columns of the regression, and not part of the kernel.
+        device: Device of all tensors.
+        medians: Prior medians of the weights, LOSSES or MARGINS.
+        follow_up_width: Number of features e of a follow-up image.
+
+    Attributes:
+        raw: (15,) logarithms of the weights in the order of LOSSES, with normal priors.
     """
 
     line: Tensor
@@ -157,12 +172,12 @@ class UnitKernel(Kernel):  # type: ignore[misc]
         columns: bool,
         device: torch.device,
         medians: Mapping[str, float] = LOSSES,
-        pictures: int = 0,
+        follow_up_width: int = 0,
     ) -> None:
         super().__init__()
         self.concepts = concepts
         self.columns = columns
-        self.pictures = pictures
+        self.follow_up_width = follow_up_width
         numbers = torch.tensor(list(relation), device=device)
         levels = torch.tensor(list(severity), dtype=torch.float64, device=device)
         levels = levels / levels.max().clamp(min=1)
@@ -173,37 +188,36 @@ class UnitKernel(Kernel):  # type: ignore[misc]
         self.begin(torch.tensor(start, dtype=torch.float64, device=device))
 
     def begin(self, start: Tensor) -> None:
-        """Sets the logarithms of all weights to these medians of their priors, which they get."""
+        """Give the logarithms of all weights priors with these medians, and set them to these."""
         self.register_parameter("raw", torch.nn.Parameter(start.clone()))
         self.register_constraint("raw", Positive(torch.exp, torch.log))
         self.register_prior("raw_prior", NormalPrior(start, torch.full_like(start, SPREAD)), "raw")
         self._forget()
 
     def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **_: Any) -> Tensor:
-        """Covariance (n, m) of two sets of points, or its diagonal (n,)."""
-        one = Units.of(x1, self.pictures)
-        return (
-            self.variance(one.variant)
-            if diag
-            else self.covariance(one, Units.of(x2, self.pictures))
-        )
+        """Return the covariance (n, m) of two sets of points, or its diagonal (n,)."""
+        one = Units.of(x1, self.follow_up_width)
+        if diag:
+            return self.variance(one.variant)
+        return self.covariance(one, Units.of(x2, self.follow_up_width))
 
     @property
     def noise(self) -> Tensor:
-        return self._of("noise") + MIN_NOISE
+        """Noise variance of an observation."""
+        return self._weight("noise") + MIN_NOISE
 
     def set_raw(self, raw: Floats) -> None:
-        """The logarithms of all weights."""
+        """Set the logarithms of all weights."""
         with torch.no_grad():
             self.raw.copy_(torch.from_numpy(raw))
         self._forget()
 
     def _forget(self) -> None:
-        # between two fits neither weights nor tables change; both are asked for often
+        # weights and tables are read often, and change only in a fit
         self._weights: dict[str, Tensor] | None = None
         self._tables: Tables | None = None
 
-    def _of(self, name: str) -> Tensor:
+    def _weight(self, name: str) -> Tensor:
         if torch.is_grad_enabled():
             return self.raw[_PLACE[name]].exp()
         if self._weights is None:
@@ -211,14 +225,14 @@ class UnitKernel(Kernel):  # type: ignore[misc]
         return self._weights[name]
 
     def set_rates(self, rates: Tensor) -> None:
-        """T from the failing rate (V,) of every variant."""
+        """Set T from the failure rate (V,) of every variant."""
         spread = (rates * (1 - rates)).sqrt()
         together = torch.minimum(rates[:, None], rates)
         self.steps = (together - rates[:, None] * rates) / (spread[:, None] * spread)
         self._forget()
 
     def tables(self) -> Tables:
-        """As the weights are now."""
+        """Return the tables for the current weights."""
         if torch.is_grad_enabled():
             return self._made_tables()
         if self._tables is None:
@@ -226,48 +240,50 @@ class UnitKernel(Kernel):  # type: ignore[misc]
         return self._tables
 
     def _made_tables(self) -> Tables:
-        of, same = self._of, self.same
+        weight, same = self._weight, self.same
         white = torch.eye(len(same), dtype=torch.float64, device=same.device)
-        cells = of("overall") + of("relation") * same + of("variant") * white
-        cells = cells + self.line * (of("slope") + of("slope_relation") * same)
-        alike = self.steps * (of("alike") + of("alike_relation") * same)
-        image = self.steps * (of("image") + of("image_relation") * same)
+        cells = weight("overall") + weight("relation") * same + weight("variant") * white
+        cells = cells + self.line * (weight("slope") + weight("slope_relation") * same)
+        alike = self.steps * (weight("alike") + weight("alike_relation") * same)
+        image = self.steps * (weight("image") + weight("image_relation") * same)
         return Tables(cells, alike, image)
 
     def similarity(self, one: Tensor, other: Tensor) -> Tensor:
-        """G (n, m) of samples' features (n, d) and (m, d), in their precision."""
+        """Return G (n, m) of samples' features (n, d) and (m, d), in their precision."""
         return self._rbf(one, other, "lengthscale")
 
-    def looks(self, one: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]) -> Tensor:
-        """(n, m): what follow-ups share, by truths (n,) and features (n, e) of either side."""
+    def of_follow_ups(self, one: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]) -> Tensor:
+        """Return the term with H (n, m), given truths (n,) and features (n, e) of either side."""
         same = one[0][:, None] == other[0]
         alike = self._rbf(one[1], other[1], "follow_up_lengthscale")
-        weights = torch.stack([self._of("follow_up"), self._of("follow_up_truths")])
+        weights = torch.stack([self._weight("follow_up"), self._weight("follow_up_truths")])
         usual, more = weights.to(alike.dtype)
         return alike * (usual + more * same)
 
     def _rbf(self, one: Tensor, other: Tensor, scale: str) -> Tensor:
-        lengthscale = self._of(scale).to(one.dtype)
+        lengthscale = self._weight(scale).to(one.dtype)
         one, other = one / lengthscale, other / lengthscale
-        # one product gives the exponent: -|x - y|^2 / 2 = x'y - |x|^2 / 2 - |y|^2 / 2
+        # one matrix product gives the exponent -|x - y|^2 / 2 = x'y - |x|^2 / 2 - |y|^2 / 2
         ones, others = torch.ones_like(one[:, :1]), torch.ones_like(other[:, :1])
         left = torch.cat([one, -0.5 * one.square().sum(1, keepdim=True), ones], 1)
         right = torch.cat([other, others, -0.5 * other.square().sum(1, keepdim=True)], 1)
         return (left @ right.mT).exp_()
 
     def variance(self, variant: Tensor) -> Tensor:
-        """(n,): prior variance of units of these variants."""
-        looks = self._of("follow_up") + self._of("follow_up_truths") if self.pictures else 0.0
-        return torch.stack(self.tables()).sum(0).diagonal()[variant] + looks
+        """Return the prior variance (n,) of units of these variants."""
+        variance = torch.stack(self.tables()).sum(0).diagonal()[variant]
+        if self.follow_up_width:
+            variance = variance + (self._weight("follow_up") + self._weight("follow_up_truths"))
+        return variance
 
     def weights(self, units: Units, alpha: Tensor) -> Tensor:
-        """(C, n): alpha as it counts for questions about each concept."""
+        """Return the weight of each unit in predictions about each concept, (C, n)."""
         if alpha.shape[1] > 1:
             return alpha.mT
         return self.concept_table()[:, units.concept] * alpha[:, 0]
 
     def concept_table(self) -> Tensor:
-        """C x C: rho + (1 - rho) 1{same concept}; ones where concepts are columns."""
+        """Return rho + (1 - rho) 1{same concept}, C x C; ones where concepts are columns."""
         if self.columns:
             return torch.ones_like(self.same[:1, :1]).expand(self.concepts, self.concepts)
         same = torch.eye(self.concepts, dtype=torch.float64, device=self.same.device)
@@ -275,30 +291,37 @@ class UnitKernel(Kernel):  # type: ignore[misc]
         return rho + (1 - rho) * same
 
     def covariance(self, one: Units, other: Units) -> Tensor:
-        """(n, m) of two sets of units."""
+        """Return the covariance (n, m) of two sets of units."""
         rows, columns = one.variant[:, None], other.variant
         cells, alike, image = self.tables()
         own = one.sample[:, None] == other.sample
         total = self.similarity(one.features, other.features) * alike[rows, columns]
-        if self.pictures:
+        if self.follow_up_width:
             seen = other.truths, other.follow_up
-            total = total + self.looks((one.truths, one.follow_up), seen)
+            total = total + self.of_follow_ups((one.truths, one.follow_up), seen)
         total = total + cells[rows, columns] + own * image[rows, columns]
         if not self.columns:
             total = total * self.concept_table()[one.concept[:, None], other.concept]
         return total
 
     def between(self, one: Units, other: Units) -> Tensor:
-        """(n, m) covariance of two sets of units, without gradients."""
+        """Return the covariance (n, m) of two sets of units, without gradients."""
         with torch.no_grad():
             return self.covariance(one, other)
 
 
 def fit(kernel: UnitKernel, units: Units, residual: Tensor, known: Tensor, steps: int) -> None:
-    """Moves the kernel's weights to the (penalised) most likely, by at most ``steps`` L-BFGS steps.
+    """Fit the kernel's weights by penalised maximum likelihood with L-BFGS.
 
-    ``residual`` and ``known`` are n x C; columns are independent given the kernel. A line
-    search may step to where the covariance is singular; then the best point so far is kept.
+    Columns are independent given the kernel. If the line search reaches a singular covariance, the
+    best weights so far are kept.
+
+    Args:
+        kernel: The kernel, whose weights are set.
+        units: n units.
+        residual: (n, C) residuals of the units.
+        known: (n, C) which residuals are known.
+        steps: The most steps.
     """
     from scipy.optimize import minimize  # torch's own L-BFGS imports its compiler: a second more
 
@@ -322,8 +345,7 @@ def fit(kernel: UnitKernel, units: Units, residual: Tensor, known: Tensor, steps
 def _penalised(
     kernel: UnitKernel, units: Units, residual: Tensor, known: Tensor
 ) -> tuple[float, Floats]:
-    """- log p(residual, weights) of units, up to a constant, and its derivative by the
-    weights."""
+    """Return -log p(residual, weights) up to a constant, and its derivative by the weights."""
     covariance = kernel.covariance(units, units)
     value, slope = _likelihood(covariance.detach(), kernel.noise.detach(), residual, known)
     prior = kernel.raw_prior  # its density but for a constant
@@ -337,10 +359,11 @@ def _penalised(
 def _likelihood(
     covariance: Tensor, noise: Tensor, residual: Tensor, known: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """- log p(residual) and its derivative by the covariance (n, n), summed over columns."""
+    """Return -log p(residual) and its derivative by the covariance (n, n), summed over columns."""
     total, columns, repeats = covariance.clone(), residual, residual.shape[1]
     total.diagonal().add_(noise)
-    if not (complete := bool(known.all())):  # gaps differ by column: C matrices, 1 at the gaps
+    # gaps differ by column, which takes C matrices with 1 on the diagonal at each gap
+    if not (complete := bool(known.all())):
         gaps = known.mT.double()
         total = total * gaps[:, :, None] * gaps[:, None, :] + torch.diag_embed(1 - gaps)
         columns, repeats = (residual * known).mT[:, :, None], 1
@@ -354,11 +377,11 @@ def _likelihood(
 
 
 class Factor:
-    """Cholesky factor of the covariance of up to ``capacity`` units, grown row by row.
+    """Cholesky factor L of the covariance K of up to ``capacity`` units, grown row by row.
 
-    The rest is the identity, so that solves run on one contiguous matrix without a copy.
-    A residual that is not known is taken to be just what was expected of it, which leaves
-    its column as it was: the entry of z = L^-1 r is 0.
+    Rows not used yet are those of the identity, so solves run on one contiguous matrix without a
+    copy. An unknown residual is taken to equal its prediction. Its entry of z = L^-1 r is then 0,
+    and it changes nothing in its column.
     """
 
     def __init__(self, capacity: int, columns: int, device: torch.device) -> None:
@@ -369,19 +392,26 @@ class Factor:
 
     @property
     def alpha(self) -> Tensor:
-        """(n, C): K^-1 r, by which covariances are multiplied to predict."""
+        """(n, C): K^-1 r, which predictions multiply covariances with."""
         if self._alpha is None:
             self._alpha = torch.linalg.solve_triangular(self.lower.mT, self._half, upper=True)
         return self._alpha[: self.size]
 
     def cut(self, size: int) -> None:
-        """Leaves the first ``size`` units."""
+        """Keep only the first ``size`` units."""
         self.size = size
         self._half[size:] = 0
         self._alpha = None
 
     def append(self, cross: Tensor, block: Tensor, residual: Tensor, known: Tensor) -> None:
-        """b more units: ``cross`` n x b, ``block`` b x b (with noise), residuals b x C."""
+        """Append b units.
+
+        Args:
+            cross: (n, b) covariance of the units in the factor with the new ones.
+            block: (b, b) covariance of the new units, with noise.
+            residual: (b, C) their residuals.
+            known: (b, C) which residuals are known.
+        """
         rows = slice(self.size, self.size + len(block))
         left = self.halve(cross)
         corner = psd_safe_cholesky(block - left.mT @ left)
@@ -392,28 +422,35 @@ class Factor:
         self._alpha = None
 
     def halve(self, covariance: Tensor) -> Tensor:
-        """L^-1 k, n x m."""
+        """Return L^-1 k for covariances k, n x m."""
         padded = covariance.new_zeros(len(self.lower), covariance.shape[1])
         padded[: self.size] = covariance
         return torch.linalg.solve_triangular(self.lower, padded, upper=False)[: self.size]
 
 
 def _forward(lower: Tensor, right: Tensor, known: Tensor) -> Tensor:
-    """z (n, C) of L z = right, with z = 0 where ``known`` is false."""
+    """Solve L z = right for z (n, C), with z = 0 where ``known`` is false."""
     if bool(known.all()):
         return torch.linalg.solve_triangular(lower, right, upper=False)
     half = torch.zeros_like(right)
     for row in range(len(right)):
-        rest = (right[row] - lower[row, :row] @ half[:row]) / lower[row, row]
-        half[row] = rest * known[row]
+        solved = (right[row] - lower[row, :row] @ half[:row]) / lower[row, row]
+        half[row] = solved * known[row]
     return half
 
 
 def predict(kernel: UnitKernel, units: Units, alpha: Tensor, asked: Units) -> Tensor:
-    """(m,): K(asked, units) alpha, without ever making K in full.
+    """Return K(asked, units) alpha (m,) without computing K in full.
 
-    A row of K is the row of a sample in G times that of a variant (and a concept, where these
-    enter the kernel) in a table, and a few terms more."""
+    A row of K is a sample's row of G times a variant's row of a table, and a few more terms. Where
+    concepts enter the kernel, the second factor has a row per variant and concept.
+
+    Args:
+        kernel: The kernel.
+        units: n units with answers.
+        alpha: (n, C) as in ``Factor.alpha``.
+        asked: m units to predict.
+    """
     cells, _, image = kernel.tables()
     weights = kernel.weights(units, alpha)
     answers = weights.new_zeros(len(cells), len(weights))
@@ -425,13 +462,13 @@ def predict(kernel: UnitKernel, units: Units, alpha: Tensor, asked: Units) -> Te
     total = total + torch.bincount(question, own, len(asked))
     # the factor needs 64 bits; a prediction does not
     weights = weights.float()
-    if kernel.pictures:
-        total = total + _look(kernel, units, weights, asked)
-    return total + _alike(kernel, units, weights, asked)
+    if kernel.follow_up_width:
+        total = total + _from_follow_ups(kernel, units, weights, asked)
+    return total + _from_samples(kernel, units, weights, asked)
 
 
-def _alike(kernel: UnitKernel, units: Units, weights: Tensor, asked: Units) -> Tensor:
-    """(m,): the part of ``predict`` that follows from samples like those seen."""
+def _from_samples(kernel: UnitKernel, units: Units, weights: Tensor, asked: Units) -> Tensor:
+    """Return the term of ``predict`` (m,) with G, from samples similar to those seen."""
     _, sample_of = torch.unique(asked.sample, return_inverse=True)
     first = _firsts(sample_of)
     similar = kernel.similarity(asked.features[first].float(), units.features.float())
@@ -446,22 +483,21 @@ def _alike(kernel: UnitKernel, units: Units, weights: Tensor, asked: Units) -> T
     return _columns(similar, rows, ones, sample_of, kind, torch.zeros_like(kind))
 
 
-def _look(kernel: UnitKernel, units: Units, weights: Tensor, asked: Units) -> Tensor:
-    """(m,): the part of ``predict`` that follows from follow-ups like those seen."""
+def _from_follow_ups(kernel: UnitKernel, units: Units, weights: Tensor, asked: Units) -> Tensor:
+    """Return the term of ``predict`` (m,) with H, from follow-ups similar to those seen."""
     images = asked.sample * len(kernel.same) + asked.variant
     _, image_of = torch.unique(images, return_inverse=True)
     shown, seen = asked[_firsts(image_of)], (units.truths, units.follow_up.float())
     places = torch.arange(len(shown), device=image_of.device)
-    blocks = torch.split(places, max(1, BLOCK // len(units)))
-    sums = [
-        kernel.looks((shown.truths[block], shown.follow_up[block].float()), seen) @ weights.mT
-        for block in blocks
-    ]
+    sums = []
+    for block in torch.split(places, max(1, BLOCK // len(units))):
+        new = shown.truths[block], shown.follow_up[block].float()
+        sums.append(kernel.of_follow_ups(new, seen) @ weights.mT)
     return torch.cat(sums)[image_of, asked.concept]
 
 
 def _firsts(back: Tensor) -> Tensor:
-    """Where each of the numbers 0 ... k - 1 stands in ``back`` (n,), (k,)."""
+    """Return a place (k,) of each number 0 to k - 1 in ``back`` (n,)."""
     first = back.new_empty(int(back.max()) + 1)
     return first.scatter_(0, back, torch.arange(len(back), device=back.device))
 
@@ -469,9 +505,10 @@ def _firsts(back: Tensor) -> Tensor:
 def _columns(
     left: Tensor, right: Tensor, weights: Tensor, row: Tensor, other: Tensor, column: Tensor
 ) -> Tensor:
-    """(m,): sum over n of left[row, n] right[other, n] weights[n, column].
+    """Return the sums (m,) over n of left[row, n] right[other, n] weights[n, column].
 
-    Questions that differ in the column alone share the products of their rows."""
+    Questions that differ only in the column share the products of their rows.
+    """
     pairs, pair = torch.unique(row * len(right) + other, return_inverse=True)
     blocks = torch.split(pairs, max(1, BLOCK // left.shape[1]))
     sums = [left[block // len(right)].mul_(right[block % len(right)]) @ weights for block in blocks]
@@ -479,7 +516,7 @@ def _columns(
 
 
 def _matches(one: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
-    """All pairs (i, j) with one[i] == other[j]."""
+    """Return all pairs (i, j) with one[i] == other[j], as two vectors."""
     (ordered, order), one = other.sort(), one.contiguous()
     low = torch.searchsorted(ordered, one)
     count = torch.searchsorted(ordered, one, right=True) - low

@@ -197,9 +197,8 @@ class Membership:
         """By target, profile rows x concepts: which samples and truths it is about."""
         known = self.truths != UNKNOWN
         for mask in masks:
-            sides, concepts, variants = map(
-                _array, map(mask.get, ("sides", "concepts", "variants"))
-            )
+            names = ("sides", "concepts", "variants")
+            sides, concepts, variants = (_array(mask[name]) for name in names)
             self.within.append(self.applicable & variants[:, None])
             wanted = known & sides[np.where(known, self.truths, 0)] & concepts
             rows = mask["rows"]

@@ -158,7 +158,7 @@ class Sample:
             asked = (*table, np.arange(len(questions)), table[0])
             self._asked = candidates_of(asked)
         if isinstance(belief.losses, Latent):  # nothing that stays as it is is worked out twice
-            self._asked = belief.losses.look(self._asked)
+            self._asked = belief.losses.prepare(self._asked)
             self._paired: Any = self._asked[:paired]
             self._of_images: Any = self._asked[tensor(self._shown)]
         self.about = {

@@ -1,6 +1,6 @@
 """What another value of one of the engine's constants costs: questions of the same seeds.
 
-    python -m adaptive_vtt.experiments.engine.constants ROOM=1.25,FADE=.95 TOLD=0,CAUTION=10,TEAMS=1
+    python -m adaptive_vtt.experiments.engine.constants ROOM=1.25,FADE=.95 PROXY_WEIGHT=0,CAUTION=10
 
 Each argument is a row; the first row leaves all as they are. digits-severity, one target, one
 question per call, predicted by self-taught nets: a row of ``certificates``, with seeds of its own.
@@ -33,7 +33,7 @@ from .self_taught import benches
 
 PLACES: dict[str, ModuleType] = {
     **dict.fromkeys(("ROOM", "FADE", "RANGE"), certifier),
-    **dict.fromkeys(("TOLD", "CAUTION"), loss_mean),
+    **dict.fromkeys(("PROXY_WEIGHT", "CAUTION"), loss_mean),
     **dict.fromkeys(("TEAMS", "HIDDEN", "STEPS"), self_taught),
 }
 """The constants that may be changed, and where they stand."""

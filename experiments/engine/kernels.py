@@ -19,7 +19,7 @@ from scipy.special import logit
 from torch import Tensor
 
 from adaptive_vtt.surrogates import QuestionGP
-from adaptive_vtt.surrogates.features import PICTURES
+from adaptive_vtt.surrogates.features import FOLLOW_UP_WIDTH
 from adaptive_vtt.surrogates.loss_mean import Losses
 from adaptive_vtt.surrogates.unit_kernel import LOSSES, Tables, UnitKernel
 from adaptive_vtt.types import Floats
@@ -42,7 +42,7 @@ class Longer(UnitKernel):
         super().__init__(*kinds, **options)
         self.begin(torch.cat([self.raw.detach(), torch.zeros(self.more, dtype=torch.float64)]))
 
-    def _of(self, name: str) -> Tensor:
+    def _weight(self, name: str) -> Tensor:
         value = self.raw[list(LOSSES).index(name)].exp()
         return value if torch.is_grad_enabled() else value.detach()
 
@@ -55,7 +55,7 @@ class Longer(UnitKernel):
 class Relevance(Longer):
     """A scale of its own for each component of follow-up images (ARD)."""
 
-    more = PICTURES
+    more = FOLLOW_UP_WIDTH
 
     def _rbf(self, one: Tensor, other: Tensor, scale: str) -> Tensor:
         if scale == "follow_up_lengthscale":
@@ -71,11 +71,11 @@ class Severities(Longer):
 
     def _made_tables(self) -> Tables:
         cells, alike, image = super()._made_tables()
-        line = self.same * self.line * self._of("slope_relation")
+        line = self.same * self.line * self._weight("slope_relation")
         levels = self.line.diagonal().sqrt()
         _, relation = torch.unique(self.same.argmax(1), return_inverse=True)
         apart = (levels[:, None] - levels) / (0.5 * self.further()[relation])
-        near = self.same * (-0.5 * apart.square()).exp() * self._of("slope_relation")
+        near = self.same * (-0.5 * apart.square()).exp() * self._weight("slope_relation")
         return Tables(cells - line + (near + near.mT) / 2, alike, image)
 
 

@@ -19,7 +19,7 @@ def units(count: int = 12) -> Units:
 
 
 def made(kind: type[UnitKernel]) -> UnitKernel:
-    options = {"columns": False, "device": torch.device("cpu"), "pictures": Relevance.more}
+    options = {"columns": False, "device": torch.device("cpu"), "follow_up_width": Relevance.more}
     return kind(*VARIANTS, 3, **options)
 
 

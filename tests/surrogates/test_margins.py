@@ -16,7 +16,7 @@ from adaptive_vtt.oracles import Correctness, MaskDrop
 from adaptive_vtt.oracles.labels import SUREST, margin
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.surrogates import Losses, QuestionGP
-from adaptive_vtt.surrogates.features import PICTURES, FollowUpFeatures
+from adaptive_vtt.surrogates.features import FOLLOW_UP_WIDTH, FollowUpFeatures
 from adaptive_vtt.surrogates.loss_mean import Judged, LossMean
 from adaptive_vtt.surrogates.regression import Margins, Regression
 from adaptive_vtt.surrogates.unit_kernel import MARGINS, UnitKernel, Units
@@ -192,7 +192,7 @@ def test_the_posterior_is_that_of_the_textbook_through_the_link(shared: bool) ->
     with torch.no_grad():
         residual, _ = gp._chosen.residuals(gp._judged, 0, len(gp._units))
         total = gp.kernel.between(gp._units, gp._units) + gp.kernel.noise * torch.eye(110)
-        asked = gp.look(unseen)
+        asked = gp.prepare(unseen)
         units = asked.units
         solved = torch.linalg.solve(total, gp.kernel.between(gp._units, units))
         expected, slope = gp.coordinate.losses(gp._judged_of(asked), (solved.mT @ residual)[:, 0])
@@ -229,7 +229,7 @@ def test_leave_one_out_means_are_those_of_leaving_one_out() -> None:
 def _regression(kind: type[Margins]) -> tuple[Regression, Units, Judged]:
     seen, _ = split(20)
     kernel = UnitKernel(
-        RELATION, SEVERITY, 1, columns=True, device=torch.device("cpu"), medians=MARGINS, pictures=6
+        RELATION, SEVERITY, 1, columns=True, device=torch.device("cpu"), medians=MARGINS, follow_up_width=6
     )
     zeros, none = torch.zeros(20, dtype=torch.int64), torch.zeros(20, 0, dtype=torch.float64)
     looks = Looks()(seen.sample, seen.variant)
@@ -288,7 +288,7 @@ def test_every_follow_up_is_looked_at_once_and_features_have_the_promised_width(
     sample, variant = torch.arange(10).repeat(2), torch.arange(20) % 4
     found = features(sample, variant)
     again = features(sample.flip(0), variant.flip(0))
-    assert found.shape == (20, PICTURES)
+    assert found.shape == (20, FOLLOW_UP_WIDTH)
     torch.testing.assert_close(again.flip(0), found)
     assert found[:, 5:].abs().max() == 0
     assert len(seen) == 40 + len(set((sample * 4 + variant).tolist()))

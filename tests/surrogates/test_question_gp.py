@@ -181,7 +181,7 @@ def dense(gp: QuestionGP, questions: Losses) -> tuple[Tensor, Tensor]:
         residual, _ = gp._chosen.residuals(gp._judged, 0, len(gp._units))
         total = gp.kernel.between(gp._units, gp._units)
         total += gp.kernel.noise * torch.eye(len(total))
-        units = gp.look(questions).units
+        units = gp.prepare(questions).units
         cross = gp.kernel.between(units, gp._units)
         solved = torch.linalg.solve(total, cross.mT)
         prior = gp.kernel.between(units, units)
@@ -198,7 +198,7 @@ def test_posterior_is_that_of_the_textbook(shared: bool, few: bool) -> None:
     shift, covariance = dense(gp, questions)
     column = questions.concept if shared else torch.zeros_like(questions.concept)
     with torch.no_grad():
-        judged = gp._judged_of(gp.look(questions))
+        judged = gp._judged_of(gp.prepare(questions))
         expected = gp.mean.expected(judged.variant, judged.side, judged.features)
     spread = (expected * (1 - expected)).sqrt()
     mean = expected + spread * shift.gather(1, column[:, None])[:, 0]
