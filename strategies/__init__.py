@@ -1,4 +1,4 @@
-"""Strategies: belief in, weights over candidate questions out."""
+"""Strategies: functions from an audit's belief to weights over candidate questions."""
 
 if __name__ != "adaptive_vtt.strategies":
     raise ImportError("this folder is imported as adaptive_vtt.strategies, not as strategies")
@@ -57,9 +57,9 @@ __all__ = [
 ]
 
 PAPER = "uncertainty+unpredictability"
-"""Algorithm 1 of the paper."""
+"""Name of the paper's Algorithm 1."""
 EVERYTHING = "everything"
-"""A census: nothing is chosen."""
+"""Name of a census, which asks every question."""
 
 REGISTRY = Registry(
     "strategy",
@@ -98,15 +98,15 @@ COMPARED = {
         "strategy='bald', exploration=1e-6",
     ),
 }
-"""Words of ``avtt compare`` for audits of other strategies: what they are on the command line, and
-in Python."""
+"""Names of ``avtt compare`` for audits by other strategies, with the command-line options and the
+Python arguments that make such an audit."""
 
 
 class Named(NamedTuple):
-    """A strategy and its name in journals.
+    """A strategy with its name.
 
     Attributes:
-        name: The name.
+        name: Name in journals.
         strategy: The strategy.
     """
 
@@ -132,8 +132,8 @@ def get(name: str, **options: Any) -> Strategy:
     """Return a strategy by its name.
 
     Args:
-        name: A built-in name, a package's, or ``file.py:name``.
-        **options: Its options.
+        name: Built-in name, name in a package, or ``file.py:name``.
+        **options: Options of the strategy.
 
     Raises:
         InputError: The name or an option is unknown.
@@ -149,27 +149,28 @@ def named(
     """Return a strategy with its name.
 
     Args:
-        strategy: A name, a strategy, which is named after its class, or both.
-        options: Options of a named strategy. Default None: none.
-        base: The folder at which a relative file starts. Default None: the working folder.
+        strategy: A name; a strategy, which is named after its class; or both.
+        options: Options of a strategy given by name. Default None: none.
+        base: Folder that relative files start from. Default None: the working folder.
 
     Raises:
         InputError: The name or an option is unknown, or there are options for a strategy that is
-            already made.
+            already built.
     """
     if not isinstance(strategy, str):
-        made = strategy if isinstance(strategy, Named) else Named(type(strategy).__name__, strategy)
+        built = (
+            strategy if isinstance(strategy, Named) else Named(type(strategy).__name__, strategy)
+        )
         if options:
             raise InputError(
-                f"strategy_options: expected a strategy given by its name, got {made.name} made "
+                f"strategy_options: expected a strategy given by its name, got {built.name} made "
                 f"already; give it {', '.join(options)} where it is made"
             )
-        return made
+        return built
     if strategy in COMPARED:
-        typed, python = COMPARED[strategy]
+        command_line, python = COMPARED[strategy]
         raise InputError(
-            f"unknown strategy {strategy!r}: a word of 'avtt compare' alone, for {typed} (in "
-            f"Python {python})"
+            f"unknown strategy {strategy!r}: a word of 'avtt compare' alone, for {command_line} "
+            f"(in Python {python})"
         )
-    made = REGISTRY.make(strategy, options or {}, base)
-    return Named(strategy, REGISTRY.checked(made, strategy))
+    return Named(strategy, REGISTRY.checked(REGISTRY.make(strategy, options or {}, base), strategy))

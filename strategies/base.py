@@ -1,4 +1,4 @@
-"""What a strategy is, one method, and what it may read."""
+"""Protocols of strategies, and of the belief that they read."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
 
 class BeliefView(Protocol):
-    """What an audit has learnt, as strategies read it; ``engine.belief.Belief`` is one.
+    """Everything that an audit has learnt; ``engine.belief.Belief`` implements it.
 
-    C concepts, V variants; side 0 is of questions whose truth is No, side 1 of the others.
+    There are C concepts and V variants. Side 0 holds the questions with the truth No, side 1 those
+    with Yes.
     """
 
     @property
@@ -27,95 +28,114 @@ class BeliefView(Protocol):
 
     @property
     def answers(self) -> "AnswerGP":
-        """The answer GPs: how sure each side's answers are, by concept."""
+        """Answer GPs, with the uncertainty of each concept's sides."""
 
     @property
     def predictability(self) -> "Predictability":
-        """How probable a Yes is, given the answers about the same image."""
+        """Probability of a Yes, given earlier answers about the same image."""
 
     @property
     def losses(self) -> "LossSurrogate | None":
-        """What predicts losses, mostly the question GP; None in audits that certify nothing or go
-        without."""
+        """Surrogate of losses, by default the question GP; None in audits without one."""
 
     def model(self) -> "QuestionModel":
-        """What the question GP believes, as a model for BoTorch's acquisition functions: X holds
-        questions by number, (... x q x 1). Raises InputError where there is no question GP."""
+        """Return the question GP as a BoTorch model, for acquisition functions.
+
+        A point of X (... x q x 1) is the number of a question.
+
+        Raises:
+            InputError: There is no question GP.
+        """
 
     @property
     def certifier(self) -> "Certifier | None":
-        """The intervals of all targets; None in audits that certify nothing."""
+        """Intervals of all targets; None in audits that certify nothing."""
 
     @property
     def received(self) -> "npt.NDArray[np.float32]":
-        """C x 2 x V x 51: counts of answers by concept, side, variant and bin of that side."""
+        """C x 2 x V x 51: numbers of answers by concept, side, variant and bin of that side."""
 
     @property
     def tally(self) -> "Floats":
-        """C x 2 x V x 2: questions judged, and their summed losses."""
+        """C x 2 x V x 2: judged questions, and the sum of their losses."""
 
     @property
     def asked(self) -> Mapping[int, int]:
-        """Sample -> how many questions were judged of it, in order of the first."""
+        """Sample -> number of judged questions about it, in the order of the first ones."""
 
     @property
     def failed(self) -> set[tuple[int, int]]:
-        """(sample, concept) pairs whose loss was 0.5 or more."""
+        """(sample, concept) pairs with a loss of 0.5 or more."""
 
     @property
     def inside(self) -> Bools:
-        """K x n: which targets each candidate of this draw belongs to."""
+        """K x n: which targets hold each of this draw's candidates."""
 
     @property
     def predictions(self) -> "Tensor | None":
-        """(n,): the expected loss of each candidate of this draw, by ``losses``."""
+        """(n,): expected loss of each of this draw's candidates by ``losses``, if it has any."""
 
     def uncertainty(self) -> "Tensor":
-        """C x 2 on the CPU: u- and u+ of every concept, as shares of their prior value."""
+        """Return u- and u+ of every concept as shares of their prior values, C x 2 on the CPU."""
 
     def expected(self) -> Floats:
-        """(n,): the loss of each candidate of this draw, by the best prediction there is."""
+        """Return the best prediction of the loss of each of this draw's candidates, (n,)."""
 
     def variance(self) -> Floats:
-        """(n,): the variance of that loss: what predicts losses says, else f (1 - f)."""
+        """Return the variance of these losses (n,), by the surrogate or as f (1 - f)."""
 
     def needs(self, candidates: Candidates) -> Floats:
-        """(m,): what each candidate call is worth to the targets that are still open."""
+        """Return the worth of each candidate call to the open targets, (m,)."""
 
     def needs_by_target(self, candidates: Candidates) -> Floats:
-        """K x n: what each candidate question adds to its call's need, by open target."""
+        """Return each question's part of its call's need by target, K x n; 0 if not open."""
 
     def costs(self, candidates: Candidates) -> Floats:
-        """(m,): how many calls each candidate call takes, those about its source included; where
-        prices differ, times what one is expected to cost."""
+        """Return the cost of each candidate call, (m,).
+
+        It is the number of calls that it takes, with those about its source image. Where prices
+        differ, it is multiplied by the expected price of one.
+        """
 
 
 class Strategy(Protocol):
-    """Says how much each candidate is worth asking; the engine draws."""
+    """Function from belief to weights of candidates; the engine draws by them."""
 
     def weights(self, candidates: Candidates, belief: BeliefView) -> "Tensor | Floats":
-        """Weights (n,), a tensor or an array, finite, >= 0, not all zero, for n >= 1 candidates.
+        """Return the weight of each candidate.
 
-        Must depend on nothing but its arguments, and must not change them.
+        The result must depend on the arguments alone, and must not change them.
+
+        Args:
+            candidates: n >= 1 candidate questions of a draw.
+            belief: All that the audit has learnt.
+
+        Returns:
+            Weights (n,), a tensor or an array: finite, at least 0, not all 0.
         """
 
 
 @runtime_checkable
 class Mixed(Protocol):
-    """A strategy whose weights are the sum of several, each for a reason of its own."""
+    """A strategy whose weights are a sum of several, each with another reason."""
 
     def mixture(
         self, candidates: Candidates, belief: BeliefView
     ) -> "Mapping[str, Tensor] | Mapping[str, Floats]":
-        """Those weights (n,), by what stands for them in the journal: a word."""
+        """Return the weights (n,) of each part, by its name in the journal."""
 
 
 @runtime_checkable
 class Reasoned(Protocol):
-    """A strategy that says what it went by."""
+    """A strategy that gives reasons for a draw."""
 
     def reasons(
         self, candidates: Candidates, belief: BeliefView, place: int
     ) -> dict[str, float | int]:
-        """What decided about the candidate at ``place``, once it was drawn, by name: for the
-        journal and the report."""
+        """Return figures that led to a draw, by name, for the journal and the report.
+
+        Args:
+            candidates: The candidates of the draw.
+            belief: The belief before it.
+            place: Place of the question drawn among the candidates.
+        """

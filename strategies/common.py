@@ -1,8 +1,8 @@
-"""What several strategies share: scores of calls, sharpening, sub-samples, clear refusals.
+"""Helpers of several strategies: scores of calls, sharpening, sub-samples, refusals.
 
-A call may answer several questions, and the engine adds up the weights of a call's
-questions. Where the worth of a call is not that sum, it is worked out per call and then
-given to its questions in equal parts.
+A call may ask several questions, and the engine adds up the weights of a call's questions. Where
+the worth of a call is another one, a strategy computes it per call and divides it evenly among the
+call's questions.
 """
 
 from dataclasses import replace
@@ -20,12 +20,12 @@ from adaptive_vtt.utils.random_streams import generator
 from .base import BeliefView
 
 Power = Annotated[
-    float, Option("calls weigh score ** power: the higher, the nearer to the best alone", ge=0)
+    float, Option("calls weigh score ** power; a higher power favours the best calls", ge=0)
 ]
 
 
 def per_call(candidates: Candidates, values: Tensor) -> Tensor:
-    """(m,): the sums of (n,) values over the questions of each call."""
+    """Return the sums (m,) of values (n,) over the questions of each call."""
     calls = len(candidates.call)
     if calls == len(candidates):
         return values
@@ -33,7 +33,7 @@ def per_call(candidates: Candidates, values: Tensor) -> Tensor:
 
 
 def per_question(candidates: Candidates, values: Tensor) -> Tensor:
-    """(n,): each call's value of (m,), in equal parts on its questions."""
+    """Return each call's value (m,) divided evenly among its questions, (n,)."""
     calls = len(candidates.call)
     if calls == len(candidates):
         return values
@@ -42,7 +42,7 @@ def per_question(candidates: Candidates, values: Tensor) -> Tensor:
 
 
 def once_per_call(candidates: Candidates, values: Tensor) -> Tensor:
-    """A value (n,) that a call's questions share, in equal parts on them: it counts once."""
+    """Divide a value (n,) that all questions of a call share evenly, so that it counts once."""
     calls = len(candidates.call)
     if calls == len(candidates):
         return values
@@ -52,9 +52,9 @@ def once_per_call(candidates: Candidates, values: Tensor) -> Tensor:
 
 
 def sharpened(scores: Tensor, power: float) -> Tensor:
-    """(score / best) ** power, for scores >= 0; ones where all are 0.
+    """Return (score / best) ** power of scores >= 0; ones where all scores are 0.
 
-    1 leaves scores as they are; the higher the power, the nearer to the best alone.
+    A higher power favours the best scores.
     """
     best = scores.max()
     if not bool(best > 0):
@@ -63,10 +63,13 @@ def sharpened(scores: Tensor, power: float) -> Tensor:
 
 
 def some_calls(candidates: Candidates, most: int, *key: int) -> Tensor:
-    """Places (ascending) of the questions of a random subset of calls: about ``most`` questions.
+    """Return the places of the questions of a random subset of calls, ascending.
 
-    The subset follows from ``key`` alone. All questions where there are no more than that;
-    always at least one call.
+    Args:
+        candidates: n candidates.
+        most: About the number of questions in the subset. All are in it if there are no more, and
+            always those of one call.
+        *key: Seeds of the choice.
     """
     n, calls = len(candidates), len(candidates.call)
     if n <= most:
@@ -78,18 +81,18 @@ def some_calls(candidates: Candidates, most: int, *key: int) -> Tensor:
 
 
 def taken(candidates: Candidates, places: Tensor) -> Candidates:
-    """The candidates at ``places``, as questions to predict (their calls stay as they were)."""
+    """Return the candidates at ``places``, as questions to predict; their calls do not change."""
     columns = {name: column[places] for name, column in vars(candidates).items() if name != "call"}
     return replace(candidates, **columns)
 
 
 def points(candidates: Candidates, places: Tensor) -> Tensor:
-    """(k, 1, 1): the candidates at ``places`` (k,) as points of ``BeliefView.model``."""
+    """Return the candidates at ``places`` (k,) as points of ``BeliefView.model``, (k, 1, 1)."""
     return candidates.question[places, None, None].double()
 
 
 def question_gp(belief: BeliefView, name: str) -> QuestionGP:
-    """The belief's question GP; raises InputError where it has none, or another surrogate."""
+    """Return the belief's question GP. Raise InputError where it has none."""
     if not isinstance(belief.losses, QuestionGP):
         raise InputError(
             f"strategy {name!r} needs the question GP: give half_width (or surrogate=True)"
@@ -98,9 +101,12 @@ def question_gp(belief: BeliefView, name: str) -> QuestionGP:
 
 
 def expected_losses(candidates: Candidates, belief: BeliefView, name: str) -> Tensor:
-    """f (n,) on the CPU: by what predicts losses, else by the mean of the targets one belongs to.
+    """Return the expected loss f of each candidate, (n,) on the CPU.
 
-    Raises InputError where the belief has neither.
+    It is the surrogate's prediction, or else the mean of the targets that hold the question.
+
+    Raises:
+        InputError: The belief has neither a surrogate nor targets.
     """
     if belief.predictions is not None and len(belief.predictions) == len(candidates):
         return belief.predictions.cpu()
@@ -110,6 +116,6 @@ def expected_losses(candidates: Candidates, belief: BeliefView, name: str) -> Te
         raise InputError(f"strategy {name!r} needs expected losses: give half_width")
     inside = torch.from_numpy(belief.certifier.members(candidates.question.numpy())).double()
     centre = torch.from_numpy(belief.certifier.sequences.centre)
-    # in no target at all: 1/2, of which nothing is known
+    # nothing is known about questions of no target: 1/2
     count = inside.sum(0)
     return torch.where(count > 0, centre @ inside / count.clamp(min=1), 0.5)

@@ -1,25 +1,27 @@
-"""Looking one answer ahead: the question that will probably take away most uncertainty.
+"""One-step look-ahead: the questions with the largest expected fall of uncertainty.
 
-Concept-centric VTT (Fountoukidou & Sznitman, MICCAI 2019, equation 4) asks where the
-answer GPs are most uncertain now; this asks where they will be least uncertain afterwards,
-as in Cohn, Ghahramani & Jordan, Active Learning with Statistical Models (JAIR 4, 1996), and
-MacKay, Information-Based Objective Functions (Neural Computation 4, 1992). With U the sum of
-u- and u+ over the concepts, a question on side s of concept c is worth
+Concept-centric VTT (Fountoukidou & Sznitman, MICCAI 2019, equation 4) asks where the answer GPs are
+most uncertain now. This strategy asks where an answer will reduce that most.
+
+Sources: Cohn, Ghahramani & Jordan, Active Learning with Statistical Models (JAIR 4, 1996); MacKay,
+Information-Based Objective Functions (Neural Computation 4, 1992).
+
+Let U be the sum of u- and u+ over the concepts. A question on side s of concept c is worth
 
     E[U - U'] = sum over bins b of p(b | c, s) * (fall of u_c with an answer in b)
 
-The fall is exact, for all bins at once (``AnswerGP.reductions``); it is 0 in bins that were
-hit already, so a side whose answers keep falling where others fell is left alone, however
-uncertain it still is. What is predicted is p, from the answers n_cs (51 counts) so far,
+``AnswerGP.reductions`` computes the fall exactly, for all bins at once. It is 0 in bins that were
+hit before. So a side whose answers repeat is not asked about, even if it is still uncertain. The
+prediction p follows from the answers n_cs (51 counts) so far:
 
     p(. | c, s) = (K n_cs + pool * p(. | s) + prior / 51) / (sum(n_cs) + pool + prior)
 
-the mean of a Dirichlet proposal, with p(. | s) the same from all concepts together (pool = 0)
-and K a Gaussian kernel normalised within the side. With ``variant_weight`` > 0 the answers
-to one variant are kept apart, and held to p(. | c, s) by that many pseudo-answers.
+It is the mean of a Dirichlet distribution. p(. | s) is the same formula for all concepts together
+(pool = 0), and K is a Gaussian kernel normalised within the side. With ``variant_weight`` > 0 each
+variant's answers are counted separately, and p(. | c, s) counts as that many pseudo-answers.
 
-Where one call answers all concepts, a call is worth the sum over its questions: concepts
-have GPs of their own, so that too is exact. All calls within TIE of the best weigh alike.
+Where one call asks about all concepts, its worth is the sum over its questions. That is exact,
+because every concept has another GP. All calls within TIE of the best have the same weight.
 """
 
 from functools import lru_cache
@@ -35,11 +37,11 @@ from .base import BeliefView
 from .common import per_call, per_question
 
 TIE = 1e-9
-"""Expected falls closer than this are equal but for rounding."""
+"""Largest difference of expected falls that counts as rounding."""
 
 
 class ExpectedReduction:
-    """The calls that will probably lower the answer GPs' total uncertainty most.
+    """Calls that are expected to reduce the answer GPs' total uncertainty most.
 
     By default the kernel's standard deviation is half the answer GP's lengthscale.
     """
@@ -63,8 +65,8 @@ class ExpectedReduction:
         variant_weight: Annotated[
             float,
             Option(
-                "pseudo-answers that hold what is predicted of one variant to what is predicted of "
-                "all; 0 does not tell variants apart",
+                "pseudo-answers by which the prediction for all variants counts for each; 0 makes "
+                "no difference between variants",
                 ge=0,
             ),
         ] = 0.0,
@@ -81,23 +83,23 @@ class ExpectedReduction:
         return per_question(candidates, (worth >= worth.max() - TIE).double())
 
     def expected(self, belief: BeliefView) -> Tensor:
-        """C x 2 x V: E[U - U'] of a question; V is 1 where variants are not kept apart."""
+        """Return E[U - U'] of a question, C x 2 x V; V is 1 unless variants are separate."""
         fall = belief.answers.reductions().cpu()
         half = belief.received.shape[-1]
-        # bins of the side of "no", then of "yes"; both have the middle one
+        # bins of the side of No, then of Yes; both contain the middle one
         sides = torch.stack([fall[:, :half], fall[:, half - 1 :]], 1)
         return (self.predicted(belief) * sides[:, :, None]).sum(-1)
 
     def predicted(self, belief: BeliefView) -> Tensor:
-        """C x 2 x V x 51: p(bin) of the next answer, within its side's half."""
-        apart = torch.from_numpy(belief.received)
-        kernel = _kernel(apart.shape[-1], self.smoothing)
-        received = apart.sum(2).double() @ kernel
+        """Return p(bin) of the next answer within its side's half, C x 2 x V x 51."""
+        by_variant = torch.from_numpy(belief.received)
+        kernel = _kernel(by_variant.shape[-1], self.smoothing)
+        received = by_variant.sum(2).double() @ kernel
         pooled = self._mean(received.sum(0), None)
         side = self._mean(received, pooled)[:, :, None]
-        if not self.variant_weight or apart.shape[2] == 1:
+        if not self.variant_weight or by_variant.shape[2] == 1:
             return side
-        own = apart.double() @ kernel
+        own = by_variant.double() @ kernel
         weight = self.variant_weight
         return (own + weight * side) / (own.sum(-1, keepdim=True) + weight)
 
@@ -111,7 +113,7 @@ class ExpectedReduction:
 
 @lru_cache(maxsize=8)
 def _kernel(bins: int, smoothing: float) -> Tensor:
-    """bins x bins: how one answer is spread over the bins of its side; rows sum to one."""
+    """Return how an answer in each bin is spread over its side, bins x bins; rows sum to 1."""
     if smoothing == 0:
         return torch.eye(bins, dtype=torch.float64)
     place = torch.linspace(0, 0.5, bins, dtype=torch.float64)

@@ -1,19 +1,17 @@
-"""Looking for failures: as many different ones as possible.
+"""Search for failures, as many different ones as possible.
 
-Level set estimation by an upper credible bound, after Gotovos, Casati, Hitz & Krause, Active
-Learning for Level Set Estimation (IJCAI 2013), and Bryan et al., Active Learning for
-Identifying Function Threshold Boundaries (NIPS 2005): where may the expected loss be high?
+It is level set estimation by an upper credible bound on the expected loss. Sources: Gotovos,
+Casati, Hitz & Krause, Active Learning for Level Set Estimation (IJCAI 2013); Bryan et al., Active
+Learning for Identifying Function Threshold Boundaries (NIPS 2005). The score of a question is
 
-    score = (f + beta * sd) * (``again`` where this concept failed on this sample before)
+    score = (f + beta * sd) * (``again`` if this concept failed on this sample before, else 1)
 
-with f and the sd of f from the question GP. A failure is a (sample, concept); finding it
-again under another perturbation is no new one. A call is worth the sum over its questions,
-and weighs worth ** power: the higher, the nearer to the best call alone.
+with f and the sd of f from the question GP. A failure is a (sample, concept), so the same one under
+another change is not new. A call is worth the sum over its questions, and weighs worth ** power.
 
-Draws of this proposal hunt failures, they do not measure how many there are. Without exploration no
-certificate can be made of them, and the engine refuses to; with one they count, at 1/q, and
-intervals are valid but wide: the engine raises the exploration where draws turn out worse than
-uniform ones.
+This proposal finds failures and does not measure how many there are. Without exploration nothing
+can be certified, and the engine refuses. With exploration intervals are valid but wide, since draws
+count with 1/q. The engine raises the exploration where draws turn out worse than uniform ones.
 """
 
 from typing import Annotated
@@ -38,10 +36,10 @@ from .common import (
 
 
 class FailureSearch:
-    """Calls that may bring failures not seen yet, by an upper bound on the expected loss.
+    """Calls that may bring new failures, by an upper bound on the expected loss.
 
-    The sd takes a triangular solve, so it is worked out for about ``bounded`` candidates: half of
-    them with the highest f * again, half random; the others are judged by f alone.
+    The sd takes a triangular solve, so it is computed for about ``bounded`` candidates: half of
+    them with the highest f * again, half random. The score of the others is f * again.
     """
 
     def __init__(
@@ -51,10 +49,10 @@ class FailureSearch:
         ] = 0.25,
         power: Power = 8.0,
         again: Annotated[
-            float, Option("what a failure found before still counts for", ge=0, le=1)
+            float, Option("factor of the score where a failure was found before", ge=0, le=1)
         ] = 0.05,
         bounded: Annotated[
-            int, Option("candidates whose standard deviation is worked out, about", ge=2)
+            int, Option("about the number of candidates whose standard deviation is used", ge=2)
         ] = 512,
     ) -> None:
         self.beta = beta

@@ -1,24 +1,24 @@
-"""What a question would teach the question GP: BALD and integrated posterior variance.
+"""Information gain about the question GP: BALD and integrated posterior variance.
 
 ``bald``: Houlsby, Huszar, Ghahramani & Lengyel, Bayesian Active Learning for Classification
-(arXiv:1112.5745, 2011). The information that a loss and the latent f carry about each other,
+(arXiv:1112.5745, 2011). It is the mutual information of a loss and the latent f,
 
     I = h(E[f]) - E[h(f)],    h(p) = - p ln p - (1 - p) ln(1 - p),
 
-with f normal by the question GP, held to [0, 1], and expectations by Gauss-Hermite
-quadrature. BoTorch's qBayesianActiveLearningByDisagreement is about something else: what an
-observation carries about the *hyper-parameters* of a fully Bayesian GP with Gaussian noise.
-Here there is one set of hyper-parameters and losses are 0 or 1, so the formula is its own.
+with f normal by the question GP, clipped to [0, 1], and expectations by Gauss-Hermite quadrature.
+BoTorch's qBayesianActiveLearningByDisagreement measures something else: the information about the
+hyper-parameters of a fully Bayesian GP with Gaussian noise. Here hyper-parameters are fixed and
+losses are 0 or 1.
 
 ``nipv``: Seo, Wallat, Graepel & Obermayer (IJCNN 2000); Binois, Huang, Gramacy & Ludkovski
-(Technometrics 61, 2019). BoTorch's qNegIntegratedPosteriorVariance at every candidate, in
-a Gaussian model of the losses; its value without any question is subtracted, so that the
-weight is by how much the mean posterior variance of f would fall, which is never negative.
+(Technometrics 61, 2019). It is BoTorch's qNegIntegratedPosteriorVariance at every candidate, in a
+Gaussian model of the losses. Its value without any question is subtracted. So the weight is the
+fall of the mean posterior variance of f, which is never negative.
 
-Where a call answers all concepts, concepts are independent given the kernel, so scores of a
-call's questions add up; the engine adds them. The proposal is proportional to the
-scores (no softmax); ``power`` sharpens them. Only a random sub-sample is scored, as large as is
-affordable, and the rest has weight 0: exploration keeps those in the proposal.
+Concepts are independent given the kernel, so the engine may add up the scores of a call's
+questions. The proposal is proportional to the scores (no softmax), and ``power`` sharpens them.
+Only a random sub-sample is scored, to bound the cost. The other candidates have the weight 0, and
+exploration keeps them in the proposal.
 """
 
 from typing import Annotated
@@ -37,13 +37,13 @@ NODES = 40
 """Nodes of the quadrature."""
 
 ROUNDING = 1e-12
-"""Less information than this is rounding."""
+"""Largest information that counts as rounding, in nats."""
 
-Scored = Annotated[int, Option("candidates that are scored, at most, about", ge=1)]
+Scored = Annotated[int, Option("about the most candidates that are scored", ge=1)]
 
 
 class Bald:
-    """How much the next loss informs the question GP: their mutual information.
+    """Questions whose loss has the largest mutual information with the question GP.
 
     Each scored candidate costs a triangular solve over all units seen.
     """
@@ -61,17 +61,17 @@ class Bald:
 
 
 class Nipv:
-    """What lowers the question GP's mean variance over unseen questions most (BoTorch).
+    """Questions that reduce the question GP's mean variance most (BoTorch).
 
-    A draw costs one joint posterior of the candidates that are scored and of those that the
-    variance is averaged over.
+    A draw costs one joint posterior of the scored candidates and of those that the variance is
+    averaged over.
     """
 
     def __init__(
         self,
         scored: Scored = 256,
         points: Annotated[
-            int, Option("candidates that the variance is averaged over, about", ge=1)
+            int, Option("about the number of candidates that the variance is averaged over", ge=1)
         ] = 256,
         power: Power = 1.0,
     ) -> None:
@@ -94,17 +94,17 @@ class Nipv:
 
 
 def information(mean: Tensor, variance: Tensor) -> Tensor:
-    """(n,) in nats, for f ~ N(mean, variance) held to [0, 1]."""
+    """Return the mutual information (n,) in nats for f ~ N(mean, variance) clipped to [0, 1]."""
     nodes, shares = np.polynomial.hermite_e.hermegauss(NODES)
     z, share = torch.from_numpy(nodes), torch.from_numpy(shares / shares.sum())
     f = (mean[:, None] + variance.clamp(min=0).sqrt()[:, None] * z).clamp(0, 1)
-    # the same quadrature for both terms: their difference is negative by rounding alone
+    # both terms use the same quadrature, so only rounding makes their difference negative
     information = _entropy(f @ share) - _entropy(f) @ share
     return torch.where(information > ROUNDING, information, 0.0)
 
 
 def weights_of(candidates: Candidates, places: Tensor, scores: Tensor, power: float) -> Tensor:
-    """Weights (n,) from the scores of the candidates at ``places``; the others have 0."""
+    """Return weights (n,) from the scores of the candidates at ``places``, 0 for the others."""
     every = torch.zeros(len(candidates), dtype=torch.float64)
     every[places] = scores.double()
     if power == 1 and bool((every > 0).any()):

@@ -1,13 +1,13 @@
-"""Diversity: far from everything that was asked.
+"""Diversity: samples far from all that were asked about.
 
-Source: Gonzalez, Clustering to Minimize the Maximum Intercluster Distance (Theoretical
-Computer Science 38, 1985), the greedy k-centre algorithm, farthest first; for active
-learning Sener & Savarese, A Core-Set Approach (ICLR 2018). With a proposal in proportion to a
-power of the distance it is the seeding of k-means++ (Arthur & Vassilvitskii, SODA 2007).
+Sources: Gonzalez, Clustering to Minimize the Maximum Intercluster Distance (Theoretical Computer
+Science 38, 1985), the greedy k-centre algorithm; for active learning Sener & Savarese, A Core-Set
+Approach (ICLR 2018). A proposal proportional to a power of the distance is the seeding of k-means++
+(Arthur & Vassilvitskii, SODA 2007).
 
-It looks at samples alone: all questions about a sample are equally far, and those about a
-sample that was asked about already have weight 0 (all have the same weight once no sample
-is new). Cost per draw: (samples among the candidates) x (samples asked) x features.
+Distances are those of samples, so all questions about a sample are equally far. Samples that were
+asked about have the weight 0; once no sample is new, all have the same weight. A draw costs
+(samples among the candidates) x (samples asked about) x features.
 """
 
 import numpy as np
@@ -21,17 +21,17 @@ from .base import BeliefView
 from .common import Power, once_per_call, sharpened
 
 BLOCK = 1 << 22
-"""Distances held at a time."""
+"""Most distances in memory."""
 
 SAME = 1e-6
-"""Samples nearer than this are the same but for rounding."""
+"""Largest distance that counts as rounding."""
 
 
 class KCentre:
     """Samples far from all that were asked about, by the distance to the nearest.
 
-    Distances are Euclidean, in the question GP's features, or between truth vectors (unknown
-    truths as 1/2) where there is no question GP or it has none. Before any answer all weigh alike.
+    Distances are Euclidean, in the question GP's features. Without these they are between truth
+    vectors, where an unknown truth is 1/2. Before any answer all samples have the same weight.
     """
 
     def __init__(self, power: Power = 1.0) -> None:
@@ -42,13 +42,15 @@ class KCentre:
             return torch.ones(len(candidates), dtype=torch.float64)
         samples, place = torch.unique(candidates.sample, return_inverse=True)
         asked = _features(torch.tensor(list(belief.asked)), belief)
-        distance = _nearest(_features(samples, belief), asked)[place]
-        # a call's questions share its one sample
+        blocks = torch.split(_features(samples, belief), max(1, BLOCK // max(1, len(asked))))
+        distance = torch.cat([torch.cdist(block, asked).amin(1) for block in blocks])
+        distance = torch.where(distance > SAME, distance, 0.0)[place]
+        # all questions of a call are about one sample
         return once_per_call(candidates, sharpened(distance, self.power))
 
 
 def _features(samples: Tensor, belief: BeliefView) -> Tensor:
-    """(n, d) float64 on the CPU."""
+    """Return the features of samples, (n, d) float64 on the CPU."""
     if isinstance(belief.losses, QuestionGP):
         features = belief.losses.features(samples).double().cpu()
         if features.shape[1]:
@@ -56,11 +58,3 @@ def _features(samples: Tensor, belief: BeliefView) -> Tensor:
     concepts = np.arange(len(belief.space.concepts))
     truths = belief.space.dataset.truth(samples.numpy()[:, None], concepts[None, :])
     return torch.from_numpy(np.where(truths == UNKNOWN, 0.5, truths).astype(np.float64))
-
-
-def _nearest(features: Tensor, asked: Tensor) -> Tensor:
-    """(n,): distance to the nearest row of ``asked``."""
-    rows = max(1, BLOCK // max(1, len(asked)))
-    parts = [torch.cdist(part, asked).amin(1) for part in torch.split(features, rows)]
-    distance = torch.cat(parts)
-    return torch.where(distance > SAME, distance, 0.0)

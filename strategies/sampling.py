@@ -1,33 +1,31 @@
 """Classical designs: uniform, stratified, Neyman's allocation, and LURE.
 
-``random``: every candidate alike, strategy (a) of Concept-centric VTT.
+``random``: equal weights, strategy (a) of Concept-centric VTT.
 
-``stratified``: draws shared out among strata by size and spread, evenly within. Neyman, On the Two
-Different Aspects of the Representative Method (Journal of the Royal Statistical Society 97, 1934);
-Cochran, Sampling Techniques (3rd ed., 1977), chapter 5. Of the next draws stratum h, with N_h
-candidates and standard deviation S_h, gets the share
+``stratified``: draws allocated to strata by size and standard deviation, evenly within. Sources:
+Neyman, On the Two Different Aspects of the Representative Method (Journal of the Royal Statistical
+Society 97, 1934); Cochran, Sampling Techniques (3rd ed., 1977), chapter 5. Stratum h, with N_h
+candidates and standard deviation S_h, gets this share of the next draws:
 
     N_h S_h / sum over g of N_g S_g        S_h = sqrt(p_h (1 - p_h))
 
-p_h is the mean loss so far in h, after Laplace: (losses + 1) / (answers + 2). Before
-any answer all S_h are alike, which is proportional allocation. Strata are relation x severity,
-and, where one question is asked per call, concept x truth too. There is no model of the losses.
+p_h is the mean loss so far in h after Laplace, (losses + 1) / (answers + 2). Before any answer all
+S_h are equal, which is proportional allocation. Strata are relation x severity. Where a call asks
+one question, they are also divided by concept x truth. Losses are not predicted.
 
-Textbooks fix how many draws each stratum gets; here each draw picks its stratum at random, as it
-must be an unbiased look at all targets. So proportional allocation is plain uniform sampling, and
-only unequal spreads bring a gain.
+Textbooks fix the number of draws of each stratum. Here each draw picks its stratum at random, since
+every draw must be unbiased for all targets. So proportional allocation is uniform sampling, and
+only unequal standard deviations save draws.
 
-``neyman``: as Neyman has it, by what is predicted of the loss. A stratum's share of the draws goes
-with the standard deviation of the loss in it; for a 0/1 loss of mean f that is sqrt(f (1 - f)).
-Taken per question, or with one value for each stratum (variant x concept side).
+``neyman``: the same rule with predicted losses. The standard deviation of a 0/1 loss of mean f is
+sqrt(f (1 - f)), per question or as one value per stratum (variant x concept side).
 
-``lure``: Farquhar, Gal & Rainforth, On Statistical Bias in Active Learning (ICLR 2021), and
-Kossen, Farquhar, Gal & Rainforth, Active Testing (ICML 2021), equation 8: draw in proportion
-to the expected loss. That minimises the variance of an estimate that weighs losses by 1/q
-and subtracts no prediction, where the losses are known. For a 0/1 loss that is only
-foreseen, E[loss^2] = f, so sqrt(f) would be best for such an estimate; f is what the papers
-use for accuracy. Certificates here do subtract predictions; for those ``neyman`` is nearer to
-the best proposal.
+``lure``: draws in proportion to the expected loss. Sources: Farquhar, Gal & Rainforth, On
+Statistical Bias in Active Learning (ICLR 2021); Kossen, Farquhar, Gal & Rainforth, Active Testing
+(ICML 2021), equation 8. With known losses, this minimises the variance of an estimate that weights
+losses by 1/q and subtracts no prediction. With predicted 0/1 losses, E[loss^2] = f, so sqrt(f)
+would be best for such an estimate; the papers use f for accuracy. Certificates here do subtract
+predictions, and for those ``neyman`` is closer to the best proposal.
 """
 
 from typing import Annotated
@@ -43,10 +41,10 @@ from .common import expected_losses, once_per_call, per_call, per_question, shar
 
 
 class Random:
-    """Uniform weights; the audit predicts, and draws open targets more often; (a) of the paper.
+    """Uniform weights; an audit still predicts losses, and draws open targets more often.
 
-    Predictions, and the half of exploration that goes to open targets, are the audit's. Without
-    certificates there are none.
+    This is strategy (a) of the paper. Predictions, and the half of exploration that goes to open
+    targets, belong to audits that certify.
     """
 
     def weights(self, candidates: Candidates, belief: BeliefView) -> Tensor:
@@ -54,14 +52,14 @@ class Random:
 
 
 class Everything(Random):
-    """Every question once, in order: nothing is drawn, rates are exact (``avtt census``).
+    """Every question once, in order, which gives exact rates (``avtt census``).
 
-    Where it is the strategy of an audit, the audit asks for no weights.
+    An audit with this strategy uses no weights.
     """
 
 
 class Stratified:
-    """Relation x severity (x concept side) by the spread of their losses so far, evenly within."""
+    """Relation x severity (x concept side) by the spread of their past losses, evenly within."""
 
     def weights(self, candidates: Candidates, belief: BeliefView) -> Tensor:
         received, wrong = belief.tally[..., 0], belief.tally[..., 1]
@@ -74,17 +72,16 @@ class Stratified:
 
 
 def _spread(received: Floats, wrong: Floats) -> Tensor:
-    """The standard deviation of a 0/1 loss in each stratum; the counts' shape."""
+    """Return the standard deviation of a 0/1 loss in each stratum, in the shape of the counts."""
     p = torch.from_numpy((wrong + 1) / (received + 2)).double()
     return (p * (1 - p)).sqrt()
 
 
 class Neyman:
-    """In proportion to the predicted standard deviation of the loss, sqrt(f (1 - f)).
+    """Calls in proportion to the predicted standard deviation of the loss, sqrt(f (1 - f)).
 
-    For a call that answers several questions, sqrt(sum of f (1 - f)).
-
-    f comes from the question GP, or is the mean of a question's targets where there is none.
+    For a call with several questions it is sqrt(sum of f (1 - f)). Without a question GP, f is the
+    mean of a question's targets.
     """
 
     def __init__(
@@ -92,7 +89,7 @@ class Neyman:
         stratified: Annotated[
             bool,
             Option(
-                "every question gets the mean of f (1 - f) over all of its relation, severity, "
+                "give each question the mean of f (1 - f) over those of its relation, severity, "
                 "concept and truth"
             ),
         ] = False,
@@ -103,21 +100,16 @@ class Neyman:
         f = expected_losses(candidates, belief, "neyman").clamp(0, 1)
         variance = f * (1 - f)
         if self.stratified:
-            variance = _stratum_means(candidates, variance)
+            cells = int(candidates.cell.max()) + 1
+            keys = candidates.variant * cells + candidates.cell
+            _, stratum = torch.unique(keys, return_inverse=True)
+            variance = (torch.bincount(stratum, variance) / torch.bincount(stratum))[stratum]
         return per_question(candidates, sharpened(per_call(candidates, variance), 0.5))
 
 
 class Lure:
-    """In proportion to the expected loss f, of a call the sum of its questions'."""
+    """Calls in proportion to the expected loss, the sum of f over a call's questions."""
 
     def weights(self, candidates: Candidates, belief: BeliefView) -> Tensor:
         f = expected_losses(candidates, belief, "lure").clamp(0, 1)
         return sharpened(f, 1.0)
-
-
-def _stratum_means(candidates: Candidates, values: Tensor) -> Tensor:
-    """(n,): the mean of ``values`` over the candidates of the same variant and concept side."""
-    cells = int(candidates.cell.max()) + 1
-    _, stratum = torch.unique(candidates.variant * cells + candidates.cell, return_inverse=True)
-    total = torch.bincount(stratum, values)
-    return (total / torch.bincount(stratum))[stratum]

@@ -1,11 +1,11 @@
-"""The paper's strategies (b), (c) and (d): weights of 0 and 1.
+"""Strategies (b), (c) and (d) of Concept-centric VTT, with weights of 0 and 1.
 
-Source: Fountoukidou & Sznitman, Concept-centric Visual Turing Tests (MICCAI 2019),
-section 2.2, equation 4 and Algorithm 1; unpredictability as in Geman et al. (PNAS 2015).
+Source: Fountoukidou & Sznitman, Concept-centric Visual Turing Tests (MICCAI 2019), section 2.2,
+equation 4 and Algorithm 1; unpredictability as in Geman et al. (PNAS 2015).
 
-Where the paper is silent: a side of a concept with no candidate left is passed over for
-the next most uncertain; all sides equally uncertain are candidates together; where nobody
-lies within ``epsilon`` of 1/2, those nearest to it are.
+The paper leaves three cases open. A concept's side without candidates is skipped for the next most
+uncertain one. Sides that are equally uncertain are chosen together. If no answer lies within
+``epsilon`` of 1/2, the nearest ones are chosen.
 """
 
 from typing import Annotated
@@ -19,20 +19,19 @@ from adaptive_vtt.utils.options import Option
 from .base import BeliefView
 
 TIE = 1e-9
-"""Uncertainties and probabilities closer than this are equal but for rounding."""
+"""Largest difference of uncertainties or probabilities that counts as rounding."""
 
 EPSILON = 0.15
-"""Half-width of "unpredictable"; the paper names no value, Geman et al. used this one."""
+"""Half-width of "unpredictable", from Geman et al.; the VTT paper gives no value."""
 Epsilon = Annotated[
-    float, Option("an answer is left open where P(yes) is nearer to 1/2 than this", ge=0)
+    float, Option("an answer is unpredictable if P(yes) is nearer to 1/2 than this", ge=0)
 ]
-
 
 Reasons = dict[str, float | int]
 
 
 class Unpredictability:
-    """(b) of the paper: any candidate whose answer the history leaves open, |p - 1/2| < epsilon."""
+    """Strategy (b) of the paper: any unpredictable candidate, |p - 1/2| < epsilon."""
 
     def __init__(self, epsilon: Epsilon = EPSILON) -> None:
         self.epsilon = epsilon
@@ -43,7 +42,10 @@ class Unpredictability:
     def open(
         self, candidates: Candidates, belief: BeliefView, among: Tensor | None = None
     ) -> Tensor:
-        """Which candidates (n,), of those ``among``, are open, or else the nearest to 1/2."""
+        """Return which candidates (n,) are unpredictable, or else nearest to 1/2.
+
+        ``among`` (n,): the candidates to choose from; None: all.
+        """
         p = belief.predictability.probability(candidates.image, candidates.concept)
         distance = (p - 0.5).abs_()
         if among is not None:
@@ -52,34 +54,34 @@ class Unpredictability:
         return distance < self.epsilon if nearest < self.epsilon else distance <= nearest + TIE
 
     def reasons(self, candidates: Candidates, belief: BeliefView, place: int) -> Reasons:
-        """``predicted_yes``: p of the question's image and concept."""
-        here = slice(place, place + 1)
-        p = belief.predictability.probability(candidates.image[here], candidates.concept[here])
+        """Return ``predicted_yes``, p of the question."""
+        drawn = slice(place, place + 1)
+        p = belief.predictability.probability(candidates.image[drawn], candidates.concept[drawn])
         return {"predicted_yes": round(float(p[0]), 6)}
 
 
 class Uncertainty:
-    """(c) of the paper: any candidate of the concept and side whose answer GP is most uncertain."""
+    """Strategy (c) of the paper: any candidate of the most uncertain concept and side."""
 
     def weights(self, candidates: Candidates, belief: BeliefView) -> Tensor:
         return self.most(candidates, belief).double()
 
     def most(self, candidates: Candidates, belief: BeliefView) -> Tensor:
-        """Which candidates (n,) are on the most uncertain side that has any (equation 4)."""
+        """Return which candidates (n,) are on the most uncertain side that has any (equation 4)."""
         uncertainty = belief.uncertainty().view(-1).index_select(0, candidates.cell)
         return uncertainty >= uncertainty.max() - TIE
 
     def reasons(self, candidates: Candidates, belief: BeliefView, place: int) -> Reasons:
-        """``uncertainty`` of the question's side, as a share of its prior."""
+        """Return ``uncertainty``, that of the question's side as a share of its prior value."""
         level = belief.uncertainty().view(-1)[candidates.cell[place]]
         return {"uncertainty": round(float(level), 6)}
 
 
 class Combined:
-    """(d) of the paper, its Algorithm 1: of (c)'s candidates, those that (b) would take.
+    """Strategy (d) of the paper, Algorithm 1: the unpredictable ones among (c)'s candidates.
 
-    In an audit that certifies the engine mixes these weights with even exploration, as any
-    strategy's, which keeps the intervals valid. ``certify`` is the strategy made for that.
+    In an audit that certifies, the engine mixes the weights of any strategy with even exploration,
+    so intervals stay valid. ``certify`` is the strategy made for such audits.
     """
 
     def __init__(self, epsilon: Epsilon = EPSILON) -> None:
@@ -90,6 +92,6 @@ class Combined:
         return self._b.open(candidates, belief, self._c.most(candidates, belief)).double()
 
     def reasons(self, candidates: Candidates, belief: BeliefView, place: int) -> Reasons:
-        """Those of (b) and of (c)."""
+        """Return the reasons of (b) and of (c)."""
         reasons = self._c.reasons(candidates, belief, place)
         return reasons | self._b.reasons(candidates, belief, place)

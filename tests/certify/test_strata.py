@@ -172,9 +172,7 @@ def outcomes(names: list[str], seed: int, answers: str = "one", most: int = 2) -
                 certifier.unseen = certifier.strata.questions.sum(axis=1)
                 certifier.calls = certifier.strata.calls.sum(axis=1)
                 inside = certifier.members(asked)
-                move = certifier.bet(
-                    inside, unit, f, proposal, drawn, Stratum(c, shares, 0.3, 0.2)
-                )
+                move = certifier.bet(inside, unit, f, proposal, drawn, Stratum(c, shares, 0.3, 0.2))
                 loss = inside[:, unit == drawn] @ losses[asked[unit == drawn]]
                 low = certifier.least + move.low_base + move.scale * (loss - move.low_predicted)
                 high = certifier.most + move.high_base + move.scale * (loss - move.high_predicted)

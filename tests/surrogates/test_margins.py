@@ -229,7 +229,13 @@ def test_leave_one_out_means_are_those_of_leaving_one_out() -> None:
 def _regression(kind: type[Margins]) -> tuple[Regression, Units, Judged]:
     seen, _ = split(20)
     kernel = UnitKernel(
-        RELATION, SEVERITY, 1, columns=True, device=torch.device("cpu"), medians=MARGINS, follow_up_width=6
+        RELATION,
+        SEVERITY,
+        1,
+        columns=True,
+        device=torch.device("cpu"),
+        medians=MARGINS,
+        follow_up_width=6,
     )
     zeros, none = torch.zeros(20, dtype=torch.int64), torch.zeros(20, 0, dtype=torch.float64)
     looks = Looks()(seen.sample, seen.variant)
