@@ -230,19 +230,17 @@ class LossMean:
         It takes one Newton step from the mode: eta - h (l - F) / (1 - h F (1 - F)), where h is the
         leverage.
         """
-        eta = self.logits(judged)
-        rate, leverage = torch.sigmoid(eta), self._leverage(judged)
-        shrunk = 1 - (leverage * rate * (1 - rate)).clamp(max=0.9)
-        return eta - leverage * (judged.loss - rate) / shrunk
-
-    def _leverage(self, judged: Judged) -> Tensor:
-        """Return x' H^-1 x (n,) for the rows x of the design matrix."""
         inverse, variant, side = self._inverse, judged.variant, self._variants + judged.side
         tail = self._variants + self._sides
         dense = torch.cat([torch.ones_like(judged.loss)[:, None], judged.features], 1)
+        # x' H^-1 x for the rows x of the design matrix, without computing it in full
         cells = inverse[variant, variant] + inverse[side, side] + 2 * inverse[variant, side]
         across = inverse[:, tail:][variant] + inverse[:, tail:][side]
-        return cells + ((2 * across + dense @ inverse[tail:, tail:]) * dense).sum(1)
+        leverage = cells + ((2 * across + dense @ inverse[tail:, tail:]) * dense).sum(1)
+        eta = self.logits(judged)
+        rate = torch.sigmoid(eta)
+        shrunk = 1 - (leverage * rate * (1 - rate)).clamp(max=0.9)
+        return eta - leverage * (judged.loss - rate) / shrunk
 
     def _cautious(self, rates: Tensor) -> Tensor:
         if self._caution:

@@ -56,12 +56,18 @@ class Predictability:
             answer: The model's P(yes).
         """
         side = truth if self.history == "truth" else int(answer >= 0.5)
+        row = np.searchsorted(self._asked, image)
         if image not in self._matches:
-            self._add(image, sample)
+            matching = np.ones(len(self._samples), bool)
+            own = int(np.searchsorted(self._samples, sample))
+            if own < len(matching) and self._samples[own] == sample:
+                matching[own] = False
+            self._matches[image] = np.packbits(matching)
+            self._asked = np.insert(self._asked, row, image)
+            self._table = np.insert(self._table, row, self.prevalence, axis=0)
         matches = self._matches[image]
         matches &= (self._yes if side == 1 else self._no)[concept]
         among = np.unpackbits(matches, count=len(self._samples)).astype(np.float64)
-        row = np.searchsorted(self._asked, image)
         self._table[row] = self._share(among @ self._yes_known, self.prevalence)
 
     def probability(self, image: Tensor, concept: Tensor) -> Tensor:
@@ -72,17 +78,6 @@ class Predictability:
         # one flat index is twice as fast as two
         places = rows * self._table.shape[1] + concept.cpu().numpy()
         return torch.from_numpy(self._table.ravel().take(places)).to(image.device)
-
-    def _add(self, image: int, sample: int) -> None:
-        """Add a row for an image, matching every sample but its own."""
-        matches = np.ones(len(self._samples), bool)
-        own = int(np.searchsorted(self._samples, sample))
-        if own < len(matches) and self._samples[own] == sample:
-            matches[own] = False
-        self._matches[image] = np.packbits(matches)
-        row = np.searchsorted(self._asked, image)
-        self._asked = np.insert(self._asked, row, image)
-        self._table = np.insert(self._table, row, self.prevalence, axis=0)
 
     def _share(self, counts: Floats, otherwise: Floats) -> Floats:
         """Return yes / known (C,) from 2C counts, and ``otherwise`` for 0 / 0."""

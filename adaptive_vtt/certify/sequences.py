@@ -218,12 +218,11 @@ class Sequences:
         """(K,): mean squared distance of pseudo-outcomes from the centre, over that expected."""
         return self._strayed / (self.bets.prior + np.maximum(self.moves - self.since, 0))
 
-    def move(self, step: Step, betting: bool = True) -> None:
-        """Take the next draw's pseudo-outcomes, and bet on them unless ``betting`` is False."""
-        if betting:
-            up, down = self.growth(step, self._row, self._mean)
-            self._rising += up
-            self._falling += down
+    def move(self, step: Step) -> None:
+        """Bet on the next draw's pseudo-outcomes, and learn from them."""
+        up, down = self.growth(step, self._row, self._mean)
+        self._rising += up
+        self._falling += down
         self._note(step)
         self._shrink()
 

@@ -164,7 +164,7 @@ def test_the_variance_of_the_draws_mean_grows_with_the_share_that_does_not_count
         out = (rng.random(400) < left_out).astype(float)
         loss = (rng.random(400) < SHARE) * (1 - out)
         step = Step(ones > 0, loss, loss, none, ones, 0.25 * ones, none, none, none, none, out)
-        sequences.move(step, betting=False)
+        sequences.move(step)
     error = np.sqrt(np.mean((sequences.mean - SHARE) ** 2))
     told = np.sqrt(sequences.mean_variance.mean())
     assert told / error == pytest.approx(1, abs=0.15)  # the error's own is good to 4 %
