@@ -42,7 +42,7 @@ from .game import Bet as Bet
 from .game import Game
 from .rules import Rules, theta_for
 from .status import TargetStatus
-from .strata import DIGITS, Strata, Stratum, cells_of, pooled, possible, strata_of, stratified
+from .strata import DIGITS, Strata, Stratum, cells_of, countable, pooled, strata_of, stratified
 from .targets import Target, calls, largest, members, size
 
 ROOM = 1.0
@@ -89,6 +89,15 @@ class Certifier(Game):
         rules: Full rules, in place of ``half_width`` and ``confidence``.
         since: (K,) the draw with which bets on each target start. Earlier draws only count towards
             the losses seen. Empty: all start with draw 0.
+
+    Attributes:
+        largest: (K,) the most questions of a target that one call asks.
+        calls: (K,) M, the unseen calls that touch each target.
+        first_calls: (K,) the same before the first draw, at least 1.
+        left: Unseen calls.
+        unseen: (K,) questions of calls not drawn; the answers to others may be on their way.
+        hits: (K,) answered draws whose calls touch the target.
+        strata: Strata that draws choose among; None: draws are from all calls.
     """
 
     def __init__(
@@ -109,19 +118,19 @@ class Certifier(Game):
         self.targets = targets
         self.answers = answers
         self.largest = np.array([largest(space, t, answers) for t in targets], float)
-        self.calls = np.array([calls(space, t, answers) for t in targets], float)  # M
+        self.calls = np.array([calls(space, t, answers) for t in targets], float)
         self.first_calls = np.maximum(self.calls, 1)
-        self.left = space.size if answers == "one" else space.images  # calls not drawn
-        self.unseen = self.sizes.copy()  # questions not drawn; answers may be on their way
+        self.left = space.size if answers == "one" else space.images
+        self.unseen = self.sizes.copy()
         self._draws = 0
         self._reach_down = np.full(count, FIRST_REACH)
         self._reach_up = np.full(count, FIRST_REACH)
         self._reach_tilt = np.full(count, FIRST_REACH)
         self._foreseen = self._first_variance()
-        # squared corrections, N = 1: ours, and those of an even proposal with f = centre
+        self.hits = np.zeros(count)
+        # squared corrections of the rate: of these draws, and of even ones with f = centre
         self._ours = np.zeros(count)
         self._uniform = np.zeros(count)
-        self.hits = np.zeros(count)  # draws that fell into the target
         # squared residuals and questions of recent draws, each over its probability
         self._residuals = np.zeros((2, count))
         self.strata: Strata | None = None
@@ -304,7 +313,7 @@ class Certifier(Game):
         None where a target is about some samples only, or the table would be large.
         """
         cells = len(self.space.variants) * len(self.space.concepts) * 2
-        if not possible(self.targets) or cells * len(self.targets) > MAX_CELLS:
+        if not countable(self.targets) or cells * len(self.targets) > MAX_CELLS:
             return None
         return cells_of(self.space, self.targets).reshape(len(self.targets), cells)
 
@@ -343,10 +352,13 @@ class Certifier(Game):
         else:
             frame = stratified(self.strata, stratum)
         touching = (count > 0).sum(axis=1)
+        # where touching candidates are a matter of chance, a target also moves without any
         active = ((touching > 0) | (frame.chance < 1)) & frame.active
         ratio = frame.calls[:, frame.place] / np.maximum(touching, 1) / frame.chance
         weight, room = np.where(frame.active, ratio / frame.drawn, 0.0), frame.room
         missing = count - predicted
+        # the largest corrections that full predictions could bring, as shares of the questions;
+        # predictions are shrunk by low, high and lean so that no correction passes its bound
         down = excess(predicted, proposal) * ratio / room
         up = excess(missing, proposal) * ratio / room
         swing = excess(count, proposal) * ratio / room

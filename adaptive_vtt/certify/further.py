@@ -132,8 +132,9 @@ def further(game: Game, left: int, half_width: float | None = None) -> list[Rang
             needed[k], doubt[k] = _Target(game, k, left).needed(half_width)
     unknown = np.isnan(needed)
     open_ = np.where(unknown, np.nanmax(needed, initial=0.0), needed)
-    together = max(float((game.moved / np.maximum(game.ages, 1)).sum()), TINY)
-    in_turn = [max(r, float(np.minimum(open_, r).sum()) / together) for r in open_.tolist()]
+    # a draw moves this many targets on average; those that are open share the draws evenly
+    per_draw = max(float((game.moved / np.maximum(game.ages, 1)).sum()), TINY)
+    in_turn = [max(r, float(np.minimum(open_, r).sum()) / per_draw) for r in open_.tolist()]
     return [
         None if unknown[k] else _range(min(r, left), float(doubt[k]), left)
         for k, r in enumerate(in_turn)

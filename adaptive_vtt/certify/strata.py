@@ -326,7 +326,7 @@ def strata_of(
         strata: Strata = CallStrata(space, targets, limit)
         if (strata.inside.sum(axis=1) > 1).sum() > MOST_SPANNING:
             return None
-    elif possible(targets):
+    elif countable(targets):
         strata = QuestionStrata(space, targets)
     else:
         return None
@@ -452,7 +452,7 @@ def stratified(strata: Strata, stratum: Stratum) -> Frame:
     return Frame(left, most, guess, share, stratum.place, calls, chance)
 
 
-def possible(targets: list[Target]) -> bool:
+def countable(targets: list[Target]) -> bool:
     """Return whether the questions of each stratum can be counted without listing them.
 
     They cannot where a target is about some samples only.

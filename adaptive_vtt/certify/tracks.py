@@ -83,9 +83,11 @@ def played(
         if draw.call not in asked:
             break
         members = members_of(certificate, draw, asked[draw.call])
-        sums = [[sum(losses[q][part] for q in mine) for mine in members] for part in range(3)]
-        least, most, out = np.array(sums, float)
-        count = np.array([len(mine) for mine in members], np.int64)
+        sums = np.zeros((3, len(sizes)))
+        for k, own in enumerate(members):
+            sums[:, k] = [sum(losses[q][part] for q in own) for part in range(3)]
+        least, most, out = sums
+        count = np.array([len(own) for own in members], np.int64)
         game.play(Bet.of(draw.moves), least, most, count, out)
         decisions, decided = game.decisions, nothing
         if decisions is not None:

@@ -67,7 +67,7 @@ def unchecked(facts: "Facts") -> str | None:
     if facts.certificate is not None and not facts.population:
         return (
             "which questions count for which target, and which were candidates, cannot be "
-            "recomputed: the dataset is too large for its truths to stand in the journal"
+            "recomputed: the dataset is too large for the journal to hold its truths"
         )
     return None
 
