@@ -65,8 +65,8 @@ class ExpectedReduction:
         variant_weight: Annotated[
             float,
             Option(
-                "pseudo-answers by which the prediction for all variants counts for each; 0 makes "
-                "no difference between variants",
+                "pseudo-answers that shrink each variant's prediction to that of all variants; 0 "
+                "treats variants alike",
                 ge=0,
             ),
         ] = 0.0,

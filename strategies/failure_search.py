@@ -52,7 +52,7 @@ class FailureSearch:
             float, Option("factor of the score where a failure was found before", ge=0, le=1)
         ] = 0.05,
         bounded: Annotated[
-            int, Option("about the number of candidates whose standard deviation is used", ge=2)
+            int, Option("approximate number of candidates whose standard deviation is used", ge=2)
         ] = 512,
     ) -> None:
         self.beta = beta

@@ -39,7 +39,7 @@ NODES = 40
 ROUNDING = 1e-12
 """Largest information that counts as rounding, in nats."""
 
-Scored = Annotated[int, Option("about the most candidates that are scored", ge=1)]
+Scored = Annotated[int, Option("approximate number of candidates to score", ge=1)]
 
 
 class Bald:
@@ -71,7 +71,7 @@ class Nipv:
         self,
         scored: Scored = 256,
         points: Annotated[
-            int, Option("about the number of candidates that the variance is averaged over", ge=1)
+            int, Option("approximate number of candidates to average the variance over", ge=1)
         ] = 256,
         power: Power = 1.0,
     ) -> None:
