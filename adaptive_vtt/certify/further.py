@@ -244,12 +244,12 @@ class _Target:
 
     def _decided(self) -> tuple[float, float, float]:
         """Return the goal of a decision about the target's limit."""
-        made, k = self.game.decisions, self.k
-        if made is None or made.decided[k]:
+        decisions, k = self.game.decisions, self.k
+        if decisions is None or decisions.decided[k]:
             return 0.0, 0.0, np.inf
-        limit = float(np.broadcast_to(made.limit, made.alpha.shape)[k])
+        limit = float(np.broadcast_to(decisions.limit, decisions.alpha.shape)[k])
         side = 0 if (self.low + self.high) / 2 > limit else 1
-        lacking = float((made.needed() - made.most)[side, k])
+        lacking = float((decisions.needed() - decisions.most)[side, k])
         return self._beyond(limit, max(lacking, TINY))
 
     def _compared(self) -> tuple[float, float, float]:

@@ -312,20 +312,20 @@ class Sequences:
         row = self._row
         inside = (self._rising < half[0][row]) & (self._falling < half[1][row])
         near = np.flatnonzero(~inside)  # few means, which saves exponentials
-        some, both = row[near], np.exp([self._rising[near], self._falling[near]])
-        inside[near] = (theta[:, some] * both).sum(axis=0) < enough[some]
+        target, wealth = row[near], np.exp([self._rising[near], self._falling[near]])
+        inside[near] = (theta[:, target] * wealth).sum(axis=0) < enough[target]
         inside |= np.isinf(enough)[row]  # at level 0, where wealth may overflow
         inside &= self._alive
         row, mean = self._row[inside], self._mean[inside]
         empty = self._bet_upper - self._bet_lower > BETWEEN * self._cell
         if len(row):
             starts = np.flatnonzero(np.diff(row, prepend=-1))
-            some = row[starts]  # a target without a mean left keeps its interval
-            empty[some] = False
+            target = row[starts]  # a target without a mean left keeps its interval
+            empty[target] = False
             first = np.minimum.reduceat(mean, starts) - self._cell
             last = np.maximum.reduceat(mean, starts) + self._cell
-            self._bet_lower[some] = np.maximum(self._bet_lower[some], first)
-            self._bet_upper[some] = np.minimum(self._bet_upper[some], last)
+            self._bet_lower[target] = np.maximum(self._bet_lower[target], first)
+            self._bet_upper[target] = np.minimum(self._bet_upper[target], last)
         self.emptied |= empty
         edge = 0.5 * self._cell  # half a cell against rounding
         kept = (self._mean > self._bet_lower[self._row] - edge) & (

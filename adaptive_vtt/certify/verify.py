@@ -326,13 +326,13 @@ class _Game:
         high = self.most + move["high_base"] + move["scale"] * (most - move["high_predicted"])
         low, high = low / size, high / size
         if row.active:
-            now = move["scale"] * out / size
-            up, down = self._gains(self.m, move, low, high, now)
+            out_now = move["scale"] * out / size
+            up, down = self._gains(self.m, move, low, high, out_now)
             self.rising += up
             self.falling += down
             if self.limit is not None:
                 one = np.array([self.limit])
-                self.at_limit += np.concatenate(self._gains(one, move, low, high, now))
+                self.at_limit += np.concatenate(self._gains(one, move, low, high, out_now))
                 self.best = np.maximum(self.best, self.at_limit)
         without = (self.out + move["scale"] * out) / size
         self._note(row.active, (low + high) / 2 + centre * without, without, foreseen)
@@ -340,14 +340,14 @@ class _Game:
             self._cut()
 
     def _gains(
-        self, m: Any, move: dict[str, float], low: float, high: float, now: float
+        self, m: Any, move: dict[str, float], low: float, high: float, out_now: float
     ) -> tuple[Any, Any]:
         """Return what the draw adds to log K+ and log K- against means ``m``."""
         size, away = self.size, m - self.centre()
         most_down, most_up = move["tilt_bound"] / size, 1 - self.seen / size  # of the tilt
         counting = m * (1 - self.out / size)
         moved = away * (move["tilt"] / size)
-        from_mean = m * now - counting
+        from_mean = m * out_now - counting
         bet = self._bet(m, move["foreseen"] / size**2)
         above = counting - (self.least + move["lo"]) / size
         below = (self.most + move["hi"]) / size - counting
@@ -531,19 +531,19 @@ def decided(
             else None.
     """
     sides = ["open"] * len(levels)
-    for now in zip(*evidence, strict=True):
-        for k, (_, _, least, most) in enumerate(now):
+    for latest in zip(*evidence, strict=True):
+        for k, (_, _, least, most) in enumerate(latest):
             if sides[k] == "open" and (least > limits[k] or most <= limits[k]):
                 sides[k] = "above" if least > limits[k] else "below"
-        again = True
-        while again:
-            again = False
+        changed = True
+        while changed:  # what is decided leaves its alpha to the others
+            changed = False
             thresholds = [_thresholds(sides, levels, k, shared, thetas) for k in range(len(levels))]
-            for k, (up, down, _, _) in enumerate(now):
+            for k, (up, down, _, _) in enumerate(latest):
                 above, below = up >= thresholds[k][0], down >= thresholds[k][1]
                 if sides[k] == "open" and (above or below):
                     sides[k] = "above" if above else "below"
-                    again = True
+                    changed = True
     return sides
 
 

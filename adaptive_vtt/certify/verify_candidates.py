@@ -131,8 +131,8 @@ class CandidateCheck:
         calls, where = proposal.calls, f"verify: draw {draw.draw}: expected"
         left = self._calls - len(self._seen) if left is None else left
         most = len(calls) if replayed else self.limit
-        again = self._seen.intersection(calls.tolist())
-        if again or not self._askable(calls).all():
+        repeated = self._seen.intersection(calls.tolist())
+        if repeated or not self._askable(calls).all():
             raise JournalError(f"{where} candidates that can be asked and were not yet, got others")
         if len(calls) != min(left, most):
             raise JournalError(

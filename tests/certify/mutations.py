@@ -211,8 +211,8 @@ MUTATIONS = [
     Mutation(sequences, "enough = 1 / self.alpha", "enough = 0.5 / self.alpha"),
     Mutation(
         sequences,
-        "inside[near] = (theta[:, some] * both).sum(axis=0)",
-        "inside[near] = (0.8 * theta[:, some] * both).sum(axis=0)",
+        "inside[near] = (theta[:, target] * wealth).sum(axis=0)",
+        "inside[near] = (0.8 * theta[:, target] * wealth).sum(axis=0)",
     ),
     Mutation(sequences, "wide = room + more", "wide = room"),
     Mutation(sequences, "np.where(stays, room, wide)", "np.where(stays, wide, room)"),
