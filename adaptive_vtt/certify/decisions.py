@@ -12,8 +12,8 @@ as in Holm (Scandinavian Journal of Statistics 1979). Target k passes at
 
 Before the first error, no target whose rate truly lies on the other side was decided in this
 direction. So these targets have at least their shares of alpha / 2, and Ville's inequality bounds
-the error of each. Without halving, step-down would not be valid. Each target always has one
-direction that is wrong, and a target decided rightly may have been decided wrongly before.
+the error of each. Without halving, step-down would not be valid: every target has a wrong
+direction, and until it is decided rightly it may be decided wrongly.
 
 **With intervals.** Where intervals are asked for too, one alpha_k pays for both. "Above" is decided
 at 1 / (theta alpha_k) and "at most" at 1 / ((1 - theta) alpha_k), and nothing is stepped down.
