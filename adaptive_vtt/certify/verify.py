@@ -5,7 +5,7 @@ at a time, without Gaussian processes, candidates or vectors over targets.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
@@ -36,11 +36,14 @@ MIN_SHARE = 0.02
 MIN = 1e-9
 """Least variance, and largest sum of shares above 1."""
 ROUNDING = 1e-9
-"""Relative amount by which a bet may exceed its cap through rounding alone."""
+"""Share of its cap by which a bet may exceed it through rounding. Also the distance from 0, or from
+the margin, at which a difference of two models counts as rounding."""
 NOTHING = 1e-300
 """Least room to divide a cap by. With less room a bet cannot lose anything."""
 AGREE = 1e-7
 """Largest difference between two sums that were taken in another order."""
+Losses = tuple[float, float, int]
+"""An answer's least and largest loss, and 1 if its question does not count, else 0."""
 
 
 def verify(journal: Journal) -> list[TargetStatus]:
@@ -119,8 +122,8 @@ def recompute(
     # the engine learns in the order of draws, so nothing after an open call counts yet
     answered = [*takewhile(lambda draw: draw.call in asked, draws)]
     games = [_Game(certificate, k, levels[k]) for k in range(len(levels))]
-    for k, game in enumerate(games):
-        _replay(certificate.targets[k], game, k, answered, losses, asked)
+    for game in games:
+        game.replay(answered, losses, asked)
     sides: list[str | None] = [None] * len(games)
     if games[0].limit is not None:
         shared, limits = certificate.guarantee == "all", [game.limit or 0.0 for game in games]
@@ -198,13 +201,11 @@ def _check_aims(certificate: "CertificateFacts", draws: int) -> None:
         )
 
 
-def _losses(
-    calls: list[CallRow], certificate: "CertificateFacts | None"
-) -> dict[int, tuple[float, float, int]]:
-    """Return question -> least loss, largest loss, and 1 if the question does not count, else 0."""
+def _losses(calls: list[CallRow], certificate: "CertificateFacts | None") -> dict[int, Losses]:
+    """Return the losses of every answered question."""
     both = certificate is not None and certificate.both
     ratio = certificate is not None and certificate.bets.ratio
-    losses = {}
+    losses: dict[int, Losses] = {}
     for call in calls:
         for row in call.answers:
             if row.loss is not None:
@@ -220,34 +221,6 @@ def _losses(
                 else:
                     losses[row.question] = (row.loss, row.loss, 0)
     return losses
-
-
-def _replay(
-    name: str,
-    game: "_Game",
-    k: int,
-    draws: list[DrawRow],
-    losses: dict[int, tuple[float, float, int]],
-    asked: dict[int, list[int]],
-) -> None:
-    """Play the answered ``draws`` on target ``k``, called ``name``, in order."""
-    seen: set[int] = set()
-    for draw in draws:
-        row = draw.moves[k] if draw.draw >= game.since else None
-        members = [q for q in asked[draw.call] if q in game.before] if row is None else row.members
-        if seen.intersection(members):
-            raise JournalError(f"verify: draw {draw.draw} counts a question of {name!r} twice")
-        seen.update(members)
-        least, most = (sum(losses[q][part] for q in members) for part in (0, 1))
-        game.play(row, least, most, sum(losses[q][2] for q in members))
-        game.seen = len(seen)
-        low, high = game.interval()
-        if low <= high + MIN:  # a target whose interval empties keeps the last one before that
-            game.last = low, high
-        else:
-            game.emptied = True
-        up, down = game.best.tolist()
-        game.evidence.append((up, down, *game.possible()))
 
 
 class _Game:
@@ -266,7 +239,7 @@ class _Game:
         claim = versus_limit(certificate.versus, k)
         self.limit = certificate.at_most if certificate.decides else claim
         self.by_distance = self.limit is not None and certificate.half_width is None
-        self.versus, self.place = certificate.versus, k
+        self.versus, self.place, self.name = certificate.versus, k, certificate.targets[k]
         self.at_limit = np.zeros(2)  # log K+ and log K- against the limit
         self.best = np.zeros(2)  # the largest of each so far
         self.evidence: list[tuple[float, float, float, float]] = []
@@ -285,6 +258,31 @@ class _Game:
         self.strayed, self.plays = self.first, 0  # squared errors over expected variance; draws
         self.precision = self.weighted = self.prior = 0.0  # of the centre
         self.weight = self.total = self.counted = 0.0  # of the estimate and the counting share
+
+    def replay(
+        self, draws: list[DrawRow], losses: Mapping[int, Losses], asked: dict[int, list[int]]
+    ) -> None:
+        """Play answered draws in order; ``asked``: the questions of each call."""
+        answered: set[int] = set()
+        for draw in draws:
+            row = draw.moves[self.place] if draw.draw >= self.since else None
+            before = [q for q in asked[draw.call] if q in self.before]
+            members = before if row is None else row.members
+            if answered.intersection(members):
+                raise JournalError(
+                    f"verify: draw {draw.draw} counts a question of {self.name!r} twice"
+                )
+            answered.update(members)
+            least, most, out = (sum(losses[q][part] for q in members) for part in range(3))
+            self.play(row, least, most, int(out))
+            self.seen = len(answered)
+            low, high = self.interval()
+            if low <= high + MIN:  # a target whose interval empties keeps the last one before that
+                self.last = low, high
+            else:
+                self.emptied = True
+            up, down = self.best.tolist()
+            self.evidence.append((up, down, *self.possible()))
 
     def centre(self) -> float:
         if self.precision + self.prior == 0:
@@ -568,8 +566,6 @@ def _thresholds(
 
 VERSUS_MIN_AIM, VERSUS_MAX_AIM = 0.0025, 0.1
 """Least and largest half-width that bets aim at where models are compared."""
-VERSUS_ROUNDING = 1e-9
-"""Differences from 0, or from the margin, that count as rounding."""
 
 
 def _pivot(versus: "VersusFacts", k: int) -> float:
@@ -581,7 +577,7 @@ def versus_limit(versus: "VersusFacts | None", k: int) -> float | None:
     """Return the rate at which target ``k`` just misses the claim; None without a claim."""
     if versus is None or versus.at_least is None:
         return None
-    return _pivot(versus, k) + (versus.at_least - VERSUS_ROUNDING) / versus.scale
+    return _pivot(versus, k) + (versus.at_least - ROUNDING) / versus.scale
 
 
 def versus_decision(
@@ -597,11 +593,11 @@ def versus_decision(
     low, high = (versus.scale * (end - _pivot(versus, k)) for end in (lower, upper))
     if versus.scale < 0:
         low, high = high, low
-    if low > VERSUS_ROUNDING:
+    if low > ROUNDING:
         return "better"
-    if high < -VERSUS_ROUNDING:
+    if high < -ROUNDING:
         return "worse"
-    return "within" if max(-low, high) <= versus.margin + VERSUS_ROUNDING else "open"
+    return "within" if max(-low, high) <= versus.margin + ROUNDING else "open"
 
 
 def versus_aim(versus: "VersusFacts", k: int, centre: float) -> float:
