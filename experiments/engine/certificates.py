@@ -198,7 +198,7 @@ class RegressionMean(QuestionGP):
     """The question GP without its process: what the logistic regression under it expects."""
 
     def posterior(self, candidates: Questions, *, latent: bool = False) -> Posterior:
-        asked = self._judged_of(self.look(candidates))
+        asked = self._judged_of(self.prepare(candidates))
         mean = self.mean.expected(asked.variant, asked.side, asked.features)
         return Posterior(mean, mean * (1 - mean))
 

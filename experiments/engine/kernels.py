@@ -145,7 +145,7 @@ def one_concept(counts: Sequence[int], seeds: int) -> Iterator[Row]:
                 gp = QuestionGP(*kinds, shared=True, **{**usual, **inputs})
             gp.observe(seen)
             yield name, n, explained(unseen.loss, gp.posterior(unseen).mean)
-        mean = gp.mean.expected(unseen.variant, unseen.concept * 3 + 1, gp.look(unseen).signals)
+        mean = gp.mean.expected(unseen.variant, unseen.concept * 3 + 1, gp.prepare(unseen).signals)
         yield "regression alone", n, explained(unseen.loss, mean)
 
 
@@ -167,7 +167,7 @@ def ten_concepts(counts: Sequence[int], seeds: int) -> Iterator[Row]:
         gp = QuestionGP(bench.relation, bench.severity, 10, shared=True, **bench.inputs())
         gp.observe(_of_all(bench, order[:n]))
         unseen = _of_all(bench, order[n : n + TEST // 10])
-        asked = gp.look(unseen)
+        asked = gp.prepare(unseen)
         found = {"alone": gp._shift(asked), "kernel": _shared_shift(gp, asked)}
         for name, shift in found.items():
             mean, _ = gp.coordinate.losses(gp._judged_of(asked), shift)
