@@ -80,7 +80,7 @@ def some_calls(candidates: Candidates, most: int, *key: int) -> Tensor:
     return (chosen if calls == n else chosen[candidates.unit]).nonzero().squeeze(1)
 
 
-def taken(candidates: Candidates, places: Tensor) -> Candidates:
+def questions_at(candidates: Candidates, places: Tensor) -> Candidates:
     """Return the candidates at ``places``, as questions to predict; their calls do not change."""
     columns = {name: column[places] for name, column in vars(candidates).items() if name != "call"}
     return replace(candidates, **columns)

@@ -29,9 +29,9 @@ from .common import (
     per_call,
     per_question,
     question_gp,
+    questions_at,
     sharpened,
     some_calls,
-    taken,
 )
 
 
@@ -71,9 +71,9 @@ class FailureSearch:
             discount[known] = self.again
         bound = expected_losses(candidates, belief, "failure-search").clone()
         high = (bound * discount).topk(min(self.bounded // 2, len(bound))).indices
-        some = some_calls(candidates, self.bounded - self.bounded // 2, len(gp))
-        places = torch.unique(torch.cat([high, some]))
-        latent = gp.posterior(taken(candidates, places), latent=True).variance.cpu()
+        sampled = some_calls(candidates, self.bounded - self.bounded // 2, len(gp))
+        places = torch.unique(torch.cat([high, sampled]))
+        latent = gp.posterior(questions_at(candidates, places), latent=True).variance.cpu()
         bound[places] += self.beta * latent.sqrt()
         worth = per_call(candidates, bound.clamp(0, 1) * discount)
         return per_question(candidates, sharpened(worth, self.power))

@@ -32,7 +32,7 @@ from adaptive_vtt.utils.options import Option
 from .base import Posterior
 from .cohort import CohortMean, CohortSignals
 from .loss_mean import SIDES, Judged, Losses, LossMean, Mean
-from .regression import Coordinate, HardLosses, Margins, Regression, some
+from .regression import Coordinate, HardLosses, Margins, Regression, subset
 from .unit_kernel import Factor, UnitKernel, Units, predict
 
 Features = Callable[[Tensor], Tensor]
@@ -306,7 +306,7 @@ class QuestionGP:
         soft = Margins.informative(judged)
         if soft and self._chosen is self._hard:
             self._soft.coordinate.fit(judged)
-        units, judged = some(units, judged, self._spread(len(units), most))
+        units, judged = subset(units, judged, self._spread(len(units), most))
         self._hard.tune(units, judged, self.fit_steps)
         self._chosen = self._hard
         if soft:
@@ -333,7 +333,7 @@ class QuestionGP:
         """
         if not self._calibrated and self._chosen is self._soft:
             units, judged = self._parts[0]
-            self._soft.calibrate(*some(units, judged, self._spread(len(units), LINK_LIMIT)))
+            self._soft.calibrate(*subset(units, judged, self._spread(len(units), LINK_LIMIT)))
         self._calibrated = True
         return self._chosen.coordinate
 

@@ -246,7 +246,7 @@ class Regression:
         Squared errors are the variance of an audit's pseudo-outcomes.
         """
         every = torch.arange(len(units), device=judged.unit.device)
-        halves = [some(units, judged, every[part::2]) for part in (0, 1)]
+        halves = [subset(units, judged, every[part::2]) for part in (0, 1)]
         return sum(deepcopy(self)._error(*halves[k], *halves[1 - k]) for k in (0, 1)) / 2
 
     def _error(self, units: Units, judged: Judged, new_units: Units, new_judged: Judged) -> float:
@@ -267,7 +267,7 @@ class Regression:
         return factor
 
 
-def some(units: Units, judged: Judged, rows: Tensor) -> tuple[Units, Judged]:
+def subset(units: Units, judged: Judged, rows: Tensor) -> tuple[Units, Judged]:
     """Return the units at ``rows`` (k,), ascending, and the judged questions about them."""
     rows = rows.contiguous()
     judged = judged[torch.isin(judged.unit, rows)]
