@@ -206,7 +206,7 @@ class Certifier(Game):
         """Aim at another half-width from ``draw`` on, a draw not made yet (``Rules.aiming``)."""
         self.rules = self.rules.aiming(half_width, draw)
         self._aim()
-        self._forget("asked_whole", "standing")  # both depend on the half-width
+        self._forget("asked_whole", "statuses")  # both depend on the half-width
 
     def set_theta(self, questions: Indices, losses: Floats) -> None:
         """Divide each target's alpha between its two ends by predicted losses.
@@ -223,7 +223,7 @@ class Certifier(Game):
         self.rules = replace(self.rules, theta=theta_for(means))
         self.sequences.theta = self.rules.thetas(len(self.targets))
         self.decisions = self.rules.decisions(len(self.targets))
-        self._forget("asked_whole", "standing")
+        self._forget("asked_whole", "statuses")
 
     @property
     def certified(self) -> Bools:
@@ -264,7 +264,7 @@ class Certifier(Game):
         return np.asarray(self.sequences.emptied | self.disagreeing())
 
     @cached_property
-    def standing(self) -> tuple[TargetStatus, ...]:
+    def statuses(self) -> tuple[TargetStatus, ...]:
         """Status of every target, as stopping rules read it; kept until the next answer."""
         sequences, compare, decisions = self.sequences, self.rules.compare, self.decisions
         columns: dict[str, Sequence[Any]] = {
@@ -430,7 +430,7 @@ class Certifier(Game):
         low, high = inside @ least, inside @ most
         count = inside.sum(axis=1)
         left_out = np.zeros(len(count)) if out is None else inside @ out.astype(float)
-        self._forget("invalidated", "standing")
+        self._forget("invalidated", "statuses")
         # squared corrections of this draw, and those of an even draw without predictions
         losses = (low + high) / 2 + left_out * self.sequences.centre
         residual = losses - (bet.low_predicted + bet.high_predicted) / 2
@@ -444,7 +444,7 @@ class Certifier(Game):
         self.hits += count > 0
 
     def table(self, calls_per_draw: float = 1.0) -> list[TargetStatus]:
-        """Return ``standing`` with variance ratios and forecasts of further calls (``further``).
+        """Return ``statuses`` with variance ratios and forecasts of further calls (``further``).
 
         ``calls_per_draw`` is how many calls a draw takes on average.
         """
@@ -457,7 +457,7 @@ class Certifier(Game):
                 effective_draws=float(self.hits[k] / ratios[k]),
                 more_calls=more[k],
             )
-            for k, status in enumerate(self.standing)
+            for k, status in enumerate(self.statuses)
         ]
 
     def needs(

@@ -120,7 +120,7 @@ class TargetStatus:
         return row | {name: value for name, value in optional.items() if value is not None}
 
 
-def stated(
+def read_statuses(
     certificate: "CertificateFacts", rows: Sequence[Mapping[str, Any]]
 ) -> list[TargetStatus]:
     """Read the statuses of a certificate's targets from the journal.

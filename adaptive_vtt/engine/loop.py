@@ -490,7 +490,7 @@ class Loop:
         if self.certifier is None:
             return state
         certifier = self.certifier
-        return replace(state, targets=certifier.standing, limit=certifier.rules.limit)
+        return replace(state, targets=certifier.statuses, limit=certifier.rules.limit)
 
     @alone
     def statuses(self) -> list[TargetStatus]:

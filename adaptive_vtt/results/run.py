@@ -13,7 +13,7 @@ from typing import Self
 import pandas as pd
 
 from ..certify.game import Game
-from ..certify.status import Compared, TargetStatus, compared, stated
+from ..certify.status import Compared, TargetStatus, compared, read_statuses
 from ..certify.tracks import Track, counted_track, members_of, played
 from ..certify.verify import recompute
 from ..certify.verify_counting import counted
@@ -147,7 +147,7 @@ class Run:
         if certificate is None:
             return []
         if rows is None and self.facts.intervals is not None:
-            rows = stated(certificate, self.facts.intervals)
+            rows = read_statuses(certificate, self.facts.intervals)
         if certificate.counted:
             return rows or counted(certificate, self.facts.population, self.calls)
         rows, mute = rows or recompute(certificate, self.draws, self.calls), is_mute(self.calls)

@@ -7,7 +7,7 @@ import pytest
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.further import Range
-from adaptive_vtt.certify.status import TargetStatus, stated
+from adaptive_vtt.certify.status import TargetStatus, read_statuses
 from adaptive_vtt.errors import JournalError
 from adaptive_vtt.families import Overall
 from adaptive_vtt.journal.facts import read_facts
@@ -26,7 +26,7 @@ def ended() -> Audit:
 def test_what_a_journal_states_is_what_the_engine_said(ended: Audit) -> None:
     facts = read_facts(ended.journal.facts())
     assert facts.certificate is not None
-    rows = stated(facts.certificate, facts.intervals or [])
+    rows = read_statuses(facts.certificate, facts.intervals or [])
     assert [status.row() for status in rows] == [status.row() for status in ended.statuses()]
     assert [status.row() for status in rows] == facts.intervals
     again = Run(ended.journal)
@@ -47,7 +47,7 @@ def test_rows_that_do_not_fit_are_a_damaged_fact(ended: Audit, spoil: Any) -> No
     facts = read_facts(ended.journal.facts())
     assert facts.certificate is not None
     with pytest.raises(JournalError, match="the fact 'intervals' is damaged"):
-        stated(facts.certificate, spoil(facts.intervals))
+        read_statuses(facts.certificate, spoil(facts.intervals))
 
 
 def test_a_difference_follows_from_the_rate_of_pairs() -> None:
