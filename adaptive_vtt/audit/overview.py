@@ -37,7 +37,8 @@ def overview(space: QuestionSpace, targets: Sequence[str], answers: CallMode) ->
     """
     severities = Counter(variant.relation.name for variant in space.variants)
     relations = [f"{n} (x{k})" if k > 1 else n for n, k in severities.items()]
-    rows, suited = [*_data(space)], proposed(space.dataset)
+    suited = proposed(space.dataset)
+    rows = [*_data(space, suited.oracle == "top-class")]
     if type(space.oracle.original) is type(REGISTRY.make(suited.oracle, {})):
         rows.append(("task", suited.why))  # else somebody chose another oracle, and knows why
     rows.append(("relations (severities)", some(relations, MANY)))
@@ -53,8 +54,8 @@ def overview(space: QuestionSpace, targets: Sequence[str], answers: CallMode) ->
     return [*rows, ("targets", certified), ("a call", f"{under}: {about}{at_once}?")]
 
 
-def _data(space: QuestionSpace) -> Iterator[Row]:
-    """Yield what became of each part of the data."""
+def _data(space: QuestionSpace, classes: bool) -> Iterator[Row]:
+    """Yield what became of each part of the data; ``classes``: each image has one class."""
     dataset = adapted_dataset(as_loaded(space.dataset))
     images = f"{len(dataset):,}" if dataset.has_images else f"none, of {len(dataset):,} samples"
     skipped = getattr(dataset, "skipped", ())
@@ -71,7 +72,12 @@ def _data(space: QuestionSpace) -> Iterator[Row]:
         for name, (absent, present) in zip(dataset.concepts, dataset.counts, strict=True):
             unknown = len(dataset) - absent - present
             text = f"concept: {present:,} yes, {absent:,} no" if absent + present else "concept"
-            yield name, text + (f", {unknown:,} unknown" if unknown else "")
+            text += f", {unknown:,} unknown" if unknown else ""
+            # the same whether an image is asked about its own class or about all
+            yield (
+                name,
+                f"class: {present:,} image{'' if present == 1 else 's'}" if classes else text,
+            )
     names = [*dataset.concepts]
     if names == sorted(names, key=by_number) != (by_text := sorted(names)):
         yield "order", f"{some(names, FEW)}: as numbers; text would give {some(by_text, FEW)}"

@@ -15,7 +15,7 @@ import typer
 from ..audit.cheaper import insists
 from ..audit.forecast import Forecast, forecasts
 from ..audit.overview import show
-from ..certify.further import KNOWN
+from ..certify.further import KNOWN, Range
 from ..config import Spec
 from ..config.building import CERTIFY_APART, NotImported, build_space, model_of
 from ..engine.judge import SourceCalls
@@ -44,7 +44,7 @@ ASSUMED = (0.1, 0.3)
 """Loss rates at which the likely calls are estimated."""
 SHOWN = 12
 """Targets that are listed, at most."""
-COLUMNS = ("at least", *(f"{loss:.0%} fail" for loss in ASSUMED), "at most")
+COLUMNS = ("at least", *(f"rate {100 * loss:.0f} %" for loss in ASSUMED), "at most")
 
 
 def plan(
@@ -360,16 +360,16 @@ def _print(
         _print_targets(chosen, chosen.together)
     by_pilot = any(row.by_pilot is not None for row in rows)
     priced = any(row.cost or row.cost_by_pilot for row in rows)
-    columns = ["half-width", *COLUMNS, *["by pilot"] * by_pilot, *["cost"] * priced]
+    columns = ["half-width", *COLUMNS, *["by pilot"] * by_pilot, *["cost in all"] * priced]
     cells = []
     for row in rows:
         cells.append([points(row.half_width), *_numbers(row)])
         if by_pilot:
-            ends = dict.fromkeys(row.range_by_pilot or ())
-            cells[-1].append(" to ".join(f"{n:,}" for n in ends) or "–")
+            ends = row.range_by_pilot
+            cells[-1].append(Range(row.by_pilot or 0, *ends).short if ends else "–")
         if costs := (row.cost_by_pilot,) if row.cost_by_pilot is not None else row.cost:
             cells[-1].append(" to ".join(money(cost, chosen.currency) for cost in costs))
-    console.print(table_of(columns, cells, "calls until all targets are certified"))
+    console.print(table_of(columns, cells, "calls in all until all targets are certified"))
     for note in (*notes, "nothing was asked; failures with a pattern take fewer calls"):
         console.print(note)
 
@@ -381,14 +381,14 @@ def _numbers(row: Forecast | Width) -> list[str]:
 def _print_targets(plan: Plan, together: Forecast) -> None:
     """Print the calls of each target to what the spec asks, the most expensive first."""
     rows = sorted(plan.targets, key=lambda row: -max(row.likely.values()))
-    title = "calls until certified as the spec asks"
+    title = "calls in all until certified as the spec asks"
     if len(rows) > SHOWN:
         title += f", {SHOWN} of {len(rows)} targets"
     sums = [["all targets" if len(rows) > 1 else "in all", *_numbers(together)]]
     if plan.expected and plan.worst:
         calls = (together.at_least, *together.likely.values())
         worst = money(together.at_most * plan.worst, plan.currency)
-        sums.append(["cost", *map(plan.likely_cost, calls), worst])
+        sums.append(["cost in all", *map(plan.likely_cost, calls), worst])
     cells = [[row.target, *_numbers(row)] for row in rows[:SHOWN]]
     plain_console().print(table_of(("target", *COLUMNS), cells, title, sums=sums))
 
@@ -414,7 +414,9 @@ def _limits(spec: Spec, plan: Plan, rows: Sequence[Width], pilot: Pilot | None) 
     if plan.together is None:
         calls, end = min([*limits, (plan.total, "the last question")])
         yield f"explores, and certifies nothing: {end} ends it, after at most {calls:,} calls"
-    needed = {f"where {loss:.0%} fail": [row.likely[loss] for row in rows] for loss in ASSUMED}
+    needed = {
+        f"at a rate of {100 * loss:.0f} %": [row.likely[loss] for row in rows] for loss in ASSUMED
+    }
     if pilot is not None:
         needed = {"by the pilot": [row.by_pilot or row.at_most for row in rows]}
     for calls, limit in limits:

@@ -1,6 +1,5 @@
 """Progress of an audit on a terminal, and the table it ends with."""
 
-import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -279,12 +278,14 @@ def _still_open(result: Result, certify: CertificateFacts) -> str:
     text = unreached(result, certify)
     if not open_:
         return f"{text}, but invalidated"
-    worst = max(open_, key=lambda s: math.inf if s.more_calls is None else s.more_calls.likely)
+    further = longest(status.more_calls for status in open_)
+    # without a forecast of one of them, the widest
+    worst = max(open_, key=lambda s: ((further and s.more_calls) or (0,), s.half_width))
     where = f"at +-{tenths(outward(0, worst.half_width)[1])} points"
     if certify.half_width is None:
         where = f"at {span(worst.lower, worst.upper)}"
-    which = "it" if len(result.targets) == 1 else f"the one that takes longest, {worst.name!r},"
-    further = longest(status.more_calls for status in open_)
+    most = "the widest" if further is None else "the one that takes longest"
+    which = "it" if len(result.targets) == 1 else f"{most}, {worst.name!r},"
     if further is None:
         return f"{text}; {which} is {where}; how many more calls it takes is not known yet"
     cost = in_money(further, result.cost, result.calls, result.currency)

@@ -185,6 +185,9 @@ def _in_python(facts: Facts, directory: Path | str) -> str:
     if certificate is not None and certificate.half_width is not None:
         limits = f"half_width={certificate.half_width:g}, {limits}"
     journal = str(Path(directory) / JOURNAL)
+    if facts.settings.oracle.tells_losses:
+        call = f"adaptive_vtt.Audit(POOL, {limits}, journal={journal!r})"
+        return f"go on from Python with the pool and other options that began it: {call}"
     return (
         f"go on from Python with the data, model {name} and other options that began it: "
         f"adaptive_vtt.audit(DATA, MODEL, {limits}, out={str(directory)!r}), or, where Audit began "

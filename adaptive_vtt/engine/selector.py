@@ -67,7 +67,10 @@ def mix(
     if not (np.isfinite(total) and weights.min(initial=0.0) >= 0):
         raise AvttError("strategy: expected finite weights of at least 0, got others")
     if total <= 0:
-        raise AvttError(f"strategy: expected weight on some of {len(weights)} candidates, got none")
+        raise AvttError(
+            f"strategy: expected a weight above 0 for some of {len(weights)} candidates, got none; "
+            "return ones where nothing tells them apart"
+        )
     if exploration == 0:
         return Proposal(calls, weights / total)
     spread = 1 / len(weights) if even is None else even
@@ -322,13 +325,15 @@ class Selector:
             if not len(bad):
                 return weights.astype(np.float64, copy=False)
             got = f"{weights[bad[0]]} for candidate {bad[0]}"
+            remedy = "give 0 to a candidate that is not to be drawn"
         else:
+            remedy = "return a vector as long as candidates, such as np.ones(len(candidates))"
             got = type(returned).__name__ + (
                 f" of shape {weights.shape} and type {weights.dtype}" if weights.ndim else ""
             )
         raise AvttError(
             f"strategy {type(self.strategy).__name__}: expected {count} finite weights of at least "
-            f"0, one per candidate, got {got}{defined_at(self.strategy.weights)}"
+            f"0, one per candidate, got {got}{defined_at(self.strategy.weights)}; {remedy}"
         )
 
     def _again(self, earlier: DrawRow, proposal: Proposal) -> Draw:

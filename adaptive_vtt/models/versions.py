@@ -29,6 +29,12 @@ UNKNOWN = "unknown"
 """Stands for the hash of what cannot be hashed."""
 _WRITTEN = re.compile(r"(?:^|_)(?:cache|logs?|out|output|save|te?mp)(?:_|$)", re.IGNORECASE)
 """In the names of options whose files the model writes, so that they are no part of it."""
+_PATH = re.compile(
+    r"(?:^|_)(?:paths?|files?|filename|dir|directory|folders?|weights|checkpoint)(?:_|$)", re.I
+)
+"""In the names of options whose texts are paths, whatever they look like."""
+_LIKE_PATH = re.compile(r"[/\\]|\.[a-z]\w*$", re.IGNORECASE)
+"""In texts that are paths, whatever their option is called: a separator, or a file's ending."""
 _FILE = re.compile(r", ([^,/]+) ([0-9a-f]{16}|unknown)(?=,| / |$)")
 
 
@@ -80,31 +86,35 @@ def files_in(options: Any, base: Path | None = None) -> dict[str, Path]:
     """Return the files and folders that options name.
 
     Args:
-        options: A text, a path, or lists and tables of these, at any depth; what is the path of
-            nothing that exists names no file, nor does an option such as ``cache`` or ``log``.
+        options: A text, a path, or lists and tables of these, at any depth. A text names a file if
+            it has a separator or an ending (``nets/a``, ``a.npz``), or if its option is called a
+            path, file, folder, weights or checkpoint. It names none where nothing exists, and in
+            options such as ``cache`` or ``log``, whose files the model writes.
         base: The folder at which paths start; None, or where nothing is there: the working folder.
     """
     files: dict[str, Path] = {}
     for value in _texts(options):
         for path in [Path(value)] if base is None else [base / value, Path(value)]:
-            if value not in ("", ".", "..") and os.path.lexists(path):
+            if os.path.lexists(path):
                 name = re.sub("[,/]", "_", path.name)
                 files[name if name not in files else f"{name} ({len(files)})"] = path
                 break
     return files
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _texts(value: Any, is_path: bool = False) -> Iterator[str]:
     if isinstance(value, Path) or (isinstance(value, str) and len(value) < 1_000):
-        if "\0" not in str(value):
-            yield str(value)
+        text = str(value)
+        is_path = is_path or isinstance(value, Path) or bool(_LIKE_PATH.search(text))
+        if is_path and "\0" not in text and text not in ("", ".", ".."):
+            yield text
     elif isinstance(value, Mapping):
         for name, each in value.items():
             if not _WRITTEN.search(str(name)):
-                yield from _texts(each)
+                yield from _texts(each, bool(_PATH.search(str(name))))
     elif isinstance(value, list | tuple):
         for each in value:
-            yield from _texts(each)
+            yield from _texts(each, is_path)
 
 
 def hash_of_path(path: Path) -> str:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 
 from ..certify.decisions import OPEN
 from ..certify.further import COLUMNS, Range, longest
-from ..certify.status import TargetStatus
+from ..certify.status import TargetStatus, calls_of
 from ..families import Overall
 from ..journal import Journal
 from ..journal.costs import most_spent
@@ -280,7 +280,7 @@ def _continuing(
     if certificate is None:
         why = "nothing here is certified: for intervals that hold, audit to a half-width"
         audit = f"avtt audit {names.spec} --half-width 0.05"
-        return Step(audit if facts.spec else "Audit(space, model, half_width=0.05)", why)
+        return Step(audit if facts.spec else _in_python(facts, "half_width=0.05"), why)
     return _certifying(run, names, certificate, open_, why_open) if open_ else None
 
 
@@ -327,10 +327,16 @@ def _resumed(run: Run, names: Names, options: str, arguments: str, why: str) -> 
     Python."""
     facts = run.facts
     if facts.spec is None and facts.call is None:
-        given = ", ".join(filter(None, ["Audit(space, model", "journal=...", arguments]))
-        return Step(f"{given})", why)
+        why += ", by ask() and tell() as before" * facts.settings.oracle.tells_losses
+        return Step(_in_python(facts, "journal=...", arguments), why)
     model = " --model FILE:NAME" * bool(facts.call)
     return Step(f"avtt resume {names.folder}{model} {options}".rstrip(), why)
+
+
+def _in_python(facts: Facts, *arguments: str) -> str:
+    """Return the Python that audits the same; a pool has no model to ask."""
+    what = "pool" if facts.settings.oracle.tells_losses else "space, model"
+    return f"Audit({', '.join(filter(None, [what, *arguments]))})"
 
 
 def _checks(run: Run, names: Names) -> list[Step]:
@@ -399,7 +405,12 @@ def steps_of_gate(run: Run, rulings: Sequence[Ruling], names: Names) -> list[Ste
         return [_rejudged(facts.rejudged.source)]
     if not by_command:
         why = "under a higher limit if it met one, and decide again"
-        return [Step(facts.begun_by, why) if facts.begun_by else _resumed(run, names, "", "", why)]
+        if facts.begun_by is None:
+            return [_resumed(run, names, "", "", why)]
+        sources = len(run.sources)
+        made = sum(calls_of(certificate, run.draws, run.calls, sources, facts.known_a))
+        limits = raised(facts, made, len(run.table), run.cost, made)
+        return [Step(with_options(facts.begun_by, limits), why)]
     widest = max(((row.upper - row.lower) / 2 for row in rows), default=0.0)
     why, times, width = "narrows what is open, to decide again", 2.0, wanted if by_gate else None
     if wanted is not None and widest <= wanted:

@@ -12,7 +12,9 @@ from rich.console import Console
 from adaptive_vtt import QuestionSpace
 from adaptive_vtt.audit.overview import overview, show
 from adaptive_vtt.datasets import as_dataset, from_table, read_table, recognised
+from adaptive_vtt.datasets.formats.folders import from_class_folders
 from adaptive_vtt.errors import InputError
+from adaptive_vtt.oracles import TopClass
 from adaptive_vtt.testing import tiny_dataset
 from adaptive_vtt.utils.files import write_bytes
 from adaptive_vtt.utils.image_codec import png
@@ -141,6 +143,15 @@ def test_the_table_says_what_became_of_everything_within_80_columns() -> None:
     assert max(map(len, text.splitlines())) <= 80
 
 
+def test_classes_are_counted_alike_whatever_is_asked_about_them(tmp_path: Path) -> None:
+    for name in ("cat/1.png", "cat/2.png", "dog/1.png"):
+        write_bytes(tmp_path / name, png(np.zeros((4, 4, 1), np.uint8)))
+    for classes in ("all", "own"):
+        dataset = from_class_folders(tmp_path, classes=classes)
+        rows = dict(overview(QuestionSpace(dataset, oracle=TopClass()), [], "all"))
+        assert (rows["cat"], rows["dog"]) == ("class: 2 images", "class: 1 image")
+
+
 def test_init_and_dry_run_print_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("init", str(tmp_path / "spec"), "--data", str(pages(tmp_path / "data"))) == 0
     output = capsys.readouterr().out
@@ -148,7 +159,7 @@ def test_init_and_dry_run_print_it(tmp_path: Path, capsys: pytest.CaptureFixture
     assert run("audit", str(tmp_path / "spec" / "SPEC.toml"), "--dry-run") == 0
     again = capsys.readouterr().out
     assert re.search(r"file +names the images", again)
-    assert again.index("concept: 4 yes") < again.index("calls until certified")
+    assert again.index("concept: 4 yes") < again.index("calls in all until certified")
 
 
 def test_a_table_among_its_images_is_not_passed_over(tmp_path: Path) -> None:

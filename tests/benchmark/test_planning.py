@@ -130,7 +130,7 @@ def test_a_dry_run_answers_without_pytorch_and_asks_nothing(tmp_path: Path) -> N
     [
         (
             ["--budget", "130"],
-            "the budget of 130 calls: enough for +-15 points where 10% fail, +-20 points where 30%",
+            "the budget of 130 calls: enough for +-15 points at a rate of 10 %, +-20 points at",
         ),
         (["--explore"], "explores, and certifies nothing: the budget of 200 calls ends it"),
     ],

@@ -1,6 +1,7 @@
 """avtt versus: from two specs to a decision, a result and a report; one sentence per mistake."""
 
 import json
+import re
 import shlex
 import shutil
 from contextlib import closing
@@ -123,6 +124,18 @@ def test_the_next_command_carries_the_budget_that_would_decide_the_rest(
     assert step[:-2] == ["avtt", *given[:-4], *given[-2:]]
     assert step[-2] == "--budget"
     assert int(step[-1]) > 8
+
+
+def test_an_open_gate_advises_more_calls_than_were_spent(
+    ran: Path, capsys: pytest.CaptureFixture[str]
+):
+    row = json.loads((ran / "result.json").read_text())["versus"][0]
+    rule = f"versus:overall <= {-row['delta']:.4f}"  # within the interval
+    capsys.readouterr()
+    assert run("gate", str(ran), "--rule", rule) == 4
+    words = " ".join(capsys.readouterr().out.split())
+    (budget,) = re.findall(r"--budget (\d+)", words)
+    assert int(budget) >= 2 * (row["calls_a"] + row["calls_b"]) == 48
 
 
 @pytest.mark.parametrize(

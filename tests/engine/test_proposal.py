@@ -88,7 +88,7 @@ def test_equal_chances_draw_equal_places() -> None:
         ([1.0, -0.1], r"strategy: expected finite weights of at least 0"),
         ([1.0, np.nan], r"strategy: expected finite weights"),
         ([1.0, np.inf], r"strategy: expected finite weights"),
-        ([0.0, 0.0], r"strategy: expected weight on some of 2 candidates, got none"),
+        ([0.0, 0.0], r"strategy: expected a weight above 0 for some of 2 candidates, got none"),
     ],
 )
 @pytest.mark.parametrize("exploration", [0.0, 0.5])

@@ -171,6 +171,16 @@ def test_a_large_file_is_hashed_in_blocks(tmp_path, monkeypatch):
     assert len(hashes) == 4
 
 
+def test_a_text_that_equals_a_file_names_it_only_where_it_is_a_path(tmp_path):
+    for name in ("blur", "gpt-4.1", "a.npz", "nets/blur"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(name)
+    assert files_in({"mode": "blur", "model": "gpt-4.1", "words": ["blur"]}, tmp_path) == {}
+    for options in ({"weights": "blur"}, {"mode": "nets/blur"}, {"paths": ["blur"]}, Path("blur")):
+        assert [*files_in(options, tmp_path)] == ["blur"]
+    assert [*files_in({"mode": "a.npz"}, tmp_path)] == ["a.npz"]
+
+
 def test_files_of_a_version_are_compared_by_name(tmp_path):
     for name in ("a.bin", "b.bin"):
         (tmp_path / name).write_text(name)

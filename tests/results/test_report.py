@@ -182,9 +182,11 @@ def test_every_wrong_call_is_in_the_gallery_with_its_pictures(page: str, path: P
         assert shown == ["data:image/png;base64," + b64encode(p).decode() for p in wanted]
 
 
-def test_a_wrong_class_is_shown_with_the_true_one_and_a_reply_as_it_came() -> None:
+@pytest.mark.parametrize("own", [False, True])
+def test_a_wrong_class_is_shown_with_the_true_one_and_a_reply_as_it_came(own: bool) -> None:
     labels = pd.DataFrame(np.eye(3, dtype=int)[np.arange(9) % 3], columns=["nut", "spring", "<b>"])
-    space = avtt.QuestionSpace(avtt.datasets.from_table(None, labels), oracle=TopClass())
+    asked = labels.where(labels == 1) if own else labels  # about its own class alone
+    space = avtt.QuestionSpace(avtt.datasets.from_table(None, asked), oracle=TopClass())
     journal = MemoryJournal()
     avtt.Audit(space, ScriptedModel(), journal=journal).run()
     evidence = Evidence(journal)

@@ -77,8 +77,25 @@ def test_what_are_no_weights_is_said_in_one_sentence_with_the_line(
 ) -> None:
     line = Returns.weights.__code__.co_firstlineno
     start = "strategy Returns: expected 72 finite weights of at least 0, one per candidate, "
-    with pytest.raises(AvttError, match=f"^{start}{got} .*{Path(__file__).name}, line {line}$"):
+    where = f".*{Path(__file__).name}, line {line}"
+    remedy = "give 0 to a candidate" if "candidate" in got else "return a vector as long as"
+    with pytest.raises(AvttError, match=f"^{start}{got} {where}; {remedy}"):
         Selector(space, Returns(said)).draw()
+
+
+@pytest.mark.parametrize(
+    ("given", "got"),
+    [
+        (lambda candidates, belief: np.ones(len(candidates)), "function <lambda>"),
+        (Returns, "class Returns"),
+        (object(), "object"),
+    ],
+)
+def test_what_is_no_strategy_is_refused_with_what_would_be_one(given: Any, got: str) -> None:
+    expected = r"a name, or an object with weights\(candidates, belief\)"
+    remedy = "write a class with that method, and give an object of it"
+    with pytest.raises(InputError, match=f"^strategy: expected {expected}, got {got}; {remedy}$"):
+        strategies.named(given)
 
 
 def test_code_of_ones_own_that_fails_is_one_sentence_with_its_line(

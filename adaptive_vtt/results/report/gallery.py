@@ -208,16 +208,20 @@ def _line(evidence: Evidence, row: AnswerRow) -> JsonObject:
 
 
 def _class_line(evidence: Evidence, call: int) -> JsonObject | None:
-    """Return the true class of an image and the predicted one; None where answers are missing."""
-    rows = [row for row in evidence.call_of[call].answers if row.loss is not None]
-    true = next((row for row in rows if row.truth == 1), None)
+    """Return the true class of an image and the likeliest one, of all classes that the model gave
+    a probability; None where the true class is not known, or is the likeliest."""
+    rows = evidence.call_of[call].answers
+    true = next((row for row in rows if row.truth == 1 and row.loss is not None), None)
     given = [row for row in rows if row.answer is not None]
     top = max(given, key=lambda row: row.answer or 0.0, default=None)
-    if true is None or top is None or top.truth == 1:
+    if true is None or top is true:
         return None
-    name, predicted = (evidence.concepts[r.question % len(evidence.concepts)] for r in (true, top))
-    text = f"predicted: {predicted} ({round(100 * (top.answer or 0.0))}{THIN}%)"
-    return {**_line(evidence, true), "name": f"true: {name}", "is": "", "text": text, "at": None}
+    line, names = _line(evidence, true), evidence.concepts
+    text = line["text"]  # no answer, and why
+    if top is not None:
+        predicted = names[top.question % len(names)]
+        text = f"predicted: {predicted} ({round(100 * (top.answer or 0.0))}{THIN}%)"
+    return {**line, "name": f"true: {line['name']}", "is": "", "text": text, "at": None}
 
 
 def two_answers_section(evidence: Evidence) -> Section:
