@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from adaptive_vtt.errors import InputError
+from adaptive_vtt.errors import InputError, unexpected
 from adaptive_vtt.types import Candidates
 from adaptive_vtt.utils.importing import lazily
 from adaptive_vtt.utils.registry import Registry
@@ -162,11 +162,9 @@ def named(
             strategy if isinstance(strategy, Named) else Named(type(strategy).__name__, strategy)
         )
         if options:
-            raise InputError(
-                f"strategy_options: expected a strategy given by its name, got {built.name} made "
-                f"already; give it {', '.join(options)} where it is made"
-            )
-        return built
+            got, taken = f"{built.name} made already", ", ".join(options)
+            raise unexpected("strategy_options", "a name", got, f"give it {taken} where it is made")
+        return Named(built.name, REGISTRY.checked(built.strategy, built.name))
     if strategy in COMPARED:
         command_line, python = COMPARED[strategy]
         raise InputError(

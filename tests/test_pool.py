@@ -234,7 +234,7 @@ def test_the_commands_read_its_folder(tmp_path: Path, capsys: pytest.CaptureFixt
     assert command("gate", str(tmp_path), "--rule", "overall <= 30 %") == 4
     output = " ".join(capsys.readouterr().out.split())
     assert "Audit(pool, journal=...)" in output, "a pool has no model to ask"
-    assert "by ask() and tell() as before" in output
+    assert "in the loop that began it" in output
     assert command("resume", str(tmp_path)) == 2
     assert "adaptive_vtt.Audit(POOL, half_width=0.15, budget=MORE" in capsys.readouterr().err
     page = (tmp_path / "report.html").read_text(encoding="utf-8")

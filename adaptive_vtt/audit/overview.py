@@ -74,10 +74,7 @@ def _data(space: QuestionSpace, classes: bool) -> Iterator[Row]:
             text = f"concept: {present:,} yes, {absent:,} no" if absent + present else "concept"
             text += f", {unknown:,} unknown" if unknown else ""
             # the same whether an image is asked about its own class or about all
-            yield (
-                name,
-                f"class: {present:,} image{'' if present == 1 else 's'}" if classes else text,
-            )
+            yield name, f"class of images: {present:,}" if classes else text
     names = [*dataset.concepts]
     if names == sorted(names, key=by_number) != (by_text := sorted(names)):
         yield "order", f"{some(names, FEW)}: as numbers; text would give {some(by_text, FEW)}"

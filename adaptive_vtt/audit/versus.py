@@ -46,7 +46,7 @@ from ..space import QuestionSpace
 from ..stopping import FirstOf, StoppingRule, check_rule
 from ..strategies import EVERYTHING
 from ..surrogates import Named
-from ..types import Answer, CallMode, Floats, Indices
+from ..types import Answer, CallMode, Indices
 from ..utils.figures import Bar, figure, is_exact, table_html
 from . import Audit
 from .everything import answered, losses_in, means
@@ -296,7 +296,8 @@ class Versus:
             from ..surrogates.difference_gp import DifferenceGP  # imports PyTorch
 
             losses = None if earlier.replay else earlier.losses
-            known = None if losses is None else partial(_losses, space, losses)
+            # losses (n,) of questions given as (sample, variant, concept), NaN if unknown
+            known = losses and (lambda *parts: losses.of(space.number(*parts)))
             surrogate = Named("difference-gp", partial(DifferenceGP, known=known))
         prior = journal_a if use == "proxy" else None
         known_a = [] if earlier.asked is None else earlier.asked.tolist()
@@ -426,11 +427,6 @@ def verdict_of(result: Result, source: Journal | Run) -> Verdict:
 def _refuse(refused: object, expected: str, given: str) -> None:
     if refused:
         raise unexpected("versus", expected, given)
-
-
-def _losses(space: QuestionSpace, known: Known, *parts: Indices) -> Floats:
-    """Return A's losses (n,) of questions given as (sample, variant, concept), NaN if unknown."""
-    return known.of(space.number(*parts))
 
 
 def _call_key(space: QuestionSpace, answers: CallMode, call: int) -> str:

@@ -414,9 +414,7 @@ def _limits(spec: Spec, plan: Plan, rows: Sequence[Width], pilot: Pilot | None) 
     if plan.together is None:
         calls, end = min([*limits, (plan.total, "the last question")])
         yield f"explores, and certifies nothing: {end} ends it, after at most {calls:,} calls"
-    needed = {
-        f"at a rate of {100 * loss:.0f} %": [row.likely[loss] for row in rows] for loss in ASSUMED
-    }
+    needed = {f"at a rate of {100 * x:.0f} %": [row.likely[x] for row in rows] for x in ASSUMED}
     if pilot is not None:
         needed = {"by the pilot": [row.by_pilot or row.at_most for row in rows]}
     for calls, limit in limits:

@@ -179,15 +179,13 @@ def _in_python(facts: Facts, directory: Path | str) -> str:
     not its model, nor data that were in memory."""
     name = repr(facts.settings.model)
     if facts.call is not None:
-        command = resume_command(facts, directory)
-        return f"type '{command}', the name of model {name}, or the Python that began it"
-    certificate, limits = facts.certificate, "budget=MORE"
-    if certificate is not None and certificate.half_width is not None:
-        limits = f"half_width={certificate.half_width:g}, {limits}"
+        command = f"'{resume_command(facts, directory)}', the name of model {name}"
+        return f"type {command}, or the Python that began it"
+    width = facts.certificate and facts.certificate.half_width
+    limits = f"half_width={width:g}, budget=MORE" if width else "budget=MORE"
     journal = str(Path(directory) / JOURNAL)
     if facts.settings.oracle.tells_losses:
-        call = f"adaptive_vtt.Audit(POOL, {limits}, journal={journal!r})"
-        return f"go on from Python with the pool and other options that began it: {call}"
+        return f"continue in Python: adaptive_vtt.Audit(POOL, {limits}, journal={journal!r})"
     return (
         f"go on from Python with the data, model {name} and other options that began it: "
         f"adaptive_vtt.audit(DATA, MODEL, {limits}, out={str(directory)!r}), or, where Audit began "

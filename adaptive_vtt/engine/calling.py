@@ -116,7 +116,8 @@ class Flight:
         live: list[Future[Answer | Unanswered]] = []
         while (more := self._inbox.get()) is not None:
             ahead.extend(more)
-            if any(map(_ends_the_audit, live)):  # what else is sent would be paid for in vain
+            # a call that failed ends the audit: what else is sent would be paid for in vain
+            if any(f.done() and not f.cancelled() and f.exception() is not None for f in live):
                 self._give_back(ahead)
                 continue
             live = [future for future in live if not future.done()]
@@ -148,11 +149,6 @@ class Flight:
         self._coming.append((call, future))
         self._news.put(None)
         self._inbox.put(())
-
-
-def _ends_the_audit(future: "Future[Answer | Unanswered]") -> bool:
-    """Whether a call failed in a way that is no answer."""
-    return future.done() and not future.cancelled() and future.exception() is not None
 
 
 CHUNK = 8

@@ -69,10 +69,8 @@ def mix(
     if total <= 0:
         raise AvttError(
             f"strategy: expected a weight above 0 for some of {len(weights)} candidates, got none; "
-            "return ones where nothing tells them apart"
+            "return ones where all are alike"
         )
-    if exploration == 0:
-        return Proposal(calls, weights / total)
     spread = 1 / len(weights) if even is None else even
     return Proposal(calls, (1 - exploration) * weights / total + exploration * spread)
 
@@ -328,9 +326,8 @@ class Selector:
             remedy = "give 0 to a candidate that is not to be drawn"
         else:
             remedy = "return a vector as long as candidates, such as np.ones(len(candidates))"
-            got = type(returned).__name__ + (
-                f" of shape {weights.shape} and type {weights.dtype}" if weights.ndim else ""
-            )
+            got = type(returned).__name__
+            got += f" of shape {weights.shape} and type {weights.dtype}" if weights.ndim else ""
         raise AvttError(
             f"strategy {type(self.strategy).__name__}: expected {count} finite weights of at least "
             f"0, one per candidate, got {got}{defined_at(self.strategy.weights)}; {remedy}"

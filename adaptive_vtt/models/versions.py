@@ -29,11 +29,9 @@ UNKNOWN = "unknown"
 """Stands for the hash of what cannot be hashed."""
 _WRITTEN = re.compile(r"(?:^|_)(?:cache|logs?|out|output|save|te?mp)(?:_|$)", re.IGNORECASE)
 """In the names of options whose files the model writes, so that they are no part of it."""
-_PATH = re.compile(
-    r"(?:^|_)(?:paths?|files?|filename|dir|directory|folders?|weights|checkpoint)(?:_|$)", re.I
-)
+_PATH = re.compile(r"(?:^|_)(?:paths?|files?|dir|folders?|weights|checkpoint)(?:_|$)", re.I)
 """In the names of options whose texts are paths, whatever they look like."""
-_LIKE_PATH = re.compile(r"[/\\]|\.[a-z]\w*$", re.IGNORECASE)
+_like_path = re.compile(r"[/\\]|\.[a-z]\w*$", re.IGNORECASE).search
 """In texts that are paths, whatever their option is called: a separator, or a file's ending."""
 _FILE = re.compile(r", ([^,/]+) ([0-9a-f]{16}|unknown)(?=,| / |$)")
 
@@ -95,7 +93,7 @@ def files_in(options: Any, base: Path | None = None) -> dict[str, Path]:
     files: dict[str, Path] = {}
     for value in _texts(options):
         for path in [Path(value)] if base is None else [base / value, Path(value)]:
-            if os.path.lexists(path):
+            if value not in ("", ".", "..") and os.path.lexists(path):
                 name = re.sub("[,/]", "_", path.name)
                 files[name if name not in files else f"{name} ({len(files)})"] = path
                 break
@@ -103,18 +101,16 @@ def files_in(options: Any, base: Path | None = None) -> dict[str, Path]:
 
 
 def _texts(value: Any, is_path: bool = False) -> Iterator[str]:
-    if isinstance(value, Path) or (isinstance(value, str) and len(value) < 1_000):
-        text = str(value)
-        is_path = is_path or isinstance(value, Path) or bool(_LIKE_PATH.search(text))
-        if is_path and "\0" not in text and text not in ("", ".", ".."):
-            yield text
-    elif isinstance(value, Mapping):
+    """Yield the texts that are paths; ``is_path``: by the name of their option."""
+    if isinstance(value, Mapping):
         for name, each in value.items():
             if not _WRITTEN.search(str(name)):
                 yield from _texts(each, bool(_PATH.search(str(name))))
     elif isinstance(value, list | tuple):
         for each in value:
             yield from _texts(each, is_path)
+    elif isinstance(value, Path) or (isinstance(value, str) and (is_path or _like_path(value))):
+        yield str(value)
 
 
 def hash_of_path(path: Path) -> str:

@@ -327,7 +327,7 @@ def _resumed(run: Run, names: Names, options: str, arguments: str, why: str) -> 
     Python."""
     facts = run.facts
     if facts.spec is None and facts.call is None:
-        why += ", by ask() and tell() as before" * facts.settings.oracle.tells_losses
+        why += ", in the loop that began it" * facts.settings.oracle.tells_losses
         return Step(_in_python(facts, "journal=...", arguments), why)
     model = " --model FILE:NAME" * bool(facts.call)
     return Step(f"avtt resume {names.folder}{model} {options}".rstrip(), why)
@@ -407,8 +407,7 @@ def steps_of_gate(run: Run, rulings: Sequence[Ruling], names: Names) -> list[Ste
         why = "under a higher limit if it met one, and decide again"
         if facts.begun_by is None:
             return [_resumed(run, names, "", "", why)]
-        sources = len(run.sources)
-        made = sum(calls_of(certificate, run.draws, run.calls, sources, facts.known_a))
+        made = sum(calls_of(certificate, run.draws, run.calls, len(run.sources), facts.known_a))
         limits = raised(facts, made, len(run.table), run.cost, made)
         return [Step(with_options(facts.begun_by, limits), why)]
     widest = max(((row.upper - row.lower) / 2 for row in rows), default=0.0)

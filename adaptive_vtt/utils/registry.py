@@ -15,7 +15,7 @@ from inspect import Parameter, Signature, getdoc, isclass, isroutine, signature
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError, check_known, one_line, unknown
+from ..errors import InputError, check_known, one_line, unexpected, unknown
 from .options import check_options
 from .other_code import is_target, load_object
 
@@ -124,12 +124,12 @@ class Registry:
     def checked(self, part: Any, name: str) -> Any:
         """Return ``part`` unchanged. Raise InputError naming the first missing member."""
         for member in self.members:
-            if not hasattr(part, member):
-                article = "an" if self.kind[0] in "aeiou" else "a"
-                raise InputError(
-                    f"{self.kind} {name!r}: expected {article} {self.kind} (with "
-                    f"{', '.join(self.members)}), got {type(part).__name__} without {member!r}"
-                )
+            if isinstance(part, type) or not hasattr(part, member):
+                expected = f"an object with {', '.join(self.members)}"
+                got, remedy = f"{type(part).__name__} without {member!r}", "put it into a class"
+                if isinstance(part, type):
+                    got, remedy = "the class itself", f"make an object of it, {part.__name__}(...)"
+                raise unexpected(f"{self.kind} {name!r}", expected, got, remedy)
         return part
 
     def entries(self) -> list[Entry]:

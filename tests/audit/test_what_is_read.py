@@ -149,7 +149,7 @@ def test_classes_are_counted_alike_whatever_is_asked_about_them(tmp_path: Path) 
     for classes in ("all", "own"):
         dataset = from_class_folders(tmp_path, classes=classes)
         rows = dict(overview(QuestionSpace(dataset, oracle=TopClass()), [], "all"))
-        assert (rows["cat"], rows["dog"]) == ("class: 2 images", "class: 1 image")
+        assert (rows["cat"], rows["dog"]) == ("class of images: 2", "class of images: 1")
 
 
 def test_init_and_dry_run_print_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

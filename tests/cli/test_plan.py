@@ -81,7 +81,9 @@ def test_it_says_how_far_the_cap_on_cost_reaches(cap: float, tmp_path: Path, cap
     for loss in ("0.1", "0.3"):
         reached = [s["half_width"] for s in rows if s["likely"][loss] <= calls]
         width = points(min(reached)) if reached else "none of these"
-        assert f"{width} where {float(loss):.0%} fail" in output
+        assert f"{width} at a rate of {100 * float(loss):.0f} %" in output
+    # as the report's forecast calls them
+    assert "half-width at least rate 10 % rate 30 % at most cost in all" in output
 
 
 @pytest.mark.parametrize(

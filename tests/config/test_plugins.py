@@ -170,7 +170,10 @@ def test_every_part_says_what_it_is(kind: str, capsys: pytest.CaptureFixture[str
             {"kind": "parts.py:greys", "options": {"cuont": 3}},
             r"unknown option 'cuont'; did .* 'count'",
         ),
-        ({"kind": "parts.py:Evenly"}, r"expected a dataset .* got Evenly without 'name'"),
+        (
+            {"kind": "parts.py:Evenly"},
+            r"expected an object with name, .* got Evenly without 'name'",
+        ),
         ({"kind": "nowhere.at.all:x"}, r"dataset: cannot import 'nowhere\.at\.all'"),
     ],
 )

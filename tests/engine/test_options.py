@@ -75,7 +75,7 @@ def test_options_said_twice_or_unknown_are_refused(
         ),
         (
             {"strategy": strategies.get("bald"), "strategy_options": {"power": 2}},
-            "strategy_options: expected a strategy given by its name, got Bald made already; give "
+            "strategy_options: expected a name, got Bald made already; give "
             "it power where it is made",
         ),
     ],

@@ -217,11 +217,10 @@ def _class_line(evidence: Evidence, call: int) -> JsonObject | None:
     if true is None or top is true:
         return None
     line, names = _line(evidence, true), evidence.concepts
-    text = line["text"]  # no answer, and why
-    if top is not None:
-        predicted = names[top.question % len(names)]
-        text = f"predicted: {predicted} ({round(100 * (top.answer or 0.0))}{THIN}%)"
-    return {**line, "name": f"true: {line['name']}", "is": "", "text": text, "at": None}
+    if top is not None:  # else the text says why there is no answer
+        share = f"{round(100 * (top.answer or 0.0))}{THIN}%"
+        line["text"] = f"predicted: {names[top.question % len(names)]} ({share})"
+    return {**line, "name": f"true: {line['name']}", "is": "", "at": None}
 
 
 def two_answers_section(evidence: Evidence) -> Section:
@@ -252,23 +251,14 @@ def two_answers_section(evidence: Evidence) -> Section:
             both = {"text": text, "truth": int((row.loss or 0) > ALIKE), "at": None}
             lines.append({**_line(evidence, row), **both})
         gallery.add(number, lines, evidence.targets_of(number, (row.question for row in rows)))
+    intro = "Every call in which one model lost more than the other, the largest differences first"
+    intro += f": A is the old model{old}; B is the new one{new}"
+    who, sides = "Who lost less", [(1, "the new model, B"), (0, "the old model, A")]
     if drops:
-        return gallery.section(
-            "Every call whose answer lost more or less than that about the original image, the "
-            "largest differences first",
-            "Concept",
-            enumerate(evidence.concepts),
-            "Changed image",
-            [(1, "worse"), (0, "better")],
-        )
-    return gallery.section(
-        "Every call in which one model lost more than the other, the largest differences first: "
-        f"A is the old model{old}; B is the new one{new}",
-        "Concept",
-        enumerate(evidence.concepts),
-        "Who lost less",
-        [(1, "the new model, B"), (0, "the old model, A")],
-    )
+        intro = "Every call whose answer lost more or less than that about the original image"
+        intro += ", the largest differences first"
+        who, sides = "Changed image", [(1, "worse"), (0, "better")]
+    return gallery.section(intro, "Concept", enumerate(evidence.concepts), who, sides)
 
 
 # -- captions that break a rule --------------------------------------------------------------------

@@ -325,7 +325,8 @@ def differences_section(evidence: Evidence) -> Section | None:
     }
     if not certificate.paired:
         del counts["lost differently"]
-    bars = [(r, _difference(r, new), DECISIONS[r.decision].format(b=new)) for r in rows]
+    differ = [wrong_more(new, -row.delta, -row.upper, -row.lower) for row in rows]
+    bars = [(r, d, DECISIONS[r.decision].format(b=new)) for r, d in zip(rows, differ, strict=True)]
     return _forest(evidence, bars, pd.DataFrame(counts), WHOLE, margin, names=both)
 
 
@@ -392,7 +393,7 @@ def _versus_verdict(evidence: Evidence, rows: list[Compared]) -> Verdict:
     if row.decision in ("better", "worse"):
         less = "less" if row.decision == "better" else "more"
         return Verdict(f"{b} errs", f"{abs(100 * row.delta):.1f}{THIN}points {less}", about, span)
-    ends = f"{_difference(row, b)}{sure}"
+    ends = f"{wrong_more(b, -row.delta, -row.upper, -row.lower)}{sure}"
     if row.decision == "within":
         limit = f"{100 * margin:g}{THIN}points"
         return Verdict("The models differ by no more than", limit, about, ends)
@@ -403,10 +404,6 @@ def _versus_verdict(evidence: Evidence, rows: list[Compared]) -> Verdict:
     before = f"{decided.get(row.decision, 'It is open whether')} {b} errs {how}"
     # the interval is certified next to the claim
     return Verdict(before, f"{abs(100 * claim):.3g}{THIN}points", about, f"the interval: {ends}")
-
-
-def _difference(row: Compared, b: str) -> str:
-    return wrong_more(b, -row.delta, -row.upper, -row.lower)
 
 
 def _versus_steps(evidence: Evidence, calls: int) -> list[Step]:
