@@ -297,7 +297,7 @@ class Versus:
 
             losses = None if earlier.replay else earlier.losses
             # losses (n,) of questions given as (sample, variant, concept), NaN if unknown
-            known = losses and (lambda *parts: losses.of(space.number(*parts)))
+            known = None if losses is None else lambda *parts: losses.of(space.number(*parts))
             surrogate = Named("difference-gp", partial(DifferenceGP, known=known))
         prior = journal_a if use == "proxy" else None
         known_a = [] if earlier.asked is None else earlier.asked.tolist()

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
-from ..utils.options import PartOption, arguments, options_of, parameters_of
+from ..utils.options import arguments, options_of, parameters_of
 from ..utils.other_code import is_target
 from ..utils.registry import Registry, first_line
 
@@ -119,7 +119,8 @@ def _kind(family: type[Any], kind: str) -> type[Any]:
     for each in options_of(made):
         if each.name in family.model_fields:
             continue
-        type_, about = each.option.type or in_toml(each.annotation), _about(each)
+        type_ = each.option.type or in_toml(each.annotation)
+        about: dict[str, Any] = {"description": each.option.about, **each.option.limits}
         fields[each.name] = type_, Field(**about)
         if each.default is not Parameter.empty:
             default = None if "(default" in each.option.about else plain(each.default)
@@ -138,10 +139,6 @@ def _plug_in(family: type[Any]) -> type[Any]:
     return create_model(f"{family.__name__}: code", __base__=(PlugIn, family), __doc__=about)
 
 
-def _about(option: PartOption) -> dict[str, Any]:
-    return {"description": option.option.about, **option.option.limits}
-
-
 def option(made: Callable[..., Any], name: str, *, set_here: bool = True) -> Any:
     """Return the field for the option ``name`` of ``made``, in a section that is written by hand.
 
@@ -152,7 +149,7 @@ def option(made: Callable[..., Any], name: str, *, set_here: bool = True) -> Any
     default = None if not set_here else plain(each.default)
     if set_here and each.default is Parameter.empty:
         default = ...
-    return Field(default, **_about(each))
+    return Field(default, description=each.option.about, **each.option.limits)
 
 
 def fields_of(
