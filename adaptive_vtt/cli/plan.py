@@ -344,8 +344,7 @@ def _print(
 ) -> None:
     """Print a plan, its half-widths and its notes."""
     if as_json:
-        widths = [asdict(row) for row in rows]
-        return print_json({**asdict(chosen), "half_widths": widths, "notes": notes})
+        return print_json({**asdict(chosen), "half_widths": [*map(asdict, rows)], "notes": notes})
     console = plain_console()
     show(space, [row.target for row in chosen.targets], answers, console)
     cost = ""

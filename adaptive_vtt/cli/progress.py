@@ -257,7 +257,8 @@ def _table(result: Result) -> Table:
             columns["interval"] = map(span, *ends)
         if "constant" in shown and shown["constant"].notna().any():
             columns["constant answer"] = shown["constant"].map(percent)
-        columns |= {name: shown[name] for name in ("decided", "questions") if name in shown}
+        columns |= {"decided": shown["decided"]} if "decided" in shown else {}
+        columns["questions"] = map("{:,}".format, shown["questions"])
     if len(rates) > SHOWN:
         title += f", {SHOWN} of {len(rates)}" + " targets" * (not result.census)
     return table_of([*columns], zip(*columns.values(), strict=True), title)

@@ -146,10 +146,10 @@ def option(made: Callable[..., Any], name: str, *, set_here: bool = True) -> Any
     is not called at all: of sections that several share.
     """
     each = next(each for each in options_of(made) if each.name == name)
-    default = None if not set_here else plain(each.default)
-    if set_here and each.default is Parameter.empty:
-        default = ...
-    return Field(default, description=each.option.about, **each.option.limits)
+    needed = each.default is Parameter.empty
+    default = None if not set_here else ... if needed else plain(each.default)
+    about: dict[str, Any] = {"description": each.option.about, **each.option.limits}
+    return Field(default, **about)
 
 
 def fields_of(

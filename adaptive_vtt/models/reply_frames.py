@@ -87,7 +87,10 @@ def kept(reply: str) -> str:
 
 def without_thinking(reply: str) -> str | Unanswered:
     """Return a reply without its thinking, as long as before; Unanswered where it ends in it."""
-    reply, spans, opened, front = _one_width(reply), [], None, 0
+    # full-width letters as plain ones, and each character in its place
+    normal = ((char, unicodedata.normalize("NFKC", char)) for char in reply)
+    reply = "".join(new if len(new) == 1 else old for old, new in normal)
+    spans, opened, front = [], None, 0
     for tag in _ONE["tag"].finditer(reply):
         if not (tag["close"] or tag["shut"] or tag["final"]):
             opened = tag.start() if opened is None else opened
@@ -143,12 +146,6 @@ def _values(text: str, names: Sequence[str]) -> Iterator[tuple[int, int]]:
 
 def _words(key: str) -> str:
     return re.sub(r"[\W_]+", " ", key).strip().lower()
-
-
-def _one_width(text: str) -> str:
-    """The text with full-width letters as plain ones, and each character in its place."""
-    normal = ((char, unicodedata.normalize("NFKC", char)) for char in text)
-    return "".join(new if len(new) == 1 else old for old, new in normal)
 
 
 def _blank(text: str, spans: Iterable[tuple[int, int]]) -> str:

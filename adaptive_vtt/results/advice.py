@@ -28,6 +28,7 @@ MIN_NARROWER, MAX_NARROWER = 1.25, 4
 """A gate that is open proposes intervals that are so many times narrower."""
 MIN = 0.1
 """Calls by which an audit is extended at least, as a share of those it made."""
+WRONG = "what went wrong, as"
 LIMITS = {
     ("audit", "budget"): "--budget ",
     ("audit", "max_cost"): "--max-cost ",
@@ -255,9 +256,8 @@ def next_steps(run: Run, names: Names, why_open: str = "") -> list[Step]:
     images = sample_word(facts.space, run.pictures) == "image"  # which export needs
     images &= certificate is None or not certificate.drops
     if images and any(answer.unanswered is None for answer in wrong):
-        export = f"avtt export {names.folder} --failures {names.failures}"
-        python = "export_failures(journal, space, FOLDER)"
-        steps.append(Step(export if facts.spec else python, "what went wrong, as files"))
+        step = Step(f"avtt export {names.folder} --failures {names.failures}", f"{WRONG} files")
+        steps.append(step if facts.spec else Step("result.failures()", f"{WRONG} a table"))
     if not steps and certificate is not None and not certificate.counted:
         why = "nothing is open; narrower intervals say more"
         steps.append(_resumed(run, names, "--half-width WIDTH", "half_width=...", why))
@@ -342,8 +342,8 @@ def _in_python(facts: Facts, *arguments: str) -> str:
 def _checks(run: Run, names: Names) -> list[Step]:
     if not names.head:
         return [Step(f"avtt verify {names.folder}", "checks every figure")]
-    if run.facts.spec is None:
-        return []  # the page of an audit that Python began has no folder to name
+    if run.facts.spec is None and run.facts.call is None:
+        return []  # the page of what Audit began has no folder to name
     why = "checks every figure; note the head, which proves later that nothing was edited"
     return [Step(f"avtt verify {names.folder} --head {names.head}", why)]
 

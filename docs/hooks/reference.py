@@ -80,7 +80,7 @@ Without this section the data decide, as in `avtt init`: `top-class` where each 
 the reason before it asks anything.
 """
 JUDGE_MODEL = """
-Its `model` is a table with the fields of `[model]`; see [judges](../how-to/replies.md#the-judge).
+Its `model` is a table with the fields of `[model]`; see [judges](../how-to/vqa.md#the-judge).
 """
 
 

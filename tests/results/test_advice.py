@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import adaptive_vtt
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.further import Range
 from adaptive_vtt.certify.status import TargetStatus
@@ -18,6 +19,7 @@ from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.results.advice import Names, next_steps, resuming
 from adaptive_vtt.results.report.evidence import Evidence
 from adaptive_vtt.results.report.headline import shown_steps as shown
+from adaptive_vtt.results.run import Run
 from adaptive_vtt.results.runs import read_run
 from adaptive_vtt.stopping import MaxQuestions
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
@@ -111,6 +113,17 @@ def test_a_cap_that_lost_calls_hold_back_is_named_with_the_way_on(
     with Audit(model=model, **options) as audit:
         audit.run()
     assert bool(model.asked) == (cap >= 10)
+
+
+def test_what_python_began_has_failures_as_a_table_and_its_folder_to_verify(tmp_path: Path) -> None:
+    ran = adaptive_vtt.audit(
+        tiny_dataset(12, 2), ScriptedModel(), half_width=0.4, sample=True, out=tmp_path
+    )
+    assert len(ran.failures())
+    with Run.opened(tmp_path) as begun:
+        steps = next_steps(begun, Names("runs/ten", head="abc"))
+    commands = [step.command for step in steps]
+    assert commands[-2:] == ["result.failures()", "avtt verify runs/ten --head abc"]
 
 
 def test_targets_that_were_named_stand_among_the_changes_of_the_spec() -> None:

@@ -350,11 +350,13 @@ class Paid(ModelDefaults):
         """Return what is journaled of a reply. It is cut last: half a key would stay in it."""
         return kept(self._without_keys(text))
 
+    def _shown(self, text: str) -> str:
+        text = self._without_keys(text)
+        return text if len(text) <= _SHOWN else f"{text[:_SHOWN]} ..."
+
     def _scrub(self, trouble: Trouble) -> None:
         """Take keys out of a server's words, and cut them to what is kept."""
-        shown = self._without_keys(trouble.detail)
-        trouble.detail = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]} ..."
-        trouble.text = self._journaled(trouble.text)
+        trouble.detail, trouble.text = self._shown(trouble.detail), self._journaled(trouble.text)
 
 
 def failed(spent: Bill | None) -> type[ModelError]:
