@@ -205,6 +205,12 @@ def test_a_wrong_class_is_shown_with_the_true_one_and_a_reply_as_it_came(own: bo
         assert truths[predicted[1]] == 0
 
 
+def test_figures_of_targets_have_the_names_of_result_json(page: str) -> None:
+    heads = re.findall(r'<button type="button" title="[^"]*">([^<]+)</button></th>', page)
+    assert {"size", "questions", "estimate", "interval", "half-width"} <= {*heads}
+    assert "seen" not in heads
+
+
 def test_the_first_screen_names_unanswered_questions() -> None:
     text = Tags(render(audit(tiny_dataset(), ScriptedModel(refuse=0.2), budget=20))).text
     first = text[: text.index("Next steps")]
