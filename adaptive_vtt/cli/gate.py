@@ -36,7 +36,7 @@ def gate(
     Example: avtt gate runs/first --rule 'overall <= 0.1' --junit gate.xml
 
     Args:
-        rule: TARGET <= NUMBER; again for more. Targets: 'avtt gate DIR --list'.
+        rule (RULE): TARGET <= NUMBER; again for more. Targets: 'avtt gate DIR --list'.
         junit: Write JUnit XML here, for a CI.
         summary: Write a Markdown summary here, for a pull request.
         list_: Print the targets that rules can name.
