@@ -107,7 +107,7 @@ def init(
     typer.echo(f"wrote {path}{'' if todo else ', a model and images to try it on'}\nnext:")
     if todo:
         typer.echo(f"  {todo}")
-    typer.echo(f"  avtt audit {spec} --dry-run    # what it may take\n  avtt audit {spec}")
+    typer.echo(f"  avtt audit {spec} --dry-run    # estimates calls and cost\n  avtt audit {spec}")
 
 
 def bundled() -> dict[str, str]:
