@@ -56,7 +56,7 @@ BUDGETS = {
     "config": 5,
     "datasets": 7,
     "demo": 0,
-    "engine": 186,
+    "engine": 185,
     "journal": 75,
     "models": 6,
     "oracles": 12,
