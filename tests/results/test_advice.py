@@ -121,6 +121,7 @@ def test_what_python_began_has_failures_as_a_table_and_its_folder_to_verify(tmp_
     )
     assert len(ran.failures())
     with Run.opened(tmp_path) as begun:
+        begun.facts = begun.facts.model_copy(update={"call": {"data": "my-audit"}})
         steps = next_steps(begun, Names("runs/ten", head="abc"))
     commands = [step.command for step in steps]
     assert commands[-2:] == ["result.failures()", "avtt verify runs/ten --head abc"]

@@ -205,7 +205,9 @@ def test_a_wrong_class_is_shown_with_the_true_one_and_a_reply_as_it_came(own: bo
         assert truths[predicted[1]] == 0
 
 
-def test_figures_of_targets_have_the_names_of_result_json(page: str) -> None:
+def test_figures_of_targets_have_the_names_of_result_json() -> None:
+    wanted = {"half_width": 0.3, "targets": ["overall"]}
+    page = render(audit(tiny_dataset(), ScriptedModel(), budget=20, **wanted))
     heads = re.findall(r'<button type="button" title="[^"]*">([^<]+)</button></th>', page)
     assert {"size", "questions", "estimate", "interval", "half-width"} <= {*heads}
     assert "seen" not in heads
