@@ -204,8 +204,8 @@ class Sample:
         cell, weight = self._cell[:count], self._weight[:count]
         sizes, deviations = self._groups.sums(self._sizes), []
         for kind in KINDS:
-            group, start = self._groups.of[kind][cell], self._groups.start[kind]
-            groups = int(self._groups.of[kind].max()) + 1
+            group, start = self._groups.group_of[kind][cell], self._groups.start[kind]
+            groups = int(self._groups.group_of[kind].max()) + 1
             deviations.append(_spread(covariance, weight, group, sizes[start : start + groups]))
         return np.concatenate(deviations)
 

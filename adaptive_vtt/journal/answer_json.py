@@ -1,4 +1,4 @@
-"""Answers of a model as JSON: how answers to source images stand in the journal."""
+"""Answers of a model as JSON, the form in which the journal keeps answers to source images."""
 
 import base64
 import json
@@ -14,8 +14,10 @@ from ..utils.image_files import MAX_PIXELS
 
 
 def to_json(value: Value) -> Any:
-    """Numbers and words as they are; a mask as packed bits; what is unanswered as its reason; what
-    two models as both answers."""
+    """Return an answer as JSON: numbers and words unchanged, others as an object.
+
+    A mask becomes packed bits, an unanswered question its reason, a paired answer both answers.
+    """
     if isinstance(value, Unanswered):
         return {"unanswered": value.reason}
     if isinstance(value, PairedAnswer):
@@ -29,15 +31,20 @@ def to_json(value: Value) -> Any:
 
 
 def writable(text: str) -> str:
-    """The text without what no file can hold (halves of characters)."""
+    """Return the text with a "?" for each lone surrogate, which no file can hold."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def from_json(encoded: Any, where: str = "journal") -> Value:
-    """The value that ``to_json`` made this of.
+    """Return the answer that ``to_json`` encoded.
 
-    ``where``: the row it stands in, for the JournalError that is raised for what ``to_json``
-    cannot have made: sizes are checked before anything is unpacked.
+    Args:
+        encoded: The JSON value.
+        where: The row that it comes from, for the message.
+
+    Raises:
+        JournalError: ``to_json`` cannot have written the value. Sizes are checked before
+            anything is unpacked.
     """
     if isinstance(encoded, str):
         return encoded
@@ -57,7 +64,7 @@ def from_json(encoded: Any, where: str = "journal") -> Value:
 
 
 def _mask(encoded: Mapping[str, Any]) -> Mask:
-    """H x W of bool; raises ValueError where shape and bits do not fit."""
+    """Return a mask (H, W) of bool; raise ValueError if its shape and bits do not fit."""
     shape = encoded["shape"]
     if not isinstance(shape, list) or [type(side) for side in shape] != [int, int]:
         raise ValueError("the shape of a mask is two whole numbers")
@@ -75,9 +82,15 @@ def _mask(encoded: Mapping[str, Any]) -> Mask:
 
 
 def parsed(text: Any, where: str, kind: type = object) -> Any:
-    """The JSON in a field of the journal; raises JournalError, naming the row, for what is none.
+    """Return the JSON in a field of the journal.
 
-    ``where``: table, row and field; ``kind``: what it is to be, a list or dict.
+    Args:
+        text: Content of the field.
+        where: Table, row and field, for the message.
+        kind: The expected type, list or dict.
+
+    Raises:
+        JournalError: The field holds anything else.
     """
     try:
         value = json.loads(text)

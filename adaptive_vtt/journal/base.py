@@ -1,4 +1,4 @@
-"""What every journal can do."""
+"""The protocol of journals."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -8,61 +8,79 @@ from .rows import BeliefRow, CallRow, DrawRow, FactRow, JudgingRow, Link, Row, S
 
 
 class Journal(Protocol):
-    """What the engine writes and reads. Every write is whole or not at all."""
+    """The ledger that the engine writes and reads. A write is committed whole or not at all."""
 
     def facts(self) -> JsonObject:
-        """All facts by name: the value of each that was written last."""
+        """Return the latest value of each fact, by name."""
 
     def set_facts(self, **facts: Any) -> None:
-        """Writes facts, or other values for them; values must fit JSON. A fact that stands
-        there with the same value is not written again."""
+        """Write facts by name, or new values for them; unchanged ones are not written again.
+
+        Args:
+            facts: Values that JSON can hold.
+        """
 
     def add(self, rows: Sequence[Row]) -> None:
-        """Commit rows of one kind: draws, answered calls with all their answers, answers about
-        source images, steps of asking a judge (positions going on from those there), or beliefs.
+        """Commit rows of one kind.
+
+        Args:
+            rows: Draws, answered calls with all their answers, answers about source images,
+                beliefs, or steps of asking a judge. The positions of these continue the
+                journal's.
 
         Raises:
-            JournalError: One of them stands there already, or is about a call that was not drawn.
+            JournalError: The journal has one of them already, or one is about a call that was
+                not drawn.
         """
 
     def judging(self) -> list[JudgingRow]:
-        """All steps of asking a judge, in the order of their commit."""
+        """Return all steps of asking a judge, in the order of their commit."""
 
     def beliefs(self) -> list[BeliefRow]:
-        """All that was believed, by draws."""
+        """Return the beliefs at all checkpoints, by number of draws."""
 
     def sources(self) -> list[SourceRow]:
-        """All answers about source images, by number."""
+        """Return all answers about source images, by number."""
 
     def draws(self, *, proposals: bool = True) -> list[DrawRow]:
-        """All draws, in order. Without ``proposals``, which are most of a long journal, those may
-        be empty; ``proposal`` reads one."""
+        """Return all draws, in order.
+
+        Args:
+            proposals: Whether to read their proposals, which are most of a long journal. Those
+                that are not read may be empty; ``proposal`` reads one.
+        """
 
     def proposal(self, draw: int) -> bytes:
-        """The packed proposal of one draw; raises JournalError where there is no such draw."""
+        """Return the packed proposal of one draw.
+
+        Raises:
+            JournalError: There is no such draw.
+        """
 
     def calls(self) -> list[CallRow]:
-        """All answered calls in the order of their commit, without pictures."""
+        """Return all answered calls in the order of their commit, without pictures."""
 
     def pictures(self) -> dict[int, tuple[bytes, bytes]]:
-        """Source and follow-up PNG by call."""
+        """Return the source and the follow-up as PNG, by call."""
 
     def fact_rows(self) -> list[FactRow]:
-        """Every value that any fact has had, in the order of writing."""
+        """Return every value that any fact ever had, in the order of writing."""
 
     def links(self) -> list[Link]:
-        """The chain: one link per row, in the order of writing."""
+        """Return the chain: one link per row, in the order of writing."""
 
     @property
     def head(self) -> str:
-        """The seal of the last row, which follows from all rows; "" before the first."""
+        """The seal of the last row, which depends on all rows; "" before the first."""
 
     def check_storage(self) -> None:
-        """Raises JournalError where what the journal is stored in is damaged."""
+        """Raise JournalError if the journal's storage is damaged."""
 
     def check_place(self) -> None:
-        """Raises JournalError where the journal's file was deleted or replaced: rows written from
-        then on would be lost with it."""
+        """Raise JournalError if the journal's file was deleted or replaced.
+
+        Rows that were written from then on would be lost with it.
+        """
 
     def close(self) -> None:
-        """Releases the file; the journal cannot be used after."""
+        """Release the file; the journal cannot be used afterwards."""

@@ -1,10 +1,10 @@
-"""Which questions the figures of a ``BeliefRow`` are about, and in which order they stand there.
+"""The questions that the figures of a ``BeliefRow`` are about, and the order of these figures.
 
-A cell is the questions of one concept under one variant (a relation at one severity): cell
-c * V + v of C x V. ``predicted``, ``spread``, ``asked`` and ``failed`` hold one figure per cell,
-``sd`` one per group of cells, None where it is not known; ``uncertainty`` two per concept, u- and
-u+ as shares of their prior. ``images``, where it is there, holds ``predicted`` and ``sd`` of each.
-The fact "beliefs" (``Believed``) says which images those are, and how many questions a cell has.
+A cell holds the questions of one concept under one variant (a relation at one severity): cell
+c * V + v of C x V. ``predicted``, ``spread``, ``asked`` and ``failed`` have one figure per cell,
+and ``sd`` one per group of cells, None if unknown. ``uncertainty`` has two per concept, u- and u+
+as shares of their prior. ``images``, an optional figure, has ``predicted`` and ``sd`` per image.
+The fact "beliefs" (``Believed``) names those images, and counts the questions of each cell.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,12 +21,12 @@ from .rows import BeliefRow
 
 Kind = Literal["overall", "concept", "relation", "severity", "relation-concept", "cell"]
 KINDS: tuple[Kind, ...] = ("overall", "concept", "relation", "severity", "relation-concept", "cell")
-"""Ways of grouping cells; but for the last, those of targets (``families``)."""
+"""Groupings of cells. All but the last are also families of targets (``families``)."""
 FACT = "beliefs"
 
 
 class Group(NamedTuple):
-    """Questions that are described together; None stands for all."""
+    """Questions that are described together; a field that is None includes all its values."""
 
     kind: Kind
     concept: str | None
@@ -35,8 +35,13 @@ class Group(NamedTuple):
 
 
 class Groups:
-    """All groups of a space, kind after kind. ``of``: kind -> (cells,), the group of each cell,
-    counted within its kind."""
+    """All G groups of a space, kind after kind.
+
+    Attributes:
+        all: The groups, in order.
+        cells: Number of cells, C * V.
+        group_of: Kind -> (cells,), the group of each cell, counted within its kind.
+    """
 
     def __init__(self, concepts: Sequence[str], variants: Sequence[tuple[str, int]]) -> None:
         relations = list(dict.fromkeys(relation for relation, _ in variants))
@@ -44,7 +49,7 @@ class Groups:
         concept, variant = np.divmod(np.arange(len(concepts) * len(variants)), len(variants))
         relation = chosen[variant]
         self.cells = len(concept)
-        self.of: dict[Kind, Indices] = {
+        self.group_of: dict[Kind, Indices] = {
             "overall": np.zeros_like(concept),
             "concept": concept,
             "relation": relation,
@@ -63,21 +68,30 @@ class Groups:
 
     @cached_property
     def start(self) -> dict[Kind, int]:
-        """The place in ``all`` of the first group of each kind."""
+        """Index in ``all`` of the first group of each kind."""
         kinds = [group.kind for group in self.all]
         return {kind: kinds.index(kind) for kind in KINDS}
 
     def sums(self, values: npt.ArrayLike) -> Floats:
-        """(G,): the sum of figures per cell over every group; None and NaN count as 0."""
+        """Return the sums (G,) of figures per cell (cells,) over every group.
+
+        None and NaN count as 0.
+        """
         known = np.nan_to_num(np.asarray(values, np.float64))
-        counts = {kind: int(places.max()) + 1 for kind, places in self.of.items()}
-        return np.concatenate([np.bincount(self.of[k], known, counts[k]) for k in KINDS])
+        counts = {kind: int(groups.max()) + 1 for kind, groups in self.group_of.items()}
+        return np.concatenate([np.bincount(self.group_of[k], known, counts[k]) for k in KINDS])
 
 
 class Believed(BaseModel):
-    """The fact "beliefs". ``sizes``: questions per cell; ``questions``: how many of them were
-    predicted; ``samples`` and ``names``: the images described, by number and id; ``places``:
-    two principal components of the features of each, or None."""
+    """The fact "beliefs".
+
+    Attributes:
+        sizes: Number of questions per cell.
+        questions: How many of all questions were predicted.
+        samples: Numbers of the n images that are described.
+        names: Ids of the same images.
+        places: (n, 2), two principal components of their features, or None.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -89,9 +103,10 @@ class Believed(BaseModel):
 
 
 def believed(raw: Mapping[str, Any]) -> Believed | None:
-    """The fact "beliefs" among those of a journal, None where there is none.
+    """Return the fact "beliefs" of a journal, None if it has none.
 
-    Raises JournalError where it is not what it should be.
+    Raises:
+        JournalError: The fact has another form than expected.
     """
     if FACT not in raw:
         return None
@@ -107,15 +122,16 @@ def believed(raw: Mapping[str, Any]) -> Believed | None:
 
 
 def column(row: BeliefRow, name: str, count: int) -> Floats:
-    """(count,): figures of a row, NaN where they are not known, all NaN where none stand there.
+    """Return figures (count,) of a row, NaN where they are unknown.
 
-    Raises JournalError for what is no list of so many numbers.
+    Raises:
+        JournalError: The row has anything but ``count`` numbers under that name.
     """
     return _numbers(row.figures.get(name), count, f"beliefs, after {row.draws} draws, {name}")
 
 
 def of_images(row: BeliefRow, name: str, count: int) -> Floats:
-    """As ``column``, of the images."""
+    """Return figures (count,) of images, as ``column`` does of cells."""
     where, columns = f"beliefs, after {row.draws} draws, images, {name}", row.figures.get("images")
     return _numbers(columns.get(name) if isinstance(columns, dict) else columns, count, where)
 

@@ -2,8 +2,8 @@
 
 Each row's seal is a hash of the seal before it, of the kind of row, and of its content. A row
 that was edited, deleted, inserted or moved breaks the chain at that place. The last seal, the
-head, follows from all rows: whoever keeps a copy of it elsewhere can also tell a journal that
-was rewritten from its first row on, which the chain alone cannot.
+head, depends on all rows. A copy of it, kept elsewhere, also reveals a journal that was
+rewritten from its first row on, which the chain alone cannot.
 """
 
 import hashlib
@@ -23,14 +23,14 @@ SIZE = 16
 
 
 class Chain:
-    """The end of a chain: where rows are added."""
+    """The end of a chain, where rows are added."""
 
     def __init__(self, head: str = "", length: int = 0) -> None:
         self.head = head
         self.length = length
 
     def add(self, row: Row) -> Link:
-        """The row's link, which is the head from now on."""
+        """Append a row and return its link, whose seal is the new head."""
         kind, number = name_of(row)
         self.head = _seal(self.head, row)
         self.length += 1
@@ -38,19 +38,35 @@ class Chain:
 
 
 def name_of(row: Row) -> tuple[str, int]:
-    """A row's kind and number, as its link has them."""
+    """Return a row's kind and number, as its link names them."""
     kind = _KINDS[type(row)]
     return kind.name, getattr(row, kind.number)
 
 
 def check_chain(journal: Journal, draws: Sequence[DrawRow], calls: Sequence[CallRow]) -> None:
-    """Raises JournalError naming the first row that is missing, was added, or was altered.
+    """Check that no row is missing, was added by hand, or was altered.
 
-    ``draws`` and ``calls`` are all that ``journal`` holds; they are long, so they are read once,
-    maybe without proposals.
+    Args:
+        journal: The journal to check.
+        draws: All its draws, with or without proposals. They are long, so they are read once.
+        calls: All its calls.
+
+    Raises:
+        JournalError: It names the first row that does not fit the chain.
     """
     links = journal.links()
-    rows = _rows(journal, draws, calls)
+    pictures = journal.pictures()
+    rows: dict[tuple[str, int], Row] = {
+        name_of(row): row
+        for row in (
+            *journal.fact_rows(),
+            *draws,
+            *(replace(c, pictures=pictures[c.call]) if c.call in pictures else c for c in calls),
+            *journal.sources(),
+            *journal.judging(),
+            *journal.beliefs(),
+        )
+    }
     _check_names([(link.kind, link.row) for link in links], rows)
     head = ""
     for link in links:
@@ -59,7 +75,7 @@ def check_chain(journal: Journal, draws: Sequence[DrawRow], calls: Sequence[Call
             row = with_proposal(journal, row)
         try:
             seal = _seal(head, row)
-        except (TypeError, ValueError):  # a number that is none any more
+        except (TypeError, ValueError):  # a number was replaced by something else
             seal = "none"
         if seal != link.seal:
             raise JournalError(f"verify: {_words(row)} was altered after it was written")
@@ -70,7 +86,13 @@ def check_chain(journal: Journal, draws: Sequence[DrawRow], calls: Sequence[Call
 
 
 def check_head(journal: Journal, head: str, where: str) -> None:
-    """Raises JournalError where ``head`` is not the journal's, saying whether it ever was."""
+    """Raise JournalError if ``head`` is not the journal's, and say whether it ever was.
+
+    Args:
+        journal: The journal to check.
+        head: A head that was noted earlier.
+        where: Where it was noted, for the message.
+    """
     if head.strip().lower() == journal.head:
         return
     seals = [link.seal for link in journal.links()]
@@ -85,7 +107,7 @@ def check_head(journal: Journal, head: str, where: str) -> None:
 
 
 def check_undamaged(journal: Journal) -> None:
-    """Raises JournalError where the file or the chain of a journal to go on with is damaged."""
+    """Raise JournalError if the file or the chain of a journal to resume is damaged."""
     try:
         journal.check_storage()
         check_chain(journal, journal.draws(proposals=False), journal.calls())
@@ -97,22 +119,12 @@ def check_undamaged(journal: Journal) -> None:
 
 
 def with_proposal(journal: Journal, row: DrawRow) -> DrawRow:
-    """The draw with its proposal, read where it was left out."""
+    """Return the draw with its proposal, which is read if it was left out."""
     return row if row.proposal else replace(row, proposal=journal.proposal(row.draw))
 
 
-def _rows(
-    journal: Journal, draws: Sequence[DrawRow], calls: Sequence[CallRow]
-) -> dict[tuple[str, int], Row]:
-    pictures = journal.pictures()
-    whole = [replace(c, pictures=pictures[c.call]) if c.call in pictures else c for c in calls]
-    others: Sequence[Row] = [*journal.sources(), *journal.judging(), *journal.beliefs()]
-    rows: Sequence[Row] = [*journal.fact_rows(), *draws, *whole, *others]
-    return {name_of(row): row for row in rows}
-
-
 def _check_names(names: list[tuple[str, int]], rows: Mapping[tuple[str, int], Row]) -> None:
-    """Raises JournalError where links and rows are not the same."""
+    """Raise JournalError unless every link has its row, and every row one link."""
     for kind, number in names:
         if (kind, number) not in rows:
             raise JournalError(f"verify: {kind} {number} is missing")
@@ -124,7 +136,7 @@ def _check_names(names: list[tuple[str, int]], rows: Mapping[tuple[str, int], Ro
             raise JournalError(f"verify: {_words(row)} is not in the chain: it was added by hand")
 
 
-# -- what is hashed ------------------------------------------------------------------------
+# -- content of the hashes -----------------------------------------------------------------
 
 
 def _seal(before: str, row: Row) -> str:
@@ -175,7 +187,10 @@ def _paid(row: CallRow | SourceRow | JudgingRow) -> list[float | str | None]:
 
 
 class _Kind(NamedTuple):
-    """A kind of row: its name, the field that numbers it, its words in errors, what is hashed."""
+    """A kind of row: its name, the field that numbers it, its name in errors, its hashed content.
+
+    The content is a list that JSON can hold, and must never change: old chains depend on it.
+    """
 
     name: str
     number: str
@@ -196,7 +211,7 @@ _KINDS: dict[type, _Kind] = {
     JudgingRow: _Kind(
         "judging",
         "position",
-        "what a judge was asked, or said, of call {0.call}",
+        "a step of judging call {0.call}",
         lambda r: [r.position, r.call, r.question, r.asked, list(r.said), *_paid(r)],
     ),
     BeliefRow: _Kind(
@@ -213,7 +228,7 @@ def _words(row: Row) -> str:
 
 
 def _real(value: float | None) -> float | None:
-    """A number as SQLite gives it back: 1 as 1.0, -0.0 as 0.0, NaN as None."""
+    """Return a number as SQLite returns it: 1 as 1.0, -0.0 as 0.0, NaN as None."""
     return None if value is None or value != value else float(value) + 0.0
 
 

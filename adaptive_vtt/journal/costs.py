@@ -1,4 +1,4 @@
-"""What everything in a journal cost: calls, source images, and the replies of a judge model."""
+"""The cost of everything in a journal: calls, source images, and replies of a judge model."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,8 +10,10 @@ from .rows import CallRow, JudgingRow, SourceRow
 
 @dataclass(frozen=True)
 class Spent:
-    """Money that answers cost; ``unconfirmed``: the part that no server confirmed, which may not
-    have been charged."""
+    """The cost of answers.
+
+    ``unconfirmed`` is the part that no server confirmed and that may not have been charged.
+    """
 
     cost: float
     unconfirmed: float
@@ -20,9 +22,9 @@ class Spent:
 def costs_of(
     calls: Sequence[CallRow], sources: Iterable[SourceRow], judging: Iterable[JudgingRow]
 ) -> Spent:
-    """Return what was paid for all that a journal holds.
+    """Return the cost of all rows of a journal.
 
-    Answers that still wait for their judge, and its replies, are not yet in the cost of a call.
+    The cost of a call is journaled once it is judged. Until then its parts are in ``judging``.
     """
     judged = {call.call for call in calls}
     waiting = [row for row in judging if row.call not in judged]
@@ -31,16 +33,16 @@ def costs_of(
 
 
 def most_spent(journal: Journal) -> float:
-    """Return the most that a journal at rest may have cost: answers, and lost calls at their worst
-    price.
+    """Return the most that a journal may have cost which no audit is writing.
 
-    A call that waits may have been sent, and counts as lost, as it does where the audit goes on.
+    Lost calls count at their worst price. A pending call may have been sent, so it counts as
+    lost, as it does when the audit is resumed.
     """
     lost, calls, judging = read_lost(journal.facts()), journal.calls(), journal.judging()
     answered = {row.call for row in calls}
-    open_ = [row for row in judging if row.call not in answered and row.received]
-    settled = answered | {row.call for row in open_} | set(lost.counted)
-    waiting = {row.call for row in journal.draws(proposals=False)} - settled
-    to_judge = sum(len(row.said) for row in open_)
+    unjudged = [row for row in judging if row.call not in answered and row.received]
+    settled = answered | {row.call for row in unjudged} | set(lost.counted)
+    pending = {row.call for row in journal.draws(proposals=False)} - settled
+    to_judge = sum(len(row.said) for row in unjudged)
     known = costs_of(calls, journal.sources(), judging).cost
-    return known + lost.cost + len(waiting) * lost.worst + to_judge * lost.judge_worst
+    return known + lost.cost + len(pending) * lost.worst + to_judge * lost.judge_worst

@@ -1,4 +1,4 @@
-"""A journal as it was at an earlier head, to compare with what was written from it then."""
+"""A journal as it was at an earlier head, to check a report that was written then."""
 
 import json
 
@@ -9,16 +9,19 @@ from .rows import FactRow
 
 
 def as_of(journal: Journal, head: str) -> MemoryJournal | None:
-    """What the journal held when ``head`` was its head; None where it never was.
+    """Return the journal as it was when ``head`` was its head.
 
-    Rows are only ever added, so it is the rows up to that link. Proposals and pictures are left
-    out, as no result follows from them; its own head is another one for that.
+    Rows are only ever added, so these are the rows up to that link. Proposals and pictures are
+    omitted, as no result depends on them, so the head of the copy differs.
+
+    Returns:
+        A copy in memory, or None if the journal never had that head.
     """
     links = journal.links()
     place = next((k for k, link in enumerate(links) if link.seal == head), None)
     if place is None:
         return None
-    every: list[Row] = [
+    all_rows: list[Row] = [
         *journal.fact_rows(),
         *journal.draws(proposals=False),
         *journal.calls(),
@@ -26,11 +29,10 @@ def as_of(journal: Journal, head: str) -> MemoryJournal | None:
         *journal.judging(),
         *journal.beliefs(),
     ]
-    rows = {name_of(row): row for row in every}
-    kept = [rows[link.kind, link.row] for link in links[: place + 1]]
-
+    rows = {name_of(row): row for row in all_rows}
     earlier = MemoryJournal()
-    for row in kept:
+    for link in links[: place + 1]:
+        row = rows[link.kind, link.row]
         if isinstance(row, FactRow):
             earlier.set_facts(**{row.name: json.loads(row.value)})
         else:

@@ -1,7 +1,7 @@
-"""A journal's facts with names and types: what the rest of the program reads.
+"""A journal's facts with names and types, as the rest of the program reads them.
 
-``Journal.facts`` gives them as stored, JSON by name. ``read_facts`` checks them, once; facts it
-does not know are passed over.
+``Journal.facts`` returns them as stored, JSON by name. ``read_facts`` checks them once, and
+ignores facts that it does not know.
 """
 
 import math
@@ -20,16 +20,23 @@ from ..utils.figures import USD, money
 
 
 class Fact(BaseModel):
-    """What facts have in common; unknown ones are passed over."""
+    """Base of all facts: immutable, without NaN or infinity, unknown fields ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
 
 class CohortFacts(Fact):
-    """What predictions knew of other models: their names, the ``keys`` of their audits (None where
-    there was none), how many losses of each were ``known``, and a digest of those, ``content``.
-    ``members``: what each follows the others by (see ``surrogates.cohort``); ``mean`` and
-    ``variance``: of the prior of intercept, slope and factor, that was made of them."""
+    """The other models whose answers predictions were based on; see ``surrogates.cohort``.
+
+    Attributes:
+        models: Their names.
+        keys: The key of each model's audit, None for answers that came from no audit.
+        known: How many losses of each model were known.
+        content: Hash of those losses.
+        members: Per model, the coefficients by which it follows the others.
+        mean: Prior mean of intercept, slope and factor, fitted to the cohort.
+        variance: Prior variance of the same three.
+    """
 
     models: tuple[str, ...]
     keys: tuple[str | None, ...]
@@ -41,16 +48,20 @@ class CohortFacts(Fact):
 
 
 Why = Literal["refused", "missing"]
-"""Why a way to P(yes) did not work: the server refused it, or passed over it in silence."""
+"""Why an elicitation mode did not work: the server refused it, or ignored it silently."""
 
 
 class BatchFacts(Fact):
     """Calls that were submitted together to a provider's batch service.
 
-    ``key``: what the batch is marked with there; ``id``: what the provider calls it, None while
-    it is not known whether it arrived; ``calls``: their numbers; ``form``: how they were phrased;
-    ``at``: when, in seconds since 1970; ``lost``: nobody can tell whether it arrived, so that it
-    counts as billed at its worst price.
+    Attributes:
+        key: The mark that we gave the batch at the provider.
+        id: The provider's name of it, None until it is known to have arrived.
+        calls: Numbers of the calls.
+        form: How the calls were phrased.
+        at: When it was submitted, in seconds since 1970.
+        lost: True if it is unknown whether the batch arrived. It then counts as billed, at its
+            worst price.
     """
 
     key: str
@@ -62,9 +73,14 @@ class BatchFacts(Fact):
 
 
 class WayFacts(Fact):
-    """Where P(yes) comes from: ``yes_from``, "" while that is not known; what was tried ``instead``
-    of it before, in vain, and why; ``partly``: some replies lacked it, and were read as words.
-    ``without``: options that the server refuses, so that requests leave them out."""
+    """How P(yes) is elicited from a model's server.
+
+    Attributes:
+        yes_from: The elicitation mode, "" until it is known.
+        instead: The modes that were tried before and failed, with the reason for each.
+        partly: True if some replies lacked P(yes) and their words were read instead.
+        without: Options that the server refuses; requests omit them.
+    """
 
     yes_from: str
     instead: dict[str, Why] = {}
@@ -75,10 +91,14 @@ class WayFacts(Fact):
 class LostFacts(Fact):
     """Calls that were sent, or may have been, and never came back.
 
-    ``interrupted``: how many. Each is sent again and may then be paid for twice, so a cap on cost
-    counts it at its worst price, ``worst``. ``counted``: calls that wait and that whoever goes on
-    is not to count: they are among those and not sent again yet, or were surely never charged for.
-    ``judge_...``: the same of a judge's calls.
+    Each is sent again and may then be paid for twice, so a cap on cost counts it at its worst
+    price. The fields ``judge_...`` are the same for a judge's calls.
+
+    Attributes:
+        interrupted: Number of lost calls.
+        counted: Pending calls that a resumed audit must not count as lost: they are included in
+            ``interrupted`` and not sent again yet, or were surely never charged.
+        worst: Highest price of one lost call.
     """
 
     interrupted: int = 0
@@ -90,16 +110,23 @@ class LostFacts(Fact):
 
     @property
     def cost(self) -> float:
-        """What they may have cost, at most."""
+        """The most that the lost calls may have cost."""
         return self.interrupted * self.worst + self.judge_interrupted * self.judge_worst
 
 
 @checked(frozen=True, config=ConfigDict(extra="ignore", allow_inf_nan=False))
 class ProtocolFacts:
-    """``template``: what the prompts' template is called, and ``template_hash``, of its words;
-    ``temperature`` of the replies; ``per_call``: "one" question or "all" of an image; ``regime``:
-    how replies in words are read, and by which ``judge`` where that is not sure; ``left_out``:
-    images that were not asked about, as no region of them is marked. None: none, or not known."""
+    """How the model was asked and its replies were read. None means none, or unknown.
+
+    Attributes:
+        template: Name of the prompt template.
+        template_hash: Hash of the template's text.
+        temperature: Sampling temperature of the replies.
+        per_call: "one" question per call, or "all" questions about an image.
+        regime: How replies in words are read.
+        judge: Name of the judge model that reads replies which the regime cannot.
+        left_out: Number of images without a marked region, which were not asked about.
+    """
 
     template: str | None = None
     template_hash: str | None = None
@@ -110,40 +137,47 @@ class ProtocolFacts:
     left_out: int = 0
 
     def as_dict(self) -> JsonObject:
-        """The fields, for JSON."""
+        """Return the fields as a JSON object."""
         return asdict(self)
 
 
 def protocol_of(raw: Mapping[str, Any]) -> Any:
-    """The fields of ``ProtocolFacts`` from ``Journal.facts``, wherever they stand there."""
+    """Return the fields of ``ProtocolFacts``, gathered from several facts of ``Journal.facts``."""
     protocol = raw.get("protocol", {})
     if not isinstance(protocol, dict):
         return protocol
     space, settings = raw["space"], raw["settings"]
     oracle = settings.get("oracle")
     oracle = oracle if isinstance(oracle, dict) else {}
+    judge = oracle.get("judge")  # anything but a dict is left for validation to refuse
     return {
         **protocol,
         "template_hash": settings.get("template"),
         "per_call": settings.get("answers"),
         "regime": oracle.get("regime"),
-        "judge": _judge(oracle.get("judge")),
+        "judge": judge.get("name") or judge.get("model") if isinstance(judge, dict) else judge,
         "left_out": space.get("left_out", 0),
     }
-
-
-def _judge(judge: Any) -> Any:
-    """What a judge is called, of what describes it; what describes none is refused as it is."""
-    return judge.get("name") or judge.get("model") if isinstance(judge, dict) else judge
 
 
 AnyFact = TypeVar("AnyFact", bound=BaseModel)
 
 
 class SpaceFacts(Fact):
-    """The question space. ``variants``: relation and severity; ``cell_counts`` C x 2: questions
-    per concept and truth; ``seed``: of its follow-ups; ``concepts_are``: see ``OracleDefaults``;
-    ``shown``: see ``QuestionSpace``."""
+    """The question space; see ``QuestionSpace``.
+
+    Attributes:
+        fingerprint: Hash by which the space is recognised.
+        dataset: Name of the dataset.
+        samples: Number of source images.
+        concepts: The C names of concepts.
+        variants: The V pairs of a relation and a severity.
+        size: Number of questions.
+        cell_counts: (C, 2), the number of questions per concept and truth.
+        seed: Seed of the follow-ups.
+        concepts_are: What a concept is to its oracle; see ``OracleDefaults``.
+        shown: Name of each source of pictures and truths -> a short hash of it.
+    """
 
     fingerprint: str
     dataset: str
@@ -158,20 +192,27 @@ class SpaceFacts(Fact):
 
     @property
     def relations(self) -> list[str]:
-        """Each once, in the order of the variants."""
+        """The relations, each once, in the order of the variants."""
         return list(dict.fromkeys(relation for relation, _ in self.variants))
 
     @property
     def numbering(self) -> Numbering:
-        """How its questions are numbered."""
+        """The numbering of its questions."""
         return Numbering(len(self.variants), len(self.concepts))
 
 
 class OracleFacts(Fact):
-    """``rates``: what the mean losses of a concept are called, and which truth each is about;
-    ``needs_source``: whether answers are compared with the one about the source image;
-    None where there is none: ``regime``, how replies in words are read; ``judge``, who read the
-    rest; ``metric``, of masks; ``tells_losses``: the model's answer to a question is its loss."""
+    """The oracle that judged answers.
+
+    Attributes:
+        name: Its registered name.
+        rates: Names of the mean losses of a concept, each with the truth that it is about.
+        needs_source: True if answers are compared with those about source images.
+        regime: How replies in words are read, None if they are not.
+        judge: Description of the judge model, None if there is none.
+        metric: Metric of masks, None for other answers.
+        tells_losses: True if the model's answer to a question is its loss.
+    """
 
     name: str = ""
     rates: dict[str, int] = dict(SIDES)
@@ -183,8 +224,10 @@ class OracleFacts(Fact):
 
 
 class SettingsFacts(Fact):
-    """What the audit was begun with; see the arguments of ``Audit``. ``prices``: see
-    ``engine.prices``, None where proposals do not go by them."""
+    """The audit's settings; see the arguments of ``Audit``.
+
+    ``prices``: see ``engine.prices``; None if proposals ignore prices.
+    """
 
     strategy: str
     strategy_options: dict[str, Any] = {}
@@ -200,14 +243,21 @@ class SettingsFacts(Fact):
 
 
 def goal_reached(half_width: float | None, at_most: float | None) -> str:
-    """What a target is called of which all is known that was asked of an audit with these."""
+    """Return the word for a target that reached these goals of an audit."""
     if at_most is None:
         return "certified"
     return "decided" if half_width is None else "certified and decided"
 
 
 class VersusFacts(Fact):
-    """What two models are compared by; see ``certify.decisions``."""
+    """The claim about a difference of two models; see ``certify.decisions``.
+
+    Attributes:
+        pivot: Rates in [0, 1] at which the models are alike, one for all targets or one each.
+        scale: Factor from a rate to the difference of two models.
+        margin: Differences below it are equivalent.
+        at_least: Least difference that is to be decided, None if intervals are certified.
+    """
 
     pivot: tuple[float, ...]
     scale: float
@@ -216,15 +266,21 @@ class VersusFacts(Fact):
 
 
 class SliceFacts(Fact):
-    """A group of questions that was discovered during the audit; see ``slices``.
+    """A group of questions that was discovered during the audit; see ``audit.slices``.
 
-    ``name``: what it is, in words; ``found_by``: what proposed it; ``since``: the draw that its
-    intervals start with, counted from 0; ``size``: its questions; ``seen``: those of them that
-    were drawn before; ``masks``: which questions it has (``certify.targets``); ``where``: the
-    same as a filter, field -> values, None where no filter says it. What made it noticed, in the
-    answers by then: ``images`` that were asked about, its ``rate`` and that of all, ``base``, each
-    draw weighed by the inverse of its proposal; ``least_lift``: what rate / base is at least, among
-    ``tried`` groups that were looked at.
+    Attributes:
+        name: The group in words.
+        found_by: Names of the proposers that suggested it.
+        since: The draw, counted from 0, that its intervals start with.
+        size: Number of its questions.
+        seen: Its questions that were drawn before.
+        masks: Which questions belong to it; see ``certify.targets``.
+        where: The same as a filter, field -> values; None if no filter describes it.
+        images: Number of its images that had been asked about when it was discovered.
+        rate: Its failure rate then, each draw weighed by the inverse of its proposal.
+        base: The failure rate of all questions then, weighed alike.
+        least_lift: Lower bound of rate / base, corrected for the groups tried.
+        tried: Number of groups that were examined.
     """
 
     name: str
@@ -247,29 +303,47 @@ class SliceFacts(Fact):
 
     @property
     def lift(self) -> float:
-        """How many times the rate of all its rate was, when it was discovered."""
+        """Its rate over that of all questions, when it was discovered."""
         return self.rate / self.base
 
 
 @dataclass(frozen=True)
 class Constant:
-    """An ``answer`` that never depends on the image, the best of its kind about a target's
-    questions, and the exact ``rate`` of what it loses."""
+    """The constant answer with the least mean loss on a target's questions, and that ``rate``."""
 
     answer: str
     rate: float
 
 
 class CertificateFacts(Fact):
-    """What is certified, to what, and how sure. Per target its name, its size (questions) and its
-    identity; ``aim`` is the half-width that bets aim at, ``aims`` (draw, half-width) what they
-    aimed at from which draw on, where that was changed (``certify.rules``); ``weights``: shares of
-    1 - confidence per target, None where they are even; ``decided``: how targets are decided to lie
-    on one side of ``at_most``, by their intervals or as in ``certify.decisions``; ``set_aside``:
-    the share of 1 - confidence that is kept for ``slices``, which are the last of the targets;
-    ``theta``: per target but slices what its bets on larger rates weigh (``certify.sequences``),
-    fixed before the first draw; empty: 1/2; ``strata``: the stratum of each variant, -1: none,
-    where they are not those of the targets, as another audit's draws came first."""
+    """What is certified, how precisely, and with which confidence.
+
+    Attributes:
+        half_width: Half-width in (0, 1) that intervals shall reach, None if none.
+        at_most: Rate that targets are decided against, None if none.
+        aim: Half-width that bets aim at.
+        aims: (draw, half-width) pairs: the aim from that draw on, if it changed
+            (``certify.rules``).
+        confidence: Probability in (0, 1) with which the guarantee holds.
+        unanswered: Unanswered questions count as a "loss", or as 0 and as 1 ("both").
+        targets: Name of each target.
+        sizes: Number of questions of each target.
+        ids: Identity of each target; see ``families``.
+        subsets: Hash of the questions of all targets.
+        constants: The best constant answer of each target, None where there is none.
+        guarantee: Whether "all" intervals hold at once, or "each" one by itself.
+        weights: Share of 1 - confidence of each target, None if they are equal.
+        decided: How targets are decided against ``at_most``: by their intervals, by bets of
+            their own (``certify.decisions``), or by counting all questions.
+        bets: How bets are made.
+        versus: The comparison of two models, None for an audit of one.
+        set_aside: Share of 1 - confidence that is reserved for slices.
+        slices: Slices that were discovered, the last of the targets.
+        theta: Weight in (0, 1) of each target's bets on larger rates (``certify.sequences``),
+            fixed before the first draw, slices excluded. Empty means 1/2.
+        strata: Stratum of each variant, -1 for none, if the draws of another audit came first
+            and the strata are its own.
+    """
 
     half_width: float | None
     at_most: float | None
@@ -294,34 +368,39 @@ class CertificateFacts(Fact):
 
     @property
     def registered(self) -> int:
-        """How many of the targets there were when the audit began: all but the slices."""
+        """Number of targets when the audit began: all but the slices."""
         return len(self.sizes) - len(self.slices)
 
     def pivot(self, place: int) -> tuple[float, float] | None:
-        """The rate of the target at ``place`` at which two models are alike, and the scale of
-        their difference; None where one model is audited."""
+        """Return the rate at which two models are alike, and the scale of their difference.
+
+        Args:
+            place: Number of the target.
+
+        Returns:
+            Both, or None in an audit of one model.
+        """
         versus = self.versus
         return None if versus is None else (versus.pivot[place % len(versus.pivot)], versus.scale)
 
     def constant(self, place: int) -> Constant | None:
-        """The best constant answer of the target at ``place``; slices have none, nor do differences
-        of two models."""
+        """Return the best constant answer of a target, None for slices and comparisons."""
         has_none = self.versus is not None or place >= len(self.constants)
         return None if has_none else self.constants[place]
 
     @property
     def since(self) -> tuple[int, ...]:
-        """The draw that each target's bets start with."""
+        """The draw that the bets of each target start with."""
         return (0,) * self.registered + tuple(s.since for s in self.slices)
 
     @property
     def counted(self) -> bool:
-        """Whether every question is asked, so that nothing is drawn and rates are exact."""
+        """True if every question is asked, so that nothing is drawn and rates are exact."""
         return self.decided == "by counting"
 
     @property
     def promise(self) -> str:
-        """What holds, and how surely, in words."""
+        """The guarantee, in words."""
         if self.counted:
             return (
                 "every question is asked and counted: a rate is exact once all of its questions "
@@ -346,33 +425,38 @@ class CertificateFacts(Fact):
 
     @property
     def done(self) -> str:
-        """What a target is called of which all is known that was asked."""
+        """The word for a target that reached its goals; see ``goal_reached``."""
         return goal_reached(self.half_width, self.at_most)
 
     @property
     def decides(self) -> bool:
-        """Whether targets are decided by bets of their own."""
+        """True if targets are decided by separate bets, rather than by their intervals."""
         return self.decided == "by bets" and self.at_most is not None
 
     @property
     def paired(self) -> bool:
-        """Whether two models were asked, so that rates are those of pairs and no error rates."""
+        """True if two models were asked, so that rates are those of pairs and not error rates."""
         return self.versus is not None and self.versus.scale > 0
 
     @property
     def drops(self) -> bool:
-        """True of drops, where losses are those of changed and original images together."""
+        """True if losses compare the answers about a changed image and its original."""
         return bool(self.ids) and self.ids[0].signed
 
     @property
     def both(self) -> bool:
-        """Whether an unanswered loss counts as 0 in lower bounds and as 1 in upper ones."""
+        """True if an unanswered question counts as 0 in lower bounds and as 1 in upper ones."""
         return self.unanswered == "both"
 
 
 class DiscoverFacts(Fact):
-    """How slices are looked for: ``most``, ``by`` which proposers, and at which draws ``also``,
-    with those of ``audit.slices.looking``."""
+    """How slices are searched for.
+
+    Attributes:
+        most: Largest number of slices.
+        by: Names of the proposers.
+        also: Draws at which to search in addition to those of ``audit.slices.looking``.
+    """
 
     most: int
     by: tuple[str, ...]
@@ -380,7 +464,7 @@ class DiscoverFacts(Fact):
 
 
 class EndedFacts(Fact):
-    """Why the audit ended, by what, and after how many seconds."""
+    """How the audit ended: the ``reason`` in words, its kind ``by``, and ``elapsed`` seconds."""
 
     reason: str | None = None
     elapsed: float = 0.0
@@ -388,9 +472,14 @@ class EndedFacts(Fact):
 
 
 class RejudgedFacts(Fact):
-    """Which answers were judged anew: those of the journal ``source``, as of its ``head``, whose
-    ``oracle`` judged them before; ``reading``: how kept replies were read anew, in words, None
-    where they were not."""
+    """The answers that were judged again.
+
+    Attributes:
+        source: File of the journal that they come from.
+        head: That journal's head at the time.
+        oracle: The oracle that judged them first.
+        reading: How the raw replies were read again, in words; None if they were not.
+    """
 
     source: str
     head: str
@@ -399,7 +488,7 @@ class RejudgedFacts(Fact):
 
 
 class ReplayFacts(Fact):
-    """Whose draws came first: that audit's ``key``, their number, its journal's ``head`` then."""
+    """The audit whose draws came first: its ``key``, their number, its journal's ``head``."""
 
     key: str
     draws: int
@@ -407,29 +496,53 @@ class ReplayFacts(Fact):
 
 
 class Facts(LostFacts):
-    """All that is read of a journal in which an audit was begun.
+    """All facts of a journal in which an audit was begun.
 
-    ``intervals``: a row per target as of the end, in the order of the certificate; ``population``:
-    see ``certify.targets``; ``stop``: the rules in words; ``stop_levels``: the mean and maximal
-    uncertainties, as shares of the prior, at which rules end the audit; ``endpoint``: what the
-    model's client counted; ``key``, ``goal``, ``entropy`` and ``model_version``: see
-    ``engine.audit_key``; ``spec`` and ``base``: SPEC.toml, None where Python began the audit, and
-    the folder its paths start at; ``named``: its file's name there and the --set changes, or
-    --demo, as typed;
-    ``program``: a hash of both; ``parts``: see ``config.journaled.notes_of``;
-    ``begun_with``: settings and certificate by name, as stored but for the targets' ids, to be
-    compared whole on resuming; ``features``: see ``engine.assembly``; ``known_a``: of a
-    comparison, the questions about which model A was not asked, as an earlier audit had;
-    ``replay``: whose draws came first, None: all are its own; ``cohort``: other models that were
-    known; ``discover``: how slices are looked for, None: they are not; ``begun_by``: the command
-    that began it; ``call``: what Python began it with, see ``audit.shortcut.called_again``;
-    ``files``: of a comparison, what holds the models, where that distinguishes them;
-    ``rejudged``: see ``rejudging``, None where the model was asked; ``batches``: those of which
-    answers were still awaited when last written, and those lost; ``ways``: where P(yes) comes
-    from, of two models by "a" and "b", else by ""; ``trial_calls``: calls of a free model before
-    the first draw, which timed it and checked the order of its columns; ``bounds``: most tokens,
-    sent and received, of an attempt counted at more than expected, by these sides and "judge";
-    ``currency``: of all costs, as ISO 4217 calls it.
+    Attributes:
+        space: The question space.
+        settings: The audit's settings.
+        certificate: What is certified, None if nothing is.
+        population: See ``certify.targets``.
+        intervals: A row per target at the end, in the order of the certificate.
+        ended: How the audit ended, None while it has not.
+        key: The audit's key; see ``engine.audit_key``.
+        goal: Half-width, limit and margin that the audit began with.
+        entropy: Fresh random number that custom parts add to the key, None without them.
+        model_version: Version of the model, None if unknown.
+        model_changed: True if the model's version changed since.
+        self_taught: The helper model that was trained, None if none was.
+        self_taught_changed: True if it was trained again with another result.
+        features: See ``engine.assembly``.
+        features_changed: True if the features of images changed since.
+        stop: The stopping rules in words.
+        stop_levels: Mean and maximal uncertainties, as shares of the prior, at which rules end
+            the audit.
+        max_cost: Cap on cost, None if there is none.
+        currency: ISO 4217 code of the currency of all costs.
+        endpoint: Counts of the model's client.
+        warnings: What the user was warned of.
+        spec: The content of SPEC.toml, None if the audit was begun from Python.
+        base: Folder that the paths of SPEC.toml start at.
+        named: Name of the SPEC's file, and the --set changes, or --demo, as typed.
+        program: Hash of ``spec`` and ``base``.
+        parts: See ``config.journaled.notes_of``.
+        begun_with: Settings and certificate by name, as stored but without the targets' ids.
+            They must be equal when the audit is resumed.
+        known_a: Questions that an earlier audit had asked model A of a comparison.
+        discover: How slices are searched for, None if they are not.
+        replay: The audit whose draws came first, None if all draws are its own.
+        begun_by: The command that began it.
+        call: Python's arguments; see ``audit.shortcut.called_again``.
+        files: Files of the two models of a comparison, if they distinguish them.
+        batches: Submitted batches that were awaited when last written, and lost ones.
+        ways: How P(yes) is elicited: by "a" and "b" for two models, else by "".
+        bounds: Most tokens, sent and received, of an attempt that was counted at more than
+            expected; by the keys of ``ways`` and "judge".
+        trial_calls: Calls of a free model before the first draw, which timed it and checked the
+            order of its columns.
+        rejudged: The answers that were judged again, None if the model was asked.
+        cohort: Other models whose answers were known.
+        protocol: How the model was asked.
     """
 
     space: SpaceFacts
@@ -474,12 +587,15 @@ class Facts(LostFacts):
     protocol: ProtocolFacts = ProtocolFacts()
 
     def money(self, cost: float) -> str:
-        """A cost in the audit's currency, in words."""
+        """Return a cost as text, in the audit's currency."""
         return money(cost, self.currency)
 
     def money_in_doubt(self, unconfirmed: float) -> list[str]:
-        """What nobody knows of the money, a sentence part each: how much of the cost no server
-        confirmed, ``unconfirmed``, and what lost calls may have cost in addition."""
+        """Return what is uncertain about the cost, as parts of a sentence.
+
+        Args:
+            unconfirmed: The part of the cost that no server confirmed.
+        """
         texts = []
         if unconfirmed > 0:
             texts.append(f"{self.money(unconfirmed)} of it may not have been charged")
@@ -491,14 +607,13 @@ class Facts(LostFacts):
 
     @property
     def all_calls(self) -> int:
-        """At most so many calls about follow-ups bring an answer; where one answers all concepts,
-        one per image."""
+        """Number of calls about follow-ups that would ask everything."""
         if self.settings.answers == "one":
             return self.space.size
         return self.space.samples * len(self.space.variants)
 
     def refuse_pairs(self, what: str, remedy: str) -> None:
-        """Raises InputError where two models were asked, of which ``what`` has no meaning."""
+        """Raise InputError if two models were asked, for which ``what`` has no meaning."""
         certificate = self.certificate
         if certificate is not None and (certificate.paired or certificate.drops):
             got = "a comparison of two" if certificate.paired else "one of drops, not of rates"
@@ -506,38 +621,51 @@ class Facts(LostFacts):
 
     @property
     def least_failing(self) -> float:
-        """The least loss of a question that failed: of drops, of one that got worse."""
+        """The least loss of a failure. Drops above 0.5 got worse, and 0.5 is no change."""
         drops = self.certificate is not None and self.certificate.drops
         return math.nextafter(0.5, 1) if drops else 0.5
 
     def key_of(self, draw: int) -> str:
-        """The key that a draw of this number follows from."""
+        """Return the key that the random choice of a draw follows from."""
         return self.replay.key if self.replay and draw < self.replay.draws else self.key
 
 
 def read_facts(raw: Mapping[str, Any]) -> Facts:
-    """The facts of ``Journal.facts``.
+    """Return the checked facts of an audit.
 
-    Raises JournalError where no audit was begun, or a fact is not what it should be.
+    Args:
+        raw: The facts as ``Journal.facts`` returns them.
+
+    Raises:
+        JournalError: No audit was begun, or a fact has another form than expected.
     """
     if "space" not in raw or "settings" not in raw:
         raise JournalError("journal: no audit was begun in it")
-    return _read(Facts, _joined(raw))
+    joined = dict(raw)  # with fields that are read from several facts
+    space, settings, certificate = (raw.get(n) for n in ("space", "settings", "certificate"))
+    if isinstance(space, dict) and isinstance(settings, dict):
+        joined["begun_with"] = {**settings, "certificate": without_ids(certificate)}
+        joined["certificate"] = _with_slices(certificate, raw.get("slices"))
+        joined["protocol"] = protocol_of(raw)
+    return _read(Facts, joined)
 
 
 def begun_facts(raw: Mapping[str, Any]) -> Facts | None:
-    """``read_facts``; None where no audit was begun."""
+    """Return the checked facts, or None if no audit was begun."""
     return read_facts(raw) if is_begun(raw) else None
 
 
 def read_lost(raw: Mapping[str, Any]) -> LostFacts:
-    """What ``Journal.facts`` tell of lost calls: in a journal that is to be begun, too, of those
-    that it follows. Raises JournalError where that is not what it should be."""
+    """Return the lost calls of a journal, or of the ones that a new journal follows.
+
+    Raises:
+        JournalError: A fact has another form than expected.
+    """
     return _read(LostFacts, raw)
 
 
 def is_begun(raw: Mapping[str, Any]) -> bool:
-    """Whether an audit was begun in the journal of these facts."""
+    """Return whether these are the facts of an audit that was begun."""
     return "space" in raw
 
 
@@ -554,19 +682,8 @@ def _read(kind: type[AnyFact], raw: Mapping[str, Any]) -> AnyFact:
         ) from None
 
 
-def _joined(raw: Mapping[str, Any]) -> JsonObject:
-    """With what is read of several facts together."""
-    joined = dict(raw)
-    space, settings, certificate = (raw.get(n) for n in ("space", "settings", "certificate"))
-    if not (isinstance(space, dict) and isinstance(settings, dict)):
-        return joined
-    joined["begun_with"] = {**settings, "certificate": without_ids(certificate)}
-    joined["certificate"] = _with_slices(certificate, raw.get("slices"))
-    return {**joined, "protocol": protocol_of(raw)}
-
-
 def _with_slices(certificate: Any, slices: Any) -> Any:
-    """A certificate with the slices that were discovered since among its targets."""
+    """Return a certificate with the slices that were discovered since as its last targets."""
     if not (isinstance(certificate, dict) and isinstance(slices, list) and slices):
         return certificate
     slices_read = [_read(SliceFacts, row) for row in slices]
@@ -581,8 +698,10 @@ def _with_slices(certificate: Any, slices: Any) -> Any:
 
 
 def without_ids(certificate: Any) -> Any:
-    """A certificate without its targets' ids, which follow from their names; anything else as it
-    is."""
+    """Return a certificate without its targets' ids, which follow from their names.
+
+    Anything that is no dict is returned unchanged, for validation to refuse.
+    """
     if not isinstance(certificate, dict):
         return certificate
     return {name: value for name, value in certificate.items() if name != "ids"}

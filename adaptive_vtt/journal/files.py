@@ -1,12 +1,12 @@
-"""A journal's file: locked, opened to be read, recognised, and saved where it was deleted.
+"""A journal's file: lock it, open it to read, recognise it, and rescue it after deletion.
 
-One writer at a time: a lock of the operating system, on a file next to the journal. It ends with
-the process that holds it. The file stays, and is no sign of anything; its text is the number of the
-process that locked it last. Nothing else is ever written over: links, folders, and files with any
-other content are refused.
+One process at a time may write. It holds a lock of the operating system on a file next to the
+journal, which ends with the process. The file itself stays and does not mean that a lock is held;
+it contains the id of the process that locked it last. Links, folders, and files with any other
+content are refused and never written over.
 
-A journal is locked by its real path, and has one name: SQLite keeps what a writer was about to
-commit next to the name it wrote by, where writers by another hard link would not find it.
+A journal is locked by its real path and must have one name. SQLite writes unfinished commits to a
+file named after the path that a writer used, so a writer by another hard link would miss them.
 """
 
 import math
@@ -26,7 +26,7 @@ if sys.platform == "win32":
     import msvcrt
 
     def _take(file: int) -> None:
-        os.lseek(file, 1 << 30, os.SEEK_SET)  # past the number, which others are to read
+        os.lseek(file, 1 << 30, os.SEEK_SET)  # past the process id, so that others can read it
         try:
             msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
         finally:
@@ -56,49 +56,51 @@ else:
     HELD = (BlockingIOError,)
 
 DIGITS = 20
-"""How many digits a process's number has at most."""
+"""Most digits of a process id."""
 TRIES, PAUSE = 10, 0.02
-"""How often a writer tries, and seconds in between: somebody may just be looking whether the lock
-is held."""
+"""How often a writer tries to lock, and seconds in between: ``holder`` locks for an instant."""
 
 
 def holder(journal: Path) -> int | None:
-    """The process that writes the journal, 0 where its number is not known; None where none does.
+    """Return the id of the process that writes the journal.
 
-    Writes nothing and waits for nothing; a writer that begins at this moment tries again.
+    It writes nothing and does not wait. A writer that begins at this moment tries again.
+
+    Returns:
+        The id, 0 if it is unknown, None if no process writes.
     """
     try:
-        file = _open(_beside(journal), os.O_RDWR if sys.platform == "win32" else os.O_RDONLY)
+        file = _open(_lock_of(journal), os.O_RDWR if sys.platform == "win32" else os.O_RDONLY)
     except (OSError, JournalError):
         return None
     try:
         _look(file)
     except HELD:
-        return int(_number(file) or 0)
+        return int(_process_id(file) or 0)
     finally:
         os.close(file)
     return None
 
 
 def lock_taken(journal: Path) -> float:
-    """When a process last took the journal's lock, in seconds since 1970; 0 where none did."""
+    """Return when a process last locked the journal, in seconds since 1970; 0 if none did."""
     try:
-        return _beside(journal).stat().st_mtime
+        return _lock_of(journal).stat().st_mtime
     except OSError:
         return 0.0
 
 
-def _beside(journal: Path) -> Path:
+def _lock_of(journal: Path) -> Path:
     real = Path(os.path.realpath(journal))
     return real.with_name(f"{real.name}.lock")
 
 
 def _open(path: Path, flags: int) -> int:
-    """Raises JournalError for what no lock made here is; nothing is written, nothing waited for."""
+    """Open a lock's file without writing or waiting; raise JournalError for any other file."""
     for safe in ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK"):
         flags |= getattr(os, safe, 0)
     try:
-        if path.is_symlink():  # where the system knows no O_NOFOLLOW
+        if path.is_symlink():  # some systems have no O_NOFOLLOW
             raise _foreign(path)
         file = os.open(path, flags, 0o644)
     except OSError:
@@ -106,14 +108,14 @@ def _open(path: Path, flags: int) -> int:
             raise _foreign(path) from None
         raise
     status = os.fstat(file)
-    if stat.S_ISREG(status.st_mode) and status.st_nlink <= 1 and _number(file) is not None:
+    if stat.S_ISREG(status.st_mode) and status.st_nlink <= 1 and _process_id(file) is not None:
         return file
     os.close(file)
     raise _foreign(path)
 
 
-def _number(file: int) -> str | None:
-    """Return the text of a lock's file, a process's number or nothing; None for other files."""
+def _process_id(file: int) -> str | None:
+    """Return the process id in a lock's file, "" if it is empty, None for any other file."""
     os.lseek(file, 0, os.SEEK_SET)
     text = os.read(file, DIGITS + 1)
     if len(text) > DIGITS or text.strip(b"0123456789"):
@@ -123,26 +125,33 @@ def _number(file: int) -> str | None:
 
 def _foreign(path: Path) -> JournalError:
     return JournalError(
-        f"{path}: expected a lock of adaptive-vtt, a file of its own with nothing but a process's "
-        "number, and found something else, which stays as it is: move it away"
+        f"{path}: expected a lock of adaptive-vtt, a file with one name that contains a process id "
+        "at most, got something else, which was left unchanged: move it away"
     )
 
 
 class Lock:
-    """Held from the moment it is made until ``release``, or the end of a ``with``.
+    """Lock that is held from its construction until ``release``, or the end of a ``with``.
 
-    Raises JournalError, naming the process, where another holds it.
+    Raises:
+        JournalError: Another process holds it; the message names that process.
     """
 
     def __init__(self, journal: Path) -> None:
-        path = _beside(journal)
+        path = _lock_of(journal)
         refuse_other_names(journal)
         self._owner = os.getpid()
         self._file = _open(path, os.O_RDWR | os.O_CREAT)
         try:
-            _take_patiently(self._file)
+            for _ in range(TRIES - 1):
+                with suppress(*HELD):
+                    _take(self._file)
+                    break
+                time.sleep(PAUSE)
+            else:
+                _take(self._file)
         except HELD:
-            holder = _number(self._file) or ""
+            holder = _process_id(self._file) or ""
             self.release()
             raise JournalError(_held(journal, holder)) from None
         except OSError as error:
@@ -154,10 +163,10 @@ class Lock:
         _HELD.add(self)
 
     def release(self) -> None:
-        """Lets others write; once, or more than once.
+        """Let others write. Later calls do nothing.
 
-        A child that was forked a moment ago may still share the file: closing it here would
-        leave the lock with the child, so its owner gives it up first. A child only closes.
+        A forked child may still share the file. Closing it here would leave the lock with the
+        child, so the owner unlocks it first, and a child only closes it.
         """
         file, self._file = self._file, -1
         if file >= 0:
@@ -179,10 +188,10 @@ class Lock:
 
 
 def refuse_other_names(journal: Path) -> None:
-    """Raise JournalError where writing the journal would write to a file of another name.
+    """Raise JournalError if writing the journal would write to a file of another name.
 
-    A link that leads nowhere would be made into a file where it leads to, and so would the files
-    that SQLite keeps next to the journal; hard links are names by which two could write at once.
+    Writing through a broken link, of the journal or of SQLite's files next to it, would create
+    the file that it points to. Two processes could write by two hard links at once.
     """
     if journal.is_symlink() and not journal.exists():
         raise JournalError(
@@ -196,13 +205,14 @@ def refuse_other_names(journal: Path) -> None:
         if stat.S_ISREG(status.st_mode) and names > 1:
             raise JournalError(
                 f"journal {str(journal)!r}: expected a file of one name, got one of {names} (hard "
-                "links), by which two could write it at once: go on with a copy ('cp'), or delete "
-                "the other names"
+                "links), by which two could write it at once: resume a copy ('cp'), or delete the "
+                "other names"
             )
 
 
 def refuse_links_beside(journal: Path) -> None:
-    """Raise JournalError where a file that SQLite keeps next to the journal is none of its own."""
+    """Raise JournalError if a file in the place of SQLite's files next to the journal is a link
+    or a folder."""
     real = os.path.realpath(journal)
     for path in (Path(f"{real}-{suffix}") for suffix in ("wal", "shm", "journal")):
         if path.is_symlink() or (path.exists() and not path.is_file()):
@@ -210,14 +220,6 @@ def refuse_links_beside(journal: Path) -> None:
                 f"{path}: expected a file that SQLite made, got something else, which stays as it "
                 "is: move it away"
             )
-
-
-def _take_patiently(file: int) -> None:
-    for _ in range(TRIES - 1):
-        with suppress(*HELD):
-            return _take(file)
-        time.sleep(PAUSE)
-    _take(file)
 
 
 def _held(journal: Path, holder: str) -> str:
@@ -236,7 +238,7 @@ _HELD: WeakSet[Lock] = WeakSet()
 
 
 def _forget() -> None:
-    """A forked child shares the lock's file, and would hold the lock beyond its parent's end."""
+    """Close all locks in a forked child, which would hold them after its parent's end."""
     for lock in list(_HELD):
         lock.release()
 
@@ -246,11 +248,11 @@ if hasattr(os, "register_at_fork"):
 
 
 JOURNAL = "journal.db"
-"""What the journal is called in a run folder."""
+"""Name of the journal in a run folder."""
 
 
 def journal_at(where: Path | str) -> Path:
-    """The journal of a run folder, or the file itself."""
+    """Return the file of the journal in a run folder, or ``where`` itself if it is a file."""
     path = Path(where)
     return path / JOURNAL if path.is_dir() else path
 
@@ -262,7 +264,7 @@ PATIENCE = 600.0
 
 
 class Connection(sqlite3.Connection):
-    """A connection that trusts nothing in the file, ends long queries, and lets signals through.
+    """Connection that distrusts the file's schema, ends long queries, and can be interrupted.
 
     Any thread may use it, one at a time; a forked child may not.
     """
@@ -283,7 +285,7 @@ class Connection(sqlite3.Connection):
         return super().execute(*statement)
 
     def query(self, query: str) -> sqlite3.Cursor:
-        """Run a query that reads; raise sqlite3.Error where it takes longer than ``PATIENCE``."""
+        """Run a query that reads; raise sqlite3.Error if it takes longer than ``PATIENCE``."""
         self.until = time.monotonic() + PATIENCE
         return super().execute(query)
 
@@ -292,12 +294,16 @@ class Connection(sqlite3.Connection):
         if os.getpid() != self.owner:
             raise JournalError(
                 f"journal: expected the process that opened it, {self.owner}, got a forked child, "
-                f"{os.getpid()}: open the journal there, or ask and tell in threads"
+                f"{os.getpid()}: open the journal there, or use threads"
             )
 
     def heed(self, error: sqlite3.Error) -> None:
-        """Raise what ended a query: KeyboardInterrupt where a signal's handler raised, which SQLite
-        drops, JournalError where it took too long."""
+        """Raise the exception that interrupted a query, if one did.
+
+        Raises:
+            KeyboardInterrupt: A signal's handler raised, which SQLite drops.
+            JournalError: The query took longer than ``PATIENCE``.
+        """
         if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_INTERRUPT:
             return
         if not self._is_late():
@@ -309,27 +315,27 @@ class Connection(sqlite3.Connection):
 
 
 def connect(path: Path | str, *, uri: bool = False) -> Connection:
-    """Return a connection to write by; a new file is made where none is."""
+    """Return a connection that can write; it creates the file if there is none."""
     return sqlite3.connect(
         path, isolation_level=None, check_same_thread=False, factory=Connection, uri=uri
     )
 
 
 def connect_to_read(path: Path) -> Connection:
-    """A connection that creates no file and writes to none.
+    """Return a connection that does not write to the journal, nor create it.
 
-    Where the folder can be written, SQLite keeps its own account of readers there while the
-    connection is open, so that one may read while another writes; elsewhere it is opened as a
-    file that does not change. What a killed writer left in the WAL is read there, and stays
-    there: the last connection that may write would move it into the journal's file.
+    If the folder is writable, SQLite lists its readers in a file there while the connection is
+    open, so that one process may read while another writes. Otherwise the journal is opened as a
+    file that does not change. Commits that a killed writer left in the WAL are read and stay
+    there. Closing a connection that may write would move them into the journal's file.
     """
     address = Path(os.path.abspath(path)).as_uri()
     writable = os.access(path, os.W_OK) and os.access(path.absolute().parent, os.W_OK)
-    left = path.with_name(f"{path.name}-wal").exists()
-    if writable and not (left and holder(path) is None):
+    has_wal = path.with_name(f"{path.name}-wal").exists()
+    if writable and not (has_wal and holder(path) is None):
         options = "mode=rw"
     else:
-        options = "mode=ro" if left else "mode=ro&immutable=1"
+        options = "mode=ro" if has_wal else "mode=ro&immutable=1"
     refuse_links_beside(path)
     db = connect(f"{address}?{options}", uri=True)
     db.execute("PRAGMA query_only=ON")
@@ -337,7 +343,7 @@ def connect_to_read(path: Path) -> Connection:
 
 
 def identity(path: Path) -> tuple[int, int] | None:
-    """Which file stands at ``path``, whatever it is called; None where none does."""
+    """Return device and inode of the file at ``path``, None if there is none."""
     try:
         status = os.stat(path)
     except OSError:
@@ -346,7 +352,7 @@ def identity(path: Path) -> tuple[int, int] | None:
 
 
 def save_beside(db: sqlite3.Connection, path: Path, target: Path | None = None) -> Path:
-    """Copies the database to ``target``, or to a new file next to ``path``; gives its name."""
+    """Copy the database to ``target``, or to a new file next to ``path``, and return its path."""
     if target is None:
         target, times = path.with_name(f"{path.stem}-rescued{path.suffix}"), 1
         while target.exists():

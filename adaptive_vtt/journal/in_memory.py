@@ -1,4 +1,4 @@
-"""A journal that goes when the process goes."""
+"""A journal in memory, which ends with the process."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ from .rows import JSON_FIELD, BeliefRow, CallRow, DrawRow, FactRow, JudgingRow, 
 
 
 class MemoryJournal:
-    """Behaves as SQLiteJournal does; every write takes time for its rows alone."""
+    """Journal that behaves as SQLiteJournal does, in time that is linear in the rows written."""
 
     def __init__(self) -> None:
         self._facts: dict[str, str] = {}
@@ -34,7 +34,7 @@ class MemoryJournal:
     def add(self, rows: Sequence[Row]) -> None:
         new: set[tuple[Any, ...]] = set()
         for place, row in enumerate(rows):
-            claims = [*_claims(row)]
+            claims = [*_claims(row)]  # each may be made once
             fits = len({*claims}) == len(claims)
             fits &= new.isdisjoint(claims) and self._claimed.isdisjoint(claims)
             if isinstance(row, CallRow | JudgingRow):
@@ -108,7 +108,7 @@ class MemoryJournal:
 
 
 def _claims(row: Row) -> Iterator[tuple[Any, ...]]:
-    """What one row alone may stand for: its number, a call drawn, a question answered or judged."""
+    """Return what no two rows may both claim: a number, a call drawn, a question answered."""
     yield name_of(row)
     if isinstance(row, DrawRow):
         yield "drawn", row.call

@@ -1,4 +1,4 @@
-"""Journals opened as what they are needed for: to go on with, to read, to begin anew."""
+"""Open a journal to begin an audit, to resume it, or to read it."""
 
 import os
 import sqlite3
@@ -18,7 +18,11 @@ JournalSource = Path | str | Journal | Callable[[], Journal] | None
 
 
 def open_journal(where: JournalSource) -> Journal:
-    """A journal as given, as a function opens it, at a path, or in memory where it is None."""
+    """Return a journal to write.
+
+    Args:
+        where: A path, a journal, a function that opens one, or None for one in memory.
+    """
     if where is None:
         return MemoryJournal()
     if callable(where):
@@ -30,7 +34,7 @@ def open_journal(where: JournalSource) -> Journal:
 
 @contextmanager
 def opened(where: JournalSource) -> Iterator[Journal]:
-    """As ``open_journal``; where anything fails inside, what was opened here is closed."""
+    """Open a journal as ``open_journal`` does; an error inside closes what was opened here."""
     journal = open_journal(where)
     if journal is where:
         yield journal
@@ -41,7 +45,7 @@ def opened(where: JournalSource) -> Iterator[Journal]:
 
 @contextmanager
 def closed_on_error(journal: AnyJournal) -> Iterator[AnyJournal]:
-    """Closes the journal where anything fails inside, and lets others write."""
+    """Close the journal at an error inside, so that others may write."""
     try:
         yield journal
     except BaseException:
@@ -50,7 +54,7 @@ def closed_on_error(journal: AnyJournal) -> Iterator[AnyJournal]:
 
 
 def recall(where: JournalSource) -> Facts | None:
-    """The facts of the journal that an audit is to go on with; None where it is to be begun."""
+    """Return the facts of the audit to resume, or None if one is to be begun."""
     if where is None or callable(where):
         return None
     if isinstance(where, str | Path):
@@ -62,9 +66,10 @@ def recall(where: JournalSource) -> Facts | None:
 
 
 def read_journal(path: Path | str) -> SQLiteJournal:
-    """The audit in a file as it is now: no lock, no write, and nothing made.
+    """Open the journal in a file to read it; nothing is locked, written or created.
 
-    Raises JournalError where there is no such file, or no audit was begun in it.
+    Raises:
+        JournalError: There is no such file, or no audit was begun in it.
     """
     journal = SQLiteJournal(path, read_only=True)
     if not is_begun(journal.facts()):
@@ -77,7 +82,7 @@ def read_journal(path: Path | str) -> SQLiteJournal:
 
 
 def holds_answers(path: Path) -> bool:
-    """Whether a journal stands at ``path`` in which any call was answered, or paid for."""
+    """Return whether a file is a journal with an answer, or with a call that was paid for."""
     if not path.is_file():
         return False
     with closing(SQLiteJournal(path, read_only=True)) as journal:
@@ -85,9 +90,9 @@ def holds_answers(path: Path) -> bool:
 
 
 def answered(journal: Journal) -> bool:
-    """Whether any call brought an answer or cost something.
+    """Return whether any call was answered or cost something.
 
-    Calls that stayed unanswered for nothing, as where an address was wrong, leave nothing to keep.
+    Free calls without an answer, as at a wrong address, are nothing that a user would miss.
     """
     calls, sources = journal.calls(), journal.sources()
     paid = any(call.cost > 0 for call in calls) or any(source.cost > 0 for source in sources)
@@ -102,12 +107,14 @@ def answered(journal: Journal) -> bool:
 
 
 def begin_anew(path: Path) -> SQLiteJournal:
-    """An empty journal at ``path``, where none stands or one without any answer.
+    """Return an empty journal at ``path``; one without any answer is set aside.
 
-    A journal that was begun but holds no answer is set aside as PATH.1, PATH.2 ...: it may tell
-    of calls that were sent and never came back. Those may have been charged for, so that the
-    new journal counts them as lost from its first row on (the fact "interrupted"). Raises
-    JournalError where answers stand there, or another process writes.
+    A journal that was begun and has no answer is renamed PATH.1, PATH.2 ..., as it may list calls
+    that were sent and lost. These may have been charged, so the new journal counts them as lost
+    from its first row on (the fact "interrupted").
+
+    Raises:
+        JournalError: The journal there has answers, or another process writes it.
     """
     if path.is_file():
         with closing(SQLiteJournal(path)) as journal:
@@ -123,7 +130,7 @@ def begin_anew(path: Path) -> SQLiteJournal:
 
 
 def _set_aside(journal: SQLiteJournal) -> None:
-    """Renames the file while its lock is held."""
+    """Rename the file while its lock is held."""
     path = journal.path
     try:
         journal.settle()
@@ -133,7 +140,7 @@ def _set_aside(journal: SQLiteJournal) -> None:
 
 
 def _aside(path: Path) -> list[Path]:
-    """Every journal set aside here before, and the name of the next."""
+    """Return the names of all journals set aside here, and the name for the next."""
     names = [path.with_name(f"{path.name}.1")]
     while names[-1].exists():
         names.append(path.with_name(f"{path.name}.{len(names) + 1}"))
@@ -141,12 +148,15 @@ def _aside(path: Path) -> list[Path]:
 
 
 def _lost_before(path: Path) -> int:
-    """How many calls the journal set aside last may have lost, with those before it."""
+    """Return how many calls the journals set aside here may have lost.
+
+    The last of them counts those of its predecessors in its facts.
+    """
     before = _aside(path)[:-1]
     if not before:
         return 0
     with closing(SQLiteJournal(before[-1], read_only=True)) as journal:
         lost = read_lost(journal.facts())
         sent = {draw.call for draw in journal.draws(proposals=False)}
-        came_back = {call.call for call in journal.calls()}
-        return lost.interrupted + len(sent.difference(lost.counted, came_back))
+        answered = {call.call for call in journal.calls()}
+        return lost.interrupted + len(sent.difference(lost.counted, answered))

@@ -12,18 +12,24 @@ from .opening import read_journal
 from .rows import AnswerRow
 
 PriorSource = Path | str
-"""Where the journal of an earlier audit is: its file."""
+"""File of the journal of an earlier audit."""
 
 
 @dataclass(frozen=True)
 class Prior:
-    """The judged questions (n,) of an earlier audit, ascending, their losses (n,) in [0, 1], and
-    the rows they stand in.
+    """The judged questions of an earlier audit.
 
-    Questions that did not count are not among them: the loss that is journaled with them is a
-    placeholder.
-    ``where``: its file; ``key``: its own; ``space``: what it asked about; ``model``:
-    which; ``ended``: whether it has.
+    Excluded questions are omitted: the loss that is journaled with them is a placeholder.
+
+    Attributes:
+        where: The journal's file.
+        key: The earlier audit's key.
+        space: Its question space.
+        questions: (n,) question numbers, ascending.
+        losses: (n,) their losses in [0, 1].
+        answers: The n rows that they come from.
+        model: Name of the model.
+        ended: True if that audit has ended.
     """
 
     where: str
@@ -37,7 +43,11 @@ class Prior:
 
 
 def read_prior(path: PriorSource) -> Prior:
-    """The audit in a journal file; raises JournalError where there is none."""
+    """Return the judged questions of the audit in a journal file.
+
+    Raises:
+        JournalError: No audit was begun there.
+    """
     with closing(read_journal(path)) as journal:
         facts = read_facts(journal.facts())
         answers = [a for call in journal.calls() for a in call.answers]

@@ -11,8 +11,8 @@ from ..errors import JournalError
 from ..types import Floats, Indices
 
 EXCLUDED = "excluded: "
-"""Prefix of ``AnswerRow.unanswered`` where a question turned out not to count, because its source
-image went unanswered, say; see ``certify.sequences.Step``."""
+"""Prefix of ``AnswerRow.unanswered`` if a question does not count after all, for example because
+its source image went unanswered; see ``certify.sequences.Step``."""
 
 
 FIGURES = (
@@ -24,7 +24,7 @@ FIGURES = (
 
 @dataclass(frozen=True)
 class FactRow:
-    """A fact, or another value for one, as journaled; ``value`` is JSON."""
+    """A fact, or a new value of one, as journaled; ``value`` is JSON."""
 
     position: int
     name: str
@@ -32,11 +32,26 @@ class FactRow:
 
 
 class Reasons(TypedDict, total=False):
-    """Why a call was drawn, as ``engine.selector.Why`` writes it and reports and ``verify`` read
-    it: how many calls it was drawn among, and how many of them had a chance; what it sends and is
-    expected to cost; the parts of its probability; the stratum, with the proposal over strata and
-    what losses were expected there, by target where a call answers several questions; c, where it
-    changed. A strategy adds what it went by."""
+    """Why a call was drawn, as ``engine.selector.Why`` writes it; strategies add their reasons.
+
+    Attributes:
+        candidates: Number of candidates that the call was drawn among.
+        eligible: How many of them had a probability above 0.
+        expected_cost: Expected cost of the call.
+        pixels: Number of pixels that it sends.
+        characters: Number of characters that it sends.
+        models: Share of two compared models that the call asks, if it is not 1.
+        by_need: Part of the call's probability that is due to need.
+        curiosity: Part that is due to uncertainty and unpredictability.
+        even: Part that is uniform.
+        stratum: Stratum of the call.
+        shares: Proposal over strata.
+        stratum_mean: Expected loss in the stratum, by target if a call answers several questions.
+        stratum_variance: Expected variance of losses there, in the same form.
+        in_flight: Number of calls in flight, if it changes with this draw.
+        target: Target that most of the call's need comes from.
+        predicted_loss: Predicted loss of the question drawn.
+    """
 
     candidates: int
     eligible: int
@@ -58,7 +73,7 @@ class Reasons(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class DrawRow:
-    """One draw as journaled; ``proposal`` is empty where it was not read."""
+    """One draw as journaled; ``proposal`` is empty if it was not read."""
 
     draw: int
     question: int
@@ -74,7 +89,14 @@ class DrawRow:
 
 @dataclass(frozen=True, slots=True)
 class MoveRow:
-    """What a draw fixed for one target; ``figures`` are those that FIGURES names."""
+    """The bet that a draw fixed for one target.
+
+    Attributes:
+        target: Number of the target.
+        members: Questions of the call that belong to it.
+        active: False if no candidate belonged to it.
+        figures: Numbers of the bet, in the order of FIGURES.
+    """
 
     target: int
     members: tuple[int, ...]
@@ -84,7 +106,7 @@ class MoveRow:
 
 @dataclass(frozen=True)
 class AnswerRow:
-    """One answered question as journaled; see SCHEMA for what None means."""
+    """One answered question as journaled; SCHEMA explains the columns, and None in each."""
 
     question: int
     call: int
@@ -98,16 +120,25 @@ class AnswerRow:
 
     @property
     def excluded(self) -> bool:
-        """Whether the question turned out not to count; its ``loss`` is then a placeholder."""
+        """True if the question does not count after all; its ``loss`` is then a placeholder."""
         return (self.unanswered or "").startswith(EXCLUDED)
 
 
 @dataclass(frozen=True)
 class CallRow:
-    """One paid answer as journaled, with the answers it brought and, maybe, its pictures.
+    """One paid call as journaled.
 
-    ``unconfirmed``: the part of ``cost`` that no server confirmed, so that it may not have been
-    charged; ``reply``: the words that a chat model replied. So of the other rows.
+    The fields of money and time have the same meaning in the other rows.
+
+    Attributes:
+        call: Number of the call.
+        cost: Its cost in the audit's currency.
+        elapsed: Seconds since the audit began.
+        answers: The answers to its questions.
+        pictures: Source and follow-up as PNG, kept for some failures.
+        unconfirmed: The part of the cost that no server confirmed and that may not have been
+            charged.
+        reply: A chat model's reply as received, "" for other models.
     """
 
     call: int
@@ -121,9 +152,12 @@ class CallRow:
 
 @dataclass(frozen=True)
 class SourceRow:
-    """The answer about a source image, as JSON values; see ``answer_json``, ``SourceCalls``.
+    """The answer about a source image, or to a repeat probe, as journaled.
 
-    A number below 0 is a repeat probe, the call -1 - source asked again; see ``repeat_probes``.
+    Attributes:
+        source: Number of the source (see ``SourceCalls``). Below 0 it is a repeat probe: the call
+            -1 - source, asked again (see ``repeat_probes``).
+        answers: One JSON value per concept sent; see ``answer_json``.
     """
 
     source: int
@@ -135,7 +169,7 @@ class SourceRow:
 
     @property
     def repeat_probe(self) -> bool:
-        """Whether it is the answer to a call asked again."""
+        """True if a call was asked again."""
         return self.source < 0
 
 
@@ -143,10 +177,16 @@ class SourceRow:
 class JudgingRow:
     """A step of asking a judge model what an answer means; see ``engine.judging``.
 
-    ``question`` -1: the answer to ``call`` as it came, one JSON value (``answer_json``) per
-    concept sent in ``said``, committed before a judge is asked. Else what the judge replied, one
-    value, when it was ``asked`` (a hash of the words) about the answer to that question. ``cost``
-    is that of the answer, or of the reply. ``position``: 0, 1 ... in the order of commit.
+    First the model's answer is committed, then a reply of the judge per question.
+
+    Attributes:
+        position: 0, 1 ... in the order of commit.
+        call: Number of the call.
+        question: The question that the judge was asked about, -1 for the model's answer.
+        asked: Hash of the words that the judge was sent, "" for the model's answer.
+        said: The model's answer, one JSON value (``answer_json``) per concept sent; or the
+            judge's reply, one value.
+        cost: Cost of the answer, or of the judge's reply.
     """
 
     position: int
@@ -161,14 +201,13 @@ class JudgingRow:
 
     @property
     def received(self) -> bool:
-        """Whether it is the answer that the judge is asked about, and no reply of the judge."""
+        """True for the model's answer, False for a reply of the judge."""
         return self.question < 0
 
 
 @dataclass(frozen=True)
 class BeliefRow:
-    """What an audit believed once it had learnt from ``draws`` draws; ``figures``: JSON values by
-    name, see ``belief_groups``."""
+    """The belief after ``draws`` draws: ``figures`` by name; see ``belief_groups``."""
 
     draws: int
     figures: Mapping[str, Any]
@@ -176,14 +215,19 @@ class BeliefRow:
 
 Row = FactRow | DrawRow | CallRow | SourceRow | JudgingRow | BeliefRow
 JSON_FIELD = {SourceRow: "answers", JudgingRow: "said", BeliefRow: "figures"}
-"""The field of a row that may hold anything JSON can."""
+"""The field of each kind of row that holds arbitrary JSON."""
 
 
 @dataclass(frozen=True)
 class Link:
-    """A row's place in the chain. ``kind``: "fact", "draw", "call", "source", "judging" or
-    "belief"; ``row``: its number among those (of a call and a source, the number of the call and
-    the source; of a belief, its draws)."""
+    """A row's link in the chain.
+
+    Attributes:
+        kind: "fact", "draw", "call", "source", "judging" or "belief".
+        row: Its position (facts, judging), its number (draws, calls, sources), or its number of
+            draws (beliefs).
+        seal: Hash of the row and of the seal before it.
+    """
 
     kind: str
     row: int
@@ -192,11 +236,14 @@ class Link:
 
 @dataclass(frozen=True)
 class Tally:
-    """How much a journal holds, without its rows.
+    """Counts of a journal, without its rows.
 
-    ``draws``: calls drawn; ``calls``: those of them that were answered; ``sources``: answers about
-    source images, repeat probes included; ``cost`` of all answers, and the part of it
-    ``unconfirmed``.
+    Attributes:
+        draws: Number of calls drawn.
+        calls: Number of calls answered.
+        sources: Number of answers about source images, repeat probes included.
+        cost: Cost of all answers.
+        unconfirmed: The part of it that no server confirmed.
     """
 
     draws: int
@@ -207,18 +254,23 @@ class Tally:
 
 
 _MAX_BYTES = 2**30
-"""A packed proposal takes 16 bytes per call; no audit looks at so many candidates."""
+"""Limit of an unpacked proposal. It has 16 bytes per call, and no audit has 2**26 candidates."""
 
 
 class PackedProposal(NamedTuple):
-    """m calls (m,), ascending, and their probabilities (m,), none of them 0 as written."""
+    """The calls (m,) of a proposal, ascending, and their probabilities (m,), all above 0."""
 
     calls: Indices
     probabilities: Floats
 
 
 def pack_proposal(calls: Indices, probabilities: Floats) -> bytes:
-    """The proposal (m,), (m,) as bytes: calls of probability zero are left out."""
+    """Return a proposal as bytes, without calls of probability zero.
+
+    Args:
+        calls: (m,) call numbers.
+        probabilities: (m,) their probabilities.
+    """
     kept = np.flatnonzero(probabilities)
     kept = kept[np.argsort(calls[kept])]
     numbers = np.diff(calls[kept], prepend=0)
@@ -227,9 +279,11 @@ def pack_proposal(calls: Indices, probabilities: Floats) -> bytes:
 
 
 def unpack_proposal(packed: bytes) -> PackedProposal:
-    """The proposal that ``pack_proposal`` wrote, in order of call number.
+    """Return the proposal that ``pack_proposal`` packed, in order of call number.
 
-    Raises JournalError for what it cannot have written, before much is unpacked.
+    Raises:
+        JournalError: ``pack_proposal`` cannot have written these bytes. No more than
+            ``_MAX_BYTES`` are unpacked to find out.
     """
     unpacking = zlib.decompressobj()
     try:

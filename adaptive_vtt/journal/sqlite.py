@@ -140,7 +140,7 @@ def layout() -> frozenset[tuple[str | None, ...]]:
 
 
 class Step:
-    """What one transaction writes."""
+    """The writes of one transaction."""
 
     def __init__(self, db: sqlite3.Connection, chain: Chain) -> None:
         self.db = db
@@ -151,7 +151,7 @@ class Step:
             self.db.execute(statement)
 
     def add(self, rows: Sequence[Row]) -> None:
-        """Write rows of one kind, and seal them."""
+        """Write rows of one kind, and their links in the chain."""
         kind = type(rows[0])
         if kind in (DrawRow, CallRow):
             (self._add_draws if kind is DrawRow else self._add_calls)(rows)
@@ -196,14 +196,14 @@ class Step:
         self.db.executemany("INSERT INTO pictures VALUES (?, ?, ?)", kept)
 
     def _insert(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Rows by the names of their columns, the same in all."""
+        """Insert rows, given as column -> value with the same columns in all."""
         if rows:
             names, places = ", ".join(rows[0]), ", ".join(f":{name}" for name in rows[0])
             self.db.executemany(f"INSERT INTO {table} ({names}) VALUES ({places})", rows)
 
 
 DAMAGED = (sqlite3.Error, ValueError, TypeError, LookupError, RecursionError, OverflowError)
-"""What reading a damaged file may raise."""
+"""Exceptions that reading a damaged file may raise."""
 _MOVES = f"SELECT draw, target, members, active, {', '.join(FIGURES)} FROM moves ORDER BY 1, 2"
 _DRAWS = (
     "SELECT draw, question, call, sample, learned, probability, why, elapsed "
@@ -215,7 +215,7 @@ _TALLY = """WITH paid AS (
 ) SELECT (SELECT count(*) FROM draws) AS draws, (SELECT count(*) FROM calls) AS calls,
   (SELECT count(*) FROM sources) AS sources,
   total(cost) AS cost, total(unconfirmed) AS unconfirmed FROM paid"""
-"""Answers that wait for their judge are paid for, too."""
+"""Counts of a journal. The cost of calls that a judge has not read yet is in ``judging``."""
 _ANSWERS = (
     "SELECT question, call, truth, answer, unanswered, loss, coordinate, said, details "
     "FROM answers ORDER BY question"
@@ -223,7 +223,10 @@ _ANSWERS = (
 
 
 def kept(read: Callable[["SQLiteJournal"], Made]) -> Callable[["SQLiteJournal"], Made]:
-    """Keep what a method reads until a row is written: what was verified is what is reported."""
+    """Cache the rows that a method reads until one is written.
+
+    A report is thus made of the very rows that were verified.
+    """
 
     @wraps(read)
     def once(self: "SQLiteJournal") -> Made:
@@ -236,15 +239,21 @@ def kept(read: Callable[["SQLiteJournal"], Made]) -> Callable[["SQLiteJournal"],
 
 
 class SQLiteJournal:
-    """A journal in one SQLite file, in WAL mode, every commit synced to disk.
+    """A journal in one SQLite file, in WAL mode, with every commit synced to disk.
 
-    One at a time may write (files.py): opening for writing takes the lock until ``close``.
-    ``read_only``: one moment of a journal, whoever writes meanwhile; nothing is created, and
-    no lock is taken. The tables are made by the first write, in the same transaction, so that
-    a journal is either empty or begun. Rows are read once. Any thread may read and write.
+    One process at a time may write, and any of its threads: opening for writing takes a lock
+    until ``close`` (files.py). The first write creates the tables in its own transaction, so that
+    a journal is either empty or begun.
 
-    Raises JournalError where the file cannot be opened or written, is no journal, is of another
-    schema, or is being written by another process.
+    Args:
+        path: The file.
+        must_exist: Whether to refuse a file that does not exist.
+        read_only: Whether to read the journal as it is at this moment, whoever writes later.
+            Nothing is created or locked.
+
+    Raises:
+        JournalError: The file cannot be opened or written, is no journal, has another schema, or
+            is being written by another process.
     """
 
     def __init__(
@@ -254,8 +263,8 @@ class SQLiteJournal:
         self._lock: Lock | None = None
         self._mutex = RLock()
         self._kept: dict[str, Any] = {}
-        self._texts: dict[str, str] | None = None  # facts as JSON, as they were written last
-        self._count = 0  # rows of facts
+        self._texts: dict[str, str] | None = None  # JSON of the latest value of each fact
+        self._count = 0  # number of rows of facts
         self._rescued: Path | None = None
         if (must_exist or read_only) and not self.path.is_file():
             raise JournalError(
@@ -283,7 +292,7 @@ class SQLiteJournal:
             ) from None
 
     def _open(self, read_only: bool) -> None:
-        self._has_tables()  # refuses what is no journal before anything is written next to it
+        self._has_tables()  # refuses other files before anything is written next to them
         if not read_only:
             self._lock = Lock(self.path)
             self._db.execute("PRAGMA journal_mode=WAL")
@@ -297,10 +306,10 @@ class SQLiteJournal:
         self._chain = Chain(str(last[0]["seal"]), int(last[0]["link"]) + 1) if last else Chain()
 
     def _has_tables(self) -> bool:
-        """Return whether its tables were made.
+        """Return whether the tables were created.
 
-        Raise JournalError for a file in which anything but those stands, before any of it is read:
-        a view or a trigger could show other rows at every reading.
+        Raise JournalError for a file with anything but these tables, before any row is read. A
+        view or a trigger could show other rows at every reading.
         """
         parts = self._db.query(LAYOUT).fetchmany(len(layout()) + 1)
         version = int(self._db.execute("PRAGMA user_version").fetchone()[0])
@@ -325,7 +334,7 @@ class SQLiteJournal:
 
     @contextmanager
     def _writing(self) -> Iterator[Step]:
-        """One transaction: all of it, or nothing and a JournalError."""
+        """Run one transaction, which is committed whole, or not at all with a JournalError."""
         self._kept.clear()
         try:
             self._db.execute("BEGIN IMMEDIATE")
@@ -396,7 +405,7 @@ class SQLiteJournal:
 
     @kept
     def _draws(self) -> list[DrawRow]:
-        """All draws without their proposals."""
+        """Return all draws without their proposals."""
         moves: dict[int, list[MoveRow]] = {}
         for draw, *move in self._rows(_MOVES):
             moves.setdefault(draw, []).append(_move(draw, *move))
@@ -435,7 +444,7 @@ class SQLiteJournal:
         return {row["call"]: (row["source"], row["follow_up"]) for row in rows}
 
     def tally(self) -> Tally:
-        """How much it holds; the rows stay where they are, so that it is quick."""
+        """Return counts and costs quickly, without reading the rows."""
         rows = self._read(_TALLY)
         if not rows:
             return Tally(0, 0, 0, 0.0)
@@ -453,18 +462,18 @@ class SQLiteJournal:
     def check_storage(self) -> None:
         faults = self._read("PRAGMA integrity_check(1)") + self._read("PRAGMA foreign_key_check")
         if self._made and faults != [{"integrity_check": "ok"}]:
-            what = " ".join(str(part) for part in faults[-1].values())
-            raise JournalError(f"journal {str(self.path)!r} is damaged: {' '.join(what.split())}")
+            fault = " ".join(str(part) for part in faults[-1].values())
+            raise JournalError(f"journal {str(self.path)!r} is damaged: {' '.join(fault.split())}")
 
     def _read(self, query: str) -> list[JsonObject]:
-        """The rows that a query finds, by the names of their columns; none before any table."""
+        """Return the rows of a query as column -> value; none if there are no tables yet."""
         with self._reading():
             cursor = self._db.query(query if self._made else "SELECT 1 WHERE 0")
             names = [column[0] for column in cursor.description]
             return [dict(zip(names, row, strict=True)) for row in cursor]
 
     def _of(self, kind: Any, number: str) -> list[Any]:
-        """The rows of one table, in the order of their ``number``."""
+        """Return the rows of the table of one kind, in the order of a column ``number``."""
         table, field = TABLES[kind], JSON_FIELD[kind]
         shape = dict if kind is BeliefRow else list
         rows = self._read(f"SELECT * FROM {table} ORDER BY {number}")
@@ -474,7 +483,7 @@ class SQLiteJournal:
         return [kind(**row) for row in rows]
 
     def _rows(self, query: str) -> Iterator[tuple[Any, ...]]:
-        """As ``_read``, row by row and without names: long tables are never held twice."""
+        """Return the rows of a query one by one, as tuples: long tables are held once."""
         if self._made:
             yield from self._db.query(query)
 
@@ -494,8 +503,10 @@ class SQLiteJournal:
     # -- the file ----------------------------------------------------------------------
 
     def check_place(self) -> None:
-        """Raises JournalError where the file no longer stands at its path; what it held, and
-        what is written to it from then on, is kept next to it."""
+        """Raise JournalError if the file was moved away from its path.
+
+        Its content, and all that is written later, is saved in a new file next to it.
+        """
         if self._rescued is None:
             if identity(self.path) == self._place:
                 return
@@ -503,11 +514,11 @@ class SQLiteJournal:
         raise JournalError(
             f"journal {str(self.path)!r} was deleted or replaced while it was being written; "
             f"all it held, {len(self.calls()) + len(self.sources())} answers, was saved as "
-            f"{str(self._rescued)!r}: rename that to {self.path.name!r}, and 'avtt resume' goes on"
+            f"{str(self._rescued)!r}: rename that to {self.path.name!r} and run 'avtt resume'"
         )
 
     def settle(self) -> None:
-        """Leaves everything in the one file, so that it can be renamed."""
+        """Move everything into the one file, so that it can be renamed."""
         mode = self._db.execute("PRAGMA journal_mode=DELETE").fetchone()[0]
         if mode != "delete":
             raise sqlite3.OperationalError("another process reads it")
@@ -519,7 +530,7 @@ class SQLiteJournal:
 
 
 def _move(draw: int, target: int, members: str, active: int, *figures: float) -> MoveRow:
-    """A row of "moves"."""
+    """Return a row of the table "moves"."""
     if active not in (0, 1):  # any other number would be read, and sealed, as 1
         raise JournalError(
             f"journal: moves, draw {draw}, active of target {target}: expected 0 or 1, got "

@@ -25,9 +25,9 @@ from .outcomes import FAILED, sample_word
 from .run import Run
 
 MIN_NARROWER, MAX_NARROWER = 1.25, 4
-"""A gate that is open proposes intervals that are so many times narrower."""
+"""Least and largest factor by which an undecided gate proposes to narrow intervals."""
 MIN = 0.1
-"""Calls by which an audit is extended at least, as a share of those it made."""
+"""Least extension of an audit, as a share of the calls that it made."""
 WRONG = "what went wrong, as"
 LIMITS = {
     ("audit", "budget"): "--budget ",
@@ -42,15 +42,15 @@ LIMITS = {
 
 
 def resuming(facts: Facts, folder: Path | str, journal: Journal | None = None) -> str:
-    """Return what resumes the audit in a run folder, for a sentence "go on with ...".
+    """Return how to resume the audit in a run folder, for a sentence "continue with ...".
 
-    That is the command that began it, ``avtt resume``, or the Python that began it, where no
-    SPEC.toml is kept; of answers that were judged again, the audit that they are from.
+    This is the command that began it, ``avtt resume``, or the Python that began it if no
+    SPEC.toml is kept. If answers were judged again, it is the audit that they come from.
 
     Args:
-        facts: The audit's.
+        facts: The audit's facts.
         folder: Its run folder.
-        journal: Its journal, at rest, in which lost calls may have used up its cap.
+        journal: Its journal, which nobody is writing. Lost calls in it may have used up the cap.
     """
     if facts.rejudged is not None:
         source = shlex.quote(facts.rejudged.source)
@@ -67,10 +67,10 @@ def resuming(facts: Facts, folder: Path | str, journal: Journal | None = None) -
 
 
 def cap_held_back(facts: Facts, journal: Journal) -> str:
-    """Return the least cap under which an audit at rest can send another call, as the end of a
-    sentence.
+    """Return the least cap on cost that allows another call, as the end of a sentence.
 
-    "": its own is enough, it has none, or batches are under way, which any cap lets answer.
+    It is "" if the audit has no cap, if its cap is high enough, or if batches are under way,
+    whose answers arrive under any cap.
     """
     if facts.max_cost is None:
         return ""
@@ -86,20 +86,32 @@ def cap_held_back(facts: Facts, journal: Journal) -> str:
 
 
 def beyond_limits(facts: Facts, folder: Path | str) -> str:
-    """Return how to resume an audit that ended at its limits with targets open, as a sentence; "":
-    none is open, something else ended it, or no command resumes it."""
-    given = [option.strip(" =") for option, limit in _limits(facts) if limit is not None]
+    """Return how to resume an audit that ended at its limits with targets open, as a sentence.
+
+    It is "" if none is open, if something else ended the audit, or if no command resumes it.
+    """
+    limits = [option.strip(" =") for option, limit in _limits(facts) if limit is not None]
     rows = facts.intervals or []
     open_ = sum(row.get(COLUMNS[-1], 0) != 0 for row in rows)  # None: cannot be forecast yet
-    if facts.ended is None or facts.ended.by or facts.begun_by or not given or not open_:
+    if facts.ended is None or facts.ended.by or facts.begun_by or not limits or not open_:
         return ""
     count = f"{open_} of {len(rows)} targets {'is' if open_ == 1 else 'are'} open"
-    return f"{count}: '{resume_command(facts, folder)}' goes on with a higher {' or '.join(given)}"
+    command = resume_command(facts, folder)
+    return f"{count}: '{command}' continues with a higher {' or '.join(limits)}"
 
 
 def in_money(further: Range, cost: float, calls: int, currency: str) -> str:
-    """Return the price of further calls, at that of the ``calls`` made, as a part of a sentence
-    that follows their number; "" of free ones."""
+    """Return the price of further calls, as a part of a sentence that follows their number.
+
+    Args:
+        further: How many more calls are forecast.
+        cost: Cost so far.
+        calls: Calls so far, whose mean price is taken for the further ones.
+        currency: ISO 4217 code.
+
+    Returns:
+        Text such as ", $2.10 ($1.50 to $4)", "" for free calls.
+    """
     each = cost / max(calls, 1)
     likely, least, most = (
         money(n * each, currency) for n in (further.likely, further.least, further.most)
@@ -118,13 +130,17 @@ def _limits(facts: Facts) -> list[tuple[str, float | None]]:
 
 
 def raised(facts: Facts, calls: int, questions: int, cost: float, more: int) -> str:
-    """Return the options of ``avtt resume`` that let an audit ask ``more`` calls: of the limits
-    that its spec or call has, those that would end it before.
+    """Return the options of ``avtt resume`` that raise limits which would end the audit too soon.
 
-    ``calls``, ``questions`` and ``cost``: what it took so far.
+    Args:
+        facts: The audit's facts, with the limits of its spec or Python call.
+        calls: Calls so far.
+        questions: Questions answered so far.
+        cost: Cost so far.
+        more: Calls to allow in addition.
     """
     part = 1 + more / max(calls, 1)
-    # a cap counts lost calls, and keeps the worst price of a question, its source image's call too
+    # a cap counts lost calls, and reserves the worst price of a question and of its source image
     held = facts.cost + 2 * _most_of_call(facts)
     elapsed = 0.0 if facts.ended is None else facts.ended.elapsed
     wanted = (calls + more, cost * part + held, questions * part, elapsed * part)
@@ -132,48 +148,56 @@ def raised(facts: Facts, calls: int, questions: int, cost: float, more: int) -> 
     for (option, limit), needed in zip(_limits(facts), wanted, strict=True):
         if limit is not None and limit < needed:
             value = rounded(needed)
-            if "budget" in option:  # at most all there are
+            if "budget" in option:  # there may be fewer calls than the rounded number
                 value = min(value, max(facts.all_calls, needed))
             options.append(f"{option}{value:.10g}")
     return " ".join(options)
 
 
 def with_options(command: str, options: str) -> str:
-    """Return a command with ``options``, such as "--budget 90 --set stop.seconds=60", in place of
-    the values that it has of these."""
+    """Return a command with ``options``, which replace those of the same name.
+
+    Args:
+        command: The command.
+        options: Such as "--budget 90 --set stop.seconds=60".
+    """
     changed = shlex.split(options)
     names = [word for word in changed if word.startswith("--") and word != "--set"]
     fields = [word.partition("=")[0] for word in changed if "=" in word]
-    words, given = [], iter(shlex.split(command))
-    for word in given:
+    kept, words = [], iter(shlex.split(command))
+    for word in words:
         option, equals, _ = word.partition("=")
         if option in names:
             if not equals:
-                next(given, None)
+                next(words, None)
         elif word == "--set":
-            value = next(given, "")
-            words += [] if value.partition("=")[0].strip() in fields else [word, value]
+            value = next(words, "")
+            kept += [] if value.partition("=")[0].strip() in fields else [word, value]
         else:
-            words.append(word)
-    return shlex.join([*words, *changed])
+            kept.append(word)
+    return shlex.join([*kept, *changed])
 
 
 def more_calls(facts: Facts, calls: int, further: Range | None) -> int:
-    """Return how many calls to allow beyond the ``calls`` made, at most all that are left: the most
-    of the forecast ``further``; without a forecast an audit may double what it asked."""
+    """Return how many calls to allow beyond the ``calls`` made.
+
+    This is the upper end of the forecast ``further``, or without a forecast as many as were made.
+    """
     more = calls if further is None else max(further.most, math.ceil(MIN * calls))
     return max(0, min(more, facts.all_calls - calls))
 
 
 def _most_of_call(facts: Facts) -> float:
-    """Return what a call, and asking a judge about its answer, may cost."""
+    """Return the most that a call may cost, with asking a judge about its answers."""
     per_call = 1 if facts.settings.answers == "one" else len(facts.space.concepts)
     return facts.worst + per_call * facts.judge_worst
 
 
 def may_cost(facts: Facts) -> bool:
-    """Return whether calls may cost money: prices may be unknown, but where a client counts, a
-    server is asked."""
+    """Return whether calls may cost money.
+
+    Prices may be unknown. If a client counts requests, a server is asked.
+    """
     return bool(facts.worst or facts.endpoint or facts.settings.oracle.judge)
 
 
@@ -187,16 +211,20 @@ def rounded(value: float, *, up: bool = True) -> float:
 
 
 def resume_command(facts: Facts, folder: Path | str) -> str:
-    """Return what resumes an audit of a SPEC.toml, or of ``adaptive_vtt.audit``, whose model has to
-    be named."""
+    """Return the command that resumes an audit of a SPEC.toml or of ``adaptive_vtt.audit``.
+
+    For the latter the model has to be named.
+    """
     return f"avtt resume {shlex.quote(str(folder))}{' --model FILE:NAME' * bool(facts.call)}"
 
 
 def spec_named(facts: Facts, *, anywhere: bool = False) -> str:
     """Return the audit's spec with its --set changes, as commands name it from the current folder.
 
-    ``anywhere``: by its whole path, where its file lies outside that folder; else by its name
-    alone, as a report may be passed on and shows no path of this machine.
+    Args:
+        facts: The audit's facts.
+        anywhere: Whether to name a file outside that folder by its whole path. Otherwise it has
+            its name alone, as others may read a report, which shows no path of this machine.
     """
     first, *changes = facts.named
     path, here = Path(facts.base, first), Path.cwd()
@@ -210,10 +238,10 @@ class Names(NamedTuple):
     """How commands name a run.
 
     Attributes:
-        folder: The run folder, quoted.
-        spec: Its spec, likewise.
-        failures: The folder that failures go to, likewise.
-        head: The journal's head, where a command is to check it; "": none does.
+        folder: The run folder, quoted for a shell, as the next two.
+        spec: Its spec.
+        failures: The folder to export failures to.
+        head: The journal's head that 'avtt verify' shall check, "" for none.
     """
 
     folder: str = "DIR"
@@ -223,7 +251,7 @@ class Names(NamedTuple):
 
     @classmethod
     def of(cls, run: Run, out: Path) -> Self:
-        """Return names for a terminal, of things that exist, or that are free."""
+        """Return names for a terminal: the run's own, and a folder for failures that is free."""
         names = itertools.chain(["failures"], (f"failures-{k}" for k in itertools.count(2)))
         free = next(path for path in map(out.joinpath, names) if not path.exists())
         folder, failures = shlex.quote(str(out)), shlex.quote(str(free))
@@ -234,19 +262,19 @@ class Names(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A command, and why to give it, as a part of a sentence."""
+    """A command, and the reason to run it as a part of a sentence."""
 
     command: str
     why: str
 
 
 def next_steps(run: Run, names: Names, why_open: str = "") -> list[Step]:
-    """Return what may be done next with the audit of one model, the likeliest first.
+    """Return the next steps after an audit of one model, the most likely first.
 
     Args:
-        run: Of the audit.
-        names: How commands call it.
-        why_open: Why to continue where targets are open at its end; "": in general words.
+        run: The audit.
+        names: How commands name it.
+        why_open: Reason to continue an audit with open targets, "" for a general one.
     """
     facts, certificate = run.facts, run.certificate
     open_ = [status for status in run.statuses if not (status.reached or status.emptied)]
@@ -267,13 +295,13 @@ def next_steps(run: Run, names: Names, why_open: str = "") -> list[Step]:
 def _continuing(
     run: Run, names: Names, open_: Sequence[TargetStatus], why_open: str
 ) -> Step | None:
-    """Return what continues an audit with ``open_`` targets, or begins another."""
+    """Return the step that continues an audit with ``open_`` targets, or begins another."""
     facts, certificate = run.facts, run.certificate
     if any(status.emptied for status in run.statuses):
         again = f"avtt audit {names.spec} --out {names.folder}-again"
         return Step(again, "once the model stays as it is")
     if facts.ended is None:
-        why = "the audit has not ended: if it is not running, go on with it"
+        why = "the audit has not ended: if it is not running, resume it"
         return _resumed(run, names, "", "", why + cap_held_back(facts, run.journal))
     if open_ and facts.rejudged is not None:
         return _rejudged(facts.rejudged.source)
@@ -291,20 +319,20 @@ def _certifying(
     open_: Sequence[TargetStatus],
     why_open: str,
 ) -> Step:
-    """Return what certifies targets that are ``open_`` at the end of an audit."""
+    """Return the step that certifies targets which are ``open_`` at the end of an audit."""
     facts, by_gate = run.facts, _by_gate(run.facts)
     if certificate.counted:
         why = "not every question was asked: raise the limit that ended the audit"
         return _resumed(run, names, f"--budget {facts.all_calls}", "budget=None", why)
     width = certificate.half_width if by_gate else None
     if by_gate and width is None:
-        more_of_it = f"avtt audit {names.spec} --out {names.folder}-more"
-        return Step(more_of_it, why_open or "without its gate certifies the rest")
+        without_gate = f"avtt audit {names.spec} --out {names.folder}-more"
+        return Step(without_gate, why_open or "without its gate certifies the rest")
     drawn = len(run.draws) + len(run.sources)
     more = more_calls(facts, drawn, longest(status.more_calls for status in open_))
     limits = raised(facts, drawn, len(run.table), run.cost, more) if more else ""
     options = _with_width(width, limits) if more else ""
-    why = why_open or "goes on, likely until the rest is certified"
+    why = why_open or "continues, likely until the rest is certified"
     return _resumed(run, names, options, f"budget={rounded(drawn + more):.0f}", why)
 
 
@@ -313,18 +341,25 @@ def _by_gate(facts: Facts) -> bool:
 
 
 def _with_width(width: float | None, limits: str) -> str:
-    """Return options of ``avtt resume``: a half-width, where one is given, and limits."""
+    """Return options of ``avtt resume``: a half-width, if not None, and limits."""
     return limits if width is None else f"--half-width {width:g} {limits}".rstrip()
 
 
 def _rejudged(source: str) -> Step:
-    why = "go on with the audit that these are the answers of, and judge it again"
+    why = "resume the audit that these answers come from, and judge it again"
     return Step(f"avtt resume {shlex.quote(source)}", why)
 
 
 def _resumed(run: Run, names: Names, options: str, arguments: str, why: str) -> Step:
-    """Return the step that resumes with ``options`` of ``avtt resume``, or with ``arguments`` from
-    Python."""
+    """Return the step that resumes an audit.
+
+    Args:
+        run: The audit.
+        names: How commands name it.
+        options: Options of ``avtt resume``.
+        arguments: The same as arguments of ``Audit``, for an audit that was begun with that.
+        why: The reason.
+    """
     facts = run.facts
     if facts.spec is None and facts.call is None:
         why += ", in the loop that began it" * facts.settings.oracle.tells_losses
@@ -351,20 +386,24 @@ def _checks(run: Run, names: Names) -> list[Step]:
 def steps_of_two(
     run: Run, names: Names, rules: Sequence[str], again: str, why: str = "continues"
 ) -> list[Step]:
-    """Return what may be done next with a comparison of two models.
+    """Return the next steps after a comparison of two models.
 
     Args:
-        run: Of the comparison.
-        names: How commands call it.
-        rules: Those of its gate, which then replace other steps.
-        again: The command that continues while a difference is open, "" where none does.
-        why: Why to give that.
+        run: The comparison.
+        names: How commands name it.
+        rules: Rules of its gate, which then replace other steps.
+        again: The command that continues while a difference is open, "" if none does.
+        why: The reason to run that.
     """
     steps, folder, certificate = [], names.folder, run.certificate
     if again and not rules and any(row.decision == OPEN for row in run.compared):
         steps.append(Step(again, why))
     if certificate and not rules and run.compared[0].decision not in UNFIT:
-        rules = [_shipping_rule(certificate)]
+        # a first rule: wrong as rarely as was claimed, or at most one point more often
+        ids = certificate.ids
+        name = "overall" if any(isinstance(t, Overall) for t in ids) else ids[0].name
+        claim = None if certificate.versus is None else certificate.versus.at_least
+        rules = [f"versus:{name} <= {0.01 if claim is None else 0.0 - claim:g}"]
     if rules:
         options = " ".join(f"--rule {shlex.quote(rule)}" for rule in rules)
         steps.append(Step(f"avtt gate {folder} {options}", "decides if the new model may ship"))
@@ -374,25 +413,17 @@ def steps_of_two(
     return [*steps, *_checks(run, names)]
 
 
-def _shipping_rule(certificate: CertificateFacts) -> str:
-    """Return a first rule for the new of two models: as rarely wrong as was claimed, or at most a
-    point more often; overall where that is a target, else in the first target."""
-    about = next((t for t in certificate.ids if isinstance(t, Overall)), certificate.ids[0])
-    claim = None if certificate.versus is None else certificate.versus.at_least
-    worse = 0.01 if claim is None else 0.0 - claim
-    return f"versus:{'overall' if isinstance(about, Overall) else about.name} <= {worse:g}"
-
-
 def steps_of_gate(run: Run, rulings: Sequence[Ruling], names: Names) -> list[Step]:
-    """Return what may decide an open gate.
+    """Return the steps that may decide an undecided gate.
 
-    An audit whose open targets are as certain as was asked goes on only if more is asked: intervals
-    as narrow as their distance from the limit, which takes calls with the square of that.
+    An audit whose open targets are as precise as requested continues only for narrower intervals.
+    They need the width of the distance to the limit, and the number of calls grows with the
+    inverse square of a width.
 
     Args:
-        run: Of the audit.
-        rulings: Those of the gate.
-        names: How commands call the run.
+        run: The audit.
+        rulings: The gate's rulings.
+        names: How commands name the run.
     """
     facts, certificate, rows = run.facts, run.certificate, [r for r in rulings if r.state == "open"]
     by_command = facts.spec is not None and facts.begun_by is None and facts.rejudged is None
@@ -416,7 +447,7 @@ def steps_of_gate(run: Run, rulings: Sequence[Ruling], names: Names) -> list[Ste
         apart = min(abs(row.estimate - row.rule.limit) for row in rows)
         narrower = min(max(apart, widest / MAX_NARROWER), widest / MIN_NARROWER)
         width = rounded(narrower, up=False)
-        why, times = "its targets are as certain as was asked: asks more", (wanted / width) ** 2
+        why, times = "its targets are as precise as requested: asks more", (wanted / width) ** 2
     made = len(run.draws) + len(run.sources)
     more = max(0, min(math.ceil((times - 1) * made), facts.all_calls - made))
     limits = raised(facts, made, len(run.table), run.cost, more)

@@ -1,7 +1,7 @@
-"""Cautions about a result that its readers have to know, one sentence each.
+"""Cautions about a result that its readers must know, one sentence each.
 
-Most sentences stand in cautions.txt; those that follow from answers alone, and are needed in other
-places, too, are made here.
+Most sentences are in cautions.txt. Those that need the answers alone are made here, as other
+modules use them, too.
 """
 
 import re
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from ..journal.rows import CallRow
 
 NAMED = 3
-"""Targets that are named in one sentence, at most."""
+"""Most targets that a sentence names."""
 SILENT = 0.01
-"""Share of questions without an answer from which on a caution says so."""
+"""Least share of unanswered questions that is worth a caution."""
 QUOTED = 120
-"""Characters of a reason that are quoted."""
-_IN_VAIN = {"refused": "refuses", "missing": "passes over"}
+"""Most characters of a reason that are quoted."""
+_FAILED_MODE = {"refused": "refuses", "missing": "ignores"}
 _ASKED = {
     "logprobs": "log-probabilities",
     "structured": "structured output",
@@ -53,23 +53,23 @@ _OPTIONS = {
     "image_format": "PNG (images are sent as JPEG)",
 }
 ALIKE = 5
-"""Calls after which answers that are all the same are worth a word."""
+"""Least number of calls after which equal answers are worth a caution."""
 NEARLY, MOST_NEARLY = 0.95, 20
-"""Share of answers that are the same from which on a model hardly looks, after so many calls."""
+"""Least share of equal answers that is worth a caution, and the least number of calls for it."""
 OWN_PROXIES = ("guessing", "prior journal", "self-taught")
 """Names of predictions that an audit makes itself."""
 ENOUGH, NOTHING_SAVED = 100, 0.97
-"""Calls after which proxies are judged, and the ratio of variances with and without predictions
-from which on they save nothing."""
+"""Least number of calls after which proxies are judged, and the least ratio of variances with and
+without predictions at which they save nothing."""
 NEAR = 0.02
-"""Probabilities that lie within this of each other are the same."""
+"""Largest difference of probabilities that count as equal."""
 _BLIND = re.compile(
     r"\b(?:no|without (?:an?|any|the)|(?:not|n't) (?:see|view|have|receive|find) (?:an?|any|the))"
     r" (?:image|picture|photo|attachment)s?\b[^.]{0,30}\b(?:attached|provided|shown|in your|came)"
     r"|\b(?:provide|attach|upload|share) the (?:image|picture|photo)\b",
     re.IGNORECASE,
 )
-"""Words of a model that was shown no image."""
+"""Pattern of replies that say that there is no image."""
 
 
 def cautions(run: Run) -> list[str]:
@@ -93,7 +93,7 @@ def cautions(run: Run) -> list[str]:
         fallen_back=fallen_back(facts.ways),
         of_answers=about_answers(facts, calls),
         served=_served(facts),
-        # a comparison of one model with itself, as where a training overwrote the model before it
+        # a model compared with itself, for example because training overwrote the old one
         same_model=all(a and a == b.removeprefix(CONTENT) for a, _, b in halves),
         unhashed=_named(map(repr, unknown_files(facts.model_version))),
         quoted=repr,
@@ -119,8 +119,10 @@ def _named(words: Iterable[str]) -> str:
 
 
 def _served(facts: "Facts") -> dict[str, Any]:
-    """Return the field of replies that named several models, or systems behind them, their number,
-    and how often each was named; {} where a server named one."""
+    """Return the field of replies that named several models or system versions, and how often.
+
+    It is {} if the server named one.
+    """
     counted = facts.endpoint or {}
     for one in (counted, counted.get("a"), counted.get("b")):
         served = one.get("served") if isinstance(one, dict) else None
@@ -140,11 +142,11 @@ def about_answers(facts: "Facts", calls: Sequence["CallRow"]) -> list[str]:
 
 
 def same_answers(facts: "Facts", calls: Sequence["CallRow"]) -> str:
-    """Return a sentence where a model answers all, or nearly all, about every image alike.
+    """Return a caution that a model gives the same, or nearly the same, answers for every image.
 
-    Each concept may have another answer. "" where answers differ, and where they are too few or
-    scores of masks. "", too, where a model that looks may answer so: all answers are right, or
-    nearly all are the same and more of them right than of the best constant ones.
+    Each concept may have another answer. The caution is "" for too few answers and for scores of
+    masks. It is also "" if a model that looks may answer so: if all answers are right, or more
+    are right than those of the best constant answers.
     """
     rates, concepts = facts.settings.oracle.rates, len(facts.space.concepts)
     rows = [row for call in calls for row in call.answers if row.unanswered is None]
@@ -158,7 +160,7 @@ def same_answers(facts: "Facts", calls: Sequence["CallRow"]) -> str:
         value = (row.answer or 0.0) if row.said is None else row.said or 0.0
         values.setdefault(row.question % concepts, []).append(value)
         truths.setdefault(row.question % concepts, Counter())[row.truth] += 1
-    common, binary = sum(map(_alike, values.values())), dict(rates) == dict(SIDES)
+    common, binary = sum(map(_most_common, values.values())), dict(rates) == dict(SIDES)
     if binary and all(row.answer == row.truth for row in rows):
         return ""
     if common == len(rows):
@@ -166,7 +168,7 @@ def same_answers(facts: "Facts", calls: Sequence["CallRow"]) -> str:
         return (
             f"the model gave the same answer ({names}) in all {asked:,} calls, whatever the image: "
             "so do the untouched model.py of avtt init and a model that is not shown its images, "
-            "and the rates then tell nothing"
+            "and the rates then mean nothing"
         )
     right = sum(((row.answer or 0.0) >= 0.5) == bool(row.truth) for row in rows)
     looks = binary and right > sum(max(count.values()) for count in truths.values())
@@ -179,8 +181,8 @@ def same_answers(facts: "Facts", calls: Sequence["CallRow"]) -> str:
     )
 
 
-def _alike(values: Sequence[float | str]) -> int:
-    """Return how many of the answers are as the commonest one."""
+def _most_common(values: Sequence[float | str]) -> int:
+    """Return how many answers equal the most common one, numbers up to ``NEAR``."""
     words = Counter(one for one in values if isinstance(one, str))
     numbers = np.sort([one for one in values if not isinstance(one, str)])
     near = np.searchsorted(numbers, numbers + NEAR, side="right") - np.arange(len(numbers))
@@ -188,7 +190,7 @@ def _alike(values: Sequence[float | str]) -> int:
 
 
 def says_blind(calls: Sequence["CallRow"]) -> str:
-    """Return a sentence where replies in words say that no image came."""
+    """Return a caution that replies in words say that there is no image, "" if none does."""
     replies = [row.said for call in calls for row in call.answers if row.said]
     blind = [text for text in replies if _BLIND.search(text)]
     if not blind:
@@ -200,7 +202,10 @@ def says_blind(calls: Sequence["CallRow"]) -> str:
 
 
 def silence(calls: Sequence["CallRow"]) -> str:
-    """Return how many questions went unanswered, and mostly why, as a sentence; "" for few."""
+    """Return a caution with the number of unanswered questions and the most common reason.
+
+    It is "" if there are few.
+    """
     asked, reasons = unanswered(calls)
     silent = reasons.total()
     if not silent or silent < SILENT * asked:
@@ -208,7 +213,7 @@ def silence(calls: Sequence["CallRow"]) -> str:
     often, times = reasons.most_common(1)[0]
     result = "no rate shows what the model sees there"
     if silent > MUTE * asked:
-        result = "the rates tell of that, and nothing is certified"
+        result = "the rates measure that, and nothing is certified"
     return (
         f"{silent:,} of {asked:,} questions ({100 * silent / asked:.1f} %) went unanswered, most "
         f"often ({times:,} times) with {often[:QUOTED]!r}: {result}; to mend it, {remedy(often)}"
@@ -216,7 +221,7 @@ def silence(calls: Sequence["CallRow"]) -> str:
 
 
 def drifted(repeat_probes: Repeated) -> str:
-    """Return what repeated answers that differ mean."""
+    """Return a caution that repeated answers differ."""
     return (
         f"{repeat_probes.differ} of {repeat_probes.answers} answers asked again differ by more "
         f"than {TOLERANCE:g}: a model whose answers vary by chance does that, and so does one that "
@@ -225,13 +230,13 @@ def drifted(repeat_probes: Repeated) -> str:
 
 
 def fallen_back(ways: "Mapping[str, WayFacts]") -> list[str]:
-    """Return what was asked of a model's server in vain, and where P(yes) comes from instead."""
+    """Return what a model's server refused or ignored, and where P(yes) comes from instead."""
     lines = []
     for side, elicited in ways.items():
         server = f"the server of model {side.upper()}" if side else "the server"
         source = kind(elicited.yes_from)
-        vain = {kind(one): why for one, why in elicited.instead.items() if kind(one) != source}
-        tried = [f"{_IN_VAIN[why]} {_ASKED[name]}" for name, why in vain.items()]
+        failed = {kind(one): why for one, why in elicited.instead.items() if kind(one) != source}
+        tried = [f"{_FAILED_MODE[why]} {_ASKED[name]}" for name, why in failed.items()]
         if tried:
             lines.append(f"{server} {' and '.join(tried)}, so P(yes) comes from {_SOURCES[source]}")
         if elicited.without:
@@ -246,5 +251,8 @@ def fallen_back(ways: "Mapping[str, WayFacts]") -> list[str]:
 
 
 def no_better(lower: float, constant: float) -> bool:
-    """Return whether a model certainly loses as much as a constant answer that is ever wrong."""
+    """Return whether a model certainly loses at least as much as a constant answer does.
+
+    A constant answer that is never wrong does not count: nothing is better.
+    """
     return 0 < constant <= lower

@@ -211,7 +211,7 @@ def _read(name: str, folder: Path, journal: SQLiteJournal) -> Listed:
     if not math.isfinite(tally.cost):
         raise JournalError(f"{folder}: expected costs that add up, got {tally.cost}")
     state = "running" if held else "stopped"
-    note = "" if held else f"go on with {resuming(facts, folder, journal)}"
+    note = "" if held else f"continue with {resuming(facts, folder, journal)}"
     if facts.ended:
         # one that ended holds the lock, too, while it writes its report; a process that resumes it
         # took it after the journal's last row

@@ -74,7 +74,7 @@ def _of_groups(run: Run, kind: Kind, about: Believed) -> list[pd.DataFrame]:
     """Return the table of the groups of a kind that have questions, checkpoint by checkpoint."""
     space = run.facts.space
     groups, sizes = Groups(space.concepts, space.variants), np.array(about.sizes, np.float64)
-    part = slice(groups.start[kind], groups.start[kind] + int(groups.of[kind].max()) + 1)
+    part = slice(groups.start[kind], groups.start[kind] + int(groups.group_of[kind].max()) + 1)
     types: Any = {"concept": object, "relation": object, "severity": "Int64"}
     names = pd.DataFrame(groups.all[part], columns=Group._fields).drop(columns="kind").astype(types)
     questions = np.array([draw.question for draw in run.draws], np.int64)
@@ -111,7 +111,7 @@ def _certified(run: Run, groups: Groups, sizes: Floats, kind: Kind) -> dict[int,
     """Return, by the place of a group within its kind, the track of a target of its questions."""
 
     def cells(of: Kind, place: int) -> bytes:
-        return np.flatnonzero((groups.of[of] == place) & (sizes > 0)).tobytes()
+        return np.flatnonzero((groups.group_of[of] == place) & (sizes > 0)).tobytes()
 
     by_cells: dict[bytes, Track] = {}
     places = {group: k for k, group in enumerate(groups.all)}
@@ -121,7 +121,7 @@ def _certified(run: Run, groups: Groups, sizes: Floats, kind: Kind) -> dict[int,
         group = Group(names["kind"], names["concept"], names["relation"], names["severity"])
         if names["side"] is None and group in places:
             by_cells[cells(group.kind, places[group] - groups.start[group.kind])] = track
-    keys = {place: cells(kind, place) for place in range(int(groups.of[kind].max()) + 1)}
+    keys = {place: cells(kind, place) for place in range(int(groups.group_of[kind].max()) + 1)}
     return {place: by_cells[key] for place, key in keys.items() if key in by_cells}
 
 
