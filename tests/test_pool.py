@@ -309,7 +309,9 @@ def test_tell_guards_its_order() -> None:
     audit.tell(call, 0.5)
     with pytest.raises(OrderError, match="answered already"):
         audit.tell(call, 0.5)
-    with pytest.raises(OrderError, match=r"tell: expected a call that ask\(\) gave, got 'first'"):
+    with pytest.raises(
+        OrderError, match=r"`tell`: expected a call that `ask` returned, got 'first'"
+    ):
         audit.tell("first", 0.5)  # type: ignore[arg-type]
 
 

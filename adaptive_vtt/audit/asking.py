@@ -1,4 +1,4 @@
-"""The audit: ask and tell, journaled, resumable."""
+"""The audit: calls are asked for and answered, journaled and resumable."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -47,15 +47,15 @@ if TYPE_CHECKING:
 class Audit:
     """Audit that asks a model adaptively chosen questions until a stopping rule is met.
 
-    Its options come in groups; every field of a group may also be given as a keyword of its own
-    (``budget=500`` for ``limits=Limits(budget=500)``), unless its group is given.
+    Its options come in groups. Every field of a group is also a keyword (``budget=500`` for
+    ``limits=Limits(budget=500)``), unless its group is given.
 
     Args:
         space: The questions, or a ``Pool`` of items.
-        model: Object with ``answers`` and ``ask`` (``models.ModelUnderTest``), or what a model is
-            made of (``models.local.python.model_of``): a function, a torch module, a name.
-            None: ``tell`` is called by hand.
-        certify: What is certified, and how surely (``Certify``). None: nothing.
+        model: Object with ``answers`` and ``ask`` (``models.ModelUnderTest``), or a function, a
+            torch module or a name that stands for one (``models.local.python.model_of``).
+            None: the caller answers with ``tell``.
+        certify: Targets, precision and confidence (``Certify``). None: nothing is certified.
         sampling: How questions are chosen (``Sampling``).
         limits: When the audit ends (``Limits``). None: when everything was asked.
         journal: A path (created, or resumed if it holds an audit with the same settings), a
@@ -134,8 +134,8 @@ class Audit:
         """Return up to ``n`` calls to make, committed to the journal.
 
         Calls drawn before an interruption come first. Nothing is learnt between the draws of one
-        ``ask``. Where the oracle compares with the source image's answer, the call about that
-        image, made once, comes before any call about its follow-ups. Any thread may ask and tell.
+        ``ask``. If the oracle compares with the source image's answer, the call about that image,
+        made once, comes before any call about its follow-ups. Any thread may call this method.
 
         Args:
             n: Number of calls, 0 or more.
@@ -165,16 +165,16 @@ class Audit:
 
         Args:
             call: The call, or its number.
-            answer: P(yes) for each of the call's concepts, in their order or by name; of a ``Pool``
-                the loss of ``call.item``; or Unanswered.
+            answer: P(yes) for each of the call's concepts, in their order or by name; for a
+                ``Pool`` the loss of ``call.item``; or Unanswered.
 
         Raises:
             OrderError: The call is not waiting.
-            ModelError: The answer is not one.
+            ModelError: The answer has another form.
         """
         number = call.number if isinstance(call, Call) else call
         if not isinstance(number, int):
-            raise OrderError(f"tell: expected a call that ask() gave, got {call!r:.80}")
+            raise OrderError(f"`tell`: expected a call that `ask` returned, got {call!r:.80}")
         self.tell_all([(number, answer)])
 
     def tell_all(self, answers: Iterable[tuple[int, object]]) -> None:
@@ -211,14 +211,14 @@ class Audit:
 
         Raises:
             ModelError: The model raises.
-            InputError: Before the first question, where a local model's columns fit another order
-                of the classes clearly better.
+            InputError: Before the first question, if a local model's columns clearly fit another
+                order of the classes better.
         """
         self.ask_all(on_progress)
         return self.result()
 
     def ask_all(self, on_progress: Hooks = None) -> None:
-        """Ask as ``run`` does, and make no result."""
+        """Ask as ``run`` does, without a result."""
         if isinstance(self.model, ByHand):
             self.model.ask([])
         batch = max(self.sampling.batch, self._loop.selector.batch)
@@ -253,9 +253,10 @@ class Audit:
         self._discovery.ask_for(targets, self._loop)
 
     def plan(self) -> "pd.DataFrame":
-        """Return how many draws it takes to certify each target, and all of them (the last row),
-        from the settings alone: columns target, at_least, "likely at 10 %" and "likely at 30 %" (of
-        mean loss, if nobody foresees losses) and at_most.
+        """Return how many draws it takes to certify each target, and all of them (the last row).
+
+        The forecast needs the settings alone. Columns are target, at_least, "likely at 10 %" and
+        "likely at 30 %" (of mean loss, if nothing predicts losses) and at_most.
 
         Raises:
             InputError: Nothing is certified.
@@ -281,14 +282,17 @@ class Audit:
         return replace(result, source=Inspection(self.journal, self.space))
 
     def intervals(self) -> "pd.DataFrame":
-        """Return the present state of every target, a row each: target, estimate, lower, upper,
-        half_width, certified, size and more; no row where nothing is certified."""
+        """Return the present state of every target, a row each.
+
+        Columns are target, estimate, lower, upper, half_width, certified, size and more. There is
+        no row if nothing is certified.
+        """
         import pandas as pd
 
         return pd.DataFrame(status.row() for status in self.statuses())
 
     def statuses(self) -> list[TargetStatus]:
-        """Return the present state of every target; [] where nothing is certified."""
+        """Return the present state of every target; [] if nothing is certified."""
         return self._loop.statuses()
 
     @property
@@ -309,17 +313,17 @@ class Audit:
 
     @property
     def belief(self) -> Belief:
-        """The surrogates so far: to look at, not to change."""
+        """The surrogates so far, which must not be changed."""
         return self._loop.belief
 
     @property
     def targets(self) -> list[str]:
-        """The names of the targets that are certified, in the order of their intervals."""
+        """Names of the certified targets, in the order of their intervals."""
         return [target.name for target in self.target_ids]
 
     @property
     def target_ids(self) -> list[TargetId]:
-        """The identities of these targets, likewise."""
+        """Identities of the certified targets, in the same order."""
         return [target.id for target in self._loop.selector.targets]
 
     @property
@@ -416,12 +420,12 @@ class Audit:
 
 
 def _asked(space: QuestionSpace, model: "ModelSource | None") -> ModelDefaults:
-    """Return the model. Raise InputError for one that returns no losses where those are needed."""
+    """Return the model. Raise InputError for one that returns no losses if those are needed."""
     if model is None:
         return ByHand("one" if space.oracle.tells_losses else "all")
     if space.oracle.tells_losses and not getattr(model, "gives_losses", False):
         raise InputError(
-            "audit: expected a pool alone, got a model, too; ask() for calls, look at call.item, "
-            "and tell() its loss"
+            "audit: expected a pool alone, got a model, too; take calls from `ask`, look at "
+            "`call.item`, and pass its loss to `tell`"
         )
     return adapted_model(model_of(model))

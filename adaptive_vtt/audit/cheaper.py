@@ -1,13 +1,13 @@
-"""Decision to ask everything: a model that costs no money is timed before the first draw.
+"""Decision to ask everything, for which a model that costs no money is timed first.
 
-Everything is asked where that takes less than MINUTE seconds, or less than sampling:
+Everything is asked if that takes less than MINUTE seconds, or less than sampling:
 
     everything    calls * (a call + COUNTING)
     sampling      NETS + draws * (a call + DRAWING)
 
-"A call" is what making its image and asking the model take here; "draws" are those that certify
-all targets at a loss rate of LOSS (``audit.forecast``), or the budget. The other figures were
-measured on two cores: self-taught nets took 10 to 14 s, a draw about 50 ms, a counted call 1 ms.
+"A call" is the time to make its image and ask the model. "draws" are those that certify all targets
+at a loss rate of LOSS (``audit.forecast``), or the budget. The other figures were measured on two
+cores: self-taught nets took 10 to 14 s, a draw about 50 ms, a counted call 1 ms.
 """
 
 import time
@@ -40,10 +40,9 @@ DRAWN: dict[str, Any] = {
     **dict.fromkeys(("cohort", "gate", "questions", "uncertainty", "max_uncertainty")),
     **dict.fromkeys(("repeat_probes", "discover"), 0),
 }
-"""Options, of audits and of SPEC.toml, that only make sense where questions are drawn, and their
-values where none are."""
+"""Options of audits and of SPEC.toml that need draws, and their values if nothing is drawn."""
 WHOLE: dict[str, Any] = {**GOALS, **DRAWN, "features": "default", "strategy": EVERYTHING}
-"""Changes of the options of an audit where it asks everything."""
+"""Changes of the options of an audit that asks everything."""
 INSISTING = (*DRAWN, "strategy", "replay", "compare", "stop", "goal", "seconds")
 
 
@@ -52,8 +51,8 @@ class Choice:
     """How a model that costs no money is audited.
 
     Attributes:
-        changes: What that changes of the audit's options: ``WHOLE`` where everything is asked.
-        sentence: What says that everything is asked; None: it is sampled.
+        changes: Changes of the audit's options, ``WHOLE`` if everything is asked.
+        sentence: Sentence that everything is asked; None if questions are sampled.
         calls: Calls that were made to time the model.
     """
 
@@ -63,8 +62,7 @@ class Choice:
 
 
 def insists(options: Mapping[str, Any]) -> bool:
-    """Return whether an option makes sense only where questions are drawn, or nothing is
-    certified."""
+    """Return whether an option needs draws, or nothing is certified."""
     certifies = any(options.get(name) is not None for name in GOALS)
     return not certifies or any(options.get(name) for name in INSISTING)
 
@@ -72,16 +70,16 @@ def insists(options: Mapping[str, Any]) -> bool:
 def choice(
     space: QuestionSpace, model: ModelDefaults, certify: Certify, budget: int | None
 ) -> Choice:
-    """Time some calls of a model, and choose.
+    """Time some calls of a model, and choose between asking everything and sampling.
 
     Args:
         space: The questions.
-        model: What would be asked; one that costs money is asked nothing.
-        certify: What an audit that samples would certify.
-        budget: Calls, at most; None: any number.
+        model: The model; one that costs money is not timed, but sampled.
+        certify: The certificates of an audit that samples.
+        budget: Most calls; None for any number.
 
     Raises:
-        ModelError: where the model fails.
+        ModelError: The model fails.
     """
     check_model(model, space)
     certify.check(EXPLORATION)
@@ -108,9 +106,11 @@ def choice(
 
 
 def seconds_per_call(space: QuestionSpace, model: ModelDefaults) -> tuple[float, int]:
-    """Return how long a call takes, the making of its image included, and the number of calls made
-    to find out: about images from all over the space, or about source images where follow-ups are
-    made of answers."""
+    """Return the seconds that a call takes, with its image, and the number of calls made.
+
+    They are about images from all over the space, or about source images if follow-ups depend on
+    answers.
+    """
     judge = Judge(space, model.answers)
     made = 0
     for batch in BATCHES:
@@ -130,8 +130,10 @@ def seconds_per_call(space: QuestionSpace, model: ModelDefaults) -> tuple[float,
 
 
 def changed(options: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of an ``Audit`` with the changes of a ``Choice``, in groups where the
-    options are."""
+    """Return the options of an ``Audit`` with the changes of a ``Choice``.
+
+    Fields of a group that was given are changed in the group.
+    """
     result = {name: value for name, value in options.items() if name not in changes}
     new = {name: changes[name] for name in ("strategy", "self_taught") if name in changes}
     for name in ("certify", "sampling"):
@@ -145,7 +147,7 @@ def changed(options: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str,
 def chosen(
     space: QuestionSpace, model: ModelDefaults, options: Mapping[str, Any]
 ) -> tuple[dict[str, Any], Choice]:
-    """Return the options of an ``Audit``, changed as ``choice`` has it, and that choice."""
+    """Return the options of an ``Audit`` with the changes of ``choice``, and that choice."""
     groups = {name: options.get(name) for name in ("certify", "sampling", "limits")}
     own = {n: v for n, v in options.items() if n not in (*groups, "device", "clock", "notes")}
     certify, sampling, limits = grouped(own, **groups)

@@ -1,25 +1,26 @@
 """Forecast of the draws that certificates take: at least, likely and at most, without an audit.
 
 With w the half-width, N a target's questions, M the calls that touch it, n the questions that one
-call brings it, T all calls, and alpha_k the target's share of what may go wrong:
+call brings it, T all calls, and alpha_k the target's share of alpha:
 
-At least
-    Bets lose at most a share c of their wealth, so that a draw multiplies it by no more than
-    1 + c (m_hi - a) / (hi - m_hi) against the upper end of an interval, and likewise against the
-    lower. Pseudo-outcomes a within [0, r], r = M n / N, that never vary let both ends be excluded
-    soonest: then both factors are 1 + c g with g = 2 w / (r - 2 w), whatever the rate is. So
-    ln(2 / alpha_k) / ln(1 + c g) draws, which is what a perfect predictor would take.
-Likely
-    A bet of Kelly's on draws with variance V takes 2 V ln(2 / alpha_k) / w^2, and ln(2 / alpha_k)
-    / (2 c w) more as bets are capped (``certifier.RANGE``). ``MEASURED`` of the first: intervals
-    stop when luck allows. Losses are coins of rate p that nobody foresees, V = p (1 - p) / N^2 sum
-    of n / q over the target's calls under the proposal q. q follows from repeated reweighting of
-    targets until none is further from its end than the others, mixed with the exploration, as the
-    strategy ``certify`` does. Without replacement d draws of T are worth d / (1 - d / T).
-At most
-    A census: what the questions not asked yet still allow is no wider than 2 w once (1 - 2 w) N of
-    them were asked, and T - 2 w N / n calls ask as many, in whatever order. All T where unanswered
-    questions count both ways, and for a decision, which may have to wait for the last question.
+- At least: Bets lose at most a share c of their wealth, so a draw multiplies it by at most
+  1 + c (m_hi - a) / (hi - m_hi) against the upper end of an interval. The same holds for the
+  lower end.
+
+  Pseudo-outcomes a within [0, r], r = M n / N, that never vary exclude both ends soonest. Both
+  factors are then 1 + c g with g = 2 w / (r - 2 w), whatever the rate is. This takes
+  ln(2 / alpha_k) / ln(1 + c g) draws, as with a perfect predictor.
+- Likely: A bet of Kelly's on draws with variance V takes 2 V ln(2 / alpha_k) / w^2 draws, and
+  ln(2 / alpha_k) / (2 c w) more as bets are capped (``certifier.RANGE``). The first is
+  multiplied by ``MEASURED``, as intervals stop when luck allows.
+
+  Losses are taken for coins of rate p that nothing predicts. V is then p (1 - p) / N^2 times the
+  sum of n / q over the target's calls under the proposal q. As in the strategy ``certify``, q
+  mixes the exploration with weights of targets. They are reweighted until none is further from
+  its end than the others. Without replacement d draws of T are worth d / (1 - d / T).
+- At most: A census. Once (1 - 2 w) N questions were asked, the rest cannot make an interval wider than
+  2 w, and T - 2 w N / n calls ask as many in any order. It takes all T calls if unanswered
+  questions count both ways, and for a decision, which may depend on the last question.
 """
 
 from collections.abc import Sequence
@@ -37,10 +38,10 @@ from ..population import Population
 from ..types import CallMode, Floats
 
 MEASURED = 0.65
-"""Draws that uniform audits took over those of Kelly's formula: 445 to 455 and 1,208 to 1,262 on
-digits-severity (rate .29) to +-.05 and +-.03 (experiments.certificates)."""
+"""Draws that uniform audits took, relative to Kelly's formula. They were 445 to 455, and 1,208 to
+1,262, on digits-severity (rate .29) to +-.05 and +-.03 (experiments.certificates)."""
 ROUNDS = 60
-"""Reweightings of targets, after which no target's draws change by as much as a hundredth."""
+"""Reweightings of targets, after which no target's draws change by more than 1 %."""
 STEP = 0.5
 CANDIDATES = 4096
 """Questions that a draw of the audit will look at."""
@@ -49,7 +50,7 @@ TINY = 1e-300
 
 @dataclass(frozen=True)
 class Forecast:
-    """Draws until a target is certified, or decided: ``likely`` by loss rate."""
+    """Draws until a target is certified or decided; ``likely`` is by loss rate."""
 
     target: str
     at_least: int
@@ -67,21 +68,20 @@ class Calls:
 
     @property
     def total(self) -> int:
-        """T."""
+        """Number of all calls, T."""
         return int(self.number.sum())
 
 
 def forecasts(
     certifier: Certifier, exploration: float, both: bool, losses: Sequence[float]
 ) -> tuple[list[Forecast], Forecast]:
-    """Return forecasts for every target, and for all together, of audits that begin with a
-    certifier.
+    """Return forecasts for every target, and for all together.
 
     Args:
-        certifier: What is certified.
-        exploration: The even share of the proposal.
+        certifier: The certifier of an audit that has not begun.
+        exploration: The uniform share of the proposal.
         both: Whether unanswered questions count both ways.
-        losses: The rates that "likely" is asked for.
+        losses: Loss rates in [0, 1] to make the likely forecasts for.
     """
     targets, rules, sizes = certifier.targets, certifier.rules, certifier.sizes
     calls = calls_of(certifier.space, targets, certifier.answers)
@@ -112,8 +112,10 @@ def forecasts(
 
 
 def calls_of(space: Population, targets: Sequence[Target], answers: CallMode) -> Calls:
-    """Return the calls of a space; those that bring the same to every target are counted as one
-    kind."""
+    """Return the calls of a space by kind.
+
+    Calls of one kind bring the same number of questions to every target.
+    """
     truths, copies = space.dataset.profile
     rows = np.array([np.ones(len(copies), bool) if t.rows is None else t.rows for t in targets])
     kinds = np.concatenate([np.array([t.variants for t in targets]).T, space.applicable], axis=1)
@@ -134,8 +136,11 @@ def calls_of(space: Population, targets: Sequence[Target], answers: CallMode) ->
 
 
 def _aims(certifier: Certifier, loss: float | None) -> Floats:
-    """Return how near each rate (K,) has to be known: the half-width, or the distance of a rate of
-    ``loss`` from the limit (None: the largest possible)."""
+    """Return the half-width (K,) that each rate must be known to.
+
+    For decisions it is the distance of a rate of ``loss`` from the limit, or with None the
+    largest possible distance.
+    """
     rules, count = certifier.rules, len(certifier.targets)
     aim = np.full(count, rules.aim)
     if rules.limit is None:

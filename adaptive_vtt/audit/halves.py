@@ -1,7 +1,7 @@
-"""Answers of one model of a pair whose other model has not answered yet, in a file of their own.
+"""File of answers of one model of a pair whose other model has not answered yet.
 
-A pair is one call: it is journaled once both models answered. The first answer is paid for by then,
-so it is kept here at once. An audit that resumes after a crash takes it from here.
+A pair is one call, which is journaled once both models answered. The first answer is paid for
+before that, so it is kept here, and an audit that resumes after a crash takes it from here.
 """
 
 import json
@@ -35,10 +35,10 @@ class HalfStore:
     """Store of answers that wait for the other model's.
 
     Args:
-        path: The file, created if missing; None: memory.
+        path: The file, created if missing; None for memory.
         about: Identifies models and questions; answers stored about others are not returned.
-        answered: Key of a prompt -> number of its pairs in the journal, repeat probes included;
-            what the file holds of those is deleted.
+        answered: Key of a prompt -> number of its pairs in the journal, repeat probes included.
+            Answers in the file that are part of those are deleted.
         known: Key of a prompt -> model A's answer in an earlier audit. Each is free and taken once,
             so that a repeat probe asks A again.
 
@@ -57,22 +57,30 @@ class HalfStore:
         self._whole = Counter(answered or {})
         self._left: dict[tuple[str, str], Reply] = {}
         try:
-            self._file = _opened(path)
+            if path is not None:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                refuse_other_names(path)
+            self._file = connect(path or Path(":memory:"))
+            self._file.execute("PRAGMA synchronous=FULL")
+            self._file.execute(_TABLE)
+            tables = self._file.query("SELECT name, sql FROM sqlite_master").fetchmany(3)
+            if tables != _MADE:
+                raise ValueError(f"the tables {[name for name, _ in tables]}")
             self._recall()
         except (sqlite3.Error, OSError, AvttError, ValueError, TypeError, RecursionError) as error:
             raise JournalError(
                 f"{path}: expected the answers of an interrupted pair, got something else "
-                f"({one_line(error)}); move it away to go on, and what it held is asked again"
+                f"({one_line(error)}); move it away to continue, and its answers are asked again"
             ) from None
         fresh = {key: reply for key, reply in (known or {}).items() if key not in self._whole}
         self._left |= {("a", key): reply for key, reply in fresh.items()}
 
     def take(self, side: str, prompt: Prompt) -> Reply | None:
-        """Return the answer of that model, until the pair is whole."""
+        """Return the answer of one model, until the pair is complete."""
         return self._left.get((side, _key(prompt)))
 
     def keep(self, side: str, prompt: Prompt, reply: Reply) -> None:
-        """Write an answer to the disk. Raise JournalError where that fails."""
+        """Write an answer to the disk. Raise JournalError if that fails."""
         key = _key(prompt)
         if self._left.get((side, key)) is reply:
             return  # it was taken from here
@@ -101,7 +109,7 @@ class HalfStore:
             self._file.close()
 
     def _recall(self) -> None:
-        """Read what is not journaled yet, the oldest of each prompt, and delete the rest."""
+        """Read the oldest answer to each prompt that is not journaled, and delete the others."""
         query = (
             "SELECT side, prompt, time, said, cost, unconfirmed, reply FROM answers "
             "WHERE about = ? ORDER BY time"
@@ -116,21 +124,8 @@ class HalfStore:
         self._file.executemany(drop, journaled)
 
 
-def _opened(path: Path | None) -> sqlite3.Connection:
-    if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        refuse_other_names(path)
-    file = connect(path or Path(":memory:"))
-    file.execute("PRAGMA synchronous=FULL")
-    file.execute(_TABLE)
-    tables = file.query("SELECT name, sql FROM sqlite_master").fetchmany(3)
-    if tables != _MADE:
-        raise ValueError(f"the tables {[name for name, _ in tables]}")
-    return file
-
-
 def _read(stored: Any, paid: list[Any], key: str) -> Reply:
-    """Return what ``keep`` wrote. Raise ValueError, TypeError or JournalError for anything else."""
+    """Return an answer that ``keep`` wrote; raise for anything else."""
     *costs, reply = paid
     if not all(isinstance(cost, float) and 0 <= cost < math.inf for cost in costs):
         raise ValueError(f"a cost of {paid!r}")

@@ -1,9 +1,9 @@
-"""Every question asked once, in the order of the space: nothing is drawn, believed or bet.
+"""Selector that asks every question once, in the order of the space, without draws or bets.
 
 ``InOrder`` and ``AsAnswered`` replace ``Selector`` and ``DrawOrder`` in an audit's loop. Calls,
-caps, retries, journal and resuming stay those of any audit; a draw is the next call, with
-probability 1. Follow-up images are made a batch at a time, ahead of the model, those of a source
-image together.
+caps, retries, journal and resuming are those of any audit, and a draw is the next call, with
+probability 1. Follow-up images are made in batches ahead of the model, those of a source image
+together.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,13 +32,13 @@ from .counting import Counting
 from .making import Making, Pair
 
 BATCH = 256
-"""Calls that are made at a time, and images that are at hand."""
+"""Calls in a batch, and images that are made ahead."""
 MAX_TARGETS = 2_000
-"""Relations by concepts are left out where they would be more targets than this."""
+"""Relations by concepts are no targets if there would be more than this."""
 MAX_VALUES = 30
 """Metadata columns with more values than this, or with one, make no groups."""
 PICTURED = 4
-"""Failing calls of which pictures are kept, per relation and severity."""
+"""Failing calls whose pictures are kept, per relation and severity."""
 CERTAIN = Proposal(np.zeros(0, np.int64), np.zeros(0))
 WHY = Why(1, 1)
 GOALS = ("half_width", "at_most", "discover", "set_aside", "compare")
@@ -60,8 +60,10 @@ def check_goals(certify: Certify, sampling: Sampling) -> None:
 def every_target(
     space: QuestionSpace, names: Sequence[str], where: Mapping[str, Fields] | None
 ) -> list[Target]:
-    """Return targets of every kind that the space has, and those of ``names``, as
-    ``certify.named_targets`` takes them."""
+    """Return targets of every kind that the space has, and those of ``names``.
+
+    ``names`` and ``where`` are those of ``certify.named_targets``.
+    """
     if DROPS in names:  # nothing else is a figure of pairs
         return named_targets(space, [DROPS], where)
     dataset, concepts = space.dataset, "concepts" in space.kinds  # items of a pool have none
@@ -80,13 +82,13 @@ def every_target(
 class InOrder(Selector):
     """Selector of every call that answers a question, ascending, each with probability 1.
 
-    It uses nothing that ``Selector`` keeps to choose with, so none of that is made.
+    It makes none of the parts by which ``Selector`` chooses.
 
     Args:
-        judge: What calls are made for.
-        belief: Of the audit.
+        judge: The judge of the audit's answers.
+        belief: The audit's belief.
         certify: Its targets.
-        processes: Processes that make images ahead of the model, see ``Making``.
+        processes: Number of processes that make images ahead of the model, see ``Making``.
     """
 
     exact = True
@@ -135,7 +137,7 @@ class InOrder(Selector):
         return Draw(place, call, question, 1.0, CERTAIN, WHY)
 
     def _images(self, place: int) -> dict[int, int]:
-        """Return the images of a batch of calls that begins at ``place``, by call."""
+        """Return call -> image of the batch of calls that begins at ``place``."""
         calls = self._calls[place : place + BATCH].tolist()
         if self._judge.answers == "all":
             return {call: call for call in calls}
@@ -156,15 +158,17 @@ class InOrder(Selector):
         pass
 
     def open_uncertainty(self) -> Floats:
-        """Return the share of calls that is left, C x 2, those about source images included; NaN
-        once there are none."""
+        """Return the share of calls that is left, the same for all C x 2 sides of concepts.
+
+        Calls about source images are included. It is NaN once no call is left.
+        """
         done = self.draws + min(len(self._judge.sources.known), self._sources)
         left = 1 - done / (len(self._calls) + self._sources)
         left *= self.draws < len(self._calls)
         return np.full((len(self.space.concepts), 2), left or np.nan)
 
     def certificate(self, certify: Certify) -> JsonObject:
-        """Return what is counted, for the journal."""
+        """Return the certificate for the journal."""
         targets = self._targets
         return {
             "half_width": None,
@@ -185,7 +189,7 @@ class InOrder(Selector):
 
 
 class AsAnswered(DrawOrder):
-    """Answers are counted as they come: no draw knows any of them."""
+    """Draw order that counts answers as they come, as no draw depends on them."""
 
     def __init__(self, selector: InOrder, both: bool) -> None:
         super().__init__(selector, both, None, lambda outcomes: None)
@@ -202,8 +206,11 @@ class AsAnswered(DrawOrder):
 
 
 def judged_at_once(judge: Judge, answers: Answers) -> dict[int, tuple[AnswerRow, ...]]:
-    """Return what ``judge.judged`` gives of each call, much faster, where every answer is numbers
-    alone that are compared with truths which no relation changes; {} elsewhere."""
+    """Return the rows of ``judge.judged`` for many calls, much faster.
+
+    Answers must be numbers, the oracle one of two that compare them with truths, and no relation
+    may change a truth. Otherwise the result is {}.
+    """
     space, oracle, given = judge.space, judge.space.oracle.original, [*answers.values()]
     relations = {type(variant.relation) for variant in space.variants}
     if any(kind.expect is not RelationDefaults.expect for kind in relations):
@@ -233,7 +240,7 @@ def judged_at_once(judge: Judge, answers: Answers) -> dict[int, tuple[AnswerRow,
 def in_order(
     judge: Judge, belief: Belief, certify: Certify, sampling: Sampling
 ) -> tuple[Selector, DrawOrder]:
-    """Return what gives the calls of an audit that asks everything, and takes their answers."""
+    """Return the selector and the draw order of an audit that asks everything."""
     judge.pictured, judge.at_once = PICTURED, judged_at_once
     selector = InOrder(judge, belief, certify, processes=sampling.processes)
     return selector, AsAnswered(selector, certify.unanswered == "both")

@@ -30,19 +30,21 @@ COLUMNS = (
 )
 """The columns of ``Result.failures``."""
 MOMENTS = 200
-"""Points of a curve, at most: an audit may have many thousand calls, and many targets."""
+"""Most points of a curve, as an audit may have many thousand calls, and many targets."""
 SIDE = 256
-"""Width of a picture, in pixels of a page, at most."""
+"""Largest width of a picture on a page, in pixels."""
 
 
 def figures(source: Journal | Run) -> dict[str, Any]:
     """Return Plotly figures by name.
 
-    "widths": every target's half-width over calls, where targets are certified. "conditions": raw
-    error per relation and severity. "concepts": raw error per concept, where it is absent and
-    where it is present. "cost": cost of all answers, those about source images included, over
-    calls. Raw figures are over the questions asked, which were not chosen evenly: they carry no
-    guarantee.
+    - "widths": half-width of every target over calls, if targets are certified.
+    - "conditions": raw error per relation and severity.
+    - "concepts": raw error per concept, separately for absent and present ones.
+    - "cost": cost of all answers over calls, those about source images included.
+
+    Raw figures are over the questions asked. They have no guarantee, as questions were not chosen
+    uniformly.
     """
     import plotly.express as px
 
@@ -92,8 +94,8 @@ class Picture:
 
     Attributes:
         title: The question, the answer and the truth in words.
-        source: Source image, H x W x C uint8; None where it is not available.
-        follow_up: Image that was asked about, likewise.
+        source: Source image (H, W, C) of uint8; None if it is not available.
+        follow_up: Image that was asked about, in the same form.
     """
 
     title: str
@@ -119,10 +121,10 @@ class Picture:
 
 
 class Inspection:
-    """A journal, and its space where that is at hand; see ``results.Source``.
+    """Access to a journal, and to its space if it is known; see ``results.Source``.
 
-    A journal in a file is opened each time, so it may be closed meanwhile; its rows are read again
-    where some were added.
+    A journal in a file is opened each time, so it may be closed meanwhile. Its rows are read again
+    if some were added.
     """
 
     def __init__(self, journal: Journal, space: QuestionSpace | None = None) -> None:

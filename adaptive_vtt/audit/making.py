@@ -1,4 +1,4 @@
-"""Follow-up images made ahead of the model, by other processes where that saves time."""
+"""Follow-up images made ahead of the model, by other processes if that saves time."""
 
 import pickle
 import time
@@ -15,16 +15,14 @@ from ..types import FollowUp, Sample
 
 Pair = tuple[Sample, FollowUp]
 WORTH = 6.0
-"""Seconds that images would still take in one process before others are begun for them: each needs
-a second or two to begin."""
+"""Seconds of work in one process that are worth others, which need a second or two to start."""
 AHEAD = 2
-"""Batches on their way, per process."""
+"""Batches in progress, per process."""
 _SPACE: QuestionSpace | None = None
 
 
 def made(space: QuestionSpace, images: Sequence[int]) -> dict[int, Pair]:
-    """Return the source and the follow-up of every image; a source of images in a row is read
-    once."""
+    """Return image -> its source and follow-up; a source of successive images is read once."""
     read = lru_cache(maxsize=1)(space.dataset.sample)
     sources = ((image, read(space.numbering.image_parts(image)[0])) for image in images)
     return {image: (source, space.made_of(source, image)) for image, source in sources}
@@ -35,10 +33,9 @@ class Making:
 
     Args:
         space: The space; one that cannot be pickled stays in this process.
-        processes: Number of other processes; None: one per spare processor, once the first batch
-            has shown that it is worth it.
-        here: Function that makes a batch in this process, where sources that are needed again are
-            to be kept.
+        processes: Number of other processes. None: one per spare processor, if the first batch
+            shows that it is worth it.
+        here: Function that makes a batch in this process, such as one that caches sources.
     """
 
     def __init__(
@@ -55,27 +52,24 @@ class Making:
         if not batches:
             return
         start = time.perf_counter()
-        first, rest = self.here(batches[0]), batches[1:]
-        seconds, count = (time.perf_counter() - start) * len(rest), self.processes
+        first, others = self.here(batches[0]), batches[1:]
+        seconds, count = (time.perf_counter() - start) * len(others), self.processes
         yield first
         if count is None:
             count = cpu_count() - 1 if seconds > WORTH else 0
-        away = count and rest and _can_be_sent(self.space)
-        yield from _elsewhere(self.space, rest, count) if away else map(self.here, rest)
+        if count and others:
+            try:
+                pickle.dumps(self.space)
+            except Exception:  # a user's own part may refuse it in any way
+                count = 0
+        parallel = count and others
+        yield from _in_processes(self.space, others, count) if parallel else map(self.here, others)
 
 
-def _can_be_sent(space: QuestionSpace) -> bool:
-    try:
-        pickle.dumps(space)
-    except Exception:
-        return False
-    return True
-
-
-def _elsewhere(
+def _in_processes(
     space: QuestionSpace, batches: Sequence[list[int]], processes: int
 ) -> Iterator[dict[int, Pair]]:
-    """Yield batches, made some ahead; where processes cannot be started, or die, made here."""
+    """Yield batches that processes make ahead; this process makes them if those fail or die."""
     left, futures = deque(batches), deque[Future[dict[int, Pair]]]()
     with ProcessPoolExecutor(processes, get_context("spawn"), _begin, (space,)) as pool:
         try:
@@ -88,7 +82,7 @@ def _elsewhere(
         except BrokenProcessPool:
             yield from (made(space, images) for images in left)
         finally:
-            pool.shutdown(wait=not left, cancel_futures=True)  # closed early, it leaves at once
+            pool.shutdown(wait=not left, cancel_futures=True)  # do not wait if closed early
 
 
 def _begin(space: QuestionSpace) -> None:

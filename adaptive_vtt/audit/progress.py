@@ -1,7 +1,7 @@
-"""Progress of a running audit in one line: on a terminal and in notebooks.
+"""Progress of a running audit in one line, on a terminal and in notebooks.
 
-Notebooks get HTML by IPython alone: rich would need ipywidgets there, and show nothing without.
-Where output goes to a file, nothing is shown.
+Notebooks get HTML by IPython, as rich would need ipywidgets there. Nothing is shown if output goes
+to a file.
 """
 
 import sys
@@ -49,17 +49,16 @@ class Running(Protocol):
         """True if every question is asked."""
 
 
-# -- how far it is -----------------------------------------------------------------------------
+# -- share done, targets done ------------------------------------------------------------------
 
 
 def share_done(
     state: State, cost: float, certify: Certify, limits: Limits, *, exact: bool = False
 ) -> float | None:
-    """Return the share of its way that an audit has behind it, in [0, 1]; None where no end is
-    known.
+    """Return the share of an audit that is done, in [0, 1]; None if no end is known.
 
-    An audit ends once all goals are reached, or at the first limit; an ``exact`` one once all is
-    asked.
+    An audit ends once all goals are reached, or at the first limit; an ``exact`` one once
+    everything is asked.
     """
     goals: list[float] = []
     ends: list[float] = []
@@ -85,7 +84,7 @@ def _sides(state: State) -> list[str]:
 
 
 def done(state: State, certify: Certify) -> str:
-    """Return how many targets are done; "" where nothing is certified."""
+    """Return how many targets are done, in words; "" if nothing is certified."""
     count = len(state.targets)
     if sides := _sides(state):
         return f"{count - sides.count('open')}/{count} decided"
@@ -96,7 +95,7 @@ def done(state: State, certify: Certify) -> str:
 
 
 def widest(audit: Running, step: Progress) -> tuple[str, str]:
-    """Return what keeps the audit going: a figure, and the name of its target."""
+    """Return the widest interval, or the largest uncertainty, and the name of its target."""
     state = step.state
     if audit.exact:
         return "", ""
@@ -110,12 +109,14 @@ def widest(audit: Running, step: Progress) -> tuple[str, str]:
     return f"+-{100 * target.half_width:.1f} points ", name
 
 
-# -- what shows it -----------------------------------------------------------------------------
+# -- hooks -------------------------------------------------------------------------------------
 
 
 def guarded(hook: OnProgress, warn: Callable[[str], object]) -> OnProgress:
-    """Return ``hook``, guarded: its first exception goes to ``warn`` in a sentence, and it is not
-    called again. An audit whose answers are paid for must not end because a dashboard is down."""
+    """Return a hook that passes its first exception to ``warn`` and is not called again.
+
+    An audit whose answers are paid for must not end because a dashboard is down.
+    """
     failed = False
 
     def call(step: Progress) -> None:
@@ -129,7 +130,7 @@ def guarded(hook: OnProgress, warn: Callable[[str], object]) -> OnProgress:
             name = getattr(hook, "__name__", type(hook).__name__)
             warn(
                 f"on_progress: {name} raised {type(error).__name__}: {one_line(error)}"
-                f"{place_of(error)}; it is not called again, and the audit goes on without it"
+                f"{place_of(error)}; it is not called again, and the audit continues without it"
             )
 
     return call
@@ -137,7 +138,7 @@ def guarded(hook: OnProgress, warn: Callable[[str], object]) -> OnProgress:
 
 @contextmanager
 def followed(audit: Running, hooks: Hooks) -> Iterator[list[OnProgress]]:
-    """Yield the functions among ``hooks``, and one that shows a bar in the place of True."""
+    """Yield the hooks as functions; True becomes one that shows a bar."""
     with ExitStack() as until:
         functions: list[OnProgress] = []
         for hook in hooks if isinstance(hooks, Sequence) else [hooks]:
@@ -194,11 +195,11 @@ def _terminal() -> Iterator[Any]:
     from rich.table import Column
 
     console = Console(stderr=True, highlight=False)
-    rest = Column(ratio=1, no_wrap=True, overflow="ellipsis")  # what a narrow terminal cuts
+    text = Column(ratio=1, no_wrap=True, overflow="ellipsis")  # a narrow terminal cuts this one
     columns = (
         BarColumn(bar_width=14, table_column=Column(min_width=14)),
         TaskProgressColumn(table_column=Column(min_width=4)),
-        TextColumn("{task.fields[words]}", table_column=rest, markup=False),
+        TextColumn("{task.fields[words]}", table_column=text, markup=False),
     )
     off = not console.is_terminal
     with Bar(*columns, console=console, transient=True, disable=off, expand=True) as drawn:
@@ -207,7 +208,7 @@ def _terminal() -> Iterator[Any]:
 
 
 def bar(share: float, words: str) -> str:
-    """Return a bar filled to ``share``, in [0, 1], and words next to it, as HTML."""
+    """Return HTML of a bar filled to ``share``, in [0, 1], with words next to it."""
     return (
         '<div style="font:13px/1.5 system-ui,sans-serif">'
         f'<progress value="{share:.3f}" max="1" style="width:160px;vertical-align:middle">'

@@ -1,12 +1,12 @@
-"""Proposal of questions about a dataset, and of targets, where the user names neither.
+"""Proposal of an oracle, relations and targets for a dataset, if the user names none.
 
-| what is known of the images | oracle | targets |
-|---|---|---|
-| masks of all that is there | mask-drop: Dice falls by a quarter, by half | EFR, per relation |
-| exactly one concept per image | top-class | misclassification rate, per relation |
-| labels | correctness | label error, per relation |
-| answers in words | multiple-choice; contains-truth without options | error rate, per relation |
-| nothing | consistency with the source image's answer | violation rate, per relation |
+The oracle depends on what is known of the images; targets are its rate overall and per relation:
+
+- Masks of all present concepts: mask-drop, whether Dice falls by a quarter or by half.
+- Exactly one concept per image: top-class, the misclassification rate.
+- Labels: correctness, the label error.
+- Answers in words: multiple-choice, or contains-truth without options.
+- Nothing: consistency with the source image's answer.
 
 ``avtt init``, ``avtt.audit`` and ``avtt.census`` all begin with this.
 """
@@ -26,7 +26,7 @@ OVERALL, PER_CONCEPT = ("overall", "relations"), ("concepts", "relation-sides")
 
 @dataclass(frozen=True)
 class Proposed:
-    """Names of an oracle, relations and targets, and the reason for them in words."""
+    """Names of an oracle, relations and targets, and the reason ``why`` in words."""
 
     oracle: str
     relations: tuple[str, ...]
@@ -35,13 +35,14 @@ class Proposed:
 
 
 def proposed(dataset: Dataset) -> Proposed:
-    """Return what suits a dataset; one without images is asked about as it is."""
+    """Return what suits a dataset; one without images has no relation but the identity."""
     oracle, why = _oracle(dataset)
     relations = RELATIONS if dataset.has_images else (IDENTITY,)
     return Proposed(oracle, relations, PER_CONCEPT if oracle == "mask-drop" else OVERALL, why)
 
 
 def _oracle(dataset: Dataset) -> tuple[str, str]:
+    """Return the name of an oracle, and the reason for it."""
     counts = np.asarray(dataset.counts)
     if not counts.sum():
         return "consistency", "no labels: each answer is compared with that about the source image"

@@ -1,23 +1,23 @@
 """Judgement of an audit's answers by another oracle: other losses of the same questions.
 
-Nothing is asked, and intervals hold for the new losses. What a call is answered does not depend on
-when it is drawn, so the loss that any oracle makes of it is as fixed as the old one was. The
-proposal q and the predictions f of every draw are in the journal, committed before its call was
-sent; f was to foresee the old loss, and may be anything. So the pseudo-outcomes
+Nothing is asked, and intervals hold for the new losses. An answer does not depend on when its call
+is drawn, so the loss that any oracle makes of it is as fixed as the old one was. The proposal q and
+the predictions f of every draw are in the journal, committed before its call was sent. f predicted
+the old loss, but may be anything. So the pseudo-outcomes
 
     N a = S + r ( sum over candidates of F + (L_I - F_I) / q(I) )
 
-with the new losses L, and with S the sum of those that were seen before, have the mean that the
-target has under the new oracle. Their bounds are of f and q alone and take any loss in [0, 1]. Bets
-are made anew, draw by draw, of the new losses of the draws before. Why the audit ended does not
-matter, since intervals hold at every moment; nor how many answers count, or stay unanswered, under
-either oracle. Three things do:
+with the new losses L, and with S the sum of those that were seen before, have the target's mean
+under the new oracle. Their bounds depend on f and q alone and allow any loss in [0, 1]. Bets are
+made again, draw by draw, from the new losses of the draws before. The reason why the audit ended
+does not matter, since intervals hold at every moment. Nor does the number of answers that count,
+or are missing, under either oracle. Three conditions do:
 
-1. The oracle is chosen without regard to these answers. A threshold that was tuned on them knows
-   the draws, and nothing is certified of it; who tries several rules has to share alpha among them.
-2. Targets select the same questions: what is true of the samples, and what can be judged, is as it
-   was. Else another number of calls touches them, and r is wrong.
-3. Every answer is known as it was given. Where it is not, nothing is guessed.
+1. The oracle is chosen without regard to these answers. A threshold that was tuned on them depends
+   on the draws, and nothing is certified for it. Several rules must share alpha.
+2. Targets select the same questions: the truths of samples, and the questions that can be judged,
+   are unchanged. Otherwise another number of calls touches them, and r is wrong.
+3. Every answer is known as it was given. Nothing is guessed.
 """
 
 from collections.abc import Mapping
@@ -53,10 +53,10 @@ from ..types import Answer, JsonObject, Value
 from .inspection import Inspection
 from .rereading import Rereading
 
-ENDED = "judged anew: nothing was asked"
-ANEW = "an audit with this oracle has to ask anew"
+ENDED = "judged again: nothing was asked"
+ASK_AGAIN = "an audit with this oracle has to ask again"
 SPEC = ("spec", "base", "program", "parts")
-"""Facts by which a journal's SPEC.toml is built again; its oracle would be the old one."""
+"""Facts that rebuild a SPEC.toml, which would have the old oracle."""
 
 
 def rejudge(
@@ -76,15 +76,15 @@ def rejudge(
         space: The same dataset, relations and severities, with another oracle.
         out: A new folder for journal.db, result.json and report.html. None: the result alone.
         notes: As in ``Audit``.
-        reading: How the replies of a chat model are read again, as far as the journal keeps them.
-            None: what was read in them stays.
+        reading: How to read the replies of a chat model again, if the journal keeps them. None
+            keeps the readings.
 
     Returns:
         The result under the new oracle.
 
     Raises:
-        InputError: The new losses would not be those of the same targets, or the journal does not
-            hold what the oracle judges by.
+        InputError: The new losses would not be those of the same targets, or the journal lacks
+            what the oracle judges by.
         JournalError: The journal is damaged.
     """
     folder = None if out is None else Path(out)
@@ -106,7 +106,7 @@ def rejudge(
         made.add(sources)
         made.add(audit.judging)
         made.add(rows)
-        made.set_facts(**facts)  # last: until then the folder holds no audit
+        made.set_facts(**facts)  # last, so that a crash leaves no audit in the folder
         result = replace(summarise(made), source=Inspection(made, space))
     if folder is not None:
         result.save(folder)
@@ -119,15 +119,16 @@ class _Rejudged:
     def __init__(
         self, journal: Journal, where: str, space: QuestionSpace, reading: Rereading | None
     ) -> None:
-        verify(journal)  # what was altered must not come out whole
+        verify(journal)  # an altered journal must not become a sound one
         self.where, self.head, self.space, self.reading = where, journal.head, space, reading
         self.raw, self.draws, self.calls = journal.facts(), journal.draws(), journal.calls()
-        if "slices" in self.raw:  # of the old losses; their targets come after the registered ones
+        # slices follow from the old losses; their targets come after the registered ones
+        if "slices" in self.raw:
             self.raw = {name: value for name, value in self.raw.items() if name != "slices"}
             registered = len(self.raw["certificate"]["targets"])
             self.draws = [replace(d, moves=d.moves[:registered]) for d in self.draws]
         self.facts = read_facts(self.raw)
-        # repeat probes stay behind: the answers they are compared with are not journaled as given
+        # without repeat probes: the answers that they are compared with are not journaled as given
         self.sources = [row for row in journal.sources() if not row.repeat_probe]
         self.judging = [] if space.oracle.judge_by is None else journal.judging()
         probes = repeated(journal.sources(), self.calls)
@@ -135,14 +136,13 @@ class _Rejudged:
         self.warnings = [*self.facts.warnings, *drift]
         self.oracle_name = type(space.oracle.original).__name__
 
-    def _refusal(self, reason: str, remedy: str = ANEW) -> InputError:
+    def _refusal(self, reason: str, remedy: str = ASK_AGAIN) -> InputError:
         return InputError(f"rejudge: {self.where}: {reason}; {remedy}")
 
-    # -- whether it can be done --------------------------------------------------------------
+    # -- checks ------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Raise InputError where the questions, or the targets, would be other ones, or another
-        judge model would have to be asked."""
+        """Raise InputError if questions or targets would differ, or a judge had to be asked."""
         facts, oracle, certificate = self.facts, self.space.oracle, self.facts.certificate
         if oracle.judge_by is not None:
             now, before = oracle.judge_by.describe(), facts.settings.oracle.judge
@@ -174,7 +174,7 @@ class _Rejudged:
         if difference := self._difference():
             raise self._refusal(
                 f"expected the same questions under another oracle, got others: {difference}",
-                f"what was certified there still holds of its own oracle, and {ANEW}",
+                f"its certificate remains valid for its oracle, and {ASK_AGAIN}",
             )
         by_image = facts.space.concepts_are == "classes"
         if certificate is not None and by_image != (oracle.concepts_are == "classes"):
@@ -185,7 +185,7 @@ class _Rejudged:
             )
 
     def _difference(self) -> str | None:
-        """Return what differs between the questions, in words; None: nothing."""
+        """Return what differs between the questions, in words, None if nothing does."""
         then, space = self.facts.space, self.space
         variants = tuple((v.relation.name, v.severity) for v in space.variants)
         pairs: list[tuple[str, Any, Any]] = [
@@ -208,17 +208,19 @@ class _Rejudged:
             difference = "its journal does not say which questions belong to which target"
         elif tuple(map(tuple, space.cell_counts.tolist())) != then.cell_counts:
             difference = "which questions can be judged"
-        # answers are about the pictures that were asked about, not about those of other options
+        # answers are about the old pictures, and relations with other options make new ones
         return difference or other_pictures(then.shown, space.shown)
 
     # -- losses ------------------------------------------------------------------------------
 
     def judge_sources(self) -> list[SourceRow]:
-        """Return the answers about source images, read again where that is wanted. The judge
-        needs them before any call."""
+        """Return the answers about source images, read again if requested.
+
+        The judge needs them before any call.
+        """
         self.judge = Judge(self.space, self.facts.settings.answers, keep_masks=True)
         rows = []
-        for row in self.sources:  # those of versions come last, and follow from the others
+        for row in self.sources:
             if self.reading is not None and row.reply:
                 prompt = self.judge.sources.prompt(row.source)
                 before = tuple(from_json(value, "journal: sources") for value in row.answers)
@@ -229,10 +231,12 @@ class _Rejudged:
         return rows
 
     def judge_calls(self) -> list[CallRow]:
-        """Return the calls with their answers judged again. Raise InputError where that takes what
-        the journal does not hold."""
+        """Return the calls with their answers judged again.
+
+        Raise InputError if the journal lacks something that the oracle needs.
+        """
         judge, rows, oracle = self.judge, [], self.space.oracle
-        verdicts: dict[tuple[int | None, str], Value] = {}  # by question (None: any) and hash
+        verdicts: dict[tuple[int | None, str], Value] = {}  # by question (None for any) and hash
         for step in (step for step in self.judging if not step.received):
             value = from_json(step.said[0], "journal: judging")
             verdicts[step.question, step.asked] = value
@@ -260,7 +264,7 @@ class _Rejudged:
                     raise self._refusal(
                         f"the judge was not asked about the answer to question {question}, which "
                         "the rule cannot read now",
-                        f"{ANEW}, or take the judge out (--set oracle.judge=false)",
+                        f"{ASK_AGAIN}, or take the judge out (--set oracle.judge=false)",
                     )
             row = judge.row(call.call, answer, call.elapsed, opinions)
             if any(value is LOST for value in values):
@@ -270,8 +274,7 @@ class _Rejudged:
         return rows
 
     def _check_kinds(self, values: tuple[Value, ...]) -> None:
-        """Raise InputError for values that the oracle does not judge: masks, or scores of masks
-        that it would not give itself."""
+        """Raise InputError for masks, or scores of masks, that the oracle cannot judge."""
         oracle = self.space.oracle
         if not oracle.judges_masks and any(isinstance(value, np.ndarray) for value in values):
             raise self._refusal(
@@ -290,13 +293,12 @@ class _Rejudged:
         if not fits:
             raise self._refusal(
                 "expected masks, got the scores that its oracle gave them",
-                "masks are kept where an audit is begun with keep_masks = true in [audit], and "
-                "without them only the thresholds of mask-drop can be others",
+                "an audit keeps masks with keep_masks = true in [audit], and without them only the "
+                "thresholds of mask-drop may differ",
             )
 
     def _check_lost(self, before: CallRow, now: CallRow) -> None:
-        """Raise InputError where an answer that is not journaled would matter: one to a question
-        that did not count, and does now."""
+        """Raise InputError if an excluded question counts now, whose answer is not journaled."""
         reasons = {row.question: row.unanswered for row in before.answers if row.excluded}
         lost = [row for row in now.answers if row.question in reasons and row.said is None]
         same = all(row.excluded and row.unanswered == reasons[row.question] for row in lost)
@@ -310,7 +312,7 @@ class _Rejudged:
     # -- the new journal ---------------------------------------------------------------------
 
     def new_facts(self, rows: list[CallRow]) -> JsonObject:
-        """Return the old facts, but for what the oracle changes."""
+        """Return the old facts with the changes that follow from the new oracle."""
         facts, space, certificate = self.facts, self.space, self.facts.certificate
         reading = self.reading if any(row.reply for row in self.calls) else None
         rejudged = {
@@ -342,7 +344,7 @@ class _Rejudged:
         return new | {"certificate": {**self.raw["certificate"], **changed}, "intervals": intervals}
 
     def _renamed(self, id: TargetId) -> TargetId:
-        """Return a target's identity with the oracle's names of its concept and its rate."""
+        """Return a target's identity with the new oracle's names of its concept and rate."""
         space = self.space
         if not isinstance(id, OfConcept | OfRelationConcept):
             return replace(id, rate=space.oracle.error)
@@ -351,11 +353,11 @@ class _Rejudged:
         return replace(id, concept=concept, rate=rates.get(id.side, id.rate))
 
     def _play(self, certifier: Certifier, rows: list[CallRow], both: bool) -> None:
-        """Repeat the journaled bets with the new losses, up to the first call without answer."""
+        """Repeat the journaled bets with the new losses, up to the first unanswered call."""
         answered = {row.call: row for row in rows}
         for draw in self.draws:
             if draw.call not in answered:
-                return  # what comes after an open call is not learnt from
+                return  # nothing is learnt from the draws after an open call
             questions, bet = self.judge.questions_of(draw.call), Bet.of(draw.moves)
             certifier.restore(bet, certifier.members(questions))
             judged = (row for row in answered[draw.call].answers if row.loss is not None)

@@ -1,4 +1,4 @@
-"""An audit in one line, ``adaptive_vtt.audit("folder", my_function)``, and a census likewise."""
+"""One-line functions: ``adaptive_vtt.audit("folder", my_function)``, and ``census``."""
 
 import json
 import os
@@ -29,7 +29,7 @@ from .progress import Hooks
 from .proposed import OVERALL, proposed
 
 HALF_WIDTH = 0.05
-"""Half-width of every interval, unless options say otherwise."""
+"""Default half-width of every interval."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Questions:
     targets: tuple[str, ...]
 
     def options(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the options of an audit: those given, and defaults for its goal and targets."""
+        """Return the options of an audit, with defaults for its goal and targets."""
         result = dict(given)
         if "certify" not in given and given.get("strategy") != CENSUS:
             if not {"half_width", "at_most"} & set(given):
@@ -55,10 +55,16 @@ def questions(
     oracle: Oracle | str | None = None,
     severities: Iterable[int] | None = None,
 ) -> Questions:
-    """Return the questions about a dataset, by the parts given and otherwise by those that
-    ``proposed`` suggests; or a space's own.
+    """Return the questions about a dataset.
 
-    Raises InputError where nothing can be asked, and for a space and another part.
+    Args:
+        dataset: The dataset, or a space with all other parts.
+        relations: Image changes; None for those that ``proposed`` suggests.
+        oracle: The oracle, or its name; None for the one that ``proposed`` suggests.
+        severities: Severities of the relations; None for all.
+
+    Raises:
+        InputError: Nothing can be asked, or a space was given with another part.
     """
     if isinstance(dataset, QuestionSpace):
         space, suggestion = dataset, proposed(dataset.dataset)
@@ -92,26 +98,25 @@ def audit(
     on_progress: Hooks = True,
     **options: Any,
 ) -> Result:
-    """Run an audit in one line: every interval within half_width = 0.05, unless options say
-    otherwise.
+    """Run an audit in one line, by default until every half-width is 0.05.
 
-    A model that costs no money is timed first, and asked everything where that is quicker than
-    sampling, or takes less than a minute: rates are exact then.
+    A model that costs no money is timed first. It is asked everything if that is quicker than
+    sampling, or takes less than a minute, and rates are exact then.
 
     Args:
         data: A folder, a table of labels, images or a Dataset (``datasets.as_dataset``); or a
             QuestionSpace, which includes dataset, relations and oracle.
         model: A function (list of images -> n x C of P(yes)) or any other model, see ``Audit``.
-        labels: Labels of images that come without.
-        concepts: Names of what the model answers, where there are no labels; of a table, the
-            columns to ask about.
+        labels: Labels of images, if the data has none.
+        concepts: Names of the model's answers for data without labels, or the columns of a table
+            to ask about.
         relations: Image changes. None: those that suit the data.
         oracle: Rule that decides what is wrong, or its name. None: the one that suits the data.
         severities: Severities of the relations. None: all.
-        out: Folder for journal.db, result.json and report.html. An audit with the same settings
-            that it holds is resumed by the same call, or, where the journal can keep the call
-            (paths, names and numbers), by ``avtt resume OUT --model FILE:NAME``.
-        sample: Draw questions even where asking all is quicker, as a ``strategy`` does, too.
+        out: Folder for journal.db, result.json and report.html. The same call resumes an audit with
+            the same settings there. So does ``avtt resume OUT --model FILE:NAME`` if the arguments
+            are paths, names and numbers, which the journal can keep.
+        sample: Draw questions even if asking all is quicker; a ``strategy`` does that, too.
         on_progress: Hooks of the run, see ``Audit.run``. True: a table of what was read, and a bar.
         options: Those of ``Audit``. ``targets`` default to those that suit the data.
 
@@ -119,7 +124,7 @@ def audit(
         The result.
 
     Raises:
-        InputError: Nothing can be asked about the data; and whatever ``Audit`` raises.
+        InputError: Nothing can be asked about the data, or ``Audit`` refuses an option.
     """
     relations = None if relations is None else list(relations)
     severities = None if severities is None else list(severities)
@@ -153,7 +158,7 @@ def audit(
 
 
 def _kept(data: Any, call: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the note of a call for ``called_again``; {} where JSON cannot hold it."""
+    """Return the note of a call for ``called_again``; {} if JSON cannot hold it."""
     try:
         where = os.path.abspath(os.fspath(data))
         return {"call": json.loads(json.dumps({"data": where, **call}, allow_nan=False))}
@@ -162,35 +167,41 @@ def _kept(data: Any, call: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def called_again(call: Mapping[str, Any], model: ModelSource, **options: Any) -> Audit:
-    """Return the audit of a journal's note of a call of ``audit``, with other ``options``."""
-    given = dict(call)
-    parts = {name: given.pop(name) for name in ("relations", "oracle", "severities")}
-    data = as_dataset(given.pop("data"), concepts=given.pop("concepts"))
+    """Return the audit that a call of ``audit`` began.
+
+    Args:
+        call: The journal's note of the call.
+        model: The model.
+        options: Options that replace those of the call.
+    """
+    arguments = dict(call)
+    parts = {name: arguments.pop(name) for name in ("relations", "oracle", "severities")}
+    data = as_dataset(arguments.pop("data"), concepts=arguments.pop("concepts"))
     asked = questions(data, **parts)
-    return Audit(asked.space, model, **asked.options({**given, **options}))
+    return Audit(asked.space, model, **asked.options({**arguments, **options}))
 
 
 def census(data: Any, model: ModelSource, **options: Any) -> Result:
-    """Ask every question, in one line: exact rates of all there is to ask.
+    """Ask every question in one line; rates are exact.
 
     Args:
-        data: As ``adaptive_vtt.audit`` takes it, or a QuestionSpace.
-        model: As there.
-        options: All others of ``audit`` (``labels``, ``relations``, ``severities``, ``out`` ...)
-            and of ``Audit``. No goal, such as ``half_width``, is among them; ``targets`` are added
-            to those of every kind. ``out`` gets tables/, too.
+        data: A folder, a table, images, a Dataset or a QuestionSpace, as in ``audit``.
+        model: The model, as in ``audit``.
+        options: Other arguments of ``audit`` (``labels``, ``relations``, ``severities``, ``out``
+            ...) and of ``Audit``, but no goal such as ``half_width``. ``targets`` are added to
+            those of every kind. ``out`` also receives tables/.
 
     Returns:
         The result; its ``census`` has the tables.
 
     Raises:
-        InputError: The model may cost money, and there is no ``max_cost`` or ``budget``; and
-            whatever ``audit`` raises.
+        InputError: The model may cost money, and there is no ``max_cost`` or ``budget``; or
+            ``audit`` refuses an argument.
     """
     asked = adapted_model(model_of(model))
     if asked.costs_money and not {"max_cost", "budget", "limits"} & set(options):
         raise InputError(
-            f"census: expected a limit for model {name_of(asked)!r}, of which every call may cost "
-            "money, got none; give max_cost= or budget="
+            f"census: expected a limit for model {name_of(asked)!r}, whose calls may cost money, "
+            "got none; give max_cost= or budget="
         )
     return audit(data, asked, strategy=CENSUS, **options)

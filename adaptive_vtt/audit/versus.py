@@ -1,12 +1,12 @@
 """Comparison of two models: both are asked the same drawn questions, their difference is certified.
 
 Whatever certifies the rate of one model certifies that of pairs (``oracles.paired``), so a
-comparison is an audit of both as one: its journal, draws, intervals and ``verify`` are those of any
-audit. Where model A's loss is known for every question, model B is audited alone, with A's
-losses as a proxy, against A's exact rates.
+comparison is an audit of both as one, with the journal, draws, intervals and ``verify`` of any
+audit. If model A's loss is known for every question, model B is audited alone against A's exact
+rates, with A's losses as a proxy.
 
-Every interval of a difference holds at every moment, all together (or each by itself, as
-``guarantee`` says), so each decision may be read off at any time.
+Every interval of a difference holds at every moment, all together or each by itself
+(``guarantee``), so a decision may be read at any time.
 """
 
 from collections import Counter
@@ -104,7 +104,7 @@ class Verdict:
 
     @property
     def differences(self) -> list[str]:
-        """Each target's difference in words: "new errs 4.4 points less (−10.0 to +1.0)"."""
+        """The difference of each target: "new is wrong 4.4 points less often (−10.0 to +1.0)"."""
         new = brief(self.names[1])
         return [wrong_more(new, bar.estimate, bar.lower, bar.upper) for bar in self._bars]
 
@@ -115,7 +115,7 @@ class Verdict:
         return WHOLE if whole else str(self.result.guarantee)
 
     def plot(self) -> "Figure":
-        """Return the differences R_B - R_A as a Plotly figure, to the right where B errs more."""
+        """Return the differences R_B - R_A as a Plotly figure; B is worse to the right of 0."""
         from plotly.graph_objects import Figure
 
         return Figure(figure(self._stage, self._bars))
@@ -158,24 +158,24 @@ class Versus:
 
     Args:
         space: The questions.
-        a: The old model, or what one is made of, as ``Audit`` takes it; None with ``recorded_a``.
-        b: The new model, likewise.
+        a: The old model, in any form that ``Audit`` takes; None with ``recorded_a``.
+        b: The new model, in the same forms.
         margin: Difference of error rates in [0, 1) that does not matter; targets whose whole
-            interval lies within +- it are decided, too. With 0, two models that are alike are never
+            interval lies within +- it are decided, too. With 0, two equal models are never
             decided, so a limit (``budget``, ``max_cost`` ...) is needed.
         until: StoppingRule that ends the comparison in place of the decisions, such as a gate's
             (``gate.Gated``); limits end it, too. None: it ends once all targets are decided.
-        at_least: Claim in (-1, 1) to decide instead: that R_A - R_B is this or more; -0.02: B errs
-            more often by 0.02 at most. It "holds" or "fails", each at full alpha, which takes fewer
-            calls than intervals.
+        at_least: Claim in (-1, 1) to decide instead: that R_A - R_B is this or more. -0.02 claims
+            that B is wrong more often by 0.02 at most. It "holds" or "fails", each at full alpha,
+            which takes fewer calls than intervals.
         recorded_a: Answers of model A to every question, as ``models.Recorded`` takes them; only B
             is asked and paid for.
         journal_a: Journal of an earlier audit of ``a`` on this space.
-        use: Its use. "condition": its answers are taken, free, and only missing ones are asked.
-            "replay": the questions drawn there are asked first, in their order, of B alone (see
-            ``engine.selector``). This is valid only where B was made, and ``targets`` chosen,
-            without looking at that audit. Both require the same model A, oracle and space.
-            "proxy": hints alone, for an earlier version of A.
+        use: How to use that audit. "condition" takes its answers, free, and asks A only for
+            missing ones. "replay" asks B alone the questions drawn there first, in their order (see
+            ``engine.selector``). This is valid only if B was made, and ``targets`` chosen, without
+            looking at that audit. Both require the same model A, oracle and space. "proxy" takes
+            its losses as predictions, for an earlier version of A.
         journal: As ``Audit`` takes it.
         notes: As ``Audit`` takes them.
         device: As ``Audit`` takes it.
@@ -312,11 +312,11 @@ class Versus:
         )
 
     def _earlier(self, a: ModelUnderTest, journal_a: Path | str, use: Use) -> Earlier:
-        """Return what the earlier audit of A holds; its journal stays open for its draws.
+        """Return the answers of an earlier audit of A; its journal stays open for its draws.
 
-        A call with an answer that turned out not to count is left out: it is not journaled in a
-        form that could be judged again. Raise InputError where that audit was of another space,
-        model, version, template or oracle, or its answers were masks, which journals do not keep.
+        A call with an excluded answer is left out, as the journal does not keep that answer in a
+        form that could be judged again. Raise InputError if that audit had another space, model,
+        version, template or oracle, or if its answers were masks, which journals do not keep.
         """
         space, where = self.space, f"journal_a {str(journal_a)!r}"
         journal = self._opened.enter_context(closing(read_journal(journal_a)))
@@ -339,7 +339,7 @@ class Versus:
             raise unexpected(
                 where,
                 "answers that journals keep",
-                "masks, of which only scores are kept",
+                "masks, which are kept as scores alone",
                 "with use = 'proxy' their losses are hints",
             )
         calls = [call for call in journal.calls() if not any(row.excluded for row in call.answers)]
@@ -350,8 +350,8 @@ class Versus:
         rows = sorted((row for call in calls for row in call.answers), key=lambda row: row.question)
         judged = [(row.question, row.loss) for row in rows if row.loss is not None]
         questions, losses = np.array(judged, float).reshape(-1, 2).T
-        # a replay is not identified by its head, which contains A's last losses: all randomness
-        # follows from this text
+        # all randomness follows from this text, so it must not depend on A's last losses, as a
+        # head does
         replay = Replay(journal, facts, str(journal_a)) if use == "replay" else None
         about = f"condition {journal.head}" if replay is None else f"replay {replay.facts.key}"
         asked = np.array([row.question for row in rows], np.int64)
@@ -377,7 +377,7 @@ class Versus:
         if certify.unanswered == "both" and missing:
             raise unexpected(
                 "recorded_a",
-                "an answer to every question where unanswered = 'both'",
+                "an answer to every question with unanswered = 'both'",
                 f"none to {missing} of {space.size}",
                 "record them, or take unanswered = 'loss'",
             )
@@ -395,7 +395,7 @@ class Versus:
     # -- running -------------------------------------------------------------------------
 
     def run(self, on_progress: Hooks = None) -> Verdict:
-        """Ask until every difference is decided, or a limit is met; see ``Audit.run``."""
+        """Ask until every difference is decided, or a limit is reached; see ``Audit.run``."""
         self.audit.run(on_progress)
         return self.verdict()
 
@@ -416,7 +416,12 @@ class Versus:
 
 
 def verdict_of(result: Result, source: Journal | Run) -> Verdict:
-    """Return the state of the comparison in a run, or its journal, of which ``result`` is known."""
+    """Return the state of a comparison.
+
+    Args:
+        result: Its result.
+        source: The run that the result was made of, or its journal.
+    """
     run = Run.of(source)
     rows = pd.DataFrame([asdict(row) for row in result.versus])
     sources, known = len(run.sources), run.facts.known_a
@@ -440,7 +445,7 @@ def _call_key(space: QuestionSpace, answers: CallMode, call: int) -> str:
 
 
 def _answered(space: QuestionSpace, path: Path) -> Mapping[str, int]:
-    """Return the number of pairs that a journal holds of each prompt, repeat probes included."""
+    """Return key of a prompt -> number of its pairs in a journal, repeat probes included."""
     if not path.is_file():
         return {}
     with closing(SQLiteJournal(path, read_only=True)) as journal:
@@ -453,8 +458,13 @@ def _answered(space: QuestionSpace, path: Path) -> Mapping[str, int]:
 
 
 def _refuse_other_earlier(journal: Path, options: Sequence[str], journal_a: Path | str) -> None:
-    """Raise JournalError where a comparison was begun with other content of the earlier audit, and
-    otherwise the same ``options`` of its oracle."""
+    """Raise JournalError if the earlier audit changed since the comparison was begun.
+
+    Args:
+        journal: Journal of the comparison.
+        options: Options of its oracle now, which must be the same but for that audit's content.
+        journal_a: Journal of the earlier audit.
+    """
     with closing(SQLiteJournal(journal, read_only=True)) as begun:
         facts = begun_facts(begun.facts())
     oracle = (facts.begun_with.get("oracle") or {}) if facts else {}
@@ -466,14 +476,14 @@ def _refuse_other_earlier(journal: Path, options: Sequence[str], journal_a: Path
     same_use = [option.split()[:-1] for option in then] == [option.split()[:-1] for option in now]
     if then != now and same_use and rest == others:
         raise JournalError(
-            f"journal_a {str(journal_a)!r}: this run went on since the comparison began, or is "
-            "another one; give a copy of it as it was (--journal-a), or begin another comparison "
-            "with a new --out"
+            f"journal_a {str(journal_a)!r}: this run was continued since the comparison began, or "
+            "is another one; give a copy of it as it was (--journal-a), or begin another "
+            "comparison with a new --out"
         )
 
 
 def _check_whole(space: QuestionSpace, known: Recorded) -> None:
-    """Raise InputError where a picture has no row: A would be taken to have failed there."""
+    """Raise InputError if a picture has no row, which would count as a failure of A."""
     images = np.unique(space.image_of(space.nth(np.arange(space.size))))
     missing = []
     for sample, variant in zip(*space.numbering.image_parts(images), strict=True):

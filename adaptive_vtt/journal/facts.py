@@ -316,7 +316,7 @@ class Constant:
 
 
 class CertificateFacts(Fact):
-    """What is certified, how precisely, and with which confidence.
+    """The targets of an audit, their intended precision, and the guarantee of their intervals.
 
     Attributes:
         half_width: Half-width in (0, 1) that intervals shall reach, None if none.

@@ -1,16 +1,14 @@
 """Tables of an audit that asks everything: exact rates, figures per relation, severity and class.
 
-| concepts are | figures |
-|---|---|
-| classes, one per image | accuracy, balanced accuracy, macro F1, kappa; recall ... of each |
-| labels | label error, precision, recall, specificity, F1, kappa, AUC of each, and their means |
-| objects with masks | mean Dice and IoU, and for every threshold the share of scores that drop |
-| others, in words or boxes | error; miss and false-alarm rate where both can happen |
+- Classes, one per image: accuracy, balanced accuracy, macro F1, kappa, and recall ... of each.
+- Labels: label error, precision, recall, specificity, F1, kappa, AUC of each, and their means.
+- Objects with masks: mean Dice and IoU, and for every threshold the share of scores that drop.
+- Others, in words or boxes: error, and miss and false-alarm rate if both can happen.
 
-All follow from the journaled answers. Rates are exact for the space's questions. If its images are
-a random sample, every rate has an interval for other images (Clopper and Pearson, 1934, each by
-itself). It counts each image as one answer: the loss of an image varies at most as a coin of the
-same mean does.
+All figures follow from the journaled answers. Rates are exact for the space's questions. If its
+images are a random sample, every rate has an interval for other images (Clopper and Pearson, 1934,
+each by itself). It counts each image as one answer, as the loss of an image varies at most as much
+as a coin of the same mean.
 """
 
 from collections.abc import Mapping, Sequence

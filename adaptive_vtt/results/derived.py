@@ -4,16 +4,16 @@ The targets' intervals hold together, so what is computed from their ends does, 
 further probability is spent. Most figures are monotone in every rate: their ends are at corners of
 the box of intervals, which is exact for the box. Differences, and figures divided by a baseline,
 follow by interval arithmetic. Cohen's kappa is not monotone where it is negative; its ends are
-among C + 1 corners, see ``kappa``. No interval uses that rates depend on each other (every class
-missed is a false alarm of another): all hold, and are wider than necessary.
+among C + 1 corners, see ``kappa``. Rates depend on each other, as a missed class is a false alarm
+of another, and no interval uses that. So all hold, and are wider than necessary.
 
-Classes 0..C-1 have N_c images each, N in all. A class is missed in a share ``miss`` of its own
+Classes 0..C-1 have N_c images each, N in all. A class is missed in a share ``miss`` of its
 images and predicted in a share ``alarm`` of the others: TP_c = N_c (1 - miss_c) and
 FP_c = (N - N_c) alarm_c. An unanswered question is wrong about every class, by default.
 
-BE is 1 - balanced accuracy. Divided by AlexNet's, or as relative BE by AlexNet's rise over
-clean images, it is the measure of MedMNIST-C (Di Salvo et al., 2024, arXiv 2406.17536,
-section 2.2); the baselines are those that were published with it.
+BE is 1 - balanced accuracy. MedMNIST-C divides it by AlexNet's, and relative BE by the rise of
+AlexNet's over clean images (Di Salvo et al., 2024, arXiv 2406.17536, section 2.2). The baselines
+were published with it.
 """
 
 import json
@@ -35,7 +35,7 @@ MISS, ALARM = SIDES
 LEVELS = {1, 2, 3, 4, 5}
 """The severities that AlexNet's figures are means over."""
 TINY = 0.02
-"""Where AlexNet's error rises by less than this, relative BE is mostly a matter of chance."""
+"""If AlexNet's error rises by less than this, relative BE is mostly a matter of chance."""
 ALL = "all relations"
 """In place of a relation: all of them together, or the mean over them."""
 Kind = Literal["classes", "concept", "difference", "BE", "normalised", "relative"]
@@ -89,8 +89,8 @@ class Figure:
         kind: What sort of figure it is.
         quantity: What it is called.
         bounds: Its estimate and interval.
-        relation: The image change it is about; ALL: a mixture of, or the mean over, several; None:
-            there is one.
+        relation: The image change it is about, ALL for a mixture of several or the mean over
+            them, None if there is only one.
         concept: The concept it is about, None for all together.
         note: What to mind, or empty.
     """
@@ -114,10 +114,10 @@ class Figure:
 
 
 def figures(space: "SpaceFacts", rates: Rates) -> list[Figure]:
-    """Return all that follows from certified targets.
+    """Return all figures that follow from certified targets.
 
     Args:
-        space: What a journal says of the space.
+        space: The journal's facts about the question space.
         rates: The intervals of its targets.
     """
     known = _Known(space, rates)
@@ -157,7 +157,7 @@ class _Known:
 
     @property
     def one_class_each(self) -> bool:
-        """Return whether the concepts are classes and every image has one."""
+        """True if the concepts are classes and every image has one."""
         return self.space.concepts_are == "classes" and len(self.space.concepts) > 1
 
     @cached_property
@@ -316,7 +316,8 @@ class Baseline:
         """A caution where the rise, which relative BE divides by, is no measure."""
         if self.rise < 0:
             return (
-                f"AlexNet errs less here than on clean images ({self.rise:.4f}): the sign is turned"
+                f"AlexNet's error is smaller here than on clean images ({self.rise:.4f}), which "
+                "turns the sign"
             )
         tiny = f"AlexNet's error rises by {self.rise:.4f} only, which magnifies everything"
         return tiny if self.rise < TINY else ""

@@ -1,7 +1,7 @@
-"""How the error rates of two models differ, in words, with one sign wherever people read it.
+"""Differences of two models' error rates in words, with one sign in all that people read.
 
 Journals, results and ``Verdict`` hold delta = R_A - R_B. People read how much more or less often
-the new model B is wrong, R_B - R_A, as rules of a gate ('versus:overall <= +0.01') have it.
+the new model B is wrong, R_B - R_A, which rules of a gate limit ('versus:overall <= +0.01').
 """
 
 import re
@@ -12,8 +12,8 @@ from ..models.versions import BETWEEN, without_hashes
 from ..utils.figures import EXACT, is_exact, outward
 
 DECISIONS = {
-    "better": "{b} errs less",
-    "worse": "{b} errs more",
+    "better": "{b} is wrong less often",
+    "worse": "{b} is wrong more often",
     "within": "no difference that matters",
     "holds": "the claim holds",
     "fails": "the claim fails",
@@ -23,13 +23,15 @@ DECISIONS = {
 UNFIT = "worse", "fails"
 """Decisions after which B does not ship."""
 WHOLE = "both models answered everything, so every difference is exact"
-"""The guarantee of differences where that is so, in place of a probability."""
+"""The guarantee of differences that are exact, in place of a probability."""
 LONGEST = 10
 
 
 def names_of(facts: Facts) -> tuple[str, str]:
-    """Return the names of two models; where they share one, with the versions that they were given,
-    else their files, and "A" and "B" where nothing distinguishes them."""
+    """Return two different names of the models of a comparison.
+
+    Models of one name are called by name and version, else by their files, else "A" and "B".
+    """
     model, paired = facts.settings.model, facts.certificate is not None and facts.certificate.paired
     a, _, b = model.partition(BETWEEN) if paired else ("recorded answers", "", model)
     if a != b:
@@ -63,13 +65,19 @@ def point_span(lower: float, upper: float) -> str:
 
 
 def wrong_more(b: str, more: float, lower: float, upper: float) -> str:
-    """Return that model ``b`` is wrong ``more`` often than the other, from ``lower`` to ``upper``,
-    all in [-1, 1]: "new errs 4.4 points less (−10.0 to +1.0)"."""
+    """Return a difference in words: "new is wrong 4.4 points less often (−10.0 to +1.0)".
+
+    Args:
+        b: Name of the new model.
+        more: How much more often it is wrong than the old one, in [-1, 1].
+        lower: Lower end of the interval of that.
+        upper: Upper end.
+    """
     size = f"{100 * abs(more):.1f}"
-    how = f"{size} points {'more' if more > 0 else 'less'}" if float(size) else "as often"
-    return f"{b} errs {how} ({point_span(lower, upper)})"
+    how = f"{size} points {'more' if more > 0 else 'less'} often" if float(size) else "as often"
+    return f"{b} is wrong {how} ({point_span(lower, upper)})"
 
 
 def in_words(facts: Facts, delta: Difference) -> str:
-    """Return the same of the models of a comparison, from R_A - R_B."""
+    """Return the difference ``delta`` = R_A - R_B of a comparison in words; see ``wrong_more``."""
     return wrong_more(brief(names_of(facts)[1]), -delta.estimate, -delta.upper, -delta.lower)

@@ -1,7 +1,7 @@
-"""May a model pass? Rules about certified rates, decided from a journal alone.
+"""Gates: rules about certified rates that decide from a journal whether a model may pass.
 
-Nothing is asked, so a gate may be tried again and again: its rules are about intervals that hold
-at every moment, all together. A rule passes once its target's whole interval fulfils it, fails once
+Nothing is asked, and a gate may be tried repeatedly, as its rules are about intervals that hold
+at every moment and together. A rule passes once its target's whole interval fulfils it, fails once
 no part does, and is open until then. It must name a target that was registered when the audit
 began: the guarantee of the intervals does not cover one chosen after seeing the answers.
 """
@@ -39,20 +39,27 @@ SHAPE = re.compile(
     r"(?P<limit>[-+]?(?:\d+\.?\d*|\.\d+)(?:e-?\d+)?)(?P<percent>\s*%)?\s*"
 )
 DROP = re.compile(r"drops?\b")
-"""How rules about drops begin, which may be below 0 as those about two models."""
+"""Beginning of rules about drops, whose limits may be below 0 as those about two models."""
 ROUNDING = 1e-9
 MAX = 8
-"""Targets that an error names."""
+"""Most targets that an error names."""
 EXIT_CODES = {"pass": 0, "fail": 1, "open": 4}
 BELOW = {"below": True, "holds": True, "above": False, "fails": False}
-"""By the names of decisions, whether bets decided that a rate is below its limit: a claim is about
-R_A - R_B, the figure of a gate with the other sign."""
+"""Decision -> whether a rate is below its limit. Claims are about R_A - R_B, rules about R_B - R_A,
+so a claim that holds is a rule that is fulfilled."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """``about`` SIGN ``limit``: a target's rate, or with ``versus`` a difference of two models'
-    rates, the new one's less the old one's. ``text``: as it was written."""
+    """A rule: ``about`` ``sign`` ``limit``.
+
+    Attributes:
+        text: The rule as it was written.
+        about: Name of a target.
+        sign: How its rate is compared with the limit.
+        limit: Limit of the rate in [0, 1], or of the difference in [-1, 1].
+        versus: True if the rule is about the new model's rate less the old one's.
+    """
 
     text: str
     about: str
@@ -117,9 +124,17 @@ class Rule:
 class Ruling:
     """A rule's state for one of the targets it names.
 
-    ``note`` says why it is open although its interval would decide it; ``model``: in rules about
-    two the name of the new one; ``constant``: the best answer that never depends on the image;
-    ``signed``: true of a difference.
+    Attributes:
+        rule: The rule.
+        target: Name of the target.
+        estimate: Estimate of its rate, or of the difference.
+        lower: Lower end of the interval.
+        upper: Upper end of the interval.
+        state: Whether the rule passes, fails or is open.
+        note: Reason why a rule is open that its interval would decide, else "".
+        model: Name of the new model in a rule about two models, else "".
+        constant: The best constant answer.
+        signed: True for a difference, which may be negative.
     """
 
     rule: Rule
@@ -135,8 +150,14 @@ class Ruling:
 
     @classmethod
     def of(cls, rule: Rule, status: TargetStatus, by_bets: bool) -> "Ruling":
-        """Decide a rule for a target. ``by_bets``: the audit decided that very rule by bets,
-        which are earlier than the interval."""
+        """Decide a rule for a target.
+
+        Args:
+            rule: The rule.
+            status: The target.
+            by_bets: Whether the audit decided exactly this rule by bets, which decide earlier
+                than the interval.
+        """
         estimate, lower, upper = status.estimate, status.lower, status.upper
         if rule.versus and (delta := status.difference):
             # how much more often the new model is wrong: R_B - R_A
@@ -157,7 +178,7 @@ class Ruling:
 
     @property
     def estimated(self) -> str:
-        """The estimate: in percent, or how many points more or less the new model is wrong."""
+        """The estimate in percent, or the difference in words."""
         ends = self.lower, self.upper
         if self.rule.versus:
             return wrong_more(self.model, self.estimate, *ends).rpartition(" (")[0]
@@ -167,7 +188,7 @@ class Ruling:
 
     @property
     def span(self) -> str:
-        """The interval in percent, or in points, rounded outward; or that it is exact."""
+        """The interval in percent or points, rounded outward, or "exact"."""
         if self.rule.versus or self.signed or is_exact(self.lower, self.upper):
             return point_span(self.lower, self.upper)
         return " to ".join(map(percent, outward(self.lower, self.upper)))
@@ -191,12 +212,12 @@ class Gate:
 
     @property
     def state(self) -> State:
-        """A rule that fails, fails the gate; else one that is open leaves it open."""
+        """The state of the gate: fail if a rule fails, else open if one is open, else pass."""
         return overall([ruling.state for ruling in self.rulings])
 
     @property
     def verdict(self) -> str:
-        """The state in words, with what makes a gate that passes worth little."""
+        """The state in words, with a caution if a constant answer would pass as well."""
         blind = self.state == "pass" and any(ruling.no_better for ruling in self.rulings)
         return f"{self.state}, but no better than a constant answer" if blind else self.state
 
@@ -206,8 +227,7 @@ class Gate:
         return EXIT_CODES[self.state]
 
     def junit(self) -> str:
-        """Return JUnit XML, a test case per rule and target: open ones are skipped, with the
-        reason."""
+        """Return JUnit XML with a test case per rule and target; open ones are skipped."""
         states = [ruling.state for ruling in self.rulings]
         counts = {"failures": states.count("fail"), "skipped": states.count("open")}
         attributes = {name: str(n) for name, n in {"tests": len(states), **counts}.items()}
@@ -251,19 +271,18 @@ def gate(
 
     Args:
         source: The run, or its journal.
-        rules: In words or parsed, at least one.
-        where: What the gate is called, such as the run's folder.
-        head: The journal's head as it was kept elsewhere, which the journal must still have.
+        rules: As text or parsed, at least one.
+        where: Name of the gate, such as the run's folder.
+        head: A head of the journal that was noted elsewhere, which it must still have.
 
     Returns:
         A ruling for every rule and target that it names.
 
     Raises:
-        InputError: A rule cannot be read or names a target that is not registered, the audit
-            certifies nothing, or a rule is of a single model where two are compared, or the
-            reverse.
-        JournalError: The journal was altered, states what its rows do not support, or has another
-            head.
+        InputError: A rule cannot be read or names a target that is not registered. The audit
+            certifies nothing. A rule about one model is applied to a comparison, or the reverse.
+        JournalError: The journal was altered, has intervals that its rows do not support, or has
+            another head.
     """
     parsed = [rule if isinstance(rule, Rule) else Rule.parse(rule) for rule in rules]
     if not parsed:
@@ -298,8 +317,10 @@ def gate(
 
 
 def _by_bets(rule: Rule, certificate: CertificateFacts) -> bool:
-    """Return whether the audit decided this very rule by bets: of a comparison its claim, which is
-    about R_A - R_B, the rule's figure with the other sign."""
+    """Return whether the audit decided exactly this rule by bets.
+
+    A comparison's claim is about R_A - R_B, the rule's difference with the other sign.
+    """
     if rule.versus and certificate.versus is not None:
         claim = certificate.versus.at_least
         return claim is not None and rule.decided_by(-claim)
@@ -307,9 +328,15 @@ def _by_bets(rule: Rule, certificate: CertificateFacts) -> bool:
 
 
 def chosen(rule: Rule, ids: Sequence[TargetId], *, begun: bool = True) -> list[int]:
-    """Return the places of the targets that a rule names. ``begun``: answers may have been seen.
+    """Return the numbers of the targets that a rule names.
 
-    Raises InputError where there is none.
+    Args:
+        rule: The rule.
+        ids: All targets.
+        begun: Whether answers may have been seen, for the message.
+
+    Raises:
+        InputError: The rule names no target.
     """
     places = [k for k, target in enumerate(ids) if target.is_named(rule.about)]
     if places:
@@ -345,9 +372,10 @@ def family(about: str) -> str:
 
 
 def asked_later(space: QuestionSpace, names: Sequence[str]) -> dict[str, Target]:
-    """Return the targets that rules name so, by their handles, for ``Audit.certify_also``.
+    """Return the targets that names stand for, by handle, for ``Audit.certify_also``.
 
-    Raises InputError for a name that is none.
+    Raises:
+        InputError: A name stands for no target.
     """
     wanted: dict[str, Target] = {}
     for name in names:
@@ -361,9 +389,11 @@ def asked_later(space: QuestionSpace, names: Sequence[str]) -> dict[str, Target]
 
 @dataclass(frozen=True)
 class Gated(Combinable):
-    """A stopping rule: ends an audit once every rule is decided, however wide its intervals.
+    """Stopping rule that ends an audit once every rule is decided, however wide intervals are.
 
-    ``rules`` and the ``places`` of the targets that each of them names.
+    Attributes:
+        rules: The rules of the gate.
+        places: For each rule, the numbers of the targets that it names.
     """
 
     by = "gate"
@@ -373,10 +403,16 @@ class Gated(Combinable):
 
     @classmethod
     def of(cls, rules: Sequence[str], ids: Sequence[TargetId], *, versus: bool = False) -> "Gated":
-        """Return the stopping rule of a gate; ``versus``: of a comparison of two models.
+        """Return the stopping rule of a gate.
 
-        Raises InputError for a rule that cannot be read, names no target of ``ids``, or is about
-        the other kind.
+        Args:
+            rules: The rules as text.
+            ids: All targets.
+            versus: Whether two models are compared.
+
+        Raises:
+            InputError: A rule cannot be read, names no target, or is about one model when two are
+                compared, or the reverse.
         """
         parsed = [Rule.parse(rule) for rule in rules]
         for rule in parsed:
@@ -384,13 +420,15 @@ class Gated(Combinable):
         return cls(tuple(parsed), tuple(tuple(chosen(r, ids, begun=False)) for r in parsed))
 
     def only_claims(self, delta: float) -> bool:
-        """Return whether every rule is, with the other sign, the claim of a comparison that
-        R_A - R_B is at least ``delta``: bets about the claim decide such rules, and no
-        intervals."""
+        """Return whether every rule is the claim of a comparison, that R_A - R_B >= ``delta``.
+
+        Rules have the other sign, R_B - R_A <= -delta. Bets about the claim decide such rules,
+        and no intervals are needed.
+        """
         return all(rule.decided_by(-delta) for rule in self.rules)
 
     def reached(self, state: AuditState) -> str | None:
-        """Return why to stop: all rules are decided, and how; None while one is open."""
+        """Return how all rules are decided, as the reason to stop; None while one is open."""
         by_bets = state.limit is not None and all(r.decided_by(state.limit) for r in self.rules)
         states: list[State] = []
         for rule, places in zip(self.rules, self.places, strict=True):

@@ -78,40 +78,40 @@ class Result:
     Attributes:
         targets: A row per target: target (its name for people), estimate, lower, upper, half_width,
             certified, questions; kind, concept, side, rate, relation, severity, group, value and
-            filter say what it is about (see ``families``). Without a certificate, estimates are raw
-            sample figures without interval (NaN). Audits that certify add pseudo_outcome_mean (the
-            estimate by the draws alone), size, variance_ratio (of the draws with their predictions
-            against uniform ones without) and effective_draws. More columns are more_calls with its
-            range more_calls_least to more_calls_most (NA before any forecast), emptied, invalidated
-            (its draws contradict its interval) and excluded (questions that did not count). Where
-            they apply there are decided ("above", "below" or "open" against ``at_most``), constant
-            and constant_answer (loss and name of the best answer that never depends on the image),
-            and any_wrong (share of images with any wrong label, where all were asked). Where both
-            of two models were asked, rates are those of pairs, (1 + delta) / 2.
+            filter identify its questions (see ``families``). Without a certificate, estimates are
+            raw sample figures without interval (NaN). Audits that certify add pseudo_outcome_mean
+            (the estimate by the draws alone), size, variance_ratio (of the draws with their
+            predictions against uniform ones without) and effective_draws. More columns are
+            more_calls with its range more_calls_least to more_calls_most (NA before any forecast),
+            emptied, invalidated (its draws contradict its interval) and excluded (questions that
+            did not count). Some audits have decided ("above", "below" or "open" against
+            ``at_most``), constant and constant_answer (the best constant answer and its loss). An
+            audit that asked everything has any_wrong (share of images with any wrong label). If
+            two models were asked, rates are those of pairs, (1 + delta) / 2.
         calls: Calls drawn, answers about source images included.
         questions: Judged questions.
         cost: Cost of all answers.
         reason: Why the audit stopped; None while it has not.
         waiting: Calls without an answer.
-        derived: What follows from certified targets (balanced accuracy, kappa, BE ...), a row per
-            quantity with estimate, lower, upper and note.
-        scoring: How replies in words were read; None where there are none.
+        derived: Figures that follow from certified targets (balanced accuracy, kappa, BE ...), a
+            row per quantity with estimate, lower, upper and note.
+        scoring: How replies in words were read; None if there are none.
         protocol: How the model was asked, see ``journal.facts``.
         lost: Calls that were in flight when the audit was interrupted, perhaps paid for twice.
         captions: Objects in captions; None in other audits.
-        head: Hash of the journal, which follows from every row (journal/chain.py).
+        head: Hash of the journal, which depends on every row (journal/chain.py).
         repeat_probes: How many repeated answers differ.
-        warnings: What to know before trusting the rest, a sentence each.
-        guarantee: The guarantee of the intervals in words; None where nothing is certified.
+        warnings: Cautions about the result, a sentence each.
+        guarantee: The guarantee of the intervals in words; None if nothing is certified.
         headline: The error on original and on all images, in words (``opening``).
-        versus: In comparisons of two models, how every target stands.
-        judge: What a judge of replies was asked, and its cost, within ``cost``.
+        versus: The targets of a comparison of two models, else empty.
+        judge: Questions to a judge of replies, and their cost, within ``cost``.
         unconfirmed: The part of ``cost`` that no server confirmed: failed attempts, and replies
-            without counts, at the most one can cost.
+            without counts, at the highest possible price.
         in_doubt: That in words, and what lost calls may have cost in addition.
-        currency: Of all costs, as ISO 4217 calls it.
-        census: Of an audit that asks everything, the tables of ``results.census``.
-        statuses: Where every target stands.
+        currency: ISO 4217 code of the currency of all costs.
+        census: The tables of ``results.census`` for an audit that asks everything, else empty.
+        statuses: The status of every target.
         source: The journal or run that it was made of; None if it was read from a file.
     """
 
@@ -143,17 +143,23 @@ class Result:
     def failures(self) -> pd.DataFrame:
         """Return a row per wrong answer (loss 0.5 or more), in draw order.
 
-        Columns: sample (the image's id), relation, severity, concept, answer (P(yes) or a score;
-        NaN: none), truth (of the source image), loss, unanswered (why, or None), asked (the
-        question or item in words, or None), said (a reply in words, or None), draw, call,
-        question; where the audit ran in this process also the dataset's metadata, which no journal
-        keeps.
+        Columns are sample (the image's id), relation, severity, concept, answer (P(yes) or a
+        score, NaN for none), truth (of the source image) and loss. Then come unanswered (the
+        reason, or None), asked (the question or item in words, or None), ``said`` (a reply in
+        words, or None), draw, call and question. If the audit ran in this process, the dataset's
+        metadata follow, which no journal keeps.
         """
         return self._source("failures").failures()
 
     def picture(self, row: "int | pd.Series[Any]") -> Any:
-        """Return the images behind a row of ``failures()``, by its number or as such: an
-        ``inspection.Picture`` with ``source`` and ``follow_up``, which notebooks show."""
+        """Return the images behind a row of ``failures()``.
+
+        Args:
+            row: The row, or its number.
+
+        Returns:
+            An ``inspection.Picture`` with ``source`` and ``follow_up``, which notebooks show.
+        """
         return self._source("picture").picture(row)
 
     def beliefs(self, of: TableName = "cell") -> pd.DataFrame:
@@ -187,7 +193,10 @@ class Result:
         if about is not None:
             raise InputError(f"plot {name!r}: expected nothing after the name, got {about!r}")
         if name == INTERVALS:
-            return Figure(figure(self._caption, [*map(_bar, self.statuses)]))
+            whole = self.guarantee is not None and all(s.certified for s in self.statuses)
+            # if all is certified, that is why the audit ended
+            caption = self._stage("ended") if whole and self.reason else on_page(self._stage())
+            return Figure(figure(caption, [*map(_bar, self.statuses)]))
         charts = self._source("plot").figures()
         if name not in charts:
             raise unknown("figure", name, [INTERVALS, *charts, *PLOTS], "plot")
@@ -206,12 +215,17 @@ class Result:
         return written
 
     def save(self, folder: Path | str) -> Path:
-        """Write result.json and report.html into a folder, and of an audit that asked everything
-        its tables; return the report's path.
+        """Write result.json, report.html and, for an audit that asked everything, its tables.
 
         The files hold the result of the journal by now, so that ``avtt verify`` can recompute
-        them: of an audit that has not ended, that leaves out what only the running audit knows
-        (forecasts of calls, and estimates by today's predictions).
+        them. For an audit that has not ended they omit what only the running audit knows: forecasts
+        of calls, and estimates by today's predictions.
+
+        Args:
+            folder: The folder to write into.
+
+        Returns:
+            The report's path.
         """
         written = self._source("save").journaled()
         census.write(Path(folder), dict(written.census))
@@ -220,9 +234,12 @@ class Result:
         return self.report(Path(folder) / "report.html")
 
     def tables(self) -> dict[str, pd.DataFrame]:
-        """Return "targets", and where there are any "derived" and "perturbations" (per relation and
-        concept, see ``report.rates.perturbations``) or the tables of a census. Of a comparison
-        "differences": how much more the second model is wrong, as shares."""
+        """Return the tables of the result by name.
+
+        They are "targets", "derived" and "perturbations" (per relation and concept, see
+        ``report.rates.perturbations``) unless empty, or the tables of a census. A comparison has
+        "differences" alone: how much more often the second model is wrong, as shares.
+        """
         if self.versus:
             rows = pd.DataFrame([asdict(row) for row in self.versus])
             signs = {"difference": "delta", "lower": "upper", "upper": "lower"}
@@ -237,13 +254,13 @@ class Result:
 
     @property
     def reached(self) -> pd.Series:
-        """True per row of ``targets`` if it is certified, and decided where that was asked."""
+        """True per row of ``targets`` if it is certified, and decided if that was requested."""
         reached = [status.reached for status in self.statuses]
         return pd.Series(reached, self.targets.index, dtype=bool)
 
     @property
     def unreached(self) -> list[TargetStatus]:
-        """The targets that are not certified, or not decided where that was asked."""
+        """The targets that are not certified, or not decided if that was requested."""
         return [status for status in self.statuses if not status.reached]
 
     @property
@@ -280,18 +297,12 @@ class Result:
         return self.source
 
     def _stage(self, ended: str | None = None) -> str:
-        """Return in words what was asked and certified, and why the audit ended."""
+        """Return in words how much was asked and certified, and why the audit ended."""
         ended = ended or ("still open" if self.reason is None else f"ended: {self.reason}")
         asked = f"{self.calls} calls, {self.questions} questions, {self.paid}"
         done = sum(status.certified for status in self.statuses)
         count = f"{done} of {len(self.statuses)} targets certified"
         return f"{'nothing certified' if self.guarantee is None else count}; {asked}; {ended}"
-
-    @property
-    def _caption(self) -> str:
-        """The stage on a page; where all is certified, that is why the audit ended."""
-        whole = self.guarantee is not None and all(s.certified for s in self.statuses)
-        return self._stage("ended") if whole and self.reason else on_page(self._stage())
 
     @property
     def paid(self) -> str:
@@ -323,7 +334,7 @@ def _records(table: pd.DataFrame) -> list[dict[Hashable, Any]]:
 
 
 def summarise(source: Journal | Run) -> Result:
-    """Return the result of a run or its journal: certified targets where there are any, else raw
+    """Return the result of a run or its journal: certified targets if there are any, else raw
     figures."""
     run = Run.of(source)
     facts, certificate = run.facts, run.certificate
@@ -364,16 +375,19 @@ def summarise(source: Journal | Run) -> Result:
 
 
 def derive(space: SpaceFacts, rates: Rates) -> pd.DataFrame:
-    """Return ``results.derived.figures`` as a table: quantity, estimate, lower, upper, note; no row
-    where nothing follows."""
+    """Return ``results.derived.figures`` as a table: quantity, estimate, lower, upper, note."""
     columns = ["quantity", "estimate", "lower", "upper", "note"]
     rows = [(f.name, *astuple(f.bounds), f.note) for f in figures(space, rates)]
     return pd.DataFrame(rows, columns=columns)
 
 
 def frame(statuses: Sequence[TargetStatus], *, certified: bool = True) -> pd.DataFrame:
-    """Return one row per target: what the journal keeps of it, the questions asked, what it is
-    about, and its best constant answer; of raw figures the first columns alone."""
+    """Return a table with a row per target; see ``Result.targets`` for its columns.
+
+    Args:
+        statuses: The targets.
+        certified: False for raw figures, which have the first columns alone.
+    """
     rows = [{**s.row(), "questions": s.questions, "excluded": s.excluded} for s in statuses]
     table = pd.DataFrame(rows) if certified else pd.DataFrame(rows)[[*RAW]]
     table = table.astype({name: "Int64" for name in COLUMNS if name in table})

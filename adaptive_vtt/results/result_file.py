@@ -225,7 +225,7 @@ class ResultFile(_Part):
     warnings: list[str]
     """Cautions, a sentence each."""
     guarantee: str | None
-    """What holds of the intervals, in words."""
+    """The guarantee of the intervals, in words."""
     headline: str | None = None
     """Error rates of original and changed images, in words."""
     versus: list[VersusEntry] | None = None
@@ -243,8 +243,7 @@ def schema() -> JsonObject:
 
 
 def _published(part: Any) -> Any:
-    """Return a part of the schema without pydantic's titles, and open to fields of later
-    versions."""
+    """Return a part of the schema without pydantic's titles, and open to later fields."""
     if isinstance(part, list):
         return [_published(p) for p in part]
     if not isinstance(part, dict):

@@ -33,8 +33,8 @@ class Run:
 
     Args:
         journal: Its journal, in a file or in memory.
-        statuses: Every target, from an audit that is still open; None: as the end journaled them,
-            else recomputed from the rows.
+        statuses: Every target, from an audit that is still open. None takes them as the end of the
+            audit journaled them, or else recomputes them from the rows.
     """
 
     def __init__(self, journal: Journal, statuses: Sequence[TargetStatus] | None = None) -> None:

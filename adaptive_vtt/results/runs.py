@@ -1,7 +1,7 @@
 """The runs of a folder: each audit's model, cost and state, read from its journal alone.
 
-Nothing is written, no lock is held for longer than a look at it, and nothing in a run folder is
-executed. A folder that cannot be read is a run, too, with a sentence that says why.
+Nothing in a run folder is written or executed, and a lock is only held to see whether it is free.
+A folder that cannot be read is listed as well, with a sentence that says why.
 """
 
 import math
@@ -35,9 +35,9 @@ class Listed:
     Attributes:
         name: Name of the folder.
         folder: The folder.
-        state: What the audit does.
+        state: Whether the audit is running, has ended, was stopped, or cannot be read.
         note: Why it ended, how to resume it, or why it cannot be read, else "".
-        targets: How many are certified at the end or aimed at; 0 in audits that only explore.
+        targets: Number of targets, 0 in audits that only explore.
         calls: Calls drawn, answers about source images included.
         waiting: Drawn calls without an answer.
         written: When the journal changed last, in seconds since 1970.
@@ -73,7 +73,7 @@ class Listed:
 
     @property
     def took(self) -> str:
-        """The calls in words; of a comparison they are pairs."""
+        """The number of calls in words. A comparison makes pairs of calls."""
         return f"{self.calls:,} {'pairs of calls' if self.paired else 'calls'}"
 
     @property
@@ -85,14 +85,14 @@ class Listed:
             case "stopped":
                 return f"stopped: no process holds the lock; {self.note}"
             case "starting":
-                return "starting: " + ("it goes on" if self.calls else "nothing was asked yet")
+                return "starting: " + ("it continues" if self.calls else "nothing was asked yet")
             case "running":
                 return "running"
         return self.note
 
     @property
     def ago(self) -> str:
-        """How long ago the journal changed last; "" where there is none."""
+        """How long ago the journal changed last; "" without a journal."""
         return "" if self.written is None else ago(time.time() - self.written)
 
     def as_dict(self) -> JsonObject:
@@ -107,13 +107,13 @@ class Rates:
     Attributes:
         head: The journal's head at that moment.
         space: Fingerprint of its questions.
-        oracle: What a loss is.
-        unanswered: Likewise, where there is no answer.
+        oracle: Name of the oracle, which defines a loss.
+        unanswered: How unanswered questions count.
         sure: Probability with which its intervals hold, in the sense of ``guarantee``.
         rows: Every target.
-        compared: What a comparison of two models says of its first target, in words; its rates may
-            be those of pairs, 1/2 where both are wrong alike. "": an audit of one model.
-        warnings: What the answers alone warn of (``cautions.about_answers``).
+        compared: In a comparison of two models the first difference in words, else "". The rates
+            may be those of pairs, which are 1/2 if both models are equally often wrong.
+        warnings: Cautions that follow from answers alone (``cautions.about_answers``).
     """
 
     head: str
@@ -128,13 +128,15 @@ class Rates:
 
     @property
     def certified(self) -> int:
-        """How many targets are certified."""
+        """Number of certified targets."""
         return sum(row.certified for row in self.rows)
 
     @property
     def worst(self) -> TargetStatus | None:
-        """The target with the highest lower bound: the highest estimate is often that of the fewest
-        questions. None where it is not surely worse than any other, or two models are compared."""
+        """The target with the highest lower bound, if it is certainly worse than some other one.
+
+        The highest estimate would often be that of the fewest questions. None in comparisons.
+        """
         valid = [row for row in self.rows if not row.invalidated]
         if self.compared or not valid:
             return None
@@ -166,7 +168,7 @@ def ago(seconds: float) -> str:
 def find(folder: Path) -> dict[str, Path]:
     """Return the run folders in ``folder`` by name, or that folder itself if it is one.
 
-    Links that lead out of it are left out. Raises InputError where there is no such folder.
+    Links that lead out of it are ignored. Raise InputError if there is no such folder.
     """
     if not folder.is_dir():
         raise InputError(f"{folder}: expected a run folder or a folder of runs, got none")
@@ -240,10 +242,10 @@ def _read(name: str, folder: Path, journal: SQLiteJournal) -> Listed:
 
 
 def read_rates(folder: Path) -> Rates:
-    """Return every target's interval: as the end journaled it, without reading draws, or recomputed
-    from the rows of an audit that has not ended, which takes about a second per thousand draws.
+    """Return every target's interval.
 
-    Raises JournalError where the journal cannot be read.
+    An audit that ended has journaled them. Otherwise they are recomputed from the draws, which
+    takes about a second per thousand. Raise JournalError if the journal cannot be read.
     """
     with Run.opened(folder) as run:
         certificate, oracle, mute = run.certificate, run.facts.settings.oracle, is_mute(run.calls)

@@ -153,7 +153,9 @@ def test_a_spec_names_it_and_resume_runs_it_only_unchanged(spec: Path, capsys: A
         capsys.readouterr()
         assert run("resume", out, "--budget", budget) == 0
         errors = capsys.readouterr().err
-        assert "'note.py:note' was changed after the audit began; the audit goes on witho" in errors
+        assert (
+            "'note.py:note' was changed after the audit began; the audit continues witho" in errors
+        )
     assert lines(spec) == []
 
 

@@ -95,7 +95,7 @@ def test_another_threshold_gives_its_own_intervals_from_the_same_draws(
     assert rows == pytest.approx(np.array([[i.lower, i.upper, i.estimate] for i in expected]))
     before = recompute(certificate, plain.draws(), plain.calls())
     assert rows[0].tolist() != pytest.approx([before[0].lower, before[0].upper, before[0].estimate])
-    assert result.reason == "judged anew: nothing was asked"
+    assert result.reason == "judged again: nothing was asked"
     assert "chosen without looking at these answers" in result.warnings[0]
 
 
@@ -114,7 +114,7 @@ def test_losses_are_those_of_asking_with_the_new_oracle(
     assert table["answer"].tolist() == outcomes(plain)["answer"].tolist()
     assert table["loss"].tolist() != outcomes(plain)["loss"].tolist()
     assert json.loads((tmp_path / "result.json").read_text())["guarantee"]
-    assert "judged anew" in (tmp_path / "report.html").read_text()
+    assert "judged again" in (tmp_path / "report.html").read_text()
 
 
 def test_an_audit_that_certifies_nothing_has_other_raw_rates() -> None:

@@ -279,7 +279,9 @@ def test_an_earlier_audit_that_went_on_is_named_where_a_comparison_is_gone_on_wi
     with compare(space(), *both(), budget=8, journal=journal, **given) as versus:
         versus.run()
     audited(8)
-    with pytest.raises(JournalError, match=r"earlier.db': this run went on since the comparison"):
+    with pytest.raises(
+        JournalError, match=r"earlier.db': this run was continued since the comparison"
+    ):
         compare(space(), *both(), budget=8, journal=journal, **given)
     given["use"] = "replay"
     with pytest.raises(JournalError, match="begun with no draws of an earlier audit"):

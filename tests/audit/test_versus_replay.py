@@ -217,7 +217,7 @@ def test_an_earlier_audit_that_went_on_is_another_one(tmp_path: Path):
     shutil.copy(tmp_path / "a.db", tmp_path / "more.db")
     audited(tmp_path / "more.db", a, space(), budget=13)
     for use, sentence in (
-        ("condition", "journal_a .*more.db': this run went on since the comparison began"),
+        ("condition", "journal_a .*more.db': this run was continued since the comparison began"),
         ("replay", "was begun with 12 draws of .{8}, not with 13 draws of .{8}: journal_a went on"),
     ):
         given: dict[str, Any] = {**PLAIN, "use": use, "journal": tmp_path / f"{use}.db", "seed": 1}

@@ -172,5 +172,5 @@ def test_a_gate_whose_targets_are_as_certain_as_asked_says_what_more_to_ask(fold
         main(["gate", str(folder / "plain"), "--rule", f"overall <= {rate + 0.03:.4f}"])
     output = " ".join(capsys.readouterr().out.split())
     assert ended.value.code == 4
-    assert "as certain as was asked" in output
+    assert "as precise as requested" in output
     assert re.search(r"avtt resume \S+ --half-width 0\.0(29|3)", output)

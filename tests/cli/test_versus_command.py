@@ -82,7 +82,7 @@ def test_models_of_one_name_go_by_their_files(ran: Path):
     with closing(read_journal(ran / "journal.db")) as journal:
         verdict = verdict_of(summarise(journal), journal)
     assert verdict.names == ("old/model.py", "new/model.py")
-    assert verdict.differences[0].startswith("new errs ")
+    assert verdict.differences[0].startswith("new is wrong ")
     page = Tags((ran / "report.html").read_text()).text
     assert "A is the old model, old/model.py; B is the new one, new/model.py" in page
 
@@ -166,7 +166,7 @@ def test_the_report_shows_differences_and_no_rates_of_pairs(ran: Path):
     for id in ("certified", "conditions", "widths", "beliefs", "counts", "derived"):
         assert not page.with_id(id)
     how = "more" if told["delta"] < 0 else "less"
-    output = f"new/model.py errs {100 * abs(told['delta']):.1f} points {how}"
+    output = f"new/model.py is wrong {100 * abs(told['delta']):.1f} points {how} often"
     assert f"{output} ({point_span(-told['upper'], -told['lower'])})" in page.text
     assert "Who lost less" in page.text
 
@@ -282,10 +282,10 @@ def test_calls_of_a_that_were_known_are_not_counted(ran: Path):
 
 @pytest.mark.parametrize(
     ("more", "output"),
-    [(-0.044, "4.4 points less"), (0.012, "1.2 points more"), (4e-4, "as often")],
+    [(-0.044, "4.4 points less often"), (0.012, "1.2 points more often"), (4e-4, "as often")],
 )
 def test_a_difference_is_told_of_the_new_model_with_the_sign_of_a_gate(more: float, output: str):
-    assert wrong_more("new (b)", more, -0.1, 0.01) == f"new (b) errs {output} (−10.0 to +1.0)"
+    assert wrong_more("new (b)", more, -0.1, 0.01) == f"new (b) is wrong {output} (−10.0 to +1.0)"
 
 
 def test_table_gate_report_and_list_tell_one_difference_with_one_sign(

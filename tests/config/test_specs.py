@@ -235,7 +235,7 @@ ENDPOINTS = [
     pytest.param(
         "vllm.toml", "vllm", "/v1", '"Qwen/Qwen2.5-VL-7B-Instruct"', None, marks=pytest.mark.slow
     ),
-    ("ollama.toml", "ollama", "/v1", '"qwen2.5vl"', "passes over log-probabilities"),
+    ("ollama.toml", "ollama", "/v1", '"qwen2.5vl"', "ignores log-probabilities"),
     pytest.param(
         "ollama.toml",
         "ollama-old",

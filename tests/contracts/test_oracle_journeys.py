@@ -263,4 +263,4 @@ def test_two_models_are_compared_on_the_items_of_a_pool(recorded: bool) -> None:
         differences = versus.run().differences
         verify(versus.audit.journal)
         assert "Differences" in Tags(render(versus.audit.journal)).text
-    assert differences == ["model 3 errs 16.7 points less (exact)"]
+    assert differences == ["model 3 is wrong 16.7 points less often (exact)"]

@@ -232,7 +232,7 @@ def test_a_resumed_audit_keeps_its_mode_and_warns_once(tmp_path):
             audit(12, yes_from="words")
     for result in (first, second):
         assert [w for w in result.warnings if "log-probabilities" in w] == [
-            "the server passes over log-probabilities, so P(yes) comes from the number that the "
+            "the server ignores log-probabilities, so P(yes) comes from the number that the "
             "model states in an enforced form"
         ]
 

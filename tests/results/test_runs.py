@@ -98,7 +98,7 @@ def test_running_stopped_and_ended_are_told_apart_by_lock_and_journal(
         audit.kill()
         run = read_run(audit.folder)
         assert run.state == "stopped"
-        assert "no process holds the lock; go on with the lines of Python" in run.words
+        assert "no process holds the lock; continue with the lines of Python" in run.words
     assert read_run(runs / "first").words == "ended: 24 calls were made"
 
 
@@ -109,7 +109,7 @@ def test_an_audit_that_a_limit_ended_names_how_it_goes_on(
     spec, out = str(tmp_path / "start" / "SPEC.toml"), tmp_path / "runs" / "a"
     options = ["--targets", "overall", "--half-width", "0.1", "--budget", "4"]
     said(capsys, "audit", spec, *options, "--out", str(out))
-    way = f"1 of 1 targets is open: 'avtt resume {out}' goes on with a higher --budget"
+    way = f"1 of 1 targets is open: 'avtt resume {out}' continues with a higher --budget"
     assert read_run(out).words == f"ended: 4 calls were made; {way}"
     assert way in " ".join(said(capsys, "runs", str(tmp_path / "runs")).split())
     said(capsys, "resume", str(out), "--half-width", "0.4", "--budget", "60")
@@ -124,7 +124,7 @@ def test_an_audit_that_ended_is_starting_once_a_process_goes_on_with_it(tmp_path
         assert read_run(tmp_path).state == "ended"  # its process still holds the lock
     time.sleep(0.05)  # a file's clock ticks every few milliseconds
     with closing(SQLiteJournal(tmp_path / "journal.db", must_exist=True)) as journal:
-        assert read_run(tmp_path).words == "starting: it goes on"
+        assert read_run(tmp_path).words == "starting: it continues"
         journal.set_facts(ended=None)
         assert read_run(tmp_path).state == "running"
     assert read_run(tmp_path).state == "stopped"

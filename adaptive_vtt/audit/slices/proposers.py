@@ -170,7 +170,7 @@ def by_words(space: QuestionSpace) -> list[Atom]:
     """Return an atom per word that several concepts share, and per frequent word of samples'
     questions.
 
-    Every word is a field of its own, so that a conjunction may ask for two.
+    Every word is a separate field, so that a conjunction may combine two.
     """
     sharing: dict[str, list[object]] = defaultdict(list)
     for concept in space.concepts:

@@ -1,18 +1,19 @@
-"""Conjunctions of atoms in which failures concentrate, ranked by the lift that they have at least.
+"""Conjunctions of atoms in which failures concentrate, ranked by a lower bound of their lift.
 
 The lift of a slice is its mean loss over that of all questions, both weighed by the inverse of the
 draw proposal. A slice of weights W_u, one per image, counts as n = (sum W)^2 / sum W^2 images
-(Kish), of which the mean loss p fails as a coin does: no variable in [0, 1] varies more, and
-answers about one image count once. By the binomial's tail, p-values; by Benjamini & Hochberg
-(JRSS-B 57, 1995) over all conjunctions that were looked at, which of them are not chance; and of
-those R of m, the lift is at least the lower Clopper-Pearson bound at level q R / m, over the mean
-of all (Benjamini & Yekutieli, JASA 100, 2005). That bound ranks: a rate is worth little where few
-images show it, and a slice that is cut out of another for no good reason has fewer.
+(Kish). Its mean loss p is treated as that of n coins: no variable in [0, 1] varies more, and
+answers about one image count once.
 
-The best slice is taken, its questions are put aside, and the rest is searched again: so what only
-looked bad because a slice is part of it, or it a part of one, does not come back. These are guesses
-to be certified, no certificates: pairs are all looked at, larger conjunctions only where their
-parts were promising.
+The binomial's tail gives p-values. Benjamini & Hochberg (JRSS-B 57, 1995) select the R of m
+conjunctions that are not chance. Their lift is at least the lower Clopper-Pearson bound at level
+q R / m over the mean of all questions (Benjamini & Yekutieli, JASA 100, 2005). Slices are ranked by
+that bound, as a high rate of few images means little, and a part of a slice has fewer images.
+
+The best slice is taken, its questions are put aside, and the others are searched again. A group
+that only failed often because it overlaps with a slice does not come back. Slices are guesses that
+need a certificate. All pairs are examined, and larger conjunctions only if their parts were
+promising.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -31,7 +32,7 @@ from .proposers import Atom, joined
 
 @dataclass(frozen=True)
 class Evidence:
-    """Judged questions (n,), those that do not count left out.
+    """Judged questions (n,) without excluded ones.
 
     Attributes:
         question: Numbers of the questions (n,).
@@ -40,9 +41,8 @@ class Evidence:
         concept: Their concepts (n,).
         truth: Their truths (n,), 0 or 1.
         loss: Their losses (n,) in [0, 1].
-        weight: Inverse of the draw proposal (n,), 1 where it was even: questions may have been
-            drawn where failures were likely, and weighted mean losses are those of unseen
-            questions, too.
+        weight: Inverse of the draw proposal (n,), 1 if it was uniform. Draws favour likely
+            failures, and a weighted mean loss is an estimate for unseen questions, too.
     """
 
     question: Indices
@@ -79,12 +79,12 @@ class Evidence:
 
     @property
     def rate(self) -> float:
-        """The weighted mean loss; 0 where nothing is judged."""
+        """The weighted mean loss; 0 if nothing is judged."""
         weights = self.weight
         return float(np.average(self.loss, weights=weights)) if weights.any() else 0.0
 
     def only(self, kept: Bools | Indices) -> Self:
-        """Return the questions that a mask (n,) marks, or those at places."""
+        """Return some of the questions, by a mask (n,) or by their places."""
         return type(self)(*(getattr(self, f.name)[kept] for f in fields(self)))
 
     def without(self, space: QuestionSpace, target: Target) -> Self:
@@ -92,24 +92,24 @@ class Evidence:
         return self.only(~self.inside(space, [target])[0])
 
     def inside(self, space: QuestionSpace, targets: Sequence[Target]) -> Bools:
-        """Return which questions belong to which of K targets, K x n."""
+        """Return a mask (K, n) of the questions that belong to each of K targets."""
         return member(space, targets, self.sample, self.variant, self.concept, self.truth)
 
 
 FALSE = 0.05
-"""Share of chance among the slices of a search, at most (q)."""
+"""Largest expected share of chance findings among the slices of a search (q)."""
 MIN_LIFT = 1.5
 """Smallest ratio of a slice's rate and that of all questions that is worth a target."""
 MIN_IMAGES = 6.0
-"""Smallest number of images, as they count, of a slice."""
+"""Smallest effective number of images of a slice, n."""
 LARGEST = 0.5
 """Largest share of the questions asked that a slice may have."""
 ATOMS = 4
-"""Atoms of a conjunction, at most."""
+"""Most atoms of a conjunction."""
 BEAM = 30
-"""Conjunctions of one size that longer ones are made of, at most: those with the least p-values."""
+"""Most conjunctions of one size that are extended: those with the least p-values."""
 SAME = 0.8
-"""Share of either set of questions at which two sets are taken for one."""
+"""Two sets of questions count as one if they share this part of their union."""
 
 BLOCK = 256
 """Conjunctions that are scored at a time."""
@@ -123,7 +123,7 @@ class Slice:
     """A group of questions in which failures concentrate.
 
     Attributes:
-        atoms: What its questions have in common.
+        atoms: Properties that its questions share.
         target: Its questions.
         images: Number of images that were asked about.
         rate: Weighted mean loss of its questions.
@@ -157,7 +157,7 @@ class Slice:
 
     @property
     def where(self) -> dict[str, list[object]] | None:
-        """The slice as a filter, field -> values; None where no filter can express it."""
+        """The slice as a filter, field -> values; None if no filter describes it."""
         filters: dict[str, list[object]] = {}
         for atom in self.atoms:
             if atom.where is None:
@@ -176,10 +176,15 @@ def find(
     known: Sequence[Target] = (),
     slices: Sequence[Target] = (),
 ) -> list[Slice]:
-    """Return up to ``most`` slices, the surest first.
+    """Return new slices, the one with the largest lower bound of lift first.
 
-    Questions of earlier ``slices`` are put aside. A slice that is much the same as one of ``known``
-    is left out.
+    Args:
+        space: The question space.
+        evidence: The judged questions.
+        atoms: Properties to combine.
+        most: Largest number of slices.
+        known: Targets; slices that are nearly the same as one of them are omitted.
+        slices: Earlier slices, whose questions are put aside.
     """
     result: list[Slice] = []
     base = evidence.rate
@@ -189,7 +194,7 @@ def find(
         best = _best(space, evidence, atoms, known)
         if best is None:
             break
-        # searched in the rest, and compared with the same mean as those before
+        # it was found among fewer questions, and is compared with the same mean as those before
         least = best.least_lift * best.base / base
         result.append(replace(best, base=base, least_lift=least))
         evidence = evidence.without(space, best.target)
@@ -228,8 +233,11 @@ def _best(
 def _conjunctions(
     evidence: Evidence, atoms: Sequence[Atom], columns: Bools, base: float
 ) -> Iterator[tuple[list[Conjunction], Bools, pd.DataFrame]]:
-    """Yield conjunctions of 1, 2 ... ATOMS atoms with enough images, each set of questions once, by
-    the fewest atoms: their places, their questions c x n, their scores."""
+    """Yield the conjunctions of 1, 2 ... ATOMS atoms with enough images.
+
+    A set of questions that several conjunctions describe is yielded once, with the fewest atoms.
+    Each item has the conjunctions as places of atoms, their questions (c, n), and their scores.
+    """
     fields = np.unique([atom.field for atom in atoms], return_inverse=True)[1]
     names: list[Conjunction] = [()]
     rows = np.ones((1, len(evidence)), bool)
@@ -245,7 +253,7 @@ def _conjunctions(
         if not names:
             return
         yield names, rows, scores
-        if size:  # all pairs are looked at, whatever their parts are
+        if size:  # all pairs are examined, so every single atom is extended
             best = np.argsort(scores["p"].to_numpy(), kind="stable")[:BEAM]
             names, rows = [names[k] for k in best], rows[best]
 
@@ -253,7 +261,7 @@ def _conjunctions(
 def _longer(
     names: Sequence[Conjunction], rows: Bools, columns: Bools, fields: Indices, seen: set[bytes]
 ) -> Iterator[tuple[Conjunction, Bools]]:
-    """Yield every conjunction with one atom more, of a field that it has not."""
+    """Yield every conjunction with one more atom of a new field."""
     for name, row in zip(names, rows, strict=True):
         taken = fields[list(name)]
         for k in np.flatnonzero(~np.isin(fields, taken)).tolist():
@@ -265,8 +273,13 @@ def _longer(
 
 
 def _scores(evidence: Evidence, rows: Bools, base: float) -> pd.DataFrame:
-    """Return images, count, rate and p of each of c sets of questions, c x n; answers are in order
-    of their images."""
+    """Return a table with images, count, rate and p of c sets of questions.
+
+    Args:
+        evidence: n questions, in order of their images.
+        rows: (c, n), the questions of each set.
+        base: Mean loss of all questions.
+    """
     from scipy.special import betainc
 
     starts = np.flatnonzero(np.diff(evidence.sample, prepend=-1))
@@ -283,7 +296,7 @@ def _scores(evidence: Evidence, rows: Bools, base: float) -> pd.DataFrame:
 
 
 def _least_lift(scores: pd.DataFrame, base: float) -> Floats:
-    """Return the least lift (m,) of those that are not chance, 0 for the others."""
+    """Return lower bounds (m,) of lift, 0 for sets that may be chance."""
     from scipy.special import betaincinv
 
     count, rate, p = (scores[name].to_numpy() for name in ("count", "rate", "p"))

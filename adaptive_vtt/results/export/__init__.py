@@ -1,1 +1,1 @@
-"""What leaves an audit as files: failing follow-ups, and all pictures of a space."""
+"""Exports of an audit as files: failures, disagreements, questions, and all images of a space."""

@@ -1,7 +1,7 @@
-"""All images of a space under all its relations, as MedMNIST-C's archives have them.
+"""Export all images of a space under all its relations, in the layout of MedMNIST-C's archives.
 
-Layout: Di Salvo et al., MedMNIST-C (2024), and its public archives: an .npz per corruption with
-``test_images`` (5 n x H x W, or x 3) and ``test_labels`` (5 n x L), all images at severity 1
+The layout is that of Di Salvo et al., MedMNIST-C (2024). An .npz per corruption has
+``test_images`` (5 n x H x W, or x 3) and ``test_labels`` (5 n x L). All images at severity 1 come
 first, then all at severity 2, and so on.
 """
 
@@ -31,10 +31,9 @@ KEYS = ("test_images", "test_labels")
 CLASSES = 256
 """Most classes of an archive: its labels are bytes."""
 KEPT_BYTES = 2**29
-"""Source images, with their masks, that are kept, so that they are decoded once and not for every
-severity of every relation; those beyond it are decoded again."""
+"""Memory for source images and their masks, which saves decoding them for every severity."""
 BATCH_BYTES, MAX_BATCH = 2**24, 256
-"""Follow-ups that are made at a time, in bytes and in number, at most."""
+"""Most follow-ups that are made at a time, in bytes and in number."""
 
 FollowUps = Callable[[Sequence[list[int]]], Iterator[Mapping[int, tuple[Sample, FollowUp]]]]
 """From the numbers of the images of every batch to their sources and follow-ups, batch by batch."""
@@ -57,22 +56,21 @@ def export_corrupted(
     ``datasets.from_medmnist`` reads them back.
 
     Args:
-        journal: Of the audit whose space it must be; None where there was none.
-        space: Its follow-ups are written.
+        journal: Journal of the audit that must have this space, None for any space.
+        space: The space whose follow-ups are written.
         out: The folder, new or empty.
-        follow_ups: Makes the images, such as ``audit.making.Making`` in several processes; None:
-            they are made here.
+        follow_ups: Makes the images, such as ``audit.making.Making`` in several processes. None
+            makes them here.
         advance: Called for every image as it is written.
 
     Returns:
         File name -> number of images.
 
     Raises:
-        InputError: The folder is in use, more bytes are needed than are free, images differ in
-            size, there are more than CLASSES classes, truths are unknown or not those of the source
-            image, archives of relations would share a name, or there is no relation but the
-            identity.
-        JournalError: The journal is of another space.
+        InputError: The folder is in use, or the disk lacks the room. Images differ in size, or
+            there are more than CLASSES classes. Truths are unknown or differ from those of the
+            source image. Archives would share a name, or there is no relation but the identity.
+        JournalError: The journal has another space.
     """
     if journal is not None:
         same_audit(read_facts(journal.facts()), space, {})
@@ -112,8 +110,10 @@ def export_corrupted(
 
 
 def _archives(relations: Sequence[str]) -> dict[str, str]:
-    """Return relation -> its archive, with "/" between folder and file. Raise InputError for two
-    with one archive, also where a file system ignores case."""
+    """Return relation -> its archive, with "/" between folder and file.
+
+    Raise InputError for two relations whose archives differ by case at most.
+    """
     archives: dict[str, str] = {}
     taken: dict[str, str] = {}
     for name in relations:
@@ -121,15 +121,17 @@ def _archives(relations: Sequence[str]) -> dict[str, str]:
         archives[name] = f"{'/'.join(map(safe_name, parts))}.npz"
         other = taken.setdefault(archives[name].lower(), name)
         if other != name:
-            wanted = "relations whose archives have names of their own"
+            wanted = "relations whose archives have different names"
             both = f"{other!r} and {name!r}, both {archives[name]}"
             raise unexpected("corrupted", wanted, both, "leave one of them out")
     return archives
 
 
 def _labels(space: QuestionSpace) -> npt.NDArray[np.uint8]:
-    """Return n x L labels; see ``export_corrupted``. Raise InputError for more classes than bytes
-    can number."""
+    """Return labels (n, L); see ``export_corrupted``.
+
+    Raise InputError for more classes than bytes can number, and for unknown truths.
+    """
     dataset = as_loaded(space.dataset)
     places, columns = np.arange(len(dataset)), np.arange(len(dataset.concepts))
     truths = dataset.truth(places[:, None], columns)
@@ -140,21 +142,21 @@ def _labels(space: QuestionSpace) -> npt.NDArray[np.uint8]:
         return (truths == 1).argmax(axis=1)[:, None].astype(np.uint8)
     if (truths == UNKNOWN).any():
         row, column = np.argwhere(truths == UNKNOWN)[0].tolist()
-        got = f"sample {dataset.sample_id(row)!r} of which {dataset.concepts[column]!r} is unknown"
+        got = f"sample {dataset.sample_id(row)!r} with unknown {dataset.concepts[column]!r}"
         raise unexpected("corrupted", "images of one class each, or all truths known", got)
     return truths.astype(np.uint8)
 
 
 def _plain(image: Image) -> Image:
-    """Return an image as archives have it: grey ones have no third axis."""
+    """Return an image as archives store it: grey images have no third axis."""
     return image[:, :, 0] if image.shape[2] == 1 else image
 
 
 class Sources:
-    """The samples of a ``space``, of which as many are kept as fit into ``room`` bytes."""
+    """Cache of the samples of a ``space``, of at most ``free_bytes``."""
 
-    def __init__(self, space: QuestionSpace, room: int) -> None:
-        self.space, self._room = space, room
+    def __init__(self, space: QuestionSpace, free_bytes: int) -> None:
+        self.space, self._free_bytes = space, free_bytes
         self._kept: dict[int, Sample] = {}
 
     def __getitem__(self, index: int) -> Sample:
@@ -163,8 +165,8 @@ class Sources:
         sample = self.space.dataset.sample(index)
         image = sample.require_image()
         size = image.nbytes + len(sample.masks) * image[:, :, 0].size  # if relations look at them
-        if size <= self._room:
-            self._room -= size
+        if size <= self._free_bytes:
+            self._free_bytes -= size
             self._kept[index] = sample
         return sample
 

@@ -20,7 +20,14 @@ OF_BOTH = ("loss_a", "loss_b", "answer_a", "answer_b")
 
 @dataclass(frozen=True)
 class Disagreements:
-    """What was written: the folder's counts, how often each model lost less, and their names."""
+    """The counts of an export.
+
+    Attributes:
+        folder: Images, answers and masks that were written.
+        better_a: Number of questions at which model A lost less.
+        better_b: Number of questions at which model B lost less.
+        names: The models' names.
+    """
 
     folder: Exported
     better_a: int
@@ -43,14 +50,11 @@ def export_disagreements(
 ) -> Disagreements:
     """Write the follow-ups at which one of two compared models lost more than the other.
 
-    The folder is as that of ``export_failures``, and in place of failures.csv holds
-
-    disagreements.csv       every such question: id, sample, relation, severity, concept, truth,
-                            loss_a, loss_b, answer_a, answer_b (A is the old model, B the new one;
-                            empty if there was none; of masks their scores), draw, and the
-                            metadata of the source image
-
-    The loss in a questions.tsv is the new model's.
+    The folder is that of ``export_failures``, with disagreements.csv in place of failures.csv. It
+    has a row per question: id, sample, relation, severity, concept, truth, loss_a, loss_b,
+    answer_a, answer_b, draw, and the metadata of the source image. A is the old model and B the
+    new one. An answer is empty if there was none, and a mask's score for masks. The loss in a
+    questions.tsv is the new model's.
 
     Args:
         source: A comparison's run or journal (``versus.audit.journal``).

@@ -1,7 +1,7 @@
-"""Failing follow-ups as a dataset: to look at, to label, to train on.
+"""Export failing follow-ups as a dataset, to look at, label or train on.
 
-A follow-up is a function of (seed, question), so the journal need not keep any image: each
-one is made again, with the truth and the masks that its relation expects.
+A follow-up is a function of (seed, question), so the journal keeps no images. They are made
+again, with the truth and the masks that their relation expects.
 """
 
 import json
@@ -32,24 +32,25 @@ from ..run import Run
 from .questions import MORE, is_multiple_choice, judged_of, question_lines
 
 Format = Literal["coco", "fiftyone"]
-"""What else may be written, for other tools."""
+"""Further formats, for other tools."""
 LONGEST = 120
-"""Characters of a sample's id in a file's name, at most; file systems allow 255 bytes for the whole
-name."""
+"""Most characters of a sample's id in a file's name; file systems allow 255 bytes for the name."""
 ANSWER_COLUMNS = (
     *("id", "sample", "relation", "severity", "concept"),
     *("truth", "answer", "loss", "draw"),
 )
 """The columns of failures.csv."""
 WORD_COLUMNS = ("asked", "options", "right", "said")
-"""Its further columns where questions are in words."""
+"""Its further columns for questions in words."""
 QUESTIONS = "questions.tsv"
 _HEAD = "# A section for a SPEC.toml in this folder.\n"
 
 
 class Outline(NamedTuple):
-    """Where something is expected in a follow-up; ``box``: known as a box alone, which ``mask``
-    fills."""
+    """The expected place of a ``label`` in a follow-up, as a mask (H, W).
+
+    ``box``: the place is known as a box alone, which the mask fills.
+    """
 
     label: str
     mask: Mask
@@ -57,8 +58,15 @@ class Outline(NamedTuple):
 
 
 class Annotated(NamedTuple):
-    """A follow-up: its file's name without the ending, its size, its truths (concept -> 0 or 1),
-    and the outlines that are expected."""
+    """A follow-up as it is exported.
+
+    Attributes:
+        name: Name of its file, without the ending.
+        height: Height in pixels.
+        width: Width in pixels.
+        truth: Concept -> 1 if it is present, 0 if not.
+        outlines: Expected places of concepts.
+    """
 
     name: str
     height: int
@@ -69,8 +77,7 @@ class Annotated(NamedTuple):
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written: ``images`` follow-ups, ``answers`` about them that failed, and ``masks``
-    per concept."""
+    """The counts of an export: follow-ups, failed answers about them, and masks per concept."""
 
     images: int
     answers: int
@@ -91,30 +98,29 @@ def export_failures(
 ) -> Exported:
     """Write the follow-ups that were answered with a loss of ``least_loss`` (0..1) or more.
 
-    The folder appears whole or not at all:
+    The folder appears whole or not at all. It contains:
 
-    images/NAME.png         the follow-up as the model saw it; NAME: sample, relation, severity
-    masks/CONCEPT/NAME.png  255 where the concept is expected, for concepts with masks; black
-                            where it is absent, and no file where nobody knows
-    labels.csv              id (NAME), the truth expected of every concept, empty if unknown, and
-                            the metadata of the source image
-    failures.csv            every failing answer: id, sample, relation, severity, concept,
-                            truth, answer (empty if there was none), loss, draw, and the metadata
-                            of the source image
-    dataset.toml            the section of a SPEC.toml that reads the folder back
-    coco.json               with "coco": images, masks and boxes as COCO has them, and with every
-                            image the answers that failed
-    fiftyone.json           with "fiftyone": of every image the concepts that failed, as
-                            FiftyOneImageClassificationDataset has them
+    - images/NAME.png: the follow-up as the model saw it. NAME is sample, relation and severity.
+    - masks/CONCEPT/NAME.png: 255 at the expected places of a concept that has masks. It is black
+      if the concept is absent, and missing if that is unknown.
+    - labels.csv: id (NAME), the expected truth of every concept, empty if unknown, and the
+      metadata of the source image.
+    - failures.csv: id, sample, relation, severity, concept, truth, answer (empty if there was
+      none), loss and draw of every failing answer, and the metadata of the source image.
+    - dataset.toml: the section of a SPEC.toml that reads the folder back.
+    - coco.json, with "coco": images, masks and boxes in COCO's format, and the failing answers
+      about every image.
+    - fiftyone.json, with "fiftyone": the failing concepts of every image, in the format of
+      FiftyOneImageClassificationDataset.
 
-    Where questions are in words, failures.csv also has the question, its options, what is right and
-    the answer in words; of a chat model, the reply as it came. Of multiple choice, questions.tsv
-    holds the questions with their images as EndoBench's table does, and is read back in place of
+    For questions in words, failures.csv also has the question, its options, the right ones and
+    the answer in words, and a chat model's raw reply. For multiple choice, questions.tsv holds the
+    questions with their images in the format of EndoBench, and is read back in place of
     labels.csv.
 
     Args:
         source: An audit's run or journal.
-        space: Its space.
+        space: Its question space.
         out: The folder, new or empty.
         least_loss: The smallest loss that is exported, in (0, 1].
         formats: Further files.

@@ -392,16 +392,17 @@ def _versus_verdict(evidence: Evidence, rows: list[Compared]) -> Verdict:
         span, sure = EXACT, ""
     if row.decision in ("better", "worse"):
         less = "less" if row.decision == "better" else "more"
-        return Verdict(f"{b} errs", f"{abs(100 * row.delta):.1f}{THIN}points {less}", about, span)
+        size = f"{abs(100 * row.delta):.1f}{THIN}points {less} often"
+        return Verdict(f"{b} is wrong", size, about, span)
     ends = f"{wrong_more(b, -row.delta, -row.upper, -row.lower)}{sure}"
     if row.decision == "within":
         limit = f"{100 * margin:g}{THIN}points"
         return Verdict("The models differ by no more than", limit, about, ends)
     if claim is None:
-        return Verdict("", "It is open which model errs less", about, ends)
+        return Verdict("", "It is open which model is wrong less often", about, ends)
     decided = {"holds": "The claim holds:", "fails": "The claim fails that"}
     how = "more often by at most" if claim <= 0 else "less often by at least"
-    before = f"{decided.get(row.decision, 'It is open whether')} {b} errs {how}"
+    before = f"{decided.get(row.decision, 'It is open whether')} {b} is wrong {how}"
     # the interval is certified next to the claim
     return Verdict(before, f"{abs(100 * claim):.3g}{THIN}points", about, f"the interval: {ends}")
 
