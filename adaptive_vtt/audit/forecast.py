@@ -3,7 +3,7 @@
 With w the half-width, N a target's questions, M the calls that touch it, n the questions that one
 call brings it, T all calls, and alpha_k the target's share of alpha:
 
-- At least: Bets lose at most a share c of their wealth, so a draw multiplies it by at most
+- At least: Bets lose at most a share c of their wealth. So a draw multiplies it by at most
   1 + c (m_hi - a) / (hi - m_hi) against the upper end of an interval. The same holds for the
   lower end.
 
@@ -18,8 +18,8 @@ call brings it, T all calls, and alpha_k the target's share of alpha:
   sum of n / q over the target's calls under the proposal q. As in the strategy ``certify``, q
   mixes the exploration with weights of targets. They are reweighted until none is further from
   its end than the others. Without replacement d draws of T are worth d / (1 - d / T).
-- At most: A census. Once (1 - 2 w) N questions were asked, the rest cannot make an interval wider than
-  2 w, and T - 2 w N / n calls ask as many in any order. It takes all T calls if unanswered
+- At most: A census. Once (1 - 2 w) N questions were asked, the others cannot make an interval wider
+  than 2 w, and T - 2 w N / n calls ask as many in any order. It takes all T calls if unanswered
   questions count both ways, and for a decision, which may depend on the last question.
 """
 

@@ -1,10 +1,9 @@
-"""Relations as a training transform: what an audit asks about, a model can be trained on.
+"""Relations as a training transform, to train a model on the changes that an audit asks about.
 
-One operation per image, as in MedMNIST-C (Di Salvo et al., 2024, arXiv 2406.17536, section 2.3):
-the relation is uniform over those given and the identity. Its severity is uniform over the
-relation's own levels or, with ``continuous`` and as there, its strength is uniform between those
-of the mildest and the strongest level. With weights, what an audit found worst can take the
-largest share.
+There is one operation per image, as in MedMNIST-C (Di Salvo et al., 2024, arXiv 2406.17536, section
+2.3). The relation is uniform over those given and the identity, or follows weights, such as an
+audit's failure rates. Its severity is uniform over the relation's levels. With ``continuous``, as
+in the paper, its strength is uniform between the mildest and the strongest level.
 """
 
 import sys
@@ -16,7 +15,7 @@ from PIL.Image import Image as Picture
 from PIL.Image import fromarray
 
 from ..errors import check_known, unexpected
-from ..types import Floats, Image, Mask, Sample
+from ..types import Floats, Mask, Sample
 from ..utils.image_files import as_image
 from ..utils.mask_values import as_mask
 from ..utils.random_streams import generator
@@ -28,26 +27,27 @@ __all__ = ["Augment"]
 class Augment:
     """A transform of images; and of images with their masks, by ``pair``.
 
-    Randomness comes from ``seed`` and a count of the images that this object has seen, never from a
-    global generator, so a run in one process repeats exactly. In a worker of a torch DataLoader the
-    key also takes the worker's seed, which DataLoader draws for every epoch and worker from torch's
-    generator: workers and epochs differ, and ``torch.manual_seed`` (or DataLoader's ``generator``)
-    repeats them. Copies in other pools of processes continue the same stream; give each a ``seed``.
+    Random numbers depend on ``seed`` and on the number of images that this object has seen, never
+    on a global generator, so a run in one process is reproducible. In a worker of a torch
+    DataLoader they also depend on the worker's seed, which DataLoader draws for every epoch and
+    worker from torch's generator. So workers and epochs differ, and ``torch.manual_seed`` (or
+    DataLoader's ``generator``) reproduces them. Copies in other pools of processes continue the
+    same stream; give each a ``seed``.
 
     Args:
-        relations: names ("rotation"), families ("medtest", "medmnistc/pathmnist") and Relation
-            objects. ``identity`` is always among the operations, and counts once.
-        seed: of all random numbers.
-        weights: relative shares by full name, such as the failure rates of an audit
+        relations: Names ("rotation"), families ("medtest", "medmnistc/pathmnist") and Relation
+            objects. ``identity`` is always one of the operations, and counts once.
+        seed: Seed of all random numbers.
+        weights: Relative shares by full name, such as the failure rates of an audit
             ("medtest/blood": 0.4). Relations without one, identity too, are then never drawn.
             Default: equal shares.
-        continuous: strengths between the levels, too, for relations whose strength is in numbers
-            (graded ones, reductions, MedMNIST-C's and ImageNet-C's). MedTest's always draw theirs
-            within a level; others keep to whole levels.
+        continuous: Whether to draw strengths between the levels for relations whose strength is in
+            numbers (graded ones, reductions, MedMNIST-C's and ImageNet-C's). MedTest's always draw
+            theirs within a level; others keep to whole levels.
 
     Raises:
-        InputError: for unknown and repeated relations, and for weights of none of them, below zero
-            or all zero.
+        InputError: A relation is unknown or repeated, or weights are those of other relations,
+            below zero or all zero.
     """
 
     def __init__(
@@ -66,25 +66,39 @@ class Augment:
         self._ends = shares([relation.name for relation in self.relations], weights)
 
     def __call__(self, image: Any) -> Any:
-        """Return the follow-up of ``image`` in the form it came in: uint8 H x W x C or H x W, or a
-        PIL image, where grey stays grey and every other mode becomes RGB."""
+        """Return the follow-up of an image in the same form.
+
+        Args:
+            image: Array (H, W, C) or (H, W) of uint8, or a PIL image. Grey images stay grey, and
+                every other mode of PIL becomes RGB.
+        """
         return self.pair(image, {})[0]
 
     def pair(self, image: Any, masks: Mapping[str, Any]) -> tuple[Any, dict[str, Mask]]:
-        """Return the follow-up of ``image``, and where ``masks`` (concept -> H x W) are in it.
+        """Return the follow-up of an image with its masks.
 
-        Masks are bool, or uint8 of two values far apart; those returned are bool. Relations that
-        keep off what a mask protects see them.
+        Args:
+            image: Image, as in a call of this object.
+            masks: Concept -> mask (H, W), of bool or of two distant values of uint8. Relations do
+                not cover masked areas.
+
+        Returns:
+            The follow-up, and the masks of bool in it.
 
         Raises:
-            InputError: for arrays that are no image or no mask.
+            InputError: An array is no image or no mask.
         """
-        array = _array(image)
+        array = image
+        if isinstance(image, Picture) and image.mode not in ("L", "RGB"):
+            array = image.convert("RGB")
+        array = np.ascontiguousarray(as_image(array, "augment"))
         inside = {name: as_mask(mask, f"mask of {name!r}") for name, mask in masks.items()}
         relation, follow_up = self._follow_up(Sample("", array, {}, masks=inside))
         changed = array if follow_up.image is None else follow_up.image
         moved = {name: relation.expect_mask(mask, follow_up) for name, mask in inside.items()}
-        return _like(changed, image), moved
+        if isinstance(image, Picture):
+            return fromarray(changed[:, :, 0] if changed.shape[2] == 1 else changed), moved
+        return changed[:, :, 0] if np.ndim(image) == 2 else changed, moved
 
     def _follow_up(self, sample: Sample) -> tuple[RelationDefaults, FollowUp]:
         rng = generator(self.seed, "augment", *_worker(), self._seen)
@@ -111,8 +125,12 @@ class Augment:
 
 
 def shares(names: list[str], weights: Mapping[str, float] | None) -> Floats:
-    """Return where in 0..1 the share of each relation ends; the last with a share ends at 1.
-    ``weights``: see ``Augment``."""
+    """Return the cumulative shares of relations in 0..1.
+
+    Args:
+        names: Names of the relations.
+        weights: See ``Augment``.
+    """
     if weights is None:
         weights = dict.fromkeys(names, 1.0)
     for name, weight in weights.items():
@@ -126,20 +144,7 @@ def shares(names: list[str], weights: Mapping[str, float] | None) -> Floats:
 
 
 def _worker() -> tuple[int, ...]:
-    """Return the seed of the DataLoader worker this runs in; without torch there is none."""
+    """Return the seed of the DataLoader worker that this runs in, () elsewhere."""
     torch = sys.modules.get("torch.utils.data")
     info = torch.get_worker_info() if torch is not None else None
     return () if info is None else (int(info.seed),)
-
-
-def _array(image: Any) -> Image:
-    """Return H x W x C; of a PIL image, grey as one channel and all other modes as RGB."""
-    if isinstance(image, Picture) and image.mode not in ("L", "RGB"):
-        image = image.convert("RGB")
-    return np.ascontiguousarray(as_image(image, "augment"))
-
-
-def _like(array: Image, image: Any) -> Any:
-    if isinstance(image, Picture):
-        return fromarray(array[:, :, 0] if array.shape[2] == 1 else array)
-    return array[:, :, 0] if np.ndim(image) == 2 else array

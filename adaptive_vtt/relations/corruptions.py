@@ -177,10 +177,10 @@ def motion_blur(image: Image, rng: Rng, radius: float, sigma: float) -> Image:
 
 
 def motion_blur_at(image: Image, radius: float, sigma: float, angle: float) -> Image:
-    """Half a normal bell of ``sigma`` px over 2 radius + 1 steps along ``angle`` (degrees).
+    """Smear along ``angle`` (degrees) with half a normal bell of ``sigma`` px.
 
-    One-sided, the pixel itself weighing most; the nearest edge pixel stands in outside.
-    As ImageMagick's motion blur in steps, width and rounding.
+    The bell has 2 radius + 1 steps to one side, and the pixel itself weighs most. Edge pixels are
+    repeated outside. Steps, width and rounding are those of ImageMagick's motion blur.
     """
     steps = np.arange(2 * int(np.ceil(radius)) + 1)
     weights = np.exp(-(steps**2) / (2 * sigma**2))
@@ -224,7 +224,7 @@ def enlarged(source: Floats, factor: float) -> Floats:
 
 
 def _grid(side: int, factor: float) -> tuple[float, float]:
-    """Step and start of the sampled places: the crop's corners fall on the enlargement's."""
+    """Return step and start of the sampled places: the crop's corners become the image's."""
     crop = int(np.ceil(side / factor))
     full = round(crop * factor)
     step = (crop - 1) / max(1, full - 1)
@@ -232,11 +232,11 @@ def _grid(side: int, factor: float) -> tuple[float, float]:
 
 
 def glass_blur(image: Image, rng: Rng, sigma: float, reach: float, rounds: float) -> Image:
-    """Blurs, swaps each pixel ``rounds`` times with one up to ``reach`` px away, blurs again.
+    """Blur, move each pixel ``rounds`` times by up to ``reach`` px, and blur again.
 
-    ImageNet-C swaps pixels one after the other from the bottom right; here each round moves
-    all of them at once to places drawn evenly from the same square, which looks the same
-    and takes a hundredth of the time.
+    ImageNet-C swaps pixels one after the other from the bottom right. Here each round moves all of
+    them at once to places drawn uniformly from the same square. That looks the same and takes a
+    hundredth of the time.
     """
     near = int(reach)
     height, width = image.shape[:2]

@@ -1,16 +1,20 @@
-"""ImageNet-C's corruptions, where they are defined otherwise than MedMNIST-C's.
+"""ImageNet-C's corruptions that differ from MedMNIST-C's.
 
-Hendrycks & Dietterich, "Benchmarking Neural Network Robustness to Common Corruptions and
-Perturbations" (ICLR 2019): the fifteen standard ones, and of the four extra ones speckle
-noise, normal blur and saturation; spatter, whose values are not at hand, is left out. Names
-are "imagenet-c/<corruption>"; the ladders are those for 224 x 224 images. Of the published
-files' preparation (resize to 256, crop to 224, JPEG at quality 85) nothing is done here.
+Source: Hendrycks & Dietterich, "Benchmarking Neural Network Robustness to Common Corruptions and
+Perturbations" (ICLR 2019). Included are the fifteen standard ones, speckle noise, normal blur and
+saturation. Spatter is left out, as its values are not at hand. Names are "imagenet-c/<corruption>",
+and the ladders are those for 224 x 224 images. The published files' preparation (resize to 256,
+crop to 224, JPEG at quality 85) is omitted.
 
-Other than in the original: frost is drawn, not photographed; the pixels of glass blur are
-shuffled in rounds; chance comes from the caller's generator. Not in order are ``saturate``
-(severities 1 and 2 take colour away, 3 to 5 add it), ``elastic_transform`` (1 and 2 shift and
-shear, 3 to 5 ripple), ``frost`` (3 and 4 differ only in how much of the image is left) and
-``fog`` (3 and 4 differ only in smoothness).
+Three things differ from the original. Frost is drawn, not photographed. The pixels of glass blur
+are shuffled in rounds. Random numbers come from the caller's generator.
+
+Four corruptions do not grow with every severity:
+
+- ``saturate``: severities 1 and 2 take colour away, 3 to 5 add it.
+- ``elastic_transform``: 1 and 2 shift and shear, 3 to 5 ripple.
+- ``frost``: 3 and 4 differ only in how much of the image is left.
+- ``fog``: 3 and 4 differ only in smoothness.
 """
 
 from dataclasses import dataclass
@@ -74,10 +78,10 @@ def snow(
     sigma: float,
     keep: float,
 ) -> Image:
-    """Flakes falling at -135 to -45 degrees, seen twice, over an image turned pale.
+    """Add flakes that fall at -135 to -45 degrees, each twice, to a pale image.
 
     Flakes are normal noise (``mean``, ``deviation``), enlarged by ``zoom``, black below
-    ``threshold`` and smeared (``radius``, ``sigma`` px); ``keep`` of the image stays.
+    ``threshold`` and smeared (``radius``, ``sigma`` px); a share ``keep`` of the image stays.
     """
     flakes = rng.normal(mean, deviation, image.shape[:2]).astype(np.float32)
     flakes = enlarged(flakes, zoom)
@@ -90,10 +94,10 @@ def snow(
 
 
 def frost(image: Image, rng: Rng, keep: float, ice: float) -> Image:
-    """``keep`` of the image plus ``ice`` of a frosted pane.
+    """Return ``keep`` of the image plus ``ice`` of a frosted pane.
 
-    ImageNet-C lays photographs of frost over the image. These panes are drawn: five sheets of
-    ice ferns, of which a part is cut out at random, 224 px of it to the image's shorter side.
+    ImageNet-C lays photographs of frost over the image. These panes are drawn: five sheets of ice
+    ferns. A random part of one is cut out, with 224 px of it on the image's shorter side.
     """
     height, width = image.shape[:2]
     scale = 224 / min(height, width)
@@ -106,7 +110,7 @@ def frost(image: Image, rng: Rng, keep: float, ice: float) -> Image:
 
 @lru_cache(maxsize=PANES)
 def pane(number: int) -> Floats:
-    """Sheet ``number`` of drawn frost: 448 x 448, 0..1; always the same one."""
+    """Return sheet ``number`` of drawn frost (448, 448) in 0..1, always the same."""
     rng = np.random.default_rng([number, PANE])
     ferns = np.zeros((PANE, PANE), np.float32)
     for _ in range(110):
@@ -126,18 +130,18 @@ def _fern(
     rng: Rng,
     depth: int = 0,
 ) -> None:
-    """Draw a stem from ``start`` that bends a little and sends off shorter ones at 60 degrees."""
+    """Draw a stem from ``start`` that bends slightly, with shorter branches at 60 degrees."""
     at, bend, gap = start, rng.normal(0, 0.03), 7.0
     for step in range(max(1, int(length / gap))):
         angle += bend + rng.normal(0, 0.03)
         end = at + gap * np.array([np.cos(angle), np.sin(angle)])
         (x0, y0), (x1, y1) = np.rint(at).astype(int).tolist(), np.rint(end).astype(int).tolist()
         cv2.line(sheet, (x0, y0), (x1, y1), 0.55 + 0.45 / (1 + depth), 1, cv2.LINE_AA)
-        rest = 0.38 * (length - gap * step)
-        if depth < 2 and rest > gap:
+        longest = 0.38 * (length - gap * step)
+        if depth < 2 and longest > gap:
             for side in (-1, 1):
                 branch = angle + side * np.pi / 3
-                _fern(sheet, end, branch, rest * rng.uniform(0.5, 1), rng, depth + 1)
+                _fern(sheet, end, branch, longest * rng.uniform(0.5, 1), rng, depth + 1)
         at = end
 
 
@@ -147,14 +151,14 @@ LENGTH = 244
 
 @dataclass(frozen=True)
 class Field:
-    """A deformation: a 2 x 3 affine map, then the place (x, y) each pixel comes from."""
+    """A deformation: an affine map (2, 3), then the place (x, y) that each pixel comes from."""
 
     affine: npt.NDArray[np.float64]
     x: Floats
     y: Floats
 
     def moved(self, image: npt.NDArray[np.uint8], interpolation: int) -> npt.NDArray[np.uint8]:
-        """Return ``image`` (H x W or H x W x C) after both, mirrored at its edges."""
+        """Return ``image`` (H, W) or (H, W, C) after both, mirrored at its edges."""
         size, border = image.shape[1::-1], cv2.BORDER_REFLECT_101
         turned = cv2.warpAffine(image, self.affine, size, flags=interpolation, borderMode=border)
         bent = cv2.remap(turned, self.x, self.y, interpolation, borderMode=cv2.BORDER_REFLECT)
@@ -171,7 +175,7 @@ class Elastic(Corruption):
         return FollowUp(field.moved(image, cv2.INTER_LINEAR), {"field": field})
 
     def expect_mask(self, mask: Mask, follow_up: FollowUp) -> Mask:
-        """Return the mask (H x W) moved to the nearest pixel."""
+        """Return the mask (H, W) moved to the nearest pixel."""
         field: Field = follow_up.details["field"]
         return field.moved(mask.astype(np.uint8), cv2.INTER_NEAREST).astype(bool)
 
@@ -184,9 +188,9 @@ def elastic_transform(image: Image, rng: Rng, alpha: float, sigma: float, shift:
 def draw(shape: tuple[int, ...], rng: Rng, alpha: float, sigma: float, shift: float) -> Field:
     """Return a random affine map and smooth random displacements for images of ``shape``.
 
-    Three points around the centre move up to ``shift`` each way; every pixel then moves by
-    ``alpha`` times even noise on -1..1 that was smoothed by ``sigma``. All three are in
-    ``LENGTH`` and scale with the shorter side.
+    Three points around the centre move up to ``shift`` in either direction. Every pixel then moves
+    by ``alpha`` times uniform noise on -1..1 that was smoothed by ``sigma``. The unit of all three
+    is ``LENGTH``, which scales with the shorter side.
     """
     height, width = shape[:2]
     unit = LENGTH * min(height, width) / 224

@@ -1,7 +1,7 @@
 """MedMNIST-C: 21 corruptions in 12 profiles, one per data set (Di Salvo et al., 2024).
 
-arXiv 2406.17536; values of the registry of medmnistc 0.1.0, 131 pairs of data set and
-corruption, five severities each. The names are "medmnistc/<flag>/<corruption>".
+Source: arXiv 2406.17536, with the values of the registry of medmnistc 0.1.0: 131 pairs of data set
+and corruption, five severities each. The names are "medmnistc/<flag>/<corruption>".
 
 The published behaviour is kept, oddities included:
 
@@ -13,11 +13,11 @@ The published behaviour is kept, oddities included:
   severity 5 has larger marks; retinamnist darkens and fades but never brightens;
 - gamma_corr_up darkens and gamma_corr_down brightens.
 
-Chance comes from the caller's generator, not from one stream through the whole set.
+Random numbers come from the caller's generator, not from one stream through the whole set.
 
-Written for 224 x 224. On other sizes lengths of blurs stay in pixels; marks, bubbles and
-characters scale with the shorter side, because they would not fit otherwise; all else is
-relative to the image anyway.
+The values are for 224 x 224. On other sizes, lengths of blurs stay in pixels. Marks, bubbles and
+characters scale with the shorter side, as they would not fit otherwise. Everything else is relative
+to the image.
 """
 
 from functools import lru_cache
@@ -38,15 +38,15 @@ VEILS = {
     opacity: np.rint(np.arange(256) + np.arange(255, -1, -1) * (opacity / 255)).astype(np.uint8)
     for opacity in (100, 130)
 }
-"""Opacity in 255ths -> the 256 grey levels as they look under white of that opacity."""
+"""Opacity in 255ths -> the 256 grey levels under white of that opacity."""
 
 
 def stain_deposit(image: Image, rng: Rng, most: float, side: float = 24) -> Image:
-    """Return one to ``most`` black ink marks in patches of ``side`` px, kept off the edge.
+    """Add one to ``most`` black ink marks in patches of ``side`` px, away from the edge.
 
-    The published marks are pictures; these are drawn in their likeness: smooth noise under a
-    round window, cut so that a mark covers 48 to 78 (24 px) or 47 to 61 per cent (32 px) of
-    its patch, ten marks per size; only the largest piece of each is kept.
+    The published marks are pictures, and these are drawn to look alike. A mark is the largest piece
+    of smooth noise under a round window. It covers 48 to 78 per cent of a patch of 24 px, and 47 to
+    61 of one of 32 px. There are ten marks per size.
     """
     changed, scale = image.copy(), _scale(image)
     bank = _marks(max(1, round(side * scale)), 0.61 if side > 24 else 0.78)
@@ -61,7 +61,7 @@ def stain_deposit(image: Image, rng: Rng, most: float, side: float = 24) -> Imag
 
 @lru_cache(maxsize=64)
 def _marks(side: int, most: float) -> tuple[Mask, ...]:
-    """Ten ink marks, side x side, that cover up to ``most`` of it; always the same ones."""
+    """Return ten ink marks (side, side) that cover up to ``most`` of it, always the same."""
     shares = np.linspace(0.48, most, MARKS)
     return tuple(
         _mark(side, float(s), np.random.default_rng([side, i])) for i, s in enumerate(shares)
@@ -79,10 +79,10 @@ def _mark(side: int, share: float, rng: Rng) -> Mask:
 
 
 def bubble(image: Image, rng: Rng, largest: float, most: float) -> Image:
-    """Seven to ``most`` whitish discs of 3 to ``largest`` px with a brighter rim of 2 px.
+    """Add seven to ``most`` whitish discs of 3 to ``largest`` px with a brighter rim of 2 px.
 
-    A later disc hides what lies under it of an earlier one; opacity 130 / 255 in the rim
-    and 100 / 255 within.
+    A later disc hides the parts of earlier ones below it. Opacity is 130 / 255 in the rim and
+    100 / 255 within.
     """
     height, width = image.shape[:2]
     scale = _scale(image)
@@ -99,7 +99,7 @@ def bubble(image: Image, rng: Rng, largest: float, most: float) -> Image:
 
 
 def black_corner(image: Image, rng: Rng, share: float) -> Image:
-    """Black outside a centred disc of ``share`` times half the shorter side."""
+    """Blacken the image outside a centred disc of ``share`` times half the shorter side."""
     height, width = image.shape[:2]
     centre = (width // 2, height // 2)
     radius = min(*centre, width - centre[0], height - centre[1])
@@ -109,10 +109,10 @@ def black_corner(image: Image, rng: Rng, share: float) -> Image:
 
 
 def characters(image: Image, rng: Rng, words: float, letters: float, size: float) -> Image:
-    """Return one to ``words`` words of 3 to ``letters`` random small letters, a colour each.
+    """Add one to ``words`` words of 3 to ``letters`` random small letters, a colour each.
 
-    OpenCV's duplex font, anti-aliased, thickness 1, at a font scale of 0.14 to ``size``.
-    Letters of 224-pixel images are three pixels high, and so they stay on smaller ones.
+    The font is OpenCV's duplex, anti-aliased, of thickness 1 and a scale of 0.14 to ``size``.
+    Letters of 224-pixel images are three pixels high, and no smaller on smaller images.
     """
     changed, scale = image.copy(), max(1.0, _scale(image))
     height, width = image.shape[:2]
@@ -133,8 +133,7 @@ def _scale(image: Image) -> float:
 
 
 def _within(rng: Rng, low: float, high: float) -> int:
-    """Return a whole number from low to high, both included; what is too large to fit stays at
-    low."""
+    """Return a random whole number from low to high, both included, or low if high is lower."""
     first = max(0, round(low))
     return int(rng.integers(first, max(first, round(high)), endpoint=True))
 
@@ -180,10 +179,10 @@ def relations(flag: str) -> list[Corruption]:
     """Return MedMNIST-C's corruptions of a data set, in the registry's order.
 
     Args:
-        flag: the data set, such as "pathmnist".
+        flag: Name of the data set, such as "pathmnist".
 
     Raises:
-        InputError: for an unknown flag.
+        InputError: The flag is unknown.
     """
     check_known("MedMNIST-C data set", flag, flags())
     made = []

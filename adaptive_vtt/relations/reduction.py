@@ -1,12 +1,11 @@
-"""Reductions: crop, stretch and rotate, with exactly what of the source stays to be seen.
+"""Reductions: crop, stretch and rotate, with the exact part of the source that stays visible.
 
-After REIC (Metamorphic Testing of Image Captioning Systems via Image-Level Reduction, TSE
-2024, sections IV-C and IV-D): a follow-up shows a part of its source, and the share of an
-object that is still visible says what may be expected of an answer about it. A pixel is
-visible when its centre lies in the part that is kept, which is one interval of each row.
+They follow REIC (Metamorphic Testing of Image Captioning Systems via Image-Level Reduction, TSE
+2024, sections IV-C and IV-D). A follow-up shows a part of its source, and the visible share of an
+object decides what an answer about it should be. A pixel is visible if its centre lies in the part
+that is kept, which is one interval of each row.
 
-Boxes are (x1, y1, x2, y2) in pixels, the last two exclusive; candidates leave out the one
-that would keep everything.
+Boxes are (x1, y1, x2, y2) in pixels, the last two exclusive. No candidate keeps everything.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,9 +21,9 @@ from ..types import Floats, FollowUp, Image, Indices, Mask, Sample
 from .base import Laddered, RelationDefaults, Rng, Rung
 
 MIN_STRETCH = 0.6
-"""The share of an axis that a stretch keeps at least (REIC)."""
+"""Least share of an axis that a stretch keeps (REIC)."""
 MAX_DEGREES = 30
-"""The largest rotation, either way (REIC)."""
+"""Largest rotation in either direction (REIC)."""
 
 
 class Reduction:
@@ -35,7 +34,7 @@ class Reduction:
         raise TypeError(f"{type(self).__name__} defines no spans")
 
     def visible(self, height: int, width: int) -> Mask:
-        """Return the source's pixels (H x W) in view: REIC's M_tran."""
+        """Return a mask (H, W) of the source's pixels in view, REIC's M_tran."""
         first, end = self.spans(height, width)
         columns = np.arange(width)
         return (columns >= first[:, None]) & (columns < end[:, None])
@@ -85,7 +84,7 @@ class Crop(Rectangle):
         return mask[top:bottom, left:right].copy()
 
     def boxes(self, boxes: npt.ArrayLike, height: int, width: int) -> Floats:
-        """Return the rest of ``boxes`` (n x 4) in the follow-up; area 0 for none."""
+        """Return ``boxes`` (n, 4), cut to the follow-up; the area is 0 outside it."""
         left, top, right, bottom = self.rectangle(height, width)
         moved = np.asarray(boxes, float).reshape(-1, 4) - [left, top, left, top]
         return _clipped(moved, bottom - top, right - left)
@@ -152,7 +151,7 @@ class Rotate(Reduction):
 
     @lru_cache(maxsize=1024)  # noqa: B019 - frozen and small; most images share a few sizes
     def spans(self, height: int, width: int) -> tuple[Indices, Indices]:
-        """Return the visible interval of each row; not to be changed, as they are kept."""
+        """Return the visible interval of each row; the arrays are cached, so never change them."""
         kept_height, kept_width = self.size(height, width)
         cos, sin = self._turn
         down = np.arange(height, dtype=np.float64) - (height - 1) / 2
@@ -187,7 +186,7 @@ class Rotate(Reduction):
         return float(np.cos(angle)), float(np.sin(angle))
 
     def _matrix(self, height: int, width: int) -> Floats:
-        """Return 2 x 3, from pixel centres of the source to those of the follow-up."""
+        """Return the map (2, 3) from pixel centres of the source to those of the follow-up."""
         kept_height, kept_width = self.size(height, width)
         cos, sin = self._turn
         turn = np.array([[cos, sin], [-sin, cos]])
@@ -231,12 +230,17 @@ def crops(
     steps: int = 20,
     larger_than: float = 0.0,
 ) -> list[Crop]:
-    """Return up to firsts x steps^2 crops: random top-left points, each with a grid of others.
+    """Return up to firsts * steps^2 crops: random top-left points, each with a grid of others.
 
-    ``larger_than``: pixels; REIC asks for more than the mean area of the detected objects.
-    Top-left points are drawn among those that leave so much. The paper does not give its
-    step; here the bottom-right points divide what is right of and below the top-left one
-    evenly.
+    Bottom-right points divide the area to the right and below evenly, as the paper gives no step.
+
+    Args:
+        height: Height of the image in pixels.
+        width: Width of the image in pixels.
+        rng: Generator.
+        firsts: Number of top-left points, drawn among those that leave room for the least area.
+        steps: Number of columns, and of rows, of bottom-right points.
+        larger_than: Area in pixels that crops exceed. REIC takes the mean area of the objects.
     """
     left, top = rng.integers(0, width, 64 * firsts), rng.integers(0, height, 64 * firsts)
     able = np.flatnonzero((width - left) * (height - top) > larger_than)[:firsts]
@@ -256,7 +260,7 @@ def crops(
 def stretches(
     height: int, width: int, rng: Rng, *, firsts: int = 10, steps: int = 20
 ) -> list[Stretch]:
-    """Return up to firsts x steps stretches of either axis: random starts, evenly spaced stops."""
+    """Return up to firsts * steps stretches of either axis: random starts, evenly spaced stops."""
     parameters = set()
     for axis, length in enumerate((height, width)):
         least = int(np.ceil(MIN_STRETCH * length))
@@ -272,13 +276,13 @@ def rotations() -> list[Rotate]:
 
 
 def visible_shares(masks: Sequence[Mask] | Mask, reductions: Reductions) -> Floats:
-    """Return the share of each of m masks (H x W) that each of n reductions keeps in view: m x n.
+    """Return the shares (m, n) of m masks (H, W) that n reductions keep in view.
 
-    REIC's ratio, read as sum(M_loc x M_tran) / sum(M_loc). Summed-area tables make the cost of a
-    crop or stretch independent of the image, that of a rotation linear in its height.
+    This is REIC's ratio, read as sum(M_loc x M_tran) / sum(M_loc). Summed-area tables make the cost
+    of a crop or stretch independent of the image, that of a rotation linear in its height.
 
     Raises:
-        InputError: for an empty mask, whose share would mean nothing.
+        InputError: A mask is empty.
     """
     shape = np.shape(masks)[1:]
     sums = np.stack([cv2.integral(mask.astype(np.uint8)) for mask in masks])  # int32
@@ -314,19 +318,19 @@ def resized_mask(mask: Mask, height: int, width: int) -> Mask:
 
 @dataclass(frozen=True)
 class Reduce(Laddered):
-    """A reduction of one kind as a relation: the follow-up is brought back to the source's size.
+    """A reduction of one kind as a relation; follow-ups have the size of their source.
 
-    Of a few random placements of a strength the one that keeps most of the least visible object of
-    ``sample.masks`` is taken, so that answers about these objects should hold; without masks the
-    first. ``details`` of a follow-up: the ``reduction`` itself and ``visible``, the source's pixels
-    that can still be seen.
+    A few random placements are tried, and the one that keeps most of the least visible object of
+    ``sample.masks`` is taken, so that answers about these objects should hold. Without masks it is
+    the first. ``details`` of a follow-up are the ``reduction`` and ``visible``, a mask of the
+    source's pixels in view.
 
     Args:
-        name: of the relation.
-        place: returns a random reduction, given height, width, strength and a generator.
-        ladder: the strength of each severity; crop: share of the area kept (at the source's
-            aspect); stretch: share of the axis kept; rotate: degrees.
-        about: a description in a line.
+        name: Name of the relation.
+        place: Function that returns a random reduction for height, width, strength and a generator.
+        ladder: Strength of each severity. Crop: share of the area kept, at the source's aspect;
+            stretch: share of the axis kept; rotate: degrees.
+        about: Description in a line.
     """
 
     name: str
@@ -390,7 +394,7 @@ def _place_rotate(height: int, width: int, degrees: float, rng: Rng) -> Rotate:
 
 
 def _interval(slope: float, offset: Floats, half: float) -> tuple[Floats, Floats]:
-    """Return where |slope x + offset| <= half: lowest and highest x, each like ``offset``."""
+    """Return the lowest and highest x with |slope x + offset| <= half, in offset's shape."""
     if abs(slope) < 1e-12:
         inside = np.abs(offset) <= half + 1e-9
         return np.where(inside, -np.inf, np.inf), np.where(inside, np.inf, -np.inf)

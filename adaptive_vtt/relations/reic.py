@@ -1,14 +1,14 @@
 """REIC's three reductions as relations: a severity is the number of a candidate follow-up.
 
 Source: Metamorphic Testing of Image Captioning Systems via Image-Level Reduction (TSE 2024),
-sections IV-C and IV-D. All candidates of an image are enumerated, and of these the best few
-by REIC's own two scores are kept, best first. A candidate that makes objects disappear says more
-than one that leaves them half in view, of which nothing can be expected; and one that shows
-another part of the image than those already chosen says more than one that shows the same.
+sections IV-C and IV-D. All candidates of an image are enumerated, and the best few by REIC's two
+scores are kept, best first. The first score favours candidates that make objects disappear over
+those that leave them half in view, which allow no expectation. The second favours parts of the
+image that no chosen candidate shows.
 
-The objects that scores count are known before any follow-up is made: those that a caption names,
-recorded beforehand or the audited model's, which is asked for first (``Naming``), else all detected
-ones. Severities 1 to 3 are then those that REIC would ask about if the caption named these.
+The objects that scores count are known before any follow-up is made. They are those that a caption
+names, recorded beforehand or the audited model's (``Naming``), or else all detected ones.
+Severities 1 to 3 are then the follow-ups that REIC would ask about for such a caption.
 """
 
 from collections.abc import Sequence
@@ -29,23 +29,23 @@ from .reduction import Crop, Reductions, Rotate, Stretch, visible_shares
 Ints = npt.NDArray[np.int64]
 
 T_DOWN, T_UP = 0.2, 0.9
-"""Shares of an object that stay in view: up to T_DOWN it has disappeared, from T_UP on it is
-retained, in between it is ambiguous (REIC, section IV-D)."""
+"""Shares of an object in view: up to T_DOWN it has disappeared, from T_UP on it is retained, in
+between it is ambiguous (REIC, section IV-D)."""
 
 
 def statuses(shares: Floats, down: float = T_DOWN, up: float = T_UP) -> npt.NDArray[np.int8]:
-    """Return 1 retained, 0 ambiguous, -1 disappeared, for visible shares of any shape."""
+    """Return 1 for retained, 0 for ambiguous, -1 for disappeared objects, by visible shares."""
     return (shares >= up).astype(np.int8) - (shares <= down).astype(np.int8)
 
 
 def ambiguity(shares: Floats, down: float = T_DOWN, up: float = T_UP) -> Floats:
-    """Return S_amb = N_disappear - N_ambiguous (n,), given visible shares m x n of m objects."""
+    """Return S_amb = N_disappear - N_ambiguous (n,) from visible shares (m, n) of m objects."""
     status = statuses(shares, down, up)
     return ((status == -1).sum(axis=0) - (status == 0).sum(axis=0)).astype(np.float64)
 
 
 def spans(reductions: Reductions, height: int, width: int) -> Ints:
-    """Return n x 2 x H: first and end (exclusive) of each row's interval that stays in view."""
+    """Return (n, 2, H): first and end (exclusive) of each row's interval in view."""
     return np.array([each.spans(height, width) for each in reductions], np.int64)
 
 
@@ -72,14 +72,20 @@ def select(
     by_diversity: bool = True,
     rng: Rng | None = None,
 ) -> list[int]:
-    """Return up to k places of candidates, best first, given S_amb (n,) and their spans.
+    """Return the places of up to k candidates, best first.
 
-    The first has the highest S_amb, each later one the highest sum of S_amb and S_div, the
-    difference from the nearest chosen one, both normalised over all candidates, chosen ones
-    included (the paper is silent on that). Ties go to the lowest place.
+    The first has the highest S_amb. Each later one has the highest sum of S_amb and S_div, the
+    difference from the nearest chosen one. Both are normalised over all candidates, chosen ones
+    included (the paper does not say). Ties go to the lowest place.
 
-    The paper's ablations: without ``by_ambiguity`` the first is random (``rng``) and later ones
-    follow diversity alone (Setting-1); without ``by_diversity`` all follow ambiguity (Setting-2).
+    Args:
+        scores: S_amb (n,) of the candidates.
+        every: Their spans (n, 2, H).
+        k: Number of candidates to select.
+        by_ambiguity: False for the paper's Setting-1: the first is random, later ones follow
+            diversity alone.
+        by_diversity: False for the paper's Setting-2: all follow ambiguity.
+        rng: Generator for the first candidate of Setting-1.
     """
     nearest = np.full(len(scores), np.inf)
     amb = normalised(scores) if len(scores) else scores
@@ -98,15 +104,13 @@ def select(
 
 KINDS = ("crop", "stretch", "rotate")
 MIN_CROP = 0.5
-"""Least share of an image's area that a crop keeps. The paper only asks for more than the mean area
-of the image's objects; but in its random crops 9 % of the objects disappear (Table III, without the
+"""Least share of an image's area that a crop keeps. The paper only requires more than the mean area
+of the image's objects. But 9 % of the objects disappear in its random crops (Table III, without the
 ambiguity score), and crops of any size would lose far more, as most of them show nothing."""
 LARGEST_LIMIT = 0.7
-"""Upper bound of that least share: where objects fill the image, crops that keep more than this
-will do, as there would be none otherwise."""
+"""Upper bound of that least share. If objects fill the image, there would be no crop otherwise."""
 FOLLOW_UPS, MOST = 12, len(reduction.rotations())
-"""Candidates kept per image and relation, and so the number of severities; the most is that of
-rotations."""
+"""Default and largest number of candidates per image and relation, which are its severities."""
 
 
 OWN = "own"
@@ -116,21 +120,27 @@ Objects = tuple[tuple[Box, ...], ...]
 
 
 class Naming(Protocol):
-    """Captions of images, recorded before the audit; ``own``: the audited model's, asked for before
-    an image's follow-ups are made."""
+    """Captions of images.
+
+    They were recorded before the audit, or are the audited model's (``own``), which is asked
+    before an image's follow-ups are made.
+    """
 
     own: bool
 
     @property
     def fingerprint(self) -> str:
-        """A hash of the captions and of how they are read."""
+        """Hash of the captions and of how they are read."""
 
     def objects(
         self, sample_id: str, boxes: Sequence[Box], received: Received | None = None
     ) -> Objects:
-        """Return the boxes that each named object of a sample is in; objects in none are left out.
+        """Return the boxes of each named object of a sample; objects without a box are omitted.
 
-        ``received``: the audited model's answers about the sample, where ``own``.
+        Args:
+            sample_id: Id of the sample.
+            boxes: Its detected boxes.
+            received: The audited model's answers about it, for ``own`` captions.
         """
 
 
@@ -139,13 +149,13 @@ class Reduced(LabelPreserving):
     """One kind of reduction; a follow-up's ``details`` hold the ``reduction``.
 
     Args:
-        kind: one of KINDS.
-        follow_ups: candidates of an image.
-        by_ambiguity: see ``select``.
-        by_diversity: see ``select``.
-        naming: the objects by which follow-ups are chosen; default, and for images where it names
-            nothing in a box: all that was detected.
-        min_crop: least share (0..LARGEST_LIMIT) of the image's area that a crop keeps.
+        kind: One of KINDS.
+        follow_ups: Number of candidates of an image.
+        by_ambiguity: See ``select``.
+        by_diversity: See ``select``.
+        naming: Captions whose objects choose the follow-ups. By default, and for images in which
+            they name nothing in a box, all detected objects do.
+        min_crop: Least share (0..LARGEST_LIMIT) of the image's area that a crop keeps.
     """
 
     kind: str
@@ -155,11 +165,11 @@ class Reduced(LabelPreserving):
     naming: Naming | None = field(default=None, repr=False)
     min_crop: float = field(default=MIN_CROP, repr=False)
 
-    reduces = True  # what is in view of the source stays; see oracles.ReducedCaptions
+    reduces = True  # an object in view stays in view; see oracles.ReducedCaptions
 
     @property
     def fingerprint(self) -> str:
-        """The options, on which the follow-ups depend."""
+        """The options that follow-ups depend on."""
         crops = "" if self.min_crop == MIN_CROP else f", crops from {self.min_crop}"
         return f"{self!r}{crops}" + (f" by {self.naming.fingerprint}" if self.naming else "")
 
@@ -199,14 +209,16 @@ class Reduced(LabelPreserving):
         return named or detected(boxes)
 
     def reduction(self, sample: Sample, severity: int) -> Crop | Stretch | Rotate:
-        """Return the reduction of a severity: the last one where there are fewer, and the source
-        itself where it is too small to be reduced."""
+        """Return the reduction of a severity.
+
+        It is the last one if there are fewer, and keeps the whole source if that is too small.
+        """
         self.check(severity)
         reductions = self.candidates(sample)
         return reductions[min(severity, len(reductions)) - 1]
 
     def apply(self, sample: Sample, severity: int, rng: Rng) -> FollowUp:
-        """Return the follow-up at its own size."""
+        """Return the follow-up, which has the size of the part that it keeps."""
         self.check(severity)
         if sample.image is None:
             return FollowUp(None)
@@ -245,8 +257,11 @@ def _chosen(
 def enumerated(
     kind: str, height: int, width: int, boxes: Sequence[Box], rng: Rng, min_crop: float = MIN_CROP
 ) -> Reductions:
-    """Return all candidates of a kind; crops are larger than the mean area of the boxes (REIC), and
-    keep at least ``min_crop`` of the image; no crop has to keep more than LARGEST_LIMIT."""
+    """Return all candidates of a kind.
+
+    Crops are larger than the mean area of the boxes (REIC) and than ``min_crop`` of the image, but
+    a crop of LARGEST_LIMIT is always large enough.
+    """
     if kind == "crop":
         mean = float(np.mean([box.area for box in boxes])) if boxes else 0.0
         least, most = (share * height * width for share in (min_crop, LARGEST_LIMIT))

@@ -1,9 +1,9 @@
 """Relations of other people's transforms: one callable image -> image per severity.
 
-A transform is one of albumentations, MONAI or TorchIO, or a plain function; a ``Caller`` calls each
-in its way. A question's follow-up depends on the question alone: a call draws from its seed, and
-is the same picture in any process and order. For that the random states of the transform and of
-the process are set; the latter are restored (``utils.other_code``). Libraries are not imported.
+A transform is one of albumentations, MONAI or TorchIO, or a plain function; a ``Caller`` adapts
+each. A follow-up depends on its question alone: a call draws from a seed, and makes the same
+picture in any process and order. So the random states of the transform and of the process are set,
+and the latter restored (``utils.other_code``). Libraries are not imported.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,25 +28,26 @@ an unchanged follow-up tests nothing."""
 
 
 class Caller:
-    """A function image -> image; one with a parameter ``rng`` is given a numpy Generator.
+    """Adapter of a function image -> image, which gets a numpy Generator as its ``rng`` if it has
+    that parameter.
 
-    Every caller takes and gives H x W x C of uint8, whatever the library wants: albumentations the
-    same, MONAI C x H x W and TorchIO C x W x H x 1, both of float32 in [0, 1].
+    Every caller takes and returns (H, W, C) of uint8. Albumentations needs the same, MONAI
+    (C, H, W) and TorchIO (C, W, H, 1), both of float32 in [0, 1].
     """
 
     carries = False
-    """True where masks can be moved along with the image."""
+    """True if masks can be moved along with the image."""
 
     def __init__(self, transform: Any) -> None:
         self.transform = transform
 
     def image(self, image: Image, seed: int) -> Image:
-        """Return the changed image, H x W x C of uint8."""
+        """Return the changed image (H, W, C) of uint8."""
         with seeded(seed):
             return self._image(image.copy(), seed)
 
     def mask(self, mask: Mask, image: Image, seed: int) -> Mask:
-        """Return where ``mask`` (H x W of bool) lies after the same change of ``image``."""
+        """Return a mask (H, W) of bool after the same change as ``image``."""
         with seeded(seed):
             return np.asarray(self._mask(mask.astype(np.uint8), image.copy(), seed) > 0.5)
 
@@ -59,7 +60,7 @@ class Caller:
 
 
 class Albumentations(Caller):
-    """Masks go through the transform with the image."""
+    """Adapter of albumentations, which transforms masks with the image."""
 
     carries = True
 
@@ -73,8 +74,11 @@ class Albumentations(Caller):
 
 
 class Monai(Caller):
-    """An array transform. Those of ``monai.transforms.spatial`` move masks, by nearest pixels; of a
-    ``Compose`` that is unknown."""
+    """Adapter of MONAI's array transforms.
+
+    Those of ``monai.transforms.spatial`` move masks, by nearest pixels. For a ``Compose`` it is
+    unknown, so masks are lost.
+    """
 
     @property
     def carries(self) -> bool:  # type: ignore[override]
@@ -96,7 +100,7 @@ class Monai(Caller):
 
 
 class TorchIO(Caller):
-    """A picture is a volume of one slice; masks go along as label maps."""
+    """Adapter of TorchIO: a picture is a volume of one slice, and masks are label maps."""
 
     carries = True
 
@@ -107,7 +111,7 @@ class TorchIO(Caller):
         return self._changed(image, mask)["mask"][..., 0]
 
     def _changed(self, image: Image, mask: Image | None) -> dict[str, Any]:
-        """H x W x C of each, after the transform."""
+        """Return image and mask (H, W, C) after the transform."""
         import torch
         import torchio
 
@@ -125,17 +129,19 @@ _LIBRARIES = {"albumentations": Albumentations, "monai": Monai, "torchio": Torch
 
 
 def caller(transform: Any) -> Caller:
-    """Return the caller of an object of a class of these libraries, or of a function."""
+    """Return the adapter of a transform of these libraries, or of a function."""
     tops = (base.__module__.partition(".")[0] for base in type(transform).__mro__)
     return next((_LIBRARIES[top] for top in tops if top in _LIBRARIES), Caller)(transform)
 
 
 def prepared(transform: Any, arguments: Mapping[str, Any], where: str) -> Any:
-    """Return a transform with its arguments: a class called with them, a function that will be, or,
-    without any, an object unchanged.
+    """Return a transform with its arguments.
+
+    A class is called with them and a function will be; an object without arguments is returned
+    unchanged.
 
     Raises:
-        InputError: for arguments that it does not take.
+        InputError: It does not take these arguments.
     """
     if not callable(transform):
         expected = "a transform or a function image -> image"
@@ -155,7 +161,7 @@ def prepared(transform: Any, arguments: Mapping[str, Any], where: str) -> Any:
 
 
 def _check_arguments(transform: Callable[..., Any], options: Mapping[str, Any]) -> None:
-    """Raise TypeError for unknown arguments, of which albumentations would only warn."""
+    """Raise TypeError for unknown arguments, as albumentations would only warn."""
     taken = _parameters(transform)
     unknown = sorted(set(options) - set(taken))
     if unknown and not any(p.kind is p.VAR_KEYWORD for p in taken.values()):
@@ -170,12 +176,12 @@ def _parameters(transform: Callable[..., Any]) -> Mapping[str, Any]:
 
 
 def _tuples(value: Any) -> Any:
-    """Return lists, which TOML has, as tuples, which these libraries take for ranges."""
+    """Return TOML's lists as tuples, which these libraries take as ranges."""
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 SEEDS = 2**32
-"""Seeds lie below it, as numpy's old generator and MONAI take no larger ones."""
+"""Seeds are below it, as numpy's old generator and MONAI take no larger ones."""
 
 
 @dataclass(frozen=True)
@@ -183,16 +189,16 @@ class Transformed(RelationDefaults):
     """A relation whose follow-ups of severity k + 1 are made by ``transforms[k]``.
 
     Args:
-        name: of the relation.
-        transforms: of albumentations, MONAI (of arrays) or TorchIO, or functions from H x W x C of
-            uint8 to the same, mildest first.
-        concepts: those whose answers it does not change; no others are asked about. None: all.
-        moves: of functions, whether things change their place in the image; None: unknown.
-        options: all that follow-ups depend on besides the name, for the space's fingerprint.
-        about: a description in a line.
+        name: Name of the relation.
+        transforms: Transforms of albumentations, MONAI (of arrays) or TorchIO, or functions from
+            (H, W, C) of uint8 to the same, mildest first.
+        concepts: Concepts whose answers it does not change; no others are asked about. None: all.
+        moves: For functions, whether things change their place in the image; None if unknown.
+        options: Everything but the name that follow-ups depend on, for the space's fingerprint.
+        about: Description in a line.
 
     Raises:
-        InputError: without transforms, and for ``moves`` where the library knows.
+        InputError: There is no transform, or ``moves`` is given for a library that knows it.
     """
 
     name: str
@@ -233,8 +239,11 @@ class Transformed(RelationDefaults):
         return self.concepts is None or concept in self.concepts
 
     def apply(self, sample: Sample, severity: int, rng: Rng) -> FollowUp:
-        """Return the follow-up. Raise InputError for a severity that does not exist, and for a
-        transform that fails or returns no image."""
+        """Return the follow-up.
+
+        Raise InputError for a severity that does not exist, and for a transform that fails or
+        returns no image.
+        """
         self.check(severity)
         image, seed = sample.image, int(rng.integers(SEEDS))
         if image is None:
@@ -244,26 +253,23 @@ class Transformed(RelationDefaults):
         except Exception as error:  # other people's code may fail in any way at all
             where = f"relation {self.name!r}, severity {severity}, sample {sample.id!r}"
             raise InputError(f"{where}: {type(error).__name__}: {one_line(error)}") from error
-        details = {"source": image, "severity": severity, "seed": seed}
-        return FollowUp(self._checked(changed, image), details)
-
-    def expect_mask(self, mask: Mask, follow_up: FollowUp) -> Mask:
-        """Raise InputError where masks cannot be moved along."""
-        if self.masks_lost:
-            raise InputError(f"relation {self.name!r}: masks cannot go along: {self.masks_lost}")
-        if self.moves is False or not follow_up.details:
-            return mask
-        details = follow_up.details
-        return self._callers[details["severity"] - 1].mask(mask, details["source"], details["seed"])
-
-    def _checked(self, changed: Any, image: Image) -> Image:
         if changed.ndim == 2:  # some drop the axis of a single channel
             changed = changed[..., None]
         if changed.dtype != np.uint8 or changed.ndim != 3 or changed.shape[2] != image.shape[2]:
             expected = f"an image H x W x {image.shape[2]} of uint8"
             got = f"{' x '.join(map(str, changed.shape))} of {changed.dtype}"
             raise unexpected(f"relation {self.name!r}", expected, got)
-        return np.ascontiguousarray(changed)
+        details = {"source": image, "severity": severity, "seed": seed}
+        return FollowUp(np.ascontiguousarray(changed), details)
+
+    def expect_mask(self, mask: Mask, follow_up: FollowUp) -> Mask:
+        """Return the mask after the same change; raise InputError if masks cannot be moved."""
+        if self.masks_lost:
+            raise InputError(f"relation {self.name!r}: masks cannot go along: {self.masks_lost}")
+        if self.moves is False or not follow_up.details:
+            return mask
+        details = follow_up.details
+        return self._callers[details["severity"] - 1].mask(mask, details["source"], details["seed"])
 
 
 def transformed(
@@ -296,18 +302,18 @@ def transformed(
 
     Args:
         transform: ``package.module:name``, or ``file.py:name`` relative to ``base``.
-        name: of the relation; default: the transform's.
-        severities: the arguments of each severity, mildest first.
-        options: the arguments of all severities.
-        concepts: as in `Transformed`.
-        moves: as in `Transformed`.
-        base: a folder.
+        name: Name of the relation; default: the transform's.
+        severities: Arguments of each severity, mildest first.
+        options: Arguments of all severities.
+        concepts: See `Transformed`.
+        moves: See `Transformed`.
+        base: Folder of a relative path.
 
     Returns:
         The relation.
 
     Raises:
-        InputError: for what cannot be imported, and for arguments that it does not take.
+        InputError: The transform cannot be imported, or does not take these arguments.
     """
     made = load_object(transform, base, "transform")
     where = f"transform {transform!r}"

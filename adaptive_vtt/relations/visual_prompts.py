@@ -1,12 +1,13 @@
 """Visual prompts: the region to look at is drawn into the image, or given in coordinates.
 
-The granularities of EndoBench (its Table 3 has the prompts' results): a box, a contour, several of
-either with letters, and coordinates without any drawing. Regions come from the sample's masks: each
-connected piece of a concept is one. The follow-up's words name a region as EndoBench's questions do
-(appendix A.3): "the region marked by the green bounding box", "... by the green contour", or by
-[x1, y1, x2, y2]. EndoBench does not state the unit of its coordinates; here they are pixels of the
-image as sent, whose size the words give. No word names a concept, and the question stays one about
-the image, so that no answer changes. Spaces refuse samples without masks.
+The granularities are those of EndoBench (its Table 3 has the prompts' results): a box, a contour,
+several of either with letters, and coordinates without any drawing. Each connected piece of a
+sample's mask is a region. The follow-up's words name it as EndoBench's questions do (appendix A.3):
+"the region marked by the green bounding box", "... by the green contour", or by [x1, y1, x2, y2].
+
+EndoBench does not state the unit of its coordinates. Here they are pixels of the image as sent, and
+the words give its size. No word names a concept, and the question remains one about the image, so
+no answer changes. Spaces refuse samples without masks.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,7 +38,15 @@ Box = tuple[int, int, int, int]
 
 @dataclass(frozen=True)
 class Region:
-    """A place to look at; ``box``: (x1, y1, x2, y2) in pixels, the last two exclusive."""
+    """A place to look at.
+
+    Attributes:
+        concept: Its concept.
+        box: (x1, y1, x2, y2) in pixels, the last two exclusive.
+        letter: The letter that is drawn next to it.
+        colour: Name of its colour.
+        mask: Its pixels (H, W).
+    """
 
     concept: str
     box: Box
@@ -47,9 +56,9 @@ class Region:
 
 
 def regions(masks: Mapping[str, Mask], most: int = len(LETTERS)) -> tuple[Region, ...]:
-    """Return up to ``most`` (1..6) connected pieces of the masks (H x W each), largest first.
+    """Return up to ``most`` (1..6) connected pieces of the masks (H, W), largest first.
 
-    Pieces of one concept less than 1/50 of the shorter side apart count as one.
+    Pieces of one concept that are less than 1/50 of the shorter side apart count as one.
     """
     pieces = [(concept, piece) for concept, mask in masks.items() for piece in _pieces(mask)]
     pieces.sort(key=lambda pair: -int(pair[1].sum()))
@@ -60,7 +69,7 @@ def regions(masks: Mapping[str, Mask], most: int = len(LETTERS)) -> tuple[Region
 
 
 def draw_contour(image: Image, mask: Mask, colour: str) -> None:
-    """Draw onto ``image`` a line around ``mask``, inside it only at the image's border."""
+    """Draw a line around ``mask`` onto ``image``, inside the mask only at the image's border."""
     thick = _thickness(image)
     inner = np.zeros_like(mask)
     inside = (slice(thick, -thick), slice(thick, -thick))
@@ -72,7 +81,7 @@ def draw_contour(image: Image, mask: Mask, colour: str) -> None:
 
 
 def draw_box(image: Image, box: Box, colour: str) -> None:
-    """Draw onto ``image`` a frame around ``box``, inside it only at the image's border."""
+    """Draw a frame around ``box`` onto ``image``, inside the box only at the image's border."""
     x1, y1, x2, y2 = box
     filled = np.zeros(image.shape[:2], bool)
     filled[y1:y2, x1:x2] = True
@@ -90,7 +99,7 @@ def draw_letter(image: Image, region: Region) -> None:
 
 
 def coordinates(marked: Sequence[Region]) -> str:
-    """Return the regions in words: "[x1, y1, x2, y2]", and with letters if there are several."""
+    """Return the regions in words: "[x1, y1, x2, y2]", with letters if there are several."""
     boxes = [f"[{', '.join(map(str, region.box))}]" for region in marked]
     if len(boxes) == 1:
         return boxes[0]
@@ -101,14 +110,14 @@ def coordinates(marked: Sequence[Region]) -> str:
 class Prompt(LabelPreserving):
     """A visual prompt of one kind around ``sample.masks``, with the only severity 1.
 
-    ``details`` hold the ``regions`` and, where nothing is drawn, their ``coordinates``.
+    ``details`` hold the ``regions`` and, if nothing is drawn, their ``coordinates``.
 
     Args:
-        name: of the relation.
+        name: Name of the relation.
         drawn: "box", "contour", or "" for coordinates in words.
-        several: mark all regions with letters; else the largest without.
-        mark: the name of the drawing in words.
-        about: a description in a line.
+        several: Whether to mark all regions with letters, or else the largest without.
+        mark: Name of the drawing in words.
+        about: Description in a line.
     """
 
     name: str
@@ -125,7 +134,7 @@ class Prompt(LabelPreserving):
 
     @property
     def fingerprint(self) -> str:
-        """The words, which are part of the questions."""
+        """The name of the drawing, which is part of the questions."""
         return f"says {self.mark}"
 
     def apply(self, sample: Sample, severity: int, rng: Rng) -> FollowUp:
@@ -175,7 +184,7 @@ KINDS: Mapping[str, tuple[Literal["box", "contour", ""], bool, str, str]] = {
 
 
 def relations() -> list[RelationDefaults]:
-    """Return the ways to point at a region: boxes, contours, coordinates in words."""
+    """Return all visual prompts: boxes, contours, coordinates in words."""
     return [Prompt(f"prompt/{kind}", *parts) for kind, parts in KINDS.items()]
 
 
@@ -192,7 +201,7 @@ def _thickness(image: Image) -> int:
 
 
 def _ink(image: Image, colour: str) -> tuple[int, ...]:
-    """Return the colour in as many channels as the image has; in grey its luminance."""
+    """Return the colour in the image's channels; for a grey image its luminance."""
     red, green, blue = COLOURS[colour]
     if image.shape[2] == 3:
         return red, green, blue

@@ -1,6 +1,4 @@
-"""Cut-outs, objects taken from pictures with their place and direction; and masks of the visible
-field from files.
-"""
+"""Cut-outs, which are objects from pictures with their place and direction, and field masks."""
 
 import json
 from collections.abc import Mapping
@@ -23,25 +21,32 @@ from .scene import Floats, Scene, visible_field
 ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
 
 BOXES = "bboxes.json"
-"""The file of a folder with the object's boxes in each picture."""
+"""File of a folder with the boxes of the object in each picture."""
 
 EDGE = 3
-"""Pixels between a cut-out and the edge of its source's view within which it is cut off."""
+"""An object that is so many pixels or fewer from the edge of its source's view is cut off there."""
 
 
 @dataclass(frozen=True)
 class Cutout:
-    """An object, h x w: colours (uint8 RGB) and opacity (float32 in 0..1).
+    """An object of h x w pixels.
 
-    ``anchor``: the pixel (x, y) of the patch that is placed; where the object reached the
-    edge of its source's view, the middle of that edge. ``tail``: n x 2, pixels (x, y) along
-    that edge; where there are any, the object enters the picture there and is never shown
-    floating. ``position``: where the anchor lay in the source's view, in shares of its
-    width and height. ``turn``: degrees clockwise by which the patch is to be turned to lie
-    as it did. ``brightness``: mean of the source's view, 0..1. ``casts``: opacity of its
-    shadow, 0..1. ``film``: how much of what lies below shines through where it is thin, 0..1.
-    ``reflects``: how much of its light comes from the picture around it, 0..1; 0 of photographs,
-    which bring their own. ``draws``: what it was drawn from.
+    Attributes:
+        name: Its name.
+        colour: Colours (h, w, 3), RGB of uint8.
+        alpha: Opacity (h, w), float32 in 0..1.
+        anchor: Pixel (x, y) of the patch that is placed. If the object reached the edge of its
+            source's view, it is the middle of that edge.
+        tail: Pixels (n, 2), (x, y) along that edge. With these the object enters the picture there
+            and never floats.
+        position: Place of the anchor in the source's view, in shares of its width and height.
+        turn: Degrees clockwise that turn the patch to its direction in the source.
+        brightness: Mean brightness of the source's view, 0..1.
+        casts: Opacity of its shadow, 0..1.
+        film: Share of the picture below that shines through thin parts, 0..1.
+        reflects: Share of its light that comes from the picture, 0..1; 0 for photographs, which
+            have their own light.
+        draws: The random numbers that it was drawn from.
     """
 
     name: str
@@ -59,7 +64,7 @@ class Cutout:
 
     @property
     def area(self) -> float:
-        """Its size in pixels, where half seen counts half."""
+        """Its size in pixels, each weighted by its opacity."""
         return float(self.alpha.sum())
 
 
@@ -67,7 +72,7 @@ class Source(Protocol):
     """A source of cut-outs: drawn, or a folder."""
 
     def cutout(self, rng: Rng) -> Cutout:
-        """Return a random one."""
+        """Return a random cut-out."""
 
 
 class Folder:
@@ -77,13 +82,13 @@ class Folder:
     otherwise all that is masked. Files are read when they are drawn.
 
     Args:
-        path: holds images, masks, and bboxes.json if there is one (the layout of
+        path: Folder with images, masks, and bboxes.json if there is one (the layout of
             Kvasir-Instrument); or the folder of images itself.
-        masks: the folder of masks, with the folder of images as ``path``.
+        masks: Folder of masks, if ``path`` is the folder of images.
 
     Raises:
-        InputError: for a folder without pictures or masks, a picture without a mask, and, when they
-            are read, for an empty mask and for a mask of another size than its picture.
+        InputError: A folder has no pictures or masks, or a picture has no mask. When they are read,
+            a mask is empty or has another size than its picture.
     """
 
     def __init__(self, path: Path | str, masks: Path | str | None = None) -> None:
@@ -103,21 +108,21 @@ class Folder:
         return len(self._pairs)
 
     def cutout(self, rng: Rng) -> Cutout:
-        """Return one of them, all equally likely."""
+        """Return a cut-out; all are equally likely."""
         return self.number(int(rng.integers(len(self._pairs))))
 
     def number(self, place: int) -> Cutout:
-        """Return the one at ``place``, below ``len``, in the order of file names."""
+        """Return the cut-out at ``place``, below ``len``, in the order of file names."""
         image, mask = self._pairs[place]
         return _read(image, mask, self._boxes.get(image.stem))
 
     def pictures(self) -> list[Path]:
-        """Return the files that they are cut from, in the same order."""
+        """Return the files of the pictures, in the same order."""
         return [image for image, _ in self._pairs]
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of all files and boxes: other cut-outs make other follow-ups."""
+        """Hash of all files and boxes, as other cut-outs make other follow-ups."""
         files = [file for pair in self._pairs for file in pair]
         return f"cut-outs {hash_files([*files, *[self._boxes_file] * bool(self._boxes)])}"
 
@@ -145,7 +150,7 @@ def _read(image_path: Path, mask_path: Path, box: tuple[int, int, int, int] | No
 
 
 def cut(image: Image, mask: Mask, name: str) -> Cutout:
-    """Return the part of ``image`` (H x W x 3) in ``mask`` (H x W, not empty) as a cut-out."""
+    """Return the part of an image (H, W, 3) in a mask (H, W), not empty, as a cut-out."""
     view = visible_field(image)
     left, top, width, height = cv2.boundingRect(mask.view(np.uint8))
     window = (slice(top, top + height), slice(left, left + width))
@@ -164,14 +169,14 @@ def cut(image: Image, mask: Mask, name: str) -> Cutout:
 
 
 def _rim(view: Mask) -> Mask:
-    """Return the outermost EDGE pixels of a view, the image's own border included."""
+    """Return the outermost EDGE pixels of a view, also at the image's border."""
     padded = np.pad(view, 1).view(np.uint8)
     inner = cv2.erode(padded, np.ones((3, 3), np.uint8), iterations=EDGE)[1:-1, 1:-1]
     return view & ~inner.view(np.bool_)
 
 
 def _files(folder: Path, kind: str) -> dict[str, Path]:
-    """Return stem -> picture file. Raise InputError for none."""
+    """Return stem -> picture file. Raise InputError if there is none."""
     if not folder.is_dir():
         where = f"cut-outs {str(folder.parent)!r}"
         raise InputError(f"{where}: expected a folder {folder.name!r} in it")
@@ -204,12 +209,18 @@ Look = npt.NDArray[np.float64]
 
 
 class Similar:
-    """The ``share`` (0..1) of a folder's cut-outs whose pictures are most similar to the target.
+    """Source of the cut-outs whose pictures are most similar to the target.
 
-    The thesis (RQ4) compares contrast, brightness and colour and gives no limit. Here those are the
+    The thesis (RQ4) compares contrast, brightness and colour and gives no limit. Here these are the
     mean and the deviation of brightness and the two mean colour axes of CIE Lab, over the visible
     field and each in units of its spread in the folder. All pictures of the folder are read once.
-    Raises InputError for a share out of range.
+
+    Args:
+        folder: The cut-outs.
+        share: Share of them to draw from, in (0, 1].
+
+    Raises:
+        InputError: The share is out of range.
     """
 
     def __init__(self, folder: Folder, share: float = 0.25) -> None:
@@ -222,11 +233,11 @@ class Similar:
         return f"{self._folder.fingerprint}, the nearest {self._share:g}"
 
     def cutout(self, rng: Rng) -> Cutout:
-        """Return any of the folder's."""
+        """Return any cut-out of the folder."""
         return self._folder.cutout(rng)
 
     def cutout_for(self, scene: Scene, rng: Rng) -> Cutout:
-        """Return one of the nearest, all equally likely."""
+        """Return one of the most similar cut-outs; all are equally likely."""
         away = (self._looks - look(scene.image, scene.field)) / self._spread
         count = max(1, round(self._share * len(self._folder)))
         nearest = np.argsort((away**2).sum(axis=1), kind="stable")[:count]
@@ -234,17 +245,17 @@ class Similar:
 
     @cached_property
     def _looks(self) -> Look:
-        """n x 4."""
+        """The looks (n, 4) of all pictures."""
         return np.stack([_look_of(read_image(p, str(p))) for p in self._folder.pictures()])
 
     @cached_property
     def _spread(self) -> Look:
-        """(4,): never 0, even if all pictures are alike in something."""
+        """Deviations (4,) of the looks, at least 1, as pictures may not differ in something."""
         return np.maximum(self._looks.std(axis=0), 1.0)
 
 
 def look(image: Image, field: Mask) -> Look:
-    """Return contrast, brightness and colour of H x W x 3 RGB over the field."""
+    """Return the look of an RGB image (H, W, 3) over the field."""
     lab = cv2.cvtColor(image, cv2.COLOR_RGB2LAB)
     mean, deviation = cv2.meanStdDev(lab, mask=field.view(np.uint8))
     return np.array([mean[0, 0], deviation[0, 0], mean[1, 0], mean[2, 0]])
@@ -257,11 +268,14 @@ def _look_of(image: Image) -> Look:
 
 
 class FieldFiles:
-    """Masks of the visible field: bright (above 127) where tissue is to be seen.
+    """Masks of the visible field from files, bright (above 127) in the field.
 
-    ``path``: one picture for all images, as one device has one frame, or a folder with a picture
-    per sample, named by the sample's id or its file name without the ending. Raises InputError
-    for a path with no picture, and, when it is asked, for a sample without one.
+    Args:
+        path: One picture for all images, as one device has one frame; or a folder with a picture
+            per sample, named by the sample's id or its file name without the ending.
+
+    Raises:
+        InputError: There is no picture; when it is called, a sample has none.
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -273,7 +287,7 @@ class FieldFiles:
             raise unexpected(where, expected, "no picture file")
 
     def __call__(self, sample: Sample) -> Mask:
-        """Return H x W, False on the black frame."""
+        """Return the field (H, W) of a sample, False on the black frame."""
         if not self._path.is_dir():
             return self._shared
         file = self._files.get(sample.id) or self._files.get(Path(sample.id).stem)
@@ -283,14 +297,14 @@ class FieldFiles:
 
     @cached_property
     def _shared(self) -> Mask:
-        """The one field of all images, not to be written to."""
+        """The one field of all images, read-only."""
         mask = _read_field(self._path)
         mask.flags.writeable = False
         return mask
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of all files: another field makes other follow-ups."""
+        """Hash of all files, as another field makes other follow-ups."""
         return f"field {hash_files(self._files.values())}"
 
 

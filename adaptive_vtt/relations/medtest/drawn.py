@@ -1,8 +1,8 @@
 """Drawn objects: stool, and instruments on their sheaths.
 
-Stool is noise shaped into pieces, coloured by their relief, lit as wet. Biopsy forceps,
-polypectomy snare and clip are drawn lying along the x axis with the tip to the right, lit from the
-camera, and enter the view mostly from below right, where the working channel of a colonoscope is.
+Stool is noise that is shaped into pieces, coloured by their relief, and lit as if wet. Biopsy
+forceps, polypectomy snare and clip are drawn along the x axis with the tip to the right, lit from
+the camera. They enter the view mostly from below right, at a colonoscope's working channel.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ SIDE = 224
 
 _STOOL = np.array([(64, 36, 16), (120, 72, 32), (164, 110, 50), (198, 150, 80)], np.float32)
 _LIQUID = np.array([(128, 78, 28), (164, 106, 44), (194, 138, 64), (214, 170, 104)], np.float32)
-"""Colours from low to high in its relief."""
+"""Colours from low to high parts of the relief."""
 
 
 class DrawnStool:
@@ -42,8 +42,11 @@ def _lump(rng: Rng) -> Cutout:
 
 
 def _liquid(rng: Rng) -> Cutout:
-    body = _ran_together(rng, arms=(4, 7), width=(18, 32), steps=(2, 5))
-    depth = _depth(rng, body, 20)
+    body = _puddle(rng)
+    inside = cv2.distanceTransform((body > 0).view(np.uint8), cv2.DIST_L2, 5)
+    # depth 0..1 grows with the distance from the outline in pixels
+    deep = 1 - np.exp(-cv2.GaussianBlur(inside, (0, 0), 2.0) / np.float32(20))
+    depth = np.clip(deep * (1 + 0.18 * noise(rng, (4, 8), 0.6)), 0, 1)
     level = 0.55 + 0.11 * noise(rng, (4, 9, 27), 0.7) - 0.25 * depth
     alpha = edge(body, 0.4) * (0.66 + 0.3 * depth)
     height = 0.45 * np.tanh(2 * depth) + 0.05 * noise(rng, (5, 9), 0.6)
@@ -62,24 +65,27 @@ def _crumbs(rng: Rng) -> Cutout:
 STOOLS = {"lump": _lump, "liquid": _liquid, "crumbs": _crumbs}
 
 
-Range = tuple[int, int]
+def _puddle(rng: Rng) -> Floats:
+    """Return a puddle: drops along winding paths from the middle that run together.
 
-
-def _ran_together(rng: Rng, arms: Range, width: Range, steps: Range) -> Floats:
-    """Return a puddle: drops along a few winding ways from the middle, run together.
-
-    0 on the outline, up to about 1/2 within; rounded, as by surface tension, with a few drops
-    around it.
+    It is 0 on the outline, up to about 1/2 inside, and rounded as by surface tension. A few drops
+    lie around it.
     """
     canvas = np.zeros((SIDE, SIDE), np.uint8)
-    for _ in range(int(rng.integers(*arms))):
+    for _ in range(int(rng.integers(4, 7))):
         start = SIDE / 2 + rng.normal(0, 14, 2)
-        count = int(rng.integers(*steps))
-        _drops(canvas, rng, start, rng.uniform(0, 2 * np.pi), rng.uniform(*width), count, 0.4)
+        count = int(rng.integers(2, 5))
+        _drops(canvas, rng, start, rng.uniform(0, 2 * np.pi), rng.uniform(18, 32), count)
     for x, y, radius in rng.uniform((-80, -80, 2), (80, 80, 6), (int(rng.integers(1, 5)), 3)):
         if np.hypot(x, y) < 85:
             cv2.circle(canvas, (round(SIDE / 2 + x), round(SIDE / 2 + y)), round(radius), 255, -1)
-    return _melted(rng, canvas, 8.0, 10.0)
+    # blurred, bent by up to some ten pixels, and cut off again
+    columns, rows = np.meshgrid(*(np.arange(SIDE, dtype=np.float32),) * 2)
+    columns += np.float32(10) * noise(rng, (4, 9), 0.6)
+    rows += np.float32(10) * noise(rng, (4, 9), 0.6)
+    soft = cv2.GaussianBlur(canvas, (0, 0), 8.0)
+    soft = cv2.remap(soft, columns, rows, cv2.INTER_LINEAR, borderMode=cv2.BORDER_CONSTANT)
+    return soft.astype(np.float32) / 255 - np.float32(0.42) - 0.05 * noise(rng, (6,), 1)
 
 
 def _drops(
@@ -89,35 +95,16 @@ def _drops(
     heading: float,
     radius: float,
     count: int,
-    winding: float,
-) -> npt.NDArray[np.float64]:
-    """Overlapping drops along a winding way that stays well within the canvas; where it ends."""
+) -> None:
+    """Draw overlapping drops along a winding path that stays well within the canvas."""
     smallest, largest = 0.55 * radius, 1.5 * radius
-    for turn, growth in zip(rng.normal(0, winding, count), rng.normal(0, 0.2, count), strict=True):
+    for turn, growth in zip(rng.normal(0, 0.4, count), rng.normal(0, 0.2, count), strict=True):
         cv2.circle(canvas, (round(at[0]), round(at[1])), max(2, round(radius)), 255, -1)
         heading += turn
         ahead = at + 0.75 * radius * np.array([np.cos(heading), np.sin(heading)])
         if np.hypot(*(ahead - SIDE / 2)) > 0.4 * SIDE - radius:
             break
         at, radius = ahead, float(np.clip(radius * np.exp(growth), smallest, largest))
-    return at
-
-
-def _melted(rng: Rng, canvas: npt.NDArray[np.uint8], blur: float, bent: float) -> Floats:
-    """Drops run together: blurred, bent by up to some ``bent`` pixels, and cut off again."""
-    x, y = np.meshgrid(*(np.arange(SIDE, dtype=np.float32),) * 2)
-    x += np.float32(bent) * noise(rng, (4, 9), 0.6)
-    y += np.float32(bent) * noise(rng, (4, 9), 0.6)
-    soft = cv2.GaussianBlur(canvas, (0, 0), blur)
-    soft = cv2.remap(soft, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_CONSTANT)
-    return soft.astype(np.float32) / 255 - np.float32(0.42) - 0.05 * noise(rng, (6,), 1)
-
-
-def _depth(rng: Rng, body: Floats, reach: float) -> Floats:
-    """Depth 0..1 of a puddle: grows with the distance from its outline, in ``reach`` pixels."""
-    inside = cv2.distanceTransform((body > 0).view(np.uint8), cv2.DIST_L2, 5)
-    deep = 1 - np.exp(-cv2.GaussianBlur(inside, (0, 0), 2.0) / np.float32(reach))
-    return np.clip(deep * (1 + 0.18 * noise(rng, (4, 8), 0.6)), 0, 1)
 
 
 def _lit(
@@ -131,8 +118,7 @@ def _lit(
     casts: float,
     film: float = 0.0,
 ) -> Cutout:
-    """Return the piece under light from above left: shaded by its ``relief``, shining where
-    ``wet``."""
+    """Return a piece in light from above left, with shading by ``relief`` and ``wet`` highlights."""
     alpha = alpha * edge(_dome() + 0.25, 0.3)  # no straight edges where the canvas ends
     lit = facing(cv2.GaussianBlur(height, (0, 0), 2.2) * 30)
     colour = colour * np.clip(1 + relief * (lit - 0.78), 0.35, 1.25)[:, :, None]
@@ -144,14 +130,17 @@ def _lit(
 
 
 def facing(height: Floats) -> Floats:
-    """Cosine between the surface and light from above left; ``height``: in pixels, H x W."""
+    """Return the cosine (H, W) between a surface and light from above left.
+
+    ``height`` (H, W) is in pixels.
+    """
     slope_x, slope_y = cv2.Sobel(height, cv2.CV_32F, 1, 0), cv2.Sobel(height, cv2.CV_32F, 0, 1)
     steep = np.sqrt((slope_x**2 + slope_y**2) / 64 + 1)
     return ((0.38 * slope_x + 0.5 * slope_y) / 8 + 0.78) / steep
 
 
 def _blob(rng: Rng) -> Floats:
-    """1 in the middle, 0 on a lobed outline that stays within the canvas, negative beyond."""
+    """Return 1 in the middle, 0 on a lobed outline within the canvas, negative values outside."""
     x, y = _plane()
     angle, outline = np.arctan2(y, x), np.zeros_like(x)
     for lobes in (1, 2, 3, 4):
@@ -162,7 +151,7 @@ def _blob(rng: Rng) -> Floats:
 
 @cache
 def _dome() -> Floats:
-    """1 in the middle, 0 on a circle within the canvas, negative beyond."""
+    """Return 1 in the middle, 0 on a circle within the canvas, negative values outside."""
     x, y = _plane()
     dome = 1 - 1.3 * (x * x + y * y)
     dome.flags.writeable = False
@@ -178,7 +167,7 @@ def _plane() -> tuple[Floats, Floats]:
 
 
 def edge(body: Floats, softness: float) -> Floats:
-    """Opacity: 0 below 0, rising smoothly to 1 at ``softness``."""
+    """Return opacity: 0 below 0, rising smoothly to 1 at ``softness``."""
     t = np.clip(body / softness, 0, 1)
     return t * t * (3 - 2 * t)
 
@@ -186,7 +175,7 @@ def edge(body: Floats, softness: float) -> Floats:
 def noise(
     rng: Rng, cells: tuple[int, ...], fade: float, shape: tuple[int, ...] = (SIDE, SIDE)
 ) -> Floats:
-    """Smooth noise of mean 0 and deviation about 1: a sum of ever finer and weaker grids."""
+    """Return smooth noise of mean 0 and deviation about 1, a sum of finer and weaker grids."""
     total, weight, squares = np.zeros(shape, np.float32), 1.0, 0.0
     for n in cells:
         grid = rng.standard_normal((n, n), np.float32)
@@ -197,7 +186,7 @@ def noise(
 
 
 def _coloured(level: Floats, palette: npt.NDArray[np.float32]) -> Floats:
-    """H x W x 3: ``level`` (0..1) looked up in a palette, in between by straight lines."""
+    """Return ``level`` (0..1) as colours (H, W, 3) of a palette, interpolated linearly."""
     at = np.clip(level, 0, 1) * (len(palette) - 1)
     steps = np.arange(len(palette))
     return np.stack([np.interp(at, steps, palette[:, c]) for c in range(3)], axis=2).astype(
@@ -208,16 +197,16 @@ def _coloured(level: Floats, palette: npt.NDArray[np.float32]) -> Floats:
 # -- instruments ---------------------------------------------------------------------------
 
 HEIGHT, WIDTH, END = 220, 520, 340
-"""The canvas in pixels, and where the sheath ends."""
+"""Size of the canvas, and column in which the sheath ends, in pixels."""
 
 NEAR = 1.6
-"""Thickness of the sheath where it enters the view, as a multiple of that at its tip."""
+"""Thickness of the sheath at the edge of the view, as a multiple of that at its tip."""
 
 HALFWAY = (1 + NEAR) / 2
-"""Thickness where the lamp lights a tool as it lights the wall around it."""
+"""Thickness at which the lamp lights a tool as brightly as the wall around it."""
 
 CLOCK = (125.0, 40.0)
-"""Where tools enter: degrees clockwise from 12 o'clock, mean and standard deviation."""
+"""Direction that tools enter from, in degrees clockwise from 12 o'clock: mean and deviation."""
 
 SHEATHS = {
     "steel": (168, 170, 176), "blue": (62, 88, 128), "white": (190, 192, 196),
@@ -227,7 +216,7 @@ SHEATHS = {
 _STEEL = np.array([178, 180, 186], np.float32)
 
 Canvas = tuple[Floats, Floats]
-"""Colour H x W x 3 on 0..255, and opacity H x W in 0..1; both are drawn upon in place."""
+"""Colour (H, W, 3) on 0..255, and opacity (H, W) in 0..1; both are changed in place."""
 
 
 class DrawnTool:
@@ -239,7 +228,7 @@ class DrawnTool:
         half, bend = float(rng.uniform(20, 27)), float(rng.uniform(-30, 30))
         clock = float(rng.normal(*CLOCK))
         canvas = np.zeros((HEIGHT, WIDTH, 3), np.float32), np.zeros((HEIGHT, WIDTH), np.float32)
-        # what the head is made of is drawn first: it comes out of the sheath
+        # the head is drawn first, as it comes out of the sheath
         opening = TOOLS[name](canvas, half, rng)
         _sheath(canvas, half, bend, sheath, rng)
         canvas[0][...] *= _nearness(np.arange(WIDTH, dtype=np.float32))[:, None] / HALFWAY
@@ -264,7 +253,7 @@ class DrawnTool:
 
 
 def _out_of_focus(canvas: Canvas) -> Canvas:
-    """Return the canvas, softer the nearer to the camera: lenses are focused on the tissue."""
+    """Return the canvas, blurred near the camera: lenses are focused on the tissue."""
     near = (np.clip(1 - np.arange(WIDTH, dtype=np.float32) / END, 0, 1) ** 1.5)[None]
     colour, alpha = (cv2.GaussianBlur(each, (0, 0), 4.0) for each in canvas)
     colour = canvas[0] + near[:, :, None] * (colour - canvas[0])
@@ -272,8 +261,10 @@ def _out_of_focus(canvas: Canvas) -> Canvas:
 
 
 def _sheath(canvas: Canvas, half: float, bend: float, kind: str, rng: Rng) -> None:
-    """A bent cylinder, thicker where it is nearer to the camera; steel ones are wound. What
-    shines on it comes and goes, as it is wet."""
+    """Draw a bent cylinder, thicker near the camera, with a broken highlight, as it is wet.
+
+    Steel sheaths are wound.
+    """
     y, x = np.mgrid[:HEIGHT, : END + 1].astype(np.float32)
     along = x / END
     centre = HEIGHT / 2 + bend * (1 - along) ** 2
@@ -294,17 +285,16 @@ def _sheath(canvas: Canvas, half: float, bend: float, kind: str, rng: Rng) -> No
 
 
 def _nearness(x: Floats) -> Floats:
-    """Return how thick a tool looks in column ``x``, and how bright: 1 where the sheath ends, less
-    beyond.
+    """Return the relative thickness, and brightness, of a tool in column ``x``.
 
-    Thickness falls with the distance, the lamp's light with its square, which a camera's gamma of
-    about 2 turns into levels that fall as the thickness.
+    It is 1 at the end of the sheath and less beyond. Thickness falls with the distance and the
+    lamp's light with its square. A camera's gamma of about 2 makes levels fall as the thickness.
     """
     return np.float32(NEAR) - np.float32((NEAR - 1) / END) * x
 
 
 def _forceps(canvas: Canvas, half: float, rng: Rng) -> float:
-    """Two hollow cups on a pivot, opened by some degrees."""
+    """Draw two hollow cups on a pivot and return their opening in degrees."""
     opening = float(rng.uniform(16, 34))
     x, y = _from_end()
     neck = 0.6 * half
@@ -318,7 +308,7 @@ def _forceps(canvas: Canvas, half: float, rng: Rng) -> float:
 
 
 def _cup(canvas: Canvas, half: float, side: int, angle: float) -> None:
-    """One cup on its arm: an ellipse cut lengthwise, a bowl open towards the other one."""
+    """Draw one cup on its arm, an ellipse cut lengthwise that is open towards the other one."""
     x, y = _from_end()
     sine, cosine = side * float(np.sin(angle)), float(np.cos(angle))
     u = (x - 18) * cosine + y * sine
@@ -339,7 +329,7 @@ def _cup(canvas: Canvas, half: float, side: int, angle: float) -> None:
 
 
 def _from_end() -> tuple[Floats, Floats]:
-    """x and y of the pixels right of the sheath, from the middle of its end."""
+    """Return x and y of the pixels right of the sheath, from the middle of its end."""
     rows, columns = np.arange(HEIGHT, dtype=np.float32), np.arange(WIDTH - END, dtype=np.float32)
     x, y = np.meshgrid(columns, rows - HEIGHT / 2)
     return x, y
@@ -356,7 +346,7 @@ def _snare(canvas: Canvas, half: float, rng: Rng) -> float:
 
 
 def _clip(canvas: Canvas, half: float, rng: Rng) -> float:
-    """Two flat prongs with inward hooks, on a sleeve."""
+    """Draw two flat prongs with inward hooks on a sleeve and return their opening."""
     opening = float(rng.uniform(24, 44))
     middle = HEIGHT / 2
     x, y = _from_end()
@@ -375,12 +365,11 @@ TOOLS: dict[str, Callable[[Canvas, float, Rng], float]] = {
     "polyp snare": _snare,
     "metal clip": _clip,
 }
-"""Names as in MEDVQA-GI's answers. Each draws what comes out of the sheath and
-says how far it is open."""
+"""Name, as in MEDVQA-GI's answers -> function that draws a tool's head and returns its opening."""
 
 
 def _wire(canvas: Canvas, points: npt.NDArray[np.float64], width: float, braided: bool) -> None:
-    """A metal wire along points (n x 2): dark at its edges, bright in the middle."""
+    """Draw a metal wire along points (n, 2), dark at its edges and bright in the middle."""
     colour, alpha = canvas
     fixed = np.rint(points * 16).astype(np.int32)[:, None]
     over = np.zeros_like(alpha)
@@ -399,7 +388,7 @@ def _wire(canvas: Canvas, points: npt.NDArray[np.float64], width: float, braided
 
 
 def _metal(across: Floats) -> Floats:
-    """Polished steel, H x W x 3: a cylinder with two bright lines and a dark one."""
+    """Return polished steel (H, W, 3): a cylinder with two bright lines and a dark one."""
     light = _cylinder(across) * (1 - 0.45 * _shine(across, 0.3, 0.16))
     colour = _STEEL * light[:, :, None]
     shine = _shine(across, -0.3, 0.12) * 0.8 + _shine(across, 0.68, 0.07) * 0.4
@@ -407,7 +396,7 @@ def _metal(across: Floats) -> Floats:
 
 
 def _cylinder(across: Floats) -> Floats:
-    """Diffuse light on a cylinder seen across (-1..1 from edge to edge)."""
+    """Return the diffuse light on a cylinder at positions ``across`` it, -1..1."""
     return 0.22 + 0.78 * np.sqrt(np.clip(1 - across * across, 0, 1))
 
 
@@ -416,7 +405,7 @@ def _shine(across: Floats, at: float, width: float) -> Floats:
 
 
 def _lay(canvas: Canvas, colour: Floats, over: Floats, left: int) -> None:
-    """Lay a shape upon the canvas from column ``left`` on."""
+    """Draw a shape onto the canvas from column ``left`` on."""
     columns = slice(left, left + over.shape[1])
     below, alpha = canvas[0][:, columns], canvas[1][:, columns]
     below += over[:, :, None] * (colour - below)

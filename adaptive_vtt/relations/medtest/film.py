@@ -1,8 +1,8 @@
-"""Drawn blood: a film that lies where it would run, and takes up light by its depth.
+"""Drawn blood: a film that lies where blood would run, and absorbs light by its depth.
 
-It starts at a few places, trickles down the picture and into folds, which are darker than what
-is around them, and is deepest there. What lies below shines through by the law of Beer and
-Lambert, in each channel by itself: thin blood is a red glaze, deep blood nearly black.
+It starts at a few places, trickles down the picture and into folds, which are darker than their
+surroundings, and is deepest there. The tissue below shines through by the law of Beer and Lambert,
+separately in each channel. So thin blood is a red glaze, and deep blood nearly black.
 """
 
 import cv2
@@ -14,13 +14,13 @@ from .drawn import edge, facing, noise
 from .scene import Floats, Scene, folds
 
 ABSORBED = (17.0, 285.0, 337.0)
-"""Light that blood takes up in red, green and blue, per centimetre of its way (to the base e).
+"""Absorption of blood in red, green and blue, per centimetre (to the base e).
 
-Of whole blood with oxygen and 150 g of haemoglobin per litre, from S. Prahl's tables ("Optical
-Absorption of Hemoglobin", 1999), at 600, 540 and 450 nm."""
+It is that of whole blood with oxygen and 150 g of haemoglobin per litre, from S. Prahl's tables
+("Optical Absorption of Hemoglobin", 1999), at 600, 540 and 450 nm."""
 
 RETURNED = (0.4, 0.05, 0.055)
-"""Share of the light that falls on deep blood and comes back from it, in red, green and blue."""
+"""Share of the light that deep blood reflects, in red, green and blue."""
 
 DEEPEST = (0.03, 0.1)
 """Depth in centimetres at the deepest place, from the mildest to the last severity."""
@@ -29,23 +29,23 @@ THIN = 1.7
 """Power with which depth grows from the outline inwards: most of a film is thin."""
 
 FOLDS, DOWN = 0.35, 0.3
-"""What draws blood to the side, in a fold of usual depth, and what draws it down the picture."""
+"""Pull of a fold of usual depth on blood, and pull down the picture."""
 
 STEP, STEPS = 0.02, (10, 60)
-"""Length of a step of a trickle, as a share of the shorter side, and how many it takes."""
+"""Length of a step of a trickle, as a share of the shorter side, and range of their number."""
 
 CLEARANCE = 0.03
-"""Distance within which blood draws back from the protected mask, as a share of that side."""
+"""Distance within which blood avoids the protected mask, as a share of the shorter side."""
 
 LUMEN = 0.6
-"""Grey mask below which it is too dark for the wall that blood lies on."""
+"""Grey mask below which a place is too dark to be a wall that blood can lie on."""
 
 RIM, RIM_DEPTH = 0.45, 0.015
-"""Share of the light that is lost at the film's outline, which is rounded and sends light aside,
-and the depth in centimetres at which it is down to a third of that."""
+"""Share of the light that the film's rounded outline deflects, and the depth in centimetres at
+which a third of that is left."""
 
 CLOTTED = 0.75
-"""Part of the way to the deepest place, from which on there are clots."""
+"""Share of the largest depth from which on there are clots."""
 
 _WORK = 256
 """Longest side, in pixels, of the picture on which blood runs."""
@@ -56,9 +56,18 @@ Place = tuple[float, float]
 def bleed(
     scene: Scene, share: float, deepest: float, seeds: Indices
 ) -> tuple[Image, Floats, list[Place], bool]:
-    """Return the scene with blood on about ``share`` of its field, ``deepest`` centimetres at most;
-    how opaque it is where (H x W, 0..1); where it starts, one place (x, y) in pixels per seed; and
-    whether there was room for all of it."""
+    """Return a scene with blood.
+
+    Args:
+        scene: The scene.
+        share: Share of its field to cover, approximately.
+        deepest: Largest depth of the blood in centimetres.
+        seeds: A seed for each trickle.
+
+    Returns:
+        The image; the opacity (H, W) of the blood in 0..1; the start (x, y) of each trickle in
+        pixels; and whether there was room for all of it.
+    """
     height, width = scene.field.shape
     scale = min(1.0, _WORK / max(height, width))
     size = (max(1, round(width * scale)), max(1, round(height * scale)))
@@ -66,7 +75,7 @@ def bleed(
         cv2.resize(each.view(np.uint8), size, interpolation=cv2.INTER_NEAREST)
         for each in (scene.field, scene.protected)
     )
-    # nothing can lie over the open lumen, which is the darkest of the view
+    # nothing can lie on the open lumen, which is the darkest part of the view
     kept_off |= (cv2.resize(scene.grey_mask, size) < LUMEN).view(np.uint8)
     away = cv2.distanceTransform(1 - kept_off, cv2.DIST_L2, 3).clip(max=max(size))
     away /= np.float32(CLEARANCE * min(size))
@@ -78,7 +87,7 @@ def bleed(
     rng = np.random.default_rng(seeds[0])
     wanted = int(share * np.count_nonzero(field))
     distance = cv2.distanceTransform(dry, cv2.DIST_L2, 5) / np.float32(np.sqrt(wanted) / 4 + 1)
-    # blood fills what is low: near its way, in folds, away from what is protected
+    # blood fills low ground: near trickles, in folds, away from the protected mask
     ground = distance - FOLDS * fold + 0.3 * noise(rng, (6, 13, 27), 0.7, free.shape)
     ground += 2 * np.exp(-away)
     order = np.sort(ground[free])
@@ -97,8 +106,10 @@ def bleed(
 def _trickles(
     scene: Scene, fold: Floats, free: Mask, seeds: Indices
 ) -> tuple[npt.NDArray[np.uint8], list[Place]]:
-    """1 where it is dry, 0 on the ways that blood took, one per seed; and where these start:
-    anywhere that is free, the likelier the brighter it is there."""
+    """Return a map (h, w) that is 0 on trickles and 1 elsewhere, and the starts of the trickles.
+
+    A trickle starts at a random free place, with a probability in proportion to brightness.
+    """
     smooth = cv2.GaussianBlur(fold, (0, 0), 2)
     slopes = 6 * np.stack([cv2.Sobel(smooth, cv2.CV_32F, *axis) for axis in ((1, 0), (0, 1))])
     likely = np.where(free, cv2.resize(scene.grey_mask, free.shape[::-1]) + 1e-6, 0)
@@ -126,7 +137,7 @@ def _trickles(
 def _seen_through(
     scene: Scene, depth: Floats, clots: Floats, sheen: Floats
 ) -> tuple[Image, Floats]:
-    """Return the image with the film upon it, through which light goes twice; and its opacity."""
+    """Return the image below the film, which light passes twice, and the film's opacity."""
     image = scene.image.copy()
     opacity = (1 - np.exp(np.float32(-2 * ABSORBED[1]) * depth)) * (scene.shown > 0)
     kept = 1 - np.float32(RIM) * opacity * np.exp(depth * np.float32(-1 / RIM_DEPTH))

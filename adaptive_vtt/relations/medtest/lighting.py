@@ -26,9 +26,10 @@ SMALLEST_SIDE = 256
 
 
 class _Exposure(MedTest):
-    """Brightness, contrast and saturation change by one common factor out of ``factors``.
+    """Base of relations that multiply brightness, contrast and saturation by one factor.
 
-    ``clipped``: channels are clipped one by one, as torchvision does; else colours keep their hue.
+    ``clipped``: whether channels are clipped one by one, as in torchvision; otherwise colours keep
+    their hue.
     """
 
     factors: tuple[float, float]
@@ -64,13 +65,19 @@ class Contrast(_Exposure):
 
 
 def exposed(scene: Scene, factor: float, clipped: bool = False) -> Image:
-    """Brightness, contrast (about the field's mean grey) and saturation times ``factor``, in this
-    order and as torchvision defines them; the black frame is left alone.
+    """Return the image with brightness, contrast and saturation times ``factor``.
 
-    ``clipped``: as torchvision has it for whole numbers, which clips each channel after each step:
-    bright tissue turns yellow, dark tissue pure red. Else the result is as bright as that, and in
-    the hue of the source: its difference from grey, which the three steps multiply by the cube of
-    ``factor``, is shortened where a channel would leave the range.
+    The three steps are those of torchvision, in this order. Contrast is about the field's mean
+    grey, and the black frame is unchanged.
+
+    Args:
+        scene: The scene.
+        factor: The factor.
+        clipped: Whether to clip each channel after each step, as torchvision does for whole
+            numbers, so that bright tissue turns yellow and dark tissue pure red. Otherwise the
+            result has the same brightness in the hue of the source. Its difference from grey, which
+            the three steps multiply by the cube of ``factor``, is shortened if a channel would
+            leave the range.
     """
     levels = np.arange(256, dtype=np.float32)
     brighter = np.clip(levels * factor, 0, 255).astype(np.uint8)
@@ -86,8 +93,10 @@ def exposed(scene: Scene, factor: float, clipped: bool = False) -> Image:
 
 
 def _in_hue_of(source: Image, bright: Image, chroma: float) -> Image:
-    """As bright as ``bright``, each pixel as far from its grey as in ``source`` times ``chroma``,
-    or as far as the range allows."""
+    """Return the brightness of ``bright`` in the colours of ``source``.
+
+    The distance of a pixel from its grey is multiplied by ``chroma``, as far as the range allows.
+    """
     grey = cv2.cvtColor(bright, cv2.COLOR_RGB2GRAY).astype(np.float32)
     own = cv2.cvtColor(source, cv2.COLOR_RGB2GRAY).astype(np.float32)
     away = [channel - own for channel in cv2.split(source)]
@@ -98,8 +107,11 @@ def _in_hue_of(source: Image, bright: Image, chroma: float) -> Image:
 
 
 class WhiteBalance(MedTest):
-    """MR1-3: a green cast (red and blue reduced to about half, in proportion) or a purple one
-    (red and green reduced; purple on red tissue), either with probability 1/2."""
+    """MR1-3: a green or a purple cast, each with probability 1/2.
+
+    Green reduces red and blue to about half. The other reduces red and green, which is purple on
+    red tissue.
+    """
 
     name = "medtest/white_balance"
     about = "green or purple cast; factor on the two other channels"

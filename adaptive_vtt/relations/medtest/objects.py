@@ -1,5 +1,7 @@
-"""The things that MedTest adds: instrument, stool and blood (section 3.4), placed, matched and
-blended; and text (section 3.5.1), date, time and device parameters as endoscopes print them.
+"""MedTest's added objects: instrument, stool, blood (section 3.4) and text (section 3.5.1).
+
+Objects are placed, matched to the picture and blended. Text is a date, a time and device
+parameters, as endoscopes print them.
 """
 
 from collections.abc import Iterable, Iterator
@@ -29,7 +31,7 @@ PIECES = (1.0, 4.0)
 """Number of pieces of stool or blood."""
 
 TOOLS_TRIED = 4
-"""Instruments tried where the protected mask is in the way of the first."""
+"""Instruments tried if the protected mask is in the way of the first."""
 
 RATIO = (0.5, 1.6)
 """Bounds of the brightness ratio target / source."""
@@ -39,20 +41,20 @@ FEATHER, SOFT_FEATHER = 0.0025, 0.004
 share of the shorter side."""
 
 SOFTNESS = 0.0018
-"""Standard deviation of the blur of a drawn object, as a share of the shorter side: lenses are
+"""Standard deviation of the blur of a drawn object, as a share of the shorter side. Lenses are
 not as sharp as drawings."""
 
 GRAIN = 8.0
-"""Grey levels of the picture's own grain that a drawn object takes over, at most."""
+"""Largest deviation, in grey levels, of the picture's grain that is added to a drawn object."""
 
 SEEN = 1e-3
-"""The least share of the field that counts as something to be seen (details["adds"])."""
+"""Least share of the field that counts as visible (details["adds"])."""
 
 
 class Placed(MedTest):
     """Base of instruments, stool and blood: cut-outs of a source, drawn unless one is given.
 
-    ``source`` is None where what is drawn is no cut-out, as blood that runs.
+    ``source`` is None if the drawing is no cut-out, as for running blood.
     """
 
     drawing = 3
@@ -68,13 +70,13 @@ class Placed(MedTest):
     def details(
         self, scene: Scene, seen: Floats, share: float, pieces: list[JsonObject]
     ) -> JsonObject:
-        """Return the draws of a follow-up. ``seen``: opacity of the addition, H x W in 0..1."""
+        """Return the details of a follow-up; ``seen`` is the opacity (H, W) of the addition."""
         adds = self.adds if _share(seen, scene) >= SEEN else ""
         return {"adds": adds, "wanted_share": share, "pieces": pieces, "mask": seen > 0.5}
 
 
 class Instrument(Placed):
-    """MR3-1: a tool near its source's place and direction, entering from the edge of the view."""
+    """MR3-1: a tool that enters the view near the place and direction of its source."""
 
     name = "medtest/instrument"
     about = "a tool enters the view, off the protected mask; larger at higher severities"
@@ -93,13 +95,13 @@ class Instrument(Placed):
         return image, {**details, "object": cutout.name}
 
     def _fitting(self, scene: Scene, share: float, rng: Rng) -> tuple[Cutout, Pose]:
-        """Return the first of a few tools for which there is room, or the one with the most."""
+        """Return the first of a few tools that there is room for, or the one with the most room."""
 
         def tries() -> Iterator[tuple[float, tuple[Cutout, Pose]]]:
             for _ in range(TOOLS_TRIED):
                 cutout = _chosen(self.source, scene, rng)
                 pose = near_its_place(cutout, scene, share, rng)
-                # what covers a finding is worse than whatever is shrunk, by less than 1, for room
+                # covering a finding costs 1, and shrinking for room less than 1
                 yield (not pose.free) + (1 - pose.shrunk), (cutout, pose)
 
         return cheapest(tries())
@@ -123,7 +125,7 @@ class Stain(Placed):
 
 
 Laid = tuple[Image, Floats, list[JsonObject]]
-"""The changed image, how opaque what was added is where (H x W, 0..1), and each piece's draws."""
+"""The changed image, the opacity (H, W) of the addition in 0..1, and the details of each piece."""
 
 
 def _pasted(source: Source, scene: Scene, shares: Iterable[float], seeds: Indices) -> Laid:
@@ -141,18 +143,17 @@ def _pasted(source: Source, scene: Scene, shares: Iterable[float], seeds: Indice
 
 
 def _run(scene: Scene, share: float, deepest: float, seeds: Indices) -> Laid:
-    """Return one film, run from a place per seed."""
+    """Return the picture with one film of blood that runs from a place per seed."""
     image, seen, starts, free = bleed(scene, share, deepest, seeds)
     drawn = {"deepest_cm": deepest, "free": free}
-    places = zip(seeds.tolist(), starts, strict=False)  # no starts where no place is free
+    places = zip(seeds.tolist(), starts, strict=False)  # there is no start if no place is free
     return image, seen, [{"seed": seed, "at": list(start), **drawn} for seed, start in places]
 
 
 class Feces(Stain):
     """MR3-2: stool, its brightness matched to the picture and scaled by the grey mask.
 
-    ``anywhere``: also on what the masks mark, which keep their answer, as the thesis has it; else
-    off it.
+    ``anywhere``: whether it may cover masked areas, which keep their answer, as in the thesis.
     """
 
     name = "medtest/feces"
@@ -180,8 +181,10 @@ class Feces(Stain):
 
 
 class Blood(Stain):
-    """MR3-3: blood that runs (``film``), or cut-outs placed like stool. Not for classification: it
-    changes the class."""
+    """MR3-3: blood that runs (``film``), or cut-outs placed like stool.
+
+    It changes the class, so it is not for classification.
+    """
 
     name = "medtest/blood"
     about = "blood on the wall, deep in folds, off the protected mask; more at higher severities"
@@ -191,12 +194,12 @@ class Blood(Stain):
 
 
 def _chosen(source: Source, scene: Scene, rng: Rng) -> Cutout:
-    """Return a cut-out: one that goes with the picture, from a source that looks at it."""
+    """Return a cut-out of a source, one that is similar to the picture if the source can choose."""
     return source.cutout_for(scene, rng) if isinstance(source, Similar) else source.cutout(rng)
 
 
 def _blend(scene: Scene, image: Image, cutout: Cutout, pose: Pose, stain: bool) -> Floats:
-    """Blend the object into ``image`` in place; how opaque it is where, H x W in 0..1."""
+    """Blend the object into ``image`` in place and return its opacity (H, W) in 0..1."""
     seen = np.zeros(scene.field.shape, np.float32)
     window, corner = _window(cutout, pose, scene)
     if not seen[window].size:
@@ -240,29 +243,34 @@ def _window(
 
 
 def _ratio(scene: Scene, light: Floats, alpha: Floats, cutout: Cutout) -> float:
-    """Brightness of the target where the object goes over that of its source."""
+    """Return the brightness of the object's place over that of its source."""
     weight = float(alpha.sum())
     here = float((light * alpha).sum()) / weight if weight > 0 else scene.brightness
-    # half local, half global: an object is lit like its surroundings, and like the picture
+    # half local, half global: an object has the light of its surroundings, and of the picture
     return float(np.clip(0.5 * (here + scene.brightness) / max(cutout.brightness, 0.02), *RATIO))
 
 
 def _in_the_pictures_light(
     scene: Scene, colour: Floats, below: Floats, window: tuple[slice, slice], share: float
 ) -> Floats:
-    """Return a drawn object's colours, h x w x 3, as the picture's light and camera would have
-    them: tinted by the tissue, brighter and darker with it, as soft and as grainy as it is."""
-    there = (scene.light[window] / np.float32(max(scene.brightness, 0.02))).clip(0.4, 1.3)
+    """Return a drawn object's colours (h, w, 3) in the picture's light.
+
+    They are tinted by the tissue, follow its brightness, and have its softness and grain.
+    """
+    local = (scene.light[window] / np.float32(max(scene.brightness, 0.02))).clip(0.4, 1.3)
     tint = np.float32(1 - share) + np.float32(share) * scene.tint
     soft = cv2.GaussianBlur(colour, (0, 0), max(0.4, SOFTNESS * scene.side))
-    soft *= tint * np.sqrt(there)[:, :, None]
+    soft *= tint * np.sqrt(local)[:, :, None]
     grain = below - cv2.GaussianBlur(below, (0, 0), 1.0)
     return soft + np.clip(grain, -GRAIN, GRAIN)
 
 
 def _shone_through(colour: Floats, below: Floats, alpha: Floats, film: float) -> Floats:
-    """Return a liquid's colours over what lies below it: where it is thin, that, dyed; where it is
-    thick, its own, with the folds below still to be guessed."""
+    """Return the colours of a liquid on a picture.
+
+    Thin parts show the picture below, dyed. Thick parts have the liquid's colour, in which the
+    folds below are still faintly visible.
+    """
     dye = colour / np.maximum(_brightest(colour), 1)[:, :, None]
     square = alpha * alpha
     thin = np.float32(film) * (1 - square * square)[:, :, None]
@@ -274,13 +282,13 @@ def _shone_through(colour: Floats, below: Floats, alpha: Floats, film: float) ->
 
 
 def _brightest(image: Floats) -> Floats:
-    """Return the largest channel of h x w x 3, faster than numpy's maximum along a short axis."""
+    """Return the largest channel of (h, w, 3), faster than numpy's maximum of a short axis."""
     red, green, blue = cv2.split(image)
     return cv2.max(cv2.max(red, green), blue)
 
 
 def _shadow(alpha: Floats, allowed: Mask, side: int) -> Floats:
-    """Return a soft shadow next to the object, H x W in 0..1, zero where nothing may change."""
+    """Return a soft shadow (H, W) of the object in 0..1, zero in areas that may not change."""
     down = 0.022 * side
     moved_by = np.array([[1, 0, 0.6 * down], [0, 1, down]])
     moved = cv2.warpAffine(alpha, moved_by, alpha.shape[::-1])
@@ -304,10 +312,10 @@ LETTER = (0.019, 0.026)
 """Height of a capital letter, as a share of the image's height."""
 
 LINES = (1.0, 10.0)
-"""How many lines."""
+"""Number of lines."""
 
 SMALLER = (1.0, 0.8, 0.65)
-"""Letter sizes tried, as shares of the wanted one, before text is left out where it may not be."""
+"""Letter sizes tried, as shares of the wanted one, before letters on the mask are omitted."""
 
 LEADING, MARGIN = 1.75, 0.02
 """Distance of base lines in letter heights; distance from the image's edge in its heights."""
@@ -322,11 +330,11 @@ _CAPITAL = 21.0
 
 
 class Text(MedTest):
-    """MR4-1: a block of text at one of the places where devices print it.
+    """MR4-1: a block of text in one of the corners that devices print into.
 
-    It may lie on the black frame, as it does on devices, and never on the protected mask:
-    the corner with the least of it is taken, then smaller letters; what still would cover
-    it is left out.
+    It may lie on the black frame, as on devices, but never on the protected mask. The corner with
+    the least of that mask is taken, then smaller letters. Letters that would still cover it are
+    omitted.
     """
 
     name = "medtest/text"
@@ -351,7 +359,7 @@ class Text(MedTest):
 
 
 def _words(rng: Rng) -> list[str]:
-    """Ten lines in a device's order, every value random; no real person's."""
+    """Return ten lines in a device's order; every value is random and of no real person."""
     day, month, year = rng.integers(1, 29), rng.integers(1, 13), rng.integers(2004, 2025)
     hour, minute, second = rng.integers(7, 19), rng.integers(60), rng.integers(60)
     date = (f"{day:02d}/{month:02d}/{year}", f"{year}/{month:02d}/{day:02d}")[rng.integers(2)]
@@ -373,7 +381,10 @@ def _words(rng: Rng) -> list[str]:
 def _free_place(
     scene: Scene, words: list[str], letter: float, corners: list[str]
 ) -> tuple[Floats, str, float]:
-    """Opacity H x W of the text where it covers nothing protected, or the least of it."""
+    """Return the opacity (H, W) of the text, its corner and its size as a share of ``letter``.
+
+    It covers nothing protected, or as little as possible.
+    """
 
     def tries() -> Iterator[tuple[float, tuple[Floats, str, float]]]:
         for factor, corner in product(SMALLER, corners):
@@ -384,7 +395,7 @@ def _free_place(
 
 
 def _printed(shape: tuple[int, ...], words: list[str], letter: float, corner: str) -> Floats:
-    """Return the lines in a corner, H x W in 0..1. Lines that find no room are left out."""
+    """Return the opacity (H, W) of lines in a corner, without those that there is no room for."""
     height, width = shape
     canvas: npt.NDArray[np.uint8] = np.zeros((height, width), np.uint8)
     scale, thickness = letter / _CAPITAL, max(1, round(letter / 11))

@@ -1,10 +1,10 @@
-"""Where an added object goes: off the protected mask, and where such a thing would be.
+"""Placement of an added object: outside the protected mask, at a plausible place.
 
-Two ways, as in MedTest's section 3.4: an instrument stays near the place and direction it
-had in its source and enters from the edge of the view; stool and blood lie anywhere. Where
-no place is free, an instrument is drawn back, then the object gets smaller, down to SHRINK;
-if even that does not fit, it goes where it would cover the least, and the part over the
-protected mask is left out. So the protected mask is never covered at all.
+There are two placements, as in MedTest's section 3.4. An instrument stays near the place and
+direction that it had in its source and enters from the edge of the view. Stool and blood lie
+anywhere. If no place is free, an instrument is drawn back, then the object gets smaller, down to
+SHRINK. If even that does not fit, it goes to the place that it would cover the least, and the part
+on the protected mask is omitted. So the protected mask is never covered.
 """
 
 from collections.abc import Iterator
@@ -28,34 +28,38 @@ TRIES = 6
 """Poses tried for each size of an instrument."""
 
 RETREAT = (0.0, 0.2, 0.4)
-"""How far an entering instrument is drawn back to make room, as shares of its length."""
+"""Distances that an entering instrument is drawn back to make room, as shares of its length."""
 
 SHIFT = 0.08
-"""How far an instrument moves from its source's place (share of the view; each way)."""
+"""Largest shift of an instrument from its source's place, as a share of the view."""
 
 TURN = 15.0
-"""How far it turns from its source's direction (degrees; each way)."""
+"""Largest turn from its source's direction, in degrees."""
 
 CLEARANCE = 0.02
 """Distance kept from the protected mask, as a share of the shorter side."""
 
 SUNK = 0.4
-"""Where there is room, the middle of stool or blood is at least this share of its reach
-from the edge of the view, so that most of it is to be seen."""
+"""Least distance of the middle of stool or blood from the edge of the view, if there is room, as a
+share of its reach. So most of it is visible."""
 
 _COARSE = 96
-"""Longest side, in pixels, of the small picture on which places are judged."""
+"""Longest side, in pixels, of the small picture on which places are compared."""
 
 Matrix = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Pose:
-    """A similarity: ``matrix`` (2 x 3) maps a cut-out's pixels to the image's.
+    """The place of a cut-out in an image.
 
-    ``scale``: of lengths. ``turn``: degrees clockwise. ``at``: where the anchor goes, in
-    pixels. ``shrunk``: the entry of SHRINK. ``free``: whether the protected mask and its
-    clearance are left alone.
+    Attributes:
+        matrix: Similarity (2, 3) from the cut-out's pixels to the image's.
+        scale: Its factor of lengths.
+        turn: Its angle in degrees clockwise.
+        at: Pixel (x, y) of the image that the anchor lies on.
+        shrunk: The entry of SHRINK.
+        free: Whether the object does not touch the protected mask and its clearance.
     """
 
     matrix: Matrix
@@ -68,26 +72,37 @@ class Pose:
     def warp(
         self, patch: npt.NDArray[Any], shape: tuple[int, ...], corner: tuple[int, int], border: int
     ) -> npt.NDArray[Any]:
-        """Return a patch (h x w or h x w x 3) as it lies in a window of the image.
+        """Return a patch in a window of the image.
 
-        ``shape``: rows and columns of the window; ``corner``: its x and y; ``border``: what
-        OpenCV takes beyond the patch.
+        Args:
+            patch: Array (h, w) or (h, w, 3) in the cut-out's pixels.
+            shape: Rows and columns of the window.
+            corner: Its x and y in the image.
+            border: OpenCV's border mode outside the patch.
         """
         matrix = self.matrix.copy()
         matrix[:, 2] -= corner
-        if self.scale < 0.7:  # averaged first: sampling alone would leave jagged edges
-            rows, columns = patch.shape[:2]
-            size = (max(1, round(columns * self.scale)), max(1, round(rows * self.scale)))
+        if self.scale < 0.7:  # averaged first, as sampling alone would leave jagged edges
+            height, width = patch.shape[:2]
+            size = (max(1, round(width * self.scale)), max(1, round(height * self.scale)))
             patch = cv2.resize(patch, size, interpolation=cv2.INTER_AREA)
-            matrix = matrix @ _pixels(columns / size[0], rows / size[1])
+            columns, rows = width / size[0], height / size[1]
+            # pixel centres of the smaller patch to those of the patch
+            shift = columns / 2 - 0.5, rows / 2 - 0.5
+            matrix = matrix @ np.array([[columns, 0, shift[0]], [0, rows, shift[1]], [0, 0, 1]])
         return cv2.warpAffine(patch, matrix, shape[::-1], borderMode=border)
 
 
 def near_its_place(cutout: Cutout, scene: Scene, share: float, rng: Rng) -> Pose:
-    """Return a pose close to the one in the source, entering from the edge of the view if it did
-    there.
+    """Return a pose close to the one in the source.
 
-    ``share``: the wanted size, as a share of the visible field.
+    An object that entered its source's view from the edge does so here.
+
+    Args:
+        cutout: The object.
+        scene: The scene.
+        share: Wanted size, as a share of the visible field.
+        rng: Generator.
     """
     coarse = _Coarse(scene)
     size = np.sqrt(share * scene.area / max(cutout.area, 1.0))
@@ -106,15 +121,18 @@ def near_its_place(cutout: Cutout, scene: Scene, share: float, rng: Rng) -> Pose
 
 
 def anywhere(cutout: Cutout, scene: Scene, share: float, rng: Rng) -> Pose:
-    """Return a pose anywhere in the view, any way round, all free places equally likely."""
+    """Return a pose anywhere in the view at a random angle; all free places are equally likely."""
     turn, at = float(rng.uniform(0, 360)), float(rng.random())
     height, width = cutout.alpha.shape
     cutout = replace(cutout, anchor=(width / 2, height / 2))
     size = np.sqrt(share * scene.area / max(cutout.area, 1.0))
     coarse = _Coarse(scene)
     distance, inside = coarse.distance_to_protected(), coarse.distance_to_edge()
+    rows, columns = np.nonzero(cutout.alpha > 0.05)
+    x, y = cutout.anchor
+    largest = float(np.sqrt(((columns - x) ** 2 + (rows - y) ** 2).max(initial=0)))
     for shrunk in SHRINK:
-        reach = _reach(cutout) * size * shrunk
+        reach = largest * size * shrunk
         free = (distance >= reach) & coarse.field
         room = free & (inside >= SUNK * reach)
         if free.any():
@@ -125,7 +143,7 @@ def anywhere(cutout: Cutout, scene: Scene, share: float, rng: Rng) -> Pose:
 
 
 class _Coarse:
-    """The scene at a size at which many places can be judged."""
+    """A scene at a small size, to compare many places quickly."""
 
     def __init__(self, scene: Scene) -> None:
         height, width = scene.field.shape
@@ -139,27 +157,26 @@ class _Coarse:
         self.kept_off = cv2.dilate(kept_off.view(np.uint8), kernel).view(np.bool_)
 
     def covered(self, cutout: Cutout, pose: Pose) -> float:
-        """Return how much of the object would lie on what is kept off, in coarse pixels."""
+        """Return the area of the object on the protected mask, in coarse pixels."""
         if not self.kept_off.any():
             return 0.0
         alpha = cv2.warpAffine(cutout.alpha, pose.matrix * self.scale, self.size)
         return float(alpha[self.kept_off].sum())
 
     def distance_to_protected(self) -> Floats:
-        """In pixels of the image, for each coarse pixel."""
+        """Return the distance to the protected mask in pixels of the image, per coarse pixel."""
         if not self.kept_off.any():
             return np.full(self.field.shape, np.inf, np.float32)
         free = (~self.kept_off).view(np.uint8)
         return cv2.distanceTransform(free, cv2.DIST_L2, 3) / np.float32(self.scale)
 
     def distance_to_edge(self) -> Floats:
-        """From the edge of the view, in pixels of the image, for each coarse pixel."""
+        """Return the distance to the edge of the view in pixels of the image, per coarse pixel."""
         padded = np.pad(self.field, 1).view(np.uint8)
         return cv2.distanceTransform(padded, cv2.DIST_L2, 3)[1:-1, 1:-1] / np.float32(self.scale)
 
     def choose(self, room: Bools, uniform: float) -> Matrix:
-        """Return a random place of ``room`` in pixels of the image; ``uniform`` in 0..1 says
-        which."""
+        """Return a place of ``room`` in pixels of the image, chosen by ``uniform`` in [0, 1)."""
         rows, columns = np.nonzero(room)
         chosen = int(uniform * len(rows))
         return self.pixel(columns[chosen], rows[chosen])
@@ -180,9 +197,11 @@ def _pose(
     position: tuple[float, float],
     retreat: float,
 ) -> Pose:
-    """Return the pose at a position given in shares of the view; entering objects are moved along
-    their own direction until no pixel of their tail is to be seen, and ``retreat`` of their length
-    further."""
+    """Return the pose at a position that is given in shares of the view.
+
+    Entering objects are moved along their direction until no pixel of their tail is visible, and
+    then by ``retreat`` of their length.
+    """
     left, top, width, height = scene.box
     at = np.array([left + position[0] * width, top + position[1] * height])
     pose = _at(cutout, at, size, turn)
@@ -199,13 +218,13 @@ def _pose(
 
 
 def _inwards(cutout: Cutout, pose: Pose, scene: Scene) -> Matrix:
-    """From the object's tail to its middle, as it lies in the image, in pixels."""
+    """Return the vector from the object's tail to its middle, in pixels of the image."""
     height, width = cutout.alpha.shape
     middle = np.array([width, height]) / 2 - np.array(cutout.anchor)
     inwards = pose.matrix[:, :2] @ middle
     if np.hypot(*inwards) > 1e-6:
         return inwards
-    left, top, w, h = scene.box  # the tail goes all round
+    left, top, w, h = scene.box  # the tail is on all sides
     return np.array([left + w / 2 - pose.at[0], top + h / 2 - pose.at[1]])
 
 
@@ -223,16 +242,3 @@ def _at(
     linear = scale * np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
     matrix = np.column_stack([linear, at - linear @ np.array(cutout.anchor)])
     return Pose(matrix, float(scale), turn, (float(at[0]), float(at[1])), shrunk, free)
-
-
-def _pixels(columns: float, rows: float) -> Matrix:
-    """3 x 3: from the pixels of a picture shrunk by these factors to its own."""
-    shift = (columns / 2 - 0.5, rows / 2 - 0.5)
-    return np.array([[columns, 0, shift[0]], [0, rows, shift[1]], [0, 0, 1]])
-
-
-def _reach(cutout: Cutout) -> float:
-    """Return the largest distance of an opaque pixel from the anchor."""
-    rows, columns = np.nonzero(cutout.alpha > 0.05)
-    x, y = cutout.anchor
-    return float(np.sqrt(((columns - x) ** 2 + (rows - y) ** 2).max(initial=0)))

@@ -1,7 +1,7 @@
-"""The scene of all nine relations: the visible field, the protected masks, the light.
+"""The scene of all nine relations: visible field, protected masks and light.
 
-MedTest resizes every image to 512 x 512 before it adds anything; here images keep their
-size, and lengths are shares of it.
+MedTest resizes every image to 512 x 512 first. Here images keep their size, and lengths are shares
+of it.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -21,42 +21,44 @@ from ..base import LabelPreserving, Rng
 Floats = npt.NDArray[np.floating[Any]]
 T = TypeVar("T")
 FieldOf = Callable[[Sample], Mask]
-"""A user's own answer to where the tissue is to be seen: H x W, False on the black frame."""
+"""A user's function that returns the visible field (H, W), False on the black frame."""
 Changed = tuple[Image, Mapping[str, Any]]
-"""A follow-up's image, and every random draw that made it."""
+"""A follow-up's image, and all random numbers that it was made with."""
 
 DARK = 24
 """Grey level (0..255) at or below which a pixel may belong to the black frame."""
 
 NOTCH = 0.06
-"""Width from which a black notch in the field's edge is frame (share of the shorter side)."""
+"""Least width of a black notch in the field's edge that is frame (share of the shorter side)."""
 
 SOFT_EDGE = 0.006
-"""Width in which a pixel at the field's edge may be part tissue, part frame (share of the shorter
+"""Width of the field's edge in which pixels may be part tissue, part frame (share of the shorter
 side)."""
 
 SMALLEST_FIELD = 0.01
-"""Below this share of the image, what is bright is no field: the image is simply dark."""
+"""Least share of the image that is a field; an image with less is simply dark."""
 
 
 def cheapest(tries: Iterable[tuple[float, T]]) -> T:
-    """Return the first of the (cost, thing) that costs 0, else the first of the least cost.
+    """Return the first thing of cost 0, or else the first of the least cost.
 
-    ``tries`` holds one at least; what comes after a thing of cost 0 is never made.
+    ``tries`` yields one or more pairs (cost, thing), and is not continued after cost 0.
     """
-    rest = iter(tries)
-    best = next(rest)
-    while best[0] > 0 and (other := next(rest, None)) is not None:
+    others = iter(tries)
+    best = next(others)
+    while best[0] > 0 and (other := next(others, None)) is not None:
         best = min(best, other, key=itemgetter(0))
     return best[1]
 
 
 @dataclass(frozen=True)
 class Scene:
-    """One image to be changed: H x W x 3 RGB, and two H x W masks.
+    """An image to be changed.
 
-    ``field``: where tissue is to be seen (the rest is the black frame). ``protected``:
-    the union of the sample's masks, which nothing that is added may cover.
+    Attributes:
+        image: RGB image (H, W, 3).
+        field: Mask (H, W) of the visible field, False on the black frame.
+        protected: Union (H, W) of the sample's masks, which no addition may cover.
     """
 
     image: Image
@@ -79,12 +81,12 @@ class Scene:
 
     @property
     def side(self) -> int:
-        """The shorter side in pixels: the unit of lengths."""
+        """The shorter side in pixels, the unit of lengths."""
         return min(self.image.shape[:2])
 
     @cached_property
     def area(self) -> int:
-        """Pixels of the visible field."""
+        """Number of pixels of the visible field."""
         return max(1, int(np.count_nonzero(self.field)))
 
     @cached_property
@@ -94,7 +96,7 @@ class Scene:
 
     @cached_property
     def light(self) -> Floats:
-        """Smoothed brightness, H x W in 0..1; the black frame does not leak into it."""
+        """Smoothed brightness (H, W) in 0..1, without any influence of the black frame."""
         small = _small(_value(self.image).astype(np.float32) / 255, self.field)
         height, width = self.field.shape
         return cv2.resize(small, (width, height), interpolation=cv2.INTER_LINEAR)
@@ -106,27 +108,27 @@ class Scene:
 
     @cached_property
     def tint(self) -> Floats:
-        """(3,): the visible field's mean colour, in shares of its level; 1 where it is grey."""
+        """Mean colour (3,) of the visible field over its mean level; 1 if it is grey."""
         mean = np.array(cv2.mean(self.image, self.field.view(np.uint8))[:3], np.float32)
         return (mean + 1) / (mean.mean() + 1)
 
     @cached_property
     def grey_mask(self) -> Floats:
-        """MedTest's grey mask, H x W in 0..1: a sigmoid of local brightness.
+        """MedTest's grey mask (H, W) in 0..1, a sigmoid of local brightness.
 
-        It scales what is added, so that nothing bright appears in the dark. The thesis
-        gives neither gain nor offset; here half the mean brightness maps to 1/2, and one
-        tenth of the scale above it to 0.73.
+        It scales additions, so that nothing bright appears in the dark. The thesis gives neither
+        gain nor offset. Here half the mean brightness becomes 1/2, and one tenth of the scale above
+        it 0.73.
         """
         return 1 / (1 + np.exp((self.brightness / 2 - self.light) / 0.1))
 
     @cached_property
     def shown(self) -> Floats:
-        """How much of each pixel is tissue, H x W in 0..1: the edge of a frame is soft.
+        """Share (H, W) of each pixel that is tissue, in 0..1, as the edge of a frame is soft.
 
-        1 within the field, 0 on the frame and on text that a device printed upon the picture: it is
-        not seen through the lens. Of the field's outermost pixels it is their brightness over that
-        of the tissue next to them, and 0 where they are as dark as the frame.
+        It is 1 in the field, and 0 on the frame and on text that a device printed onto the picture,
+        which is not seen through the lens. For the field's outermost pixels it is their brightness
+        over that of the tissue next to them, and 0 if they are as dark as the frame.
         """
         field = self.field.view(np.uint8)
         shown = np.where(printed(self.image), 0, field).astype(np.float32)
@@ -139,16 +141,17 @@ class Scene:
         share = cv2.blur(inner * np.uint8(255), size)
         edge = (field > inner) & (share > 0)
         level = value[edge]
-        level_beside = tissue[edge] * (np.float32(255) / share[edge])
-        shown[edge] *= np.where(level > DARK, level / np.maximum(level_beside, 1), 0).clip(0, 1)
+        tissue_level = tissue[edge] * (np.float32(255) / share[edge])
+        shown[edge] *= np.where(level > DARK, level / np.maximum(tissue_level, 1), 0).clip(0, 1)
         return shown
 
     def inside_only(self, changed: Image, of_black: float = 0.0) -> Image:
-        """``changed`` in the visible field, the source on the black frame and
-        on printed text.
+        """Return ``changed`` in the visible field, and the source on the frame and printed text.
 
-        ``of_black``: the level to which the change raises black. Pixels that are part frame are
-        raised by it as much too high: the frame lies before the lens, and stays black.
+        Args:
+            changed: The changed image.
+            of_black: Level to which the change raises black. The frame lies in front of the lens
+                and stays black, so the frame's part of a mixed pixel is lowered again.
         """
         image = cv2.copyTo(changed, (self.shown > 0).view(np.uint8), self.image.copy())
         edge = (self.shown > 0) & (self.shown < 1)
@@ -159,12 +162,12 @@ class Scene:
 
 
 def visible_field(image: Image) -> Mask:
-    """Return where tissue is to be seen in H x W x C uint8: the image without its black frame.
+    """Return the visible field (H, W) of an image, which is the image without its black frame.
 
-    Dark regions that touch the image's border are the frame; the largest rest, filled to
-    its convex hull less wide black notches (where a device puts a small picture), is the
-    field: a dark lumen belongs to it, text outside does not. An image that is dark all
-    over has no frame. MedTest trained a model for this and does not say which.
+    Dark regions that touch the image's border are the frame. The field is the convex hull of the
+    largest other region, without wide black notches, into which devices put a small picture. So a
+    dark lumen belongs to it, and text outside does not. An image that is dark everywhere has no
+    frame. MedTest trained a model for this and does not say which.
     """
     value = cv2.medianBlur(_value(image), 5 if min(image.shape[:2]) >= 64 else 1)
     outside = _touching_border((value <= DARK).view(np.uint8))
@@ -188,53 +191,54 @@ def visible_field(image: Image) -> Mask:
 
 
 def fifth(low: float, high: float, severity: int, rng: Rng) -> float:
-    """Return a uniform draw from the ``severity``-th fifth of the way from ``low`` to ``high``."""
+    """Return a uniform draw from the ``severity``-th fifth of the range ``low`` to ``high``."""
     return low + (high - low) * (severity - float(rng.random())) / 5
 
 
 def folds(light: Floats) -> Floats:
-    """Return how much darker each place is than what is around it, in standard deviations,
-    -2..2."""
+    """Return how much darker each place is than its surroundings, in standard deviations, -2..2."""
     around = cv2.GaussianBlur(light, (0, 0), 0.1 * min(light.shape))
     return ((around - light) / max(float((around - light).std()), 0.01)).clip(-2, 2)
 
 
 class MedTest(LabelPreserving):
-    """Base of the nine: subclasses define ``change``.
+    """Base of the nine relations, which define ``change``.
 
-    ``field``: a function Sample -> H x W mask that replaces the detection of the black
-    frame, for datasets that know it.
+    ``field``: function Sample -> mask (H, W) that replaces the detection of the black frame, for
+    datasets that know it.
     """
 
     adds: ClassVar[str] = ""
-    """The thing that the relation puts into the picture, "" for light and motion. A follow-up's
-    ``details["adds"]`` repeats it where it is to be seen, for oracles whose true answers
-    (is there text? how many instruments?) change with it."""
+    """The thing that the relation adds to the picture, "" for light and motion. A follow-up's
+    ``details["adds"]`` repeats it if it is visible, for oracles whose true answers (is there text?
+    how many instruments?) change with it."""
 
     concepts_added: ClassVar[frozenset[str]] = frozenset()
-    """Concepts whose truth the addition would change: they are not asked about."""
+    """Concepts whose truth the addition would change, which are not asked about."""
 
     drawing: ClassVar[int] = 1
-    """Goes up when the same draws give other pictures: an audit that was begun with an earlier
-    one is another audit."""
+    """Version of the drawing, which rises when the same random numbers give other pictures. Audits
+    of different versions are different audits."""
 
     def __init__(self, field: FieldOf | None = None) -> None:
         self.field = field
 
     @property
     def fingerprint(self) -> str | None:
-        """The drawing where it is not the first, and what is known of the files that are used."""
+        """The version of the drawing if it is not the first, and the fingerprints of files."""
         drawing = f"drawing {self.drawing}" if self.drawing > 1 else None
         parts = [drawing, *(getattr(part, "fingerprint", None) for part in self.parts())]
         return "; ".join(each for each in parts if each) or None
 
     def parts(self) -> tuple[object, ...]:
-        """Return what else follow-ups are made with: the field, and where cut-outs come from."""
+        """Return the parts that follow-ups depend on: the field, and the source of cut-outs."""
         return (self.field,)
 
     def apply(self, sample: Sample, severity: int, rng: Rng) -> FollowUp:
-        """Return the follow-up; ``details`` holds every random draw. Raises InputError for a
-        severity that is not one of 1..5, and for masks of another size than the image."""
+        """Return the follow-up; ``details`` has every random number.
+
+        Raise InputError for a severity outside 1..5, and for masks of another size than the image.
+        """
         self.check(severity)
         if sample.image is None:
             return FollowUp(None)
@@ -244,7 +248,7 @@ class MedTest(LabelPreserving):
         return FollowUp(np.ascontiguousarray(image), details)
 
     def change(self, scene: Scene, severity: int, rng: Rng) -> Changed:
-        """Return the changed image (H x W x 3, a new array) and the draws it was made with."""
+        """Return the changed image (H, W, 3), a new array, and the random numbers it depends on."""
         raise TypeError(f"{type(self).__name__} defines no change")
 
     def applies(self, concept: str) -> bool:
@@ -252,7 +256,7 @@ class MedTest(LabelPreserving):
 
 
 def _value(image: Image) -> npt.NDArray[np.uint8]:
-    """Return the brightest channel, H x W: the V of HSV."""
+    """Return the brightest channel (H, W), the V of HSV."""
     first, *others = cv2.split(image)
     for channel in others:
         first = cv2.max(first, channel)
@@ -260,7 +264,7 @@ def _value(image: Image) -> npt.NDArray[np.uint8]:
 
 
 def _touching_border(dark: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """255 where a dark region reaches the image's border, else 0."""
+    """Return 255 for dark regions that reach the image's border, 0 elsewhere."""
     _, labels = cv2.connectedComponents(dark, connectivity=8)
     edges = (labels[0], labels[-1], labels[:, 0], labels[:, -1])
     lut = np.zeros(int(labels.max()) + 1, np.uint8)
@@ -274,7 +278,7 @@ def _square(side: float) -> npt.NDArray[np.uint8]:
 
 
 def _small(value: Floats, field: Mask, cells: int = 64) -> Floats:
-    """``value`` averaged over the field within each of at most 64 x 64 cells, and smoothed."""
+    """Return ``value`` averaged over the field in at most 64 x 64 cells, and smoothed."""
     height, width = value.shape
     size = (min(width, cells), min(height, cells))
     weight = field.astype(np.float32)
@@ -291,15 +295,15 @@ def _fitting(mask: Mask, image: Image, where: str) -> Mask:
     return np.ascontiguousarray(mask, np.bool_)
 
 
-# -- text that a device printed upon the picture: thin bright letters in straight lines ------------
+# -- text that a device printed onto the picture: thin bright letters in straight lines ------------
 
 
 STROKE = 0.014
-"""Letters' strokes are narrower than this, as a share of the shorter side."""
+"""Largest width of a letter's stroke, as a share of the shorter side."""
 
 CONTRAST, BRIGHT = 60, 140
-"""Grey levels by which the green channel of a stroke is above what lies around it, and which it
-reaches: devices print in white, green and yellow, and tissue is red."""
+"""Least contrast and level of a stroke in the green channel. Devices print in white, green and
+yellow, and tissue is red."""
 
 HEIGHT = (0.008, 0.06)
 """Heights of letters, as shares of the shorter side."""
@@ -308,13 +312,13 @@ GAP = 0.8
 """Largest distance between letters of a line, in heights of a line."""
 
 LETTERS = 4
-"""Fewest letters of a line: highlights come in ones and twos, and seldom in a row."""
+"""Fewest letters of a line. Highlights are mostly alone or in pairs, and seldom in a row."""
 
 Levels = npt.NDArray[np.uint8]
 
 
 def printed(image: Image) -> Mask:
-    """Return where text is printed upon H x W x 3 RGB, H x W; the edges of letters belong to it."""
+    """Return a mask (H, W) of text that is printed onto an RGB image, edges of letters included."""
     side = min(image.shape[:2])
     green = np.ascontiguousarray(image[:, :, 1])
     stroke = 2 * max(1, round(STROKE * side / 2)) + 1
@@ -324,7 +328,7 @@ def printed(image: Image) -> Mask:
     if not letters.any():
         return letters.view(np.bool_)
     marks_in_lines = _in_lines(letters)
-    # colons and points between them, too
+    # include the colons and points between them
     marks_in_lines = marks & cv2.dilate(marks_in_lines, np.ones((1, 2 * stroke + 1), np.uint8))
     return cv2.dilate(marks_in_lines, np.ones((3, 3), np.uint8)).view(np.bool_)
 
@@ -341,7 +345,7 @@ def _of_height(marks: Levels, least: float, most: float) -> Levels:
 
 
 def _in_lines(letters: Levels) -> Levels:
-    """Return those letters that stand in a row: as many as a line has, all of about its height."""
+    """Return the letters that form a line: enough of them, at about the same level."""
     _, labels, stats, centres = cv2.connectedComponentsWithStats(letters, connectivity=8)
     height = stats[:, cv2.CC_STAT_HEIGHT]
     reach = max(1, round(GAP * float(np.median(height[1:]))))
