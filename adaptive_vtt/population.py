@@ -1,4 +1,4 @@
-"""Populations, of which targets are parts."""
+"""Populations, whose parts are targets."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -10,21 +10,21 @@ from .types import Bools, ConceptsAre, Indices, Truths
 
 
 class Members(Protocol):
-    """S samples x C concepts: how many there are, who they are, and what groups they form.
+    """S samples with C concepts: their number, their truths, and their groups.
 
     Samples of the same row of ``profile`` have the same truths, and belong to the same groups.
     """
 
     def __len__(self) -> int:
-        """S."""
+        """Return the number of samples, S."""
 
     @property
     def counts(self) -> Indices:
-        """C x 2: how many samples lack, and how many have, each concept."""
+        """(C, 2), the number of samples that lack, and that have, each concept."""
 
     @property
     def profile(self) -> tuple[Truths, Indices]:
-        """Rows of truths r x C, UNKNOWN where nobody knows, and how many samples have each (r,)."""
+        """Rows of truths (r, C), UNKNOWN if not known, and the number of samples with each (r,)."""
 
     def profile_row(self, samples: Indices) -> Indices:
         """Return the row of each sample (n,)."""

@@ -381,13 +381,14 @@ class WallClock(Combinable):
 
 
 def all_invalidated(state: State) -> str | None:
-    """Return why an audit ends whose answers contradict each other, which more of them cannot mend.
+    """Return the reason why an audit ends whose answers contradict each other, or None.
 
-    All pseudo-outcomes of a target have one mean as long as the losses stay as they are, so an
-    interval that empties says that they did not (or, with the probability that is allowed for
-    misses, that chance did it). Asking on would spend the budget on a target that cannot be
-    certified any more. Where each interval holds by itself, chance empties some of many: such
-    targets are abandoned, and the audit goes on until nothing is left of any.
+    All pseudo-outcomes of a target have one mean if the losses do not change. So an interval that
+    empties shows that they changed, or that chance did it, with the probability that is allowed for
+    misses. More calls would spend the budget on a target that cannot be certified any more.
+
+    If each interval holds by itself, chance empties some of many. Such targets are abandoned, and
+    the audit continues until no interval is left.
     """
     count = sum(target.emptied for target in state.targets)
     abandoned = sum(target.abandoned for target in state.targets)
@@ -407,7 +408,7 @@ def check_rule(rule: object, where: str) -> None:
 
 
 def check_half_width(half_width: float, where: str = "half_width") -> None:
-    """Raise InputError for one that no interval has, or that all have before any question."""
+    """Raise InputError for a half-width that no interval has, or that all have from the start."""
     got = repr(half_width)
     if isinstance(half_width, Real):
         if 0 < half_width < WIDEST:

@@ -456,5 +456,5 @@ class Candidates:
 
     @property
     def cell(self) -> "Tensor":
-        """concept * 2 + truth: which side of which concept a question belongs to."""
+        """concept * 2 + truth, the number of the concept's side that a question belongs to."""
         return self.truth.add(self.concept, alpha=2)

@@ -41,7 +41,7 @@ OUTGROWN = {
     r"go(es)? by|going by": "follow",
     r"nothing but|of which|of whom|no more than what": "only; that have; at most",
     r"as it stands|as ever|as of any": "unchanged, as usual",
-    r"let through|is to be had|of its own": "allow, is available, own",
+    r"let through|is to be had|(?<!line )of its own": "allow, is available, own",
 }
 """Words that readers stumble over -> what we write."""
 ANY_OUTGROWN = re.compile(rf"\b({'|'.join(OUTGROWN)})\b", flags=re.I)
@@ -76,6 +76,7 @@ BUDGETS = {
 
 def plain(text: str) -> str:
     """Return a text without markup; code, formulas and names of files count as one word."""
+    text = re.sub(r"^\w+(?=: )", "Code", text)  # the function that a message is about
     text = re.sub(r"``?[^`\n]*``?|\$[^$\n]+\$", "Code", text)
     text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
     return re.sub(r"[*_]{1,2}(?=\S)|(?<=\S)[*_]{1,2}", "", text)
@@ -150,7 +151,7 @@ def module_faults(path: Path) -> list[str]:
         if id(node) in docstrings and text.startswith(DOCSTRING_BEGINS):
             found.append((node.lineno, f"a docstring begins with {text.split()[0]!r}"))
         if " " in text and not SQL.match(text):
-            parts = re.split(r"\n\s*\n|\n\s*(?:- |\w+: )", text)
+            parts = re.split(r"\n\s*\n|\n\s*(?:- |\w+(?: \([^)]*\))?: )", text)
             found += [(node.lineno, fault) for part in parts for fault in faults(part)]
     return [f"{path.relative_to(ROOT)}:{line}: {fault}" for line, fault in found]
 

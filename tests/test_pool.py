@@ -310,7 +310,7 @@ def test_tell_guards_its_order() -> None:
     with pytest.raises(OrderError, match="answered already"):
         audit.tell(call, 0.5)
     with pytest.raises(
-        OrderError, match=r"`tell`: expected a call that `ask` returned, got 'first'"
+        OrderError, match=r"tell: expected a call that ask\(\) returned, got 'first'"
     ):
         audit.tell("first", 0.5)  # type: ignore[arg-type]
 

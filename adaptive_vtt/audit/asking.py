@@ -174,7 +174,7 @@ class Audit:
         """
         number = call.number if isinstance(call, Call) else call
         if not isinstance(number, int):
-            raise OrderError(f"`tell`: expected a call that `ask` returned, got {call!r:.80}")
+            raise OrderError(f"tell: expected a call that ask() returned, got {call!r:.80}")
         self.tell_all([(number, answer)])
 
     def tell_all(self, answers: Iterable[tuple[int, object]]) -> None:

@@ -26,30 +26,30 @@ from .kept import BUDGET, STRATEGY, KeptRuns
 from .runs import BASELINES, CLASSICS, UNIFORM, Job, begun, certified_run, uncertainty_run
 
 ALL_BASELINES = "baselines"
-"""Stands for all baselines."""
+"""Name that stands for all baselines."""
 WORDS = (UNIFORM, "prediction-powered", "argmax")
-"""Baselines that are a strategy with fixed options, and so take none."""
+"""Baselines with fixed options, which take none."""
 OF_AUDIT = ("candidates", "exploration")
-"""Options of an audit that a row of a comparison may have of its own, besides its strategy's."""
+"""Options of an audit that a row of a comparison may set, in addition to its strategy's."""
 OWN = ("strategy", "strategy_options", "seed")
-"""Options of an audit that are a row's, or a repeat's."""
+"""Options of an audit that depend on the row or the repeat."""
 ADDRESS = " at 0x"
-"""In the text of an object that does not show its contents."""
+"""Part of the text of an object that does not show its contents."""
 Given = str | Strategy | tuple[str | Strategy, Mapping[str, Any]]
 Rows = Iterable["str | Strategy | Entrant"] | Mapping[str, Given]
 
 
 @dataclass(frozen=True)
 class Entrant:
-    """A row of a comparison: its name, a strategy, and the options of its own."""
+    """A row of a comparison: its name, its strategy, and its options."""
 
     name: str
     strategy: str | Strategy
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def check(self, certifies: bool, base: Path | None = None) -> None:
-        """Raise InputError for an unknown strategy, and for an option that neither it nor OF_AUDIT
-        has, or out of its range. Relative files start at ``base``."""
+        """Raise InputError for an unknown strategy, and for an option that is unknown or out of
+        range. Relative files start at ``base``."""
         where, name = f"strategy {self.name!r}", self.strategy
         own, shared = self._parts()
         if certifies and self.name in BASELINES and self.name != name:
@@ -64,7 +64,7 @@ class Entrant:
         named(name, own, base)
 
     def job(self, begin: Callable[..., Audit], seed: int, **more: Any) -> Job:
-        """Return its audit with this seed."""
+        """Return the row's audit with this seed."""
         own, shared = self._parts()
         options = {**({"strategy_options": own} if own else {}), **shared}
         return Job(begin, self.strategy, seed, options=options, name=self.name, **more)
@@ -89,30 +89,30 @@ def compare(
     """Audit a model with every strategy and the seeds 0, 1, 2 ..., one after the other.
 
     Args:
-        space: As ``Audit`` takes it.
-        model: Likewise; it has to cost nothing.
+        space: The questions, as ``Audit`` takes them.
+        model: The model, as ``Audit`` takes it; it must cost nothing.
         strategies: Names or strategies; or name of a row -> one of them, or a pair of one and its
-            options, such as ``{"curious": ("certify", {"curiosity": 0.3})}``: those that the
-            strategy takes, ``candidates`` and ``exploration``. Where something is certified,
-            "uniform" is added. Default None: random, and the one that an audit would take.
+            options, such as ``{"curious": ("certify", {"curiosity": 0.3})}``. Options are those of
+            the strategy, ``candidates`` and ``exploration``. "uniform" is added if something is
+            certified. Default None: random, and the default of an audit.
         repeats: Audits per strategy; 4 or more give a range of ratios.
-        exhaust: Whether to ask everything once, so that errors and coverage are known, too; of
-            recorded answers they are anyway.
-        out: A folder for the files of ``StrategyComparison.save``, and for the audits that ended:
-            the same call resumes where it was interrupted, and more repeats or strategies cost what
-            is new, a larger budget what was not certified by then. Audits are run again where
-            nobody can know whether they changed: of a model that is a function without a version,
-            and of a strategy or another part of your own. Default None: nothing is written.
-        advance: Called with how many audits are kept, then with 1 after every other.
-        options: Of every ``Audit``, such as ``half_width`` and ``budget``. Where something is
-            certified, ``stop`` and ``goal`` do not count.
+        exhaust: Whether to ask everything once, so that errors and coverage are known, as they
+            always are for recorded answers.
+        out: Folder for the files of ``StrategyComparison.save`` and the audits that ended. The same
+            call resumes after an interruption. More repeats or strategies cost only the new audits,
+            a larger budget only those that were not certified. Audits that may have changed
+            unnoticed are run again: those of a function without a version, and of a strategy or
+            another part of your own. Default None: nothing is written.
+        advance: Called with the number of audits that are kept, then with 1 after every other one.
+        options: Options of every ``Audit``, such as ``half_width`` and ``budget``. If something is
+            certified, ``stop`` and ``goal`` are ignored.
 
     Returns:
         The comparison, with its tables and figures.
 
     Raises:
-        InputError: An argument does not fit, or ``out`` keeps audits of another comparison; before
-            anything is asked.
+        InputError: An argument does not fit, or ``out`` has audits of another comparison. Nothing
+            has been asked then.
     """
     model = adapted_model(model_of(model))
     certify, sampling, limits = grouped(options, None, None, None)
@@ -162,10 +162,10 @@ def _kept(
     certifies: bool,
     options: Mapping[str, Any],
 ) -> KeptRuns:
-    """Return the runs that ``out`` keeps of this comparison; of rows with parts that cannot be
-    recognised, none.
+    """Return the runs of this comparison that ``out`` keeps.
 
-    Raises InputError where it keeps those of another one.
+    Rows with parts that cannot be recognised have none. Raise InputError if ``out`` has runs of
+    another comparison.
     """
     keys = {job.name: _key(job, certifies) for job in jobs if not job.seed}
     spec = {name: repr(value) for name, value in options.items() if name != BUDGET}
@@ -180,18 +180,25 @@ def _kept(
 
 
 def _key(job: Job, certifies: bool) -> str | None:
-    """Return the key of the job's audit, which depends on all its parts but its limits; None where
-    a part is somebody's own code, or a model without version and known content."""
+    """Return the key of the job's audit, which depends on all its parts but its limits.
+
+    It is None if a part is a user's code, or a model without version and known content.
+    """
     with begun(job, certifies=certifies) as audit:
         facts = read_facts(audit.journal.facts())
     return facts.key if facts.entropy is None and facts.model_version is not None else None
 
 
 def entrants(given: Rows, certifies: bool, base: Path | None = None) -> list[Entrant]:
-    """Return the rows of a comparison: those given, as ``compare`` takes them, and uniform
-    questioning first where it ``certifies``. Relative files of strategies start at ``base``.
+    """Return the rows of a comparison.
 
-    Raises InputError for none, for two of one name, and as ``Entrant.check`` does.
+    Args:
+        given: The strategies, as ``compare`` takes them.
+        certifies: Whether something is certified, so that uniform questioning is the first row.
+        base: Folder that relative files of strategies start at.
+
+    Raises:
+        InputError: There is no row, two have one name, or ``Entrant.check`` refuses one.
     """
     rows: list[Entrant] = []
     if isinstance(given, Mapping):
@@ -211,7 +218,7 @@ def entrants(given: Rows, certifies: bool, base: Path | None = None) -> list[Ent
     for row in rows:
         row.check(certifies, base)
         if unique.setdefault(row.name, row) != row:
-            wanted, remedy = "a name of its own for each", "give a mapping from names to strategies"
+            wanted, remedy = "a different name for each", "give a mapping from names to strategies"
             raise unexpected("strategies", wanted, f"{row.name!r} twice", remedy)
     return [*unique.values()]
 
@@ -223,7 +230,7 @@ def jobs_of(
     budget: int | None,
     truth: Sequence[float] | None,
 ) -> list[Job]:
-    """Return the audit of every row with every seed; arguments as those of ``Job``."""
+    """Return the audit of every row with every seed; the arguments are those of ``Job``."""
     known: Any = {"budget": budget, "truth": None if truth is None else tuple(truth)}
     return [row.job(begin, seed, **known) for row in rows for seed in range(repeats)]
 
@@ -236,7 +243,7 @@ def truth_of(
 ) -> list[float]:
     """Return the true mean loss of every target, by asking everything.
 
-    Raises InputError where that takes more than MAX_CALLS calls.
+    Raise InputError if that takes more than MAX_CALLS calls.
     """
     calls = calls_of(space, model)
     if calls > MAX_CALLS:

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 RECORD = "compare.json"
 OTHERS: JsonObject = {"half_width": None, "confidence": None, "targets": (), "truth": None}
-"""Its fields besides runs, and their values where nothing is certified."""
+"""Its fields other than runs, and their values if nothing is certified."""
 PAPER_LEVELS = 3
-"""Half-widths whose calls the LaTeX table has: the last ones; the CSV file has all."""
+"""Number of half-widths in the LaTeX table, the last ones; the CSV file has all."""
 PAPER_COLUMNS = (summary.RATIO, "RMSE at stop", "coverage", "ever missed")
-"""Its further columns, as far as they are known."""
+"""Further columns of the LaTeX table, if they are known."""
 PLAIN_NUMBERS = "%.10g"
 """90 as 90, and other numbers as the tables rounded them."""
 
@@ -59,7 +59,8 @@ class StrategyComparison:
         file = Path(folder) / RECORD
         try:
             record = json.loads(text_in(file))
-            return cls(record["runs"], *(record.get(name, of) for name, of in OTHERS.items()))
+            others = (record.get(name, default) for name, default in OTHERS.items())
+            return cls(record["runs"], *others)
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InputError(
                 f"{file}: expected what 'avtt compare' writes, got none that can be read "
@@ -68,29 +69,31 @@ class StrategyComparison:
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """A row per strategy, medians over the repeats: calls to each half-width, as a multiple of
-        uniform's, errors and coverage where the truth is known. Where nothing is certified, calls
-        to each mean uncertainty of the answers. NA: not reached, or not known."""
+        """A row per strategy with medians over the repeats.
+
+        Columns are calls to each half-width, calls as a multiple of uniform's, and, if the truth is
+        known, errors and coverage. If nothing is certified, they are calls to each mean uncertainty
+        of the answers. NA means not reached, or not known.
+        """
         if self.half_width is None:
             return summary.uncertainty_summary(self.runs)
         return summary.certified_summary(self.runs, self.truth)
 
     @cached_property
     def estimators(self) -> pd.DataFrame:
-        """A row per strategy and estimator from its draws: errors against the truth. Without rows
-        where that is not known."""
+        """A row per strategy and estimator with its errors; no rows if the truth is unknown."""
         if self.truth is None:
             return pd.DataFrame()
         return summary.estimator_summary(self.runs, self.truth)
 
     @property
     def conclusion(self) -> str:
-        """Which strategies need fewer calls, and which comparisons the repeats cannot decide."""
+        """The strategies that need fewer calls, and the comparisons that are undecided."""
         return " ".join(f"{sentence}." for sentence in self.conclusions)
 
     @cached_property
     def conclusions(self) -> list[str]:
-        """The same, a sentence each; none where nothing is certified."""
+        """The sentences of ``conclusion``; none if nothing is certified."""
         return [] if self.half_width is None else summary.conclusion(self.runs)
 
     def figures(self) -> "dict[str, Figure]":
@@ -117,8 +120,14 @@ class StrategyComparison:
         }
 
     def save(self, folder: Path | str) -> list[Path]:
-        """Write compare.html, compare.json, and compare.csv and compare.tex with ``table``; where
-        the truth is known also compare-estimators.csv and .tex. Return their paths."""
+        """Write the comparison into a folder.
+
+        Files are compare.html, compare.json, compare.csv and compare.tex with ``table``, and, if
+        the truth is known, compare-estimators.csv and .tex.
+
+        Returns:
+            Their paths.
+        """
         lead = "Medians over repeats with the same seeds"
         tables = {}
         if self.half_width is not None:

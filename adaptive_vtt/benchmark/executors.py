@@ -25,8 +25,9 @@ def run_all(
     executor: str = PROCESSES,
     workers: int | None = None,
 ) -> list[Done]:
-    """Do ``work`` on every job and return the results in the order of the jobs. The first that
-    fails ends the rest.
+    """Do ``work`` on every job and return the results in the order of the jobs.
+
+    The first job that fails ends the others.
 
     Args:
         work: A function of a module; jobs and results can be pickled.
@@ -52,8 +53,7 @@ def run_all(
 
 
 def _done(work: Callable[[Job], Done], job: Job) -> Done:
-    """Do the work in the process that runs it: an error of the user's own code names its line here,
-    as no other process knows that."""
+    """Do the work; an error of the user's code names its line, which only this process knows."""
     try:
         return work(job)
     except AvttError:
@@ -66,7 +66,7 @@ def _done(work: Callable[[Job], Done], job: Job) -> Done:
 
 
 def check_executor(executor: str) -> None:
-    """Raise InputError for what is no executor."""
+    """Raise InputError if there is no such executor."""
     if executor not in (PROCESSES, RAY) and not executor.startswith(f"{RAY}://"):
         raise InputError(f"executor: expected processes, ray or ray://HOST:PORT, got {executor!r}")
 

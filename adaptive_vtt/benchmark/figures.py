@@ -26,16 +26,18 @@ POINTS = 160
 BAR = 36
 """Pixels of height per bar, with the space below it."""
 ON_PAGE = 20
-"""Targets with a curve of their own on the page."""
+"""Most targets with a curve on the page."""
 HALF_WIDTHS = (0.01, 0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2, 0.3, 0.5)
 
 
 def figures(
     runs: Sequence[Run], goal: float | None, targets: Sequence[str] = ()
 ) -> "dict[str, Figure]":
-    """Return the Plotly figures by name: "widths" (of the widest interval), "mean width", "width of
-    TARGET" for each of several ``targets``, and "calls"; or where nothing is certified
-    "uncertainty"."""
+    """Return the Plotly figures by name.
+
+    They are "widths" (of the widest interval), "mean width", "width of TARGET" for each of several
+    ``targets``, and "calls"; or "uncertainty" if nothing is certified.
+    """
     if goal is None:
         title = "mean uncertainty, share of prior"
         figure = _over_calls(runs, lambda run: run["uncertainty"], title, False)
@@ -52,7 +54,7 @@ def figures(
 def _widths(
     runs: Sequence[Run], goal: float, title: str, over_targets: Callable[..., Floats]
 ) -> "Figure":
-    """Draw what ``over_targets`` makes of the half-widths of all targets, n x K, and the goal."""
+    """Draw a statistic ``over_targets`` of the half-widths (n, K) of all targets, and the goal."""
     figure = _over_calls(runs, lambda run: over_targets(run["half_widths"], axis=1), title, True)
     figure.update_yaxes(type="log", tickvals=HALF_WIDTHS)
     stop = {"at": goal, "text": f"stop: ±{goal:g}", "colour": "muted"}
@@ -66,8 +68,9 @@ def page(
     tables: Mapping[str, pd.DataFrame],
     targets: Sequence[str] = (),
 ) -> str:
-    """Return the page: the conclusion, the figures and the tables below the sentence ``lead``. The
-    reader chooses among the intervals, the widest of all first; of ``targets`` the first ON_PAGE.
+    """Return the page: the conclusion, the figures and the tables below the sentence ``lead``.
+
+    The reader chooses among the intervals: the widest of all, and those of ON_PAGE targets at most.
     """
     goal = runs[0]["calls_to"][-1][0] if "calls_to" in runs[0] else None
     parts = []
@@ -97,8 +100,10 @@ def page(
 def _over_calls(
     runs: Sequence[Run], values: Callable[[Run], Sequence[float] | Floats], title: str, log: bool
 ) -> "Figure":
-    """Draw a line for the median of the repeats and a band from least to most; a run that stopped
-    keeps its last value."""
+    """Draw a line for the median of the repeats and a band from the least to the largest value.
+
+    A run that stopped keeps its last value.
+    """
     import plotly.express as px
 
     grid = np.unique(np.geomspace(1, max(run["at"][-1] for run in runs), POINTS).round())
@@ -135,9 +140,11 @@ def _over_calls(
 
 
 def _bars(runs: Sequence[Run]) -> "Figure":
-    """Draw the median of calls as a bar and the repeats as dots. Where half of them or more did not
-    reach the goal, the bar has the calls made, in a series whose name says so in its CSV file,
-    too."""
+    """Draw the median of calls as a bar and the repeats as dots.
+
+    If half of them or more did not reach the goal, the bar has the calls made, in a series named
+    "median more than".
+    """
     import plotly.express as px
 
     calls = calls_to_goal(runs).rename(columns=shown)
@@ -166,7 +173,7 @@ def _bars(runs: Sequence[Run]) -> "Figure":
 
 
 def _drawn(figure: "Figure") -> JsonObject:
-    """Return data and layout for the page, which has a template of its own, with plain lists."""
+    """Return data and layout as plain lists, for the page, which has its own template."""
     drawn: JsonObject = figure.to_plotly_json()
     del drawn["layout"]["template"], drawn["layout"]["margin"]
     for plain, trace in zip(drawn["data"], figure.data, strict=True):

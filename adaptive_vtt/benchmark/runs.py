@@ -1,7 +1,7 @@
 """The audits of a comparison, each in memory, in parallel processes.
 
-Besides the certified intervals a run has other estimates from the same draws, to show why they
-should not be used.
+In addition to the certified intervals, a run has other estimates from the same draws, to show why
+they should not be used.
 """
 
 import math
@@ -28,9 +28,16 @@ TINY = 1e-9
 
 
 def running_means(inside: Bools, losses: Floats, draw: Indices, at: int) -> Floats:
-    """Return (K,): the plain mean loss of each target's questions among the first ``at`` draws.
+    """Return the plain mean loss (K,) of each target's questions among the first draws.
 
-    ``inside`` K x n, ``losses`` and ``draw`` (n,) in draw order; NaN before any answer.
+    Args:
+        inside: (K, n), the questions of each target.
+        losses: (n,) losses in draw order.
+        draw: (n,) draw numbers, ascending.
+        at: Number of draws.
+
+    Returns:
+        Means, NaN before any answer.
     """
     here = int(np.searchsorted(draw, at))
     count = inside[:, :here].sum(axis=1)
@@ -41,27 +48,34 @@ def running_means(inside: Bools, losses: Floats, draw: Indices, at: int) -> Floa
 def plug_in(
     least: Floats, waiting: Floats, sizes: Floats, inside: Bools, predictions: Floats
 ) -> Floats:
-    """Return (K,): losses seen, and for the unseen the mean prediction over the candidates.
+    """Return estimates (K,) from the losses seen and, for unseen questions, the mean prediction.
 
-    NaN for a target that no candidate belongs to and that has unseen questions.
+    The mean is over the candidates. A target with unseen questions and no candidate is NaN.
     """
     with np.errstate(invalid="ignore"):
         predicted = (inside @ predictions) / inside.sum(axis=1)
-    rest = np.where(waiting > 0, waiting * predicted, 0.0)
-    return np.asarray((least + rest) / sizes)
+    unseen = np.where(waiting > 0, waiting * predicted, 0.0)
+    return np.asarray((least + unseen) / sizes)
 
 
 def lure(
     losses: Floats, hit: Bools, *, scale: Floats, even: Floats, calls: Floats, sizes: Floats
 ) -> Floats:
-    """Return (K, T): each target's mean loss by active testing after every of T draws; NaN before
-    any.
+    """Return the mean loss (K, T) of each target by active testing after each of T draws.
 
-    Farquhar, Gal & Rainforth (ICLR 2021), R_LURE: losses weigh 1/q, nothing is predicted. A
-    target sees the draws that ``hit`` it (K, T), at their probability given that they do.
-    ``losses`` (K, T) are sums over the questions of a draw; ``scale`` and ``even`` are 1/q by the
-    proposal and by an even proposal within the target (Bet's ``scale``, ``uniform``); ``calls``
-    and ``sizes`` (K,) are the target's at the start.
+    This is R_LURE of Farquhar, Gal & Rainforth (ICLR 2021): losses weigh 1/q, and nothing is
+    predicted. A target sees the draws that hit it, at their probability given that they do.
+
+    Args:
+        losses: (K, T), sums over the questions of a draw.
+        hit: (K, T), True for draws that hit a target.
+        scale: 1/q by the proposal within the target, Bet's ``scale``.
+        even: 1/q by a uniform proposal within the target, Bet's ``uniform``.
+        calls: (K,), number of calls of each target at the start.
+        sizes: (K,), number of its questions at the start.
+
+    Returns:
+        Estimates, NaN before any draw.
     """
     left = calls[:, None] - np.cumsum(hit, axis=1) + hit  # calls unseen before the draw
     inverse = np.divide(scale * left, even, out=np.zeros_like(scale), where=hit)
@@ -79,9 +93,9 @@ def lure(
 Run = JsonObject
 
 UNIFORM = "uniform"
-"""The baseline: every unseen call equally likely, no predictions."""
+"""The baseline: every unseen call is equally likely, and nothing is predicted."""
 PLAIN = 1e-6
-"""Exploration has to be above 0 to certify; this one gives no target a share of its own."""
+"""Exploration must be above 0 to certify, and this changes no draw noticeably."""
 BASELINES: dict[str, JsonObject] = {
     UNIFORM: {"strategy": "random", "surrogate": False, "exploration": PLAIN},
     "stratified": {"strategy": "stratified", "surrogate": False, "exploration": PLAIN},
@@ -91,10 +105,10 @@ BASELINES: dict[str, JsonObject] = {
 }
 """Names and options of audits that strategies are compared with.
 
-Prediction-powered: uniform draws and the question GP's predictions. Argmax: always the call
-that is most informative about the question GP (``bald`` without any chance in it); its intervals
-hold but stay wide, and people use the raw mean of its draws instead.
-``nipv``: an acquisition of BoTorch's, with the question GP that it needs.
+- "prediction-powered" has uniform draws and the question GP's predictions.
+- "argmax" always draws the call that is most informative about the question GP (``bald`` without
+  randomness). Its intervals hold but stay wide, and people use the raw mean of its draws instead.
+- "nipv" is an acquisition of BoTorch's, with the question GP that it needs.
 """
 CLASSICS = (
     *BASELINES,
@@ -107,9 +121,9 @@ CLASSICS = (
 )
 """The baselines, the paper's four strategies, active testing's, and ours."""
 SHARPEST = 1e18
-"""As a power, this excludes all but the best calls, even of scores that differ by rounding."""
+"""Power that excludes all but the best calls, even if scores differ by rounding alone."""
 MAX_ARGMAX = 1000
-"""Calls of an argmax run where there is no budget: it would never end by itself."""
+"""Calls of an argmax run without a budget, which would never end."""
 LEVELS = (0.3, 0.2, 0.1, 0.05, 0.02, 0.01)
 """Half-widths on the way to the goal."""
 MARKS = (50, 100, 200, 400, 800, 1600, 3200, 6400, 12800, 25600, 51200)
@@ -122,13 +136,13 @@ class Job:
     """One audit of a comparison.
 
     Attributes:
-        audit_of: Begins it, given options of an Audit that override its own; can be sent to
-            another process.
-        strategy: One of BASELINES, or what an Audit takes.
+        audit_of: Function that begins it with options that override those of an Audit; it can be
+            sent to another process.
+        strategy: One of BASELINES, or a strategy as an Audit takes it.
         seed: Its seed.
-        budget: Its own, in calls.
-        truth: (K,), the targets' true mean losses, where they are known.
-        options: Options of an Audit for this one alone.
+        budget: Its budget in calls.
+        truth: True mean losses (K,) of the targets, None if unknown.
+        options: Options of this Audit alone.
         name: Its name in tables (default: its strategy).
     """
 
@@ -142,12 +156,12 @@ class Job:
 
 
 def levels_to(goal: float) -> list[float]:
-    """Return the half-widths to which calls are counted: coarser ones, and the goal."""
+    """Return the half-widths that calls are counted to: coarser ones, and the goal."""
     return [level for level in LEVELS if level > goal] + [goal]
 
 
 def is_checkpoint(calls: int) -> bool:
-    """Return whether to look after so many calls: some 24 times per factor of ten, and at marks."""
+    """Return whether to record estimates after so many calls: 24 times per decade, and at MARKS."""
     if calls in MARKS or calls <= 10:
         return True
     return math.floor(24 * math.log10(calls)) > math.floor(24 * math.log10(calls - 1))
@@ -184,7 +198,7 @@ def certified_run(job: Job) -> Run:
 
 
 def _finished(job: Job, audit: Audit, result: Result) -> Run:
-    """Return the fields of every run; ``seconds`` per call."""
+    """Return the fields of every run; ``seconds`` is per call."""
     return {
         "strategy": job.name or str(job.strategy),
         "seed": job.seed,
@@ -205,7 +219,7 @@ def options_of(job: Job) -> dict[str, Any]:
 
 
 class Trace:
-    """Watches one audit that certifies."""
+    """Recorder of the intervals and estimates of one audit that certifies."""
 
     def __init__(self, audit: Audit, job: Job) -> None:
         if audit.certify.half_width is None:
@@ -216,7 +230,7 @@ class Trace:
         self._calls_to: dict[float, int | None] = dict.fromkeys(levels_to(self.goal))
         self._missed = False
         self._at: list[int] = []
-        self._draws: list[int] = []  # fewer than calls where source images are asked about
+        self._draws: list[int] = []  # fewer than calls if source images are asked about
         self._widths: list[Floats] = []  # (K,) each
         self._estimates: list[Floats] = []
         self._drawn: list[Floats] = []

@@ -14,23 +14,23 @@ from ..utils.figures import outward, points
 from .runs import CLASSICS, MARKS, UNIFORM, Run
 
 UNCERTAINTIES = (0.75, 0.5, 0.25, 0.1)
-"""Mean uncertainties, as shares of the prior, to which calls are counted."""
+"""Mean uncertainties, as shares of the prior, that calls are counted to."""
 RATIO = "times uniform's calls"
-"""Heads the column of calls as a multiple of those of uniform questioning."""
+"""Title of the column of calls as a multiple of those of uniform questioning."""
 WIDEST_AT, MEAN_AT = "widest half-width at ", "mean half-width at "
-"""Head the columns of half-widths over the targets after a number of calls, which follows."""
+"""Titles of the columns of half-widths over the targets, before a number of calls."""
 MAX_MARKS = 3
-"""Columns of RMSE in the table: the last ones that every run reached."""
+"""Largest number of columns of RMSE in the table: the last marks that every run reached."""
 TOGETHER = 0.05
-"""Probability of a wrong comparison, at most, among all pairs of strategies."""
+"""Largest probability of a wrong comparison among all pairs of strategies."""
 MOST_REPEATS = 100
-"""More are not proposed: strategies are nearly alike then."""
+"""Largest number of repeats that is proposed; beyond it strategies are nearly equal."""
 FEW_REPEATS = 4
-"""Fewer do not show the spread, so strategies are not compared: two may be equal by chance."""
+"""Least number of repeats that shows the spread; with fewer, strategies are not compared."""
 
 
 def uncertainty_summary(runs: Sequence[Run]) -> pd.DataFrame:
-    """Return a row per strategy: median calls to each level (NA: not reached), end state."""
+    """Return a row per strategy: median calls to each level (NA if not reached), and end state."""
     rows = []
     for run in runs:
         levels, made = np.array(run["uncertainty"]), np.array(run["at"])
@@ -43,14 +43,16 @@ def uncertainty_summary(runs: Sequence[Run]) -> pd.DataFrame:
 
 
 def certified_summary(runs: Sequence[Run], truth: Sequence[float] | None = None) -> pd.DataFrame:
-    """Return a row per strategy: median calls to each half-width, against uniform; coverage.
+    """Return a row per strategy: median calls to each half-width, ratio to uniform, coverage.
 
-    ``times uniform's calls``: the median, over seeds, of its calls to the last half-width divided
-    by those of uniform.
-    ``widest half-width at N`` and ``mean half-width at N``: over the targets after N calls, the
-    most after which every run has a record.
-    ``coverage``: share of repeats in which every interval held the truth at the stop;
-    ``ever missed``: in which any did not, at any moment. NA: not reached, or not known.
+    - "times uniform's calls": median, over seeds, of its calls to the last half-width divided by
+      those of uniform.
+    - "widest half-width at N" and "mean half-width at N": over the targets after N calls, the most
+      after which every run has a record.
+    - "coverage": share of repeats in which every interval held the truth at the stop.
+    - "ever missed": share in which any interval did not, at any moment.
+
+    Cells are NA if a level was not reached, or the truth is not known.
     """
     calls = calls_to_goal(runs)
     uniform = calls.get(UNIFORM, pd.Series(np.nan, calls.index)).replace(np.inf, np.nan)
@@ -60,7 +62,7 @@ def certified_summary(runs: Sequence[Run], truth: Sequence[float] | None = None)
             "strategy": run["strategy"],
             **{f"calls to {level:g}": _calls(reached) for level, reached in run["calls_to"]},
             RATIO: _calls(run["calls_to"][-1][1]) / uniform[run["seed"]],
-            **({} if common is None else _widths_after(common, run)),
+            **({} if common is None else _widths_at(common, run)),
             "stopped at": run["calls"],
             "RMSE at stop": np.nan,
             "coverage": run.get("held"),
@@ -83,7 +85,7 @@ def certified_summary(runs: Sequence[Run], truth: Sequence[float] | None = None)
     return _tidy(table, groups.size())
 
 
-def _widths_after(calls: int, run: Run) -> dict[str, float]:
+def _widths_at(calls: int, run: Run) -> dict[str, float]:
     widths = run["half_widths"][run["at"].index(calls)]
     return {f"{WIDEST_AT}{calls}": max(widths), f"{MEAN_AT}{calls}": float(np.mean(widths))}
 
@@ -96,9 +98,11 @@ def _tidy(table: pd.DataFrame, repeats: "pd.Series[int]") -> pd.DataFrame:
 
 
 def estimator_summary(runs: Sequence[Run], truth: Sequence[float]) -> pd.DataFrame:
-    """Return a row per strategy and estimator: RMSE over targets and repeats at the marks that
-    every run reached, as RMSEs over other sets of runs cannot be compared; and RMSE and mean error
-    at the stop."""
+    """Return a row per strategy and estimator with its errors over targets and repeats.
+
+    Columns are RMSE at the marks, RMSE at the stop, and mean error at the stop. Marks are those
+    that every run reached, as RMSEs over different runs cannot be compared.
+    """
     marks = [mark for mark in MARKS if all(mark in run["at"] for run in runs)][-MAX_MARKS:]
     columns = [*(f"RMSE at {mark}" for mark in marks), "RMSE at stop"]
     parts = []
@@ -116,8 +120,10 @@ def estimator_summary(runs: Sequence[Run], truth: Sequence[float]) -> pd.DataFra
 
 
 def rounded_calls(table: pd.DataFrame, levels: Sequence[str]) -> pd.DataFrame:
-    """Return the table of ``certified_summary`` with whole calls in the columns ``levels``, and
-    >200 where half the repeats or more had not reached the level when they stopped, at 200."""
+    """Return the table of ``certified_summary`` with whole calls in the columns ``levels``.
+
+    A cell is >200 if half the repeats or more stopped at 200 calls before they reached the level.
+    """
     columns = {
         level: [
             f">{math.floor(stopped)}" if pd.isna(calls) else math.ceil(calls)
@@ -129,7 +135,8 @@ def rounded_calls(table: pd.DataFrame, levels: Sequence[str]) -> pd.DataFrame:
 
 
 def calls_to_goal(runs: Sequence[Run]) -> pd.DataFrame:
-    """Return the calls to the last half-width by seed (rows) and strategy; infinity: not there."""
+    """Return the calls to the last half-width by seed (rows) and strategy, infinity if not
+    reached."""
     keys = {(run["seed"], run["strategy"]): _calls(run["calls_to"][-1][1]) for run in runs}
     names = dict.fromkeys(run["strategy"] for run in runs)
     return pd.Series(keys).unstack()[[*names]]
@@ -140,19 +147,21 @@ def _calls(calls: int | None) -> float:
 
 
 def own(runs: Sequence[Run]) -> set[str]:
-    """Return the names of rows that are no built-in strategy without options."""
+    """Return the names of rows that are not built-in strategies without options."""
     return {run["strategy"] for run in runs} - {*CLASSICS, *REGISTRY.built_in}
 
 
 def conclusion(runs: Sequence[Run]) -> list[str]:
-    """Return which strategies need fewer calls, by runs that certify, a sentence each.
+    """Return which strategies need fewer calls, a sentence each, for runs that certify.
 
-    Every strategy is compared with uniform questioning, the best one and the user's own also with
-    those that needed more calls: by the ratios of their calls at the same seeds, with Student's
-    interval of the mean log ratio, as wide as all pairs together require (Bonferroni), from
-    FEW_REPEATS repeats on. Where that holds 1, the sentence has the number of repeats that would
-    exclude 1 with the same mean and spread. A strategy that did not reach the last half-width with
-    every seed is not compared; its sentence has the budget that would be enough.
+    Every strategy is compared with uniform questioning. The best one and the user's own are also
+    compared with those that needed more calls. A comparison is about the ratios of calls at the
+    same seeds. It has Student's interval of the mean log ratio, as wide as all pairs together
+    require (Bonferroni), and needs FEW_REPEATS repeats.
+
+    If the interval contains 1, the sentence has the number of repeats that would exclude 1 with the
+    same mean and spread. A strategy that did not reach the last half-width with every seed is not
+    compared; its sentence has a sufficient budget.
     """
     calls = calls_to_goal(runs)
     late = [name for name in map(str, calls) if np.isinf(calls[name]).any()]
@@ -178,22 +187,22 @@ def conclusion(runs: Sequence[Run]) -> list[str]:
                 more = f"{low:g} to {high:g} times the calls ({repeats} repeats)"
                 needed.append(f"Against {rival}, {name} needed {more}")
             else:
-                alike.append(f"{rival} ({_would_tell(logs, pairs)})")
+                alike.append(f"{rival} ({_repeats_needed(logs, pairs)})")
         if alike:
             whether = f"whether {name} needs fewer calls than {' or '.join(alike)}"
-            unclear.append(f"{repeats} repeats cannot tell {whether}")
+            unclear.append(f"{repeats} repeats cannot decide {whether}")
     return [*needed, *unclear, *too_late]
 
 
 def _error(logs: Floats, pairs: float, repeats: int) -> float:
-    """Return half of Student's interval of the mean, of so many repeats with this spread."""
+    """Return half of Student's interval of the mean of ``repeats`` with this spread."""
     from scipy.stats import t
 
     spread = logs.std(ddof=1) / math.sqrt(repeats)
     return float(spread * t.isf(TOGETHER / pairs / 2, repeats - 1))
 
 
-def _would_tell(logs: Floats, pairs: float) -> str:
+def _repeats_needed(logs: Floats, pairs: float) -> str:
     for repeats in range(len(logs) + 1, MOST_REPEATS + 1):
         if _error(logs, pairs, repeats) < abs(logs.mean()):
             return f"about {repeats} repeats would"
@@ -201,8 +210,10 @@ def _would_tell(logs: Floats, pairs: float) -> str:
 
 
 def _too_late(name: str, runs: Sequence[Run], best: pd.DataFrame) -> str:
-    """Return that a strategy did not reach the last half-width with every seed, the calls that the
-    ``best`` one needed at most, and the budget that would be enough."""
+    """Return the sentence that a strategy did not reach the last half-width with every seed.
+
+    It has the most calls that the ``best`` strategy needed, and a sufficient budget.
+    """
     mine = [run for run in runs if run["strategy"] == name]
     late = [run for run in mine if run["calls_to"][-1][1] is None]
     goal, stopped = late[0]["calls_to"][-1][0], min(run["calls"] for run in late)
@@ -219,9 +230,11 @@ def _too_late(name: str, runs: Sequence[Run], best: pd.DataFrame) -> str:
 
 
 def sufficient_budget(runs: Sequence[Run]) -> int | None:
-    """Return the budget that would bring those of the runs that did not reach the last half-width
-    there: the square of the half-width goes with 1 / calls. None where all did, and where an
-    interval did not shrink yet."""
+    """Return the budget with which all runs would reach the last half-width.
+
+    The square of a half-width is proportional to 1 / calls. The result is None if all runs reached
+    it, or if an interval has not shrunk yet.
+    """
     late = [run for run in runs if run["calls_to"][-1][1] is None]
     if not late or any(run["half_width"][-1] >= WIDEST for run in late):
         return None

@@ -34,16 +34,16 @@ from .signals import interrupted_as
 
 EXPORT = "export it from Python with adaptive_vtt.results.export."
 OTHERWISE = EXPORT + "failures.export_failures(audit.journal, audit.space, ...)"
-"""Advice for a journal that keeps no spec."""
+"""Remedy for a journal that keeps no spec."""
 COMPARED = EXPORT + "disagreements.export_disagreements(versus.audit.journal, versus.space, ...)"
-"""The same for a comparison."""
+"""Remedy for the journal of a comparison."""
 USAGE = {
     "--questions": "'avtt export --questions SPEC.toml --out DIR', with --sources and --hidden",
     "--mix": "'avtt export DIR --mix OUT', DIR a run or a SPEC.toml, with --seed and --run-code",
     "--disagreements": "'avtt export DIR --disagreements OUT', DIR a comparison, with --coco, "
     "--fiftyone and --run-code",
 }
-"""Options that are given without other outputs -> the whole command."""
+"""Options that allow no other output -> the whole command."""
 
 Written = tuple[JsonObject, list[str]]
 """Counts of what was written, for --json, and the lines to print without it."""
@@ -78,9 +78,9 @@ def export(  # noqa: C901, PLR0912, PLR0913, PLR0915 - a command's options
     straight from a SPEC.toml or --data. Questions in words keep their words and
     options. Nothing that the run folder names is run, unless --run-code says so.
 
-    With --mix, write what to train the model on again.
+    With --mix, write a training set.
 
-    With --disagreements, write where two models of a comparison differ.
+    With --disagreements, write the images on which two models differ.
 
     With --questions, write the pictures of a SPEC.toml's questions.
 
@@ -90,23 +90,23 @@ def export(  # noqa: C901, PLR0912, PLR0913, PLR0915 - a command's options
         source (DIR): Folder that an audit wrote (its --out); with --corrupted or --mix also a
             SPEC.toml, whose model is asked nothing.
         failures (OUT): Folder to write into; new, or empty.
-        disagreements (OUT): Of a comparison ('avtt versus'): the folder for the images at which one
-            model lost more than the other; new, or empty.
-        tsv (FILE.tsv): Of multiple choice: a table of questions with images, as EndoBench's.
+        disagreements (OUT): Folder for the images at which one model of a comparison ('avtt
+            versus') lost more than the other; new, or empty.
+        tsv (FILE.tsv): Table of multiple-choice questions with images, in EndoBench's format.
         corrupted (OUT): Folder for all images under all relations, as MedMNIST-C's .npz archives.
-        mix (OUT): Folder for a training set: every image as it is, and once under a relation. Of an
-            audit, relations in proportion to their certified error rates; of a SPEC.toml, in equal
-            shares.
+        mix (OUT): Folder for a training set: every image unchanged, and once under a relation.
+            Relations of an audit are in proportion to their certified error rates, those of a
+            SPEC.toml in equal shares.
         seed (NUMBER): With --mix: same seed, same mix.
         data (PATH): With --corrupted, in place of DIR: images and labels that 'avtt init'
             recognises.
         relations (NAMES): With --data: relations and families, separated by commas, such as
             medmnistc/bloodmnist.
-        least_loss: The least loss that counts as a failure, 0 to 1.
+        least_loss: Least loss that counts as a failure, 0 to 1.
         all_: With --tsv: all questions that were asked.
-        image_format: With --tsv: jpeg, as EndoBench has it, or png, which keeps all.
-        questions (SPEC.toml): A SPEC.toml: every picture its audit may ask about, with a table to
-            fill in with a model's answers; nothing is asked.
+        image_format: With --tsv: jpeg, as in EndoBench, or png, which is lossless.
+        questions (SPEC.toml): Write every picture that the audit of this SPEC.toml may ask about,
+            with a table for a model's answers; nothing is asked.
         out: With --questions: folder to write into; new, or empty.
         sources: With --questions: only the images as they are, for captions in [space].
         hidden: With --sources: their versions with a box hidden, too.

@@ -57,31 +57,30 @@ def label(  # noqa: C901, PLR0912 - a command's options
 
     By default violations in an audit of captions are confirmed or corrected.
     With --realism changed pictures of any audit are judged, with --questions the
-    model's questions are answered. Of what build-vqa wrote, questions are
-    accepted, corrected or rejected. Of a CSV of items, such as texts, --out RUN
-    asks for the next 20 in RUN/next.csv, whose column loss is filled in and given
-    back by --take, until every interval is narrow enough.
+    model's questions are answered. Questions that build-vqa wrote are accepted,
+    corrected or rejected. For a CSV of items, such as texts, --out RUN writes the
+    next 20 into RUN/next.csv. Fill in its column loss and pass it to --take,
+    until every interval is narrow enough.
 
     Example: avtt label runs/first --realism --reader ann
 
     Args:
         directory (DIR): Folder that an audit or build-vqa wrote, a TSV of questions, or a CSV of
             items.
-        reader (NAME): Who labels: writes a page for this person.
-        realism: Of any audit: pairs of source and follow-up. Realistic? Same diagnosis?
-        questions: People answer what the model was asked, in that order.
-        sample: Also everything in so many follow-ups drawn at random (default: 0); so many pairs
-            (--realism; default: 60); the first so many questions (default: all); of a CSV of items,
-            the next so many (default: 20).
-        all_: Also everything in all follow-ups; all pairs.
+        reader (NAME): Write a page for this person.
+        realism: Judge pairs of source and follow-up of any audit. Realistic? Same diagnosis?
+        questions: Answer the questions that the model was asked, in that order.
+        sample: Label everything in so many random follow-ups, too (default: 0). With --realism:
+            number of pairs (default: 60). With questions: number of the first ones (default: all).
+            With a CSV of items: number of the next ones (default: 20).
+        all_: Label everything in all follow-ups, or all pairs.
         take (FILE): Add the answers that such a page saved; again for the files of others.
-        summary: Print what the answers of all readers come to.
-        out: Of questions: write those that were accepted here, a new folder. Of a CSV of items: the
-            run folder.
-        id_ (COLUMN): Of a CSV of items: the column of their names.
-        text (COLUMN): Of it: a column that says what an item is; again for more.
-        group (COLUMN): Of it: a column of groups to certify; again for more.
-        half_width (SHARE): Of it: how far intervals may reach to either side (default: 0.1).
+        summary: Print the result of the answers of all readers.
+        out: New folder for accepted questions, or the run folder of a CSV of items.
+        id_ (COLUMN): Column of the names, in a CSV of items.
+        text (COLUMN): Column with the text of an item, in a CSV; again for more.
+        group (COLUMN): Column of groups to certify, in a CSV; again for more.
+        half_width (SHARE): Half-width of intervals for a CSV of items (default: 0.1).
     """
     columns = {"id": id_, "text": text or None, "group": group or None, "half_width": half_width}
     if directory.suffix == ".csv":
@@ -175,7 +174,7 @@ def _items(
 def _task(
     journal: Journal, realism: bool, questions: bool, sample: int | None, everything: bool
 ) -> Task:
-    """Return what people do about an audit; with small pictures alone where its data are gone."""
+    """Return the labelling task of an audit, with small pictures alone if its data are gone."""
     try:
         spec, base = spec_of(read_facts(journal.facts()), "journal", "its data are not known")
         refuse_code(spec, "journal", "its data are not read again")
@@ -192,7 +191,7 @@ def _task(
 
 
 def _take(folder: Path, task: Task, files: Sequence[Path]) -> None:
-    """Add the answers in files, after all of them were checked; print how far readers agree."""
+    """Add the answers in files, after all of them were checked; print the readers' agreement."""
     taken = [read_answers(file) for file in files]
     for file, answers in zip(files, taken, strict=True):
         check_answers(answers, task.known, str(file))
@@ -206,7 +205,7 @@ def _take(folder: Path, task: Task, files: Sequence[Path]) -> None:
 
 
 def _print(summary: Summary, answers: pd.DataFrame, directory: Path, as_json: bool) -> None:
-    """Print what answers come to; judgements of realism go into the report, too."""
+    """Print the summary of answers; judgements of realism go into the report, too."""
     if summary.realism is not None:
         write(summary.realism, directory)
         typer.echo(f"report: {rewrite(directory)}", err=True)

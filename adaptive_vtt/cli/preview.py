@@ -27,8 +27,8 @@ from .options import names
 from .spec_changes import read, settings
 
 SMALLEST, LARGEST = 160, 1024
-"""Pixels of a picture's longer side: smaller ones are enlarged pixel by pixel, larger ones
-averaged, and all others shown as they are."""
+"""Range of a picture's longer side in pixels: smaller ones are enlarged pixel by pixel, larger ones
+averaged."""
 GAP, MARGIN, COLUMNS = 8, 16, 5
 INK, FAINT, PAPER = (27, 33, 41), (100, 110, 122), 255
 FONT = cv2.FONT_HERSHEY_SIMPLEX
@@ -54,8 +54,8 @@ def preview(
     Args:
         image (IMAGE): File of any image.
         out: Where to write the sheet (.png or .html).
-        relations: Names and families, separated by commas (default: those of --spec, or graded
-            ones).
+        relations: Names and families, separated by commas. Default: those of --spec, or graded
+            ones.
         spec (SPEC.toml): Take relations and their options from its [space].
         mask (MASK): Image of the size of IMAGE, white on black; relations leave the white alone.
         seed: Same seed, same sheet.

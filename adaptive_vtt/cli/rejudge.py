@@ -1,4 +1,4 @@
-"""``avtt rejudge``: judge the answers of an audit by another oracle; ask nothing."""
+"""``avtt rejudge``: judge an audit's answers by another oracle, without calls."""
 
 from itertools import starmap
 from pathlib import Path
@@ -12,7 +12,7 @@ from .run_folder import open_report
 from .spec_changes import settings
 
 SHOWN = 12
-"""Targets that are printed, at most; all are in the report."""
+"""Most targets that are printed; all are in the report."""
 
 
 def rejudge(
@@ -28,18 +28,18 @@ def rejudge(
 ) -> None:
     """Judge an audit's answers by another oracle; ask nothing.
 
-    Replies of a chat model are kept, and read again. DIR is verified first, and
-    not changed. Intervals hold for an oracle that was chosen without looking at
+    Raw replies of a chat model are read again. DIR is verified first, and not
+    changed. Intervals hold for an oracle that was chosen without looking at
     these answers; a threshold tuned on them needs another audit. The dataset,
-    the oracle and the function that reads replies are run where they are code,
-    the model is not.
+    the oracle and the function that reads replies are run if they are code, the
+    model is not.
 
     Example: avtt rejudge runs/first --set oracle.threshold=0.7 --out runs/strict
 
     Args:
         out: New folder for journal.db, result.json and report.html.
-        oracle (NAME): What makes an answer wrong: a name ('avtt list oracles') or file.py:name.
-            Default: the audit's, with other options.
+        oracle (NAME): Rule that makes an answer wrong: a name ('avtt list oracles') or
+            file.py:name. Default: the audit's, with other options.
         set_ (oracle.FIELD=VALUE): A field of [oracle] in SPEC.toml, such as oracle.threshold=0.7;
             oracle.judge=false takes the judge out; again for more.
         template (NAME): Template by which a reply to several questions is split among them.
@@ -57,11 +57,11 @@ def rejudge(
 
 
 def _show(before: Result, now: Result, out: Path) -> None:
-    """Print the rates of both oracles, the highest of now first."""
+    """Print the rates of both oracles, the highest new ones first."""
     console, certified = plain_console(), now.guarantee is not None
     # rows of targets are the same, while another oracle may name them differently
     known = (now if certified else before).targets["target"]
-    then = dict(zip(known, _cells(before), strict=False))  # slices, left out now, stand last
+    then = dict(zip(known, _cells(before), strict=False))  # old slices, the last rows, are dropped
     shown = now.targets.assign(now=_cells(now)).sort_values("estimate", ascending=False)
     cells = [
         (row.target, then.get(row.target, "-"), row.now, row.questions)

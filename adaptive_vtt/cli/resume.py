@@ -34,22 +34,21 @@ def resume(
     moment, so they hold whatever ends the audit. One that has ended, and is
     given nothing new here, is reported again; its model is not called.
 
-    A run folder is a program, as a Makefile is: the model its journal names is
-    run, once space and settings were checked to be those of the audit. report,
-    verify, export and label run nothing of it. The journal of avtt.audit in
-    Python keeps its data's path and options; --model names the model.
+    A run folder is a program, as a Makefile is. The model its journal names is
+    run, once space and settings were checked to be those of the audit. Commands
+    report, verify, export and label run nothing of it. The journal of avtt.audit
+    in Python keeps its data's path and options; --model names the model.
 
     Example: avtt resume runs/first --budget 500
 
     Args:
-        budget (CALLS): Calls of the model, at most, with those made.
-        max_cost (MONEY): Money, at most, with what was spent.
-        model (FILE:NAME): Of a run that avtt.audit began in Python: its model, 'file.py:name' or
+        budget (CALLS): Most calls of the model, those made included.
+        max_cost (MONEY): Most money, what was spent included.
+        model (FILE:NAME): Model of a run that avtt.audit began in Python: 'file.py:name' or
             'package.module:name'.
         half_width (SHARE): Certify every target to plus or minus this share; 0.05 is 5 percentage
             points. An audit that its gate ended continues past it.
-        posthoc (TARGET): Certify this target, too, with draws to come; named as rules of a gate
-            name it.
+        posthoc (TARGET): Certify this target, too, with further draws; named as in rules of a gate.
         set_ (SECTION.FIELD=VALUE): Another limit: stop.questions=, stop.seconds= or
             certify.discover= (slices, looked for at once); again for more.
         give_up_batch (ID): Wait no more for this batch, which the provider has lost: it counts at

@@ -94,9 +94,9 @@ def versus(  # noqa: PLR0913 - a command's options
             says at most 2 percentage points more often. It takes fewer calls than an interval.
         recorded_a (TABLE): Model A's answers to every question (CSV): only B is asked.
         journal_a (DIR): Run folder of an earlier audit of model A.
-        use (condition|replay|proxy): How that is used: its answers stand, and cost nothing
-            (condition); B is first asked what A was, in that order (replay; for a model B that
-            was made without it); or its answers are hints alone (proxy).
+        use (condition|replay|proxy): How to use it. With condition its answers stand, and cost
+            nothing. With replay B is first asked what A was, in that order, which is for a model B
+            that was made without it. With proxy its answers are hints alone.
         gate (RULE): A rule such as 'versus:overall <= +0.01', at most 1 point more errors; may be
             repeated. It ends once all are decided, no sooner.
         targets (NAMES): Groups of questions on which the models are compared, separated by commas:

@@ -1,4 +1,4 @@
-"""SPEC.toml: what to audit, written down. Every field is described here, and only here."""
+"""SPEC.toml: the description of an audit. Every field is described in this package only."""
 
 import shlex
 from collections.abc import Mapping
@@ -58,17 +58,22 @@ def _instead(path: Path) -> str:
         return f"; did you mean '{path / 'SPEC.toml'}'?"
     named = shlex.quote(str(path))
     if (path / JOURNAL).is_file():
-        return f"; it holds an audit: 'avtt resume {named}' goes on, 'avtt report {named}' shows it"
+        return f"; it holds an audit: run 'avtt resume {named}' or 'avtt report {named}'"
     if path.is_dir():
         return f"; 'avtt init DIR --data {named}' writes a SPEC.toml for the images in it"
     return near_file(path) or "; 'avtt init DIR' writes one to start from"
 
 
 def parse_spec(table: Table, where: str, called: Mapping[str, str] | None = None) -> Spec:
-    """Return a spec from a table as TOML or JSON gives it. Raise InputError naming the field, also
-    for a key that is written out in it, as its text is journaled.
+    """Return a spec from a table of TOML or JSON.
 
-    ``called``: SECTION.FIELD -> what messages call it, of fields that an option gave.
+    Args:
+        table: The table.
+        where: The file, for messages.
+        called: SECTION.FIELD -> the option that set it, for messages.
+
+    Raises:
+        InputError: A field is wrong, or contains a secret key, as the text is journaled.
     """
     model = table.get("model")
     if isinstance(model, dict):

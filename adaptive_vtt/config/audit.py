@@ -41,7 +41,7 @@ class MedTestSpec(_MedTest):  # type: ignore[misc]
 
 
 class SpaceSpec(_Space):  # type: ignore[misc]
-    """Which questions there are."""
+    """The questions."""
 
     medtest: MedTestSpec | None = Field(
         None,
@@ -89,12 +89,12 @@ class StopSpec(Section):
     )
 
     def limit(self) -> StoppingRule | None:
-        """Return the limits that are set, joined by "or"; None where none is."""
+        """Return the limits that are set, joined by "or"; None if there is none."""
         limits: dict[Any, float | None] = {MaxQuestions: self.questions, WallClock: self.seconds}
         return _joined(FirstOf, [rule(most) for rule, most in limits.items() if most is not None])
 
     def goal(self) -> StoppingRule | None:
-        """Return the goals that are set, joined by "and"; None where none is."""
+        """Return the goals that are set, joined by "and"; None if there is none."""
         goals: dict[Literal["mean", "max"], float | None]
         goals = {"mean": self.uncertainty, "max": self.max_uncertainty}
         rules = [UncertaintyBelow(u, over=over) for over, u in goals.items() if u is not None]
@@ -106,7 +106,7 @@ def _joined(join: type[FirstOf | AllOf], rules: Sequence[StoppingRule]) -> Stopp
 
 
 class CertifySpec(_Certify):  # type: ignore[misc]
-    """What to certify; without half_width and at_most nothing: the audit explores (--explore)."""
+    """The certificates; without half_width and at_most nothing is certified (--explore)."""
 
     features: Literal["default", "efficientnet-lite0"] = Field(
         "default",

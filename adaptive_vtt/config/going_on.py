@@ -1,4 +1,4 @@
-"""Audits of run folders: resumed, judged by another oracle, their questions built again."""
+"""Resume audits of run folders, judge them by another oracle, or build their questions again."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -44,7 +44,7 @@ _SECTIONS = {
 
 
 class NewLimits(TypedDict, total=False):
-    """Limits of an audit that has begun; None leaves one as it is."""
+    """New limits of an audit that has begun; None leaves one unchanged."""
 
     budget: int | None
     max_cost: float | None
@@ -67,9 +67,11 @@ def new_limits(table: Mapping[str, Any]) -> Table:
 
 
 def stays_ended(directory: Path | str) -> bool:
-    """Return whether the audit in a run folder has ended, and under its own limits asks nothing
-    more, so that nothing has to be learnt again to resume it. Raise as ``resume`` does for a
-    journal that it would refuse."""
+    """Return whether the audit in a run folder has ended, and its limits allow no more calls.
+
+    If so, nothing must be learnt again to resume it. Raise as ``resume`` does for a journal that it
+    would refuse.
+    """
     path = Path(directory) / JOURNAL
     with closing(read_journal(path)) as journal:
         facts = read_facts(journal.facts())
@@ -83,8 +85,10 @@ def stays_ended(directory: Path | str) -> bool:
 
 
 def _spec_of(facts: Facts, directory: Path | str, model: str | None) -> tuple[Spec, Path]:
-    """Return the spec of the audit in a run folder, and the folder its paths start at. Raise
-    JournalError where there is none or it was changed, InputError for another ``model``."""
+    """Return the spec of the audit in a run folder, and the folder that its paths start at.
+
+    Raise JournalError if there is none or it was changed, and InputError for another ``model``.
+    """
     path = str(Path(directory) / JOURNAL)
     spec, base = spec_of(facts, path, _in_python(facts, directory))
     check_program(facts, spec, path)
@@ -102,29 +106,29 @@ def resume(
     model: str | None = None,
     **limits: Unpack[NewLimits],
 ) -> Audit:
-    """Resume the audit in a run folder: ``run`` continues it.
+    """Resume the audit in a run folder; its ``run`` continues it.
 
-    Runs the model that the journal's spec names. Intervals hold at every moment, whatever ends the
-    audit, so the guarantee does not change (``certify.rules.Rules.aiming`` says why of
+    The model that the journal's spec names is called. Intervals hold at every moment, whatever ends
+    the audit, so the guarantee does not change (``certify.rules.Rules.aiming`` explains
     ``half_width``). With a ``half_width`` an audit that its gate ended continues past the gate.
 
     Args:
         directory: The run folder.
-        posthoc: Targets, as rules of a gate name them, that draws to come shall certify, too,
-            whatever made somebody choose them; see ``Audit.certify_also``.
+        posthoc: Targets, named as in rules of a gate, that further draws shall certify, for
+            whatever reason they were chosen; see ``Audit.certify_also``.
         give_up: Provider ids of batches to wait for no longer; each counts as billed at its worst
             price.
         model: Model of an audit that ``adaptive_vtt.audit`` began in Python: 'file.py:name' or
             another name of a model; the journal keeps the other settings.
         limits: New limits, which are journaled: ``budget`` (calls), ``max_cost`` (money),
-            ``half_width``, ``discover`` (slices, looked for at once), ``questions``, ``seconds``,
+            ``half_width``, ``discover`` (slices, searched for at once), ``questions``, ``seconds``,
             as in SPEC.toml.
 
     Returns:
-        The audit, brought to where it stopped.
+        The audit in the state in which it stopped.
 
     Raises:
-        InputError: A limit lies below what was spent already.
+        InputError: A limit is below what was spent already.
         JournalError: The folder has no audit of a SPEC.toml.
     """
     path = Path(directory) / JOURNAL
@@ -155,7 +159,7 @@ def _of_spec(facts: Facts, spec: Spec, base: Path, changes: Table, journal: Jour
             table["stop"]["gate"] = None  # it is decided, and would end the audit at once
         spec = parse_spec(table, "resume")
         _check_limits(changes, journal, facts)
-        # "parts" stays as it was: what was changed since is not run, and not taken for unchanged
+        # "parts" is kept: code that was changed since is not run, and not taken for unchanged
         notes = {**notes_of(spec, facts.base), "parts": facts.parts}
     check = partial(check_before_code, facts, spec)
     return build_audit(spec, base, check=check, journal=journal, notes=notes)
@@ -175,8 +179,10 @@ def _of_python(
 
 
 def _in_python(facts: Facts, directory: Path | str) -> str:
-    """Return how to resume an audit that no SPEC.toml began: its journal keeps its settings, but
-    not its model, nor data that were in memory."""
+    """Return how to resume an audit that was begun in Python.
+
+    Its journal keeps the settings, but not the model, nor data that were in memory.
+    """
     name = repr(facts.settings.model)
     if facts.call is not None:
         command = f"'{resume_command(facts, directory)}', the name of model {name}"
@@ -187,15 +193,20 @@ def _in_python(facts: Facts, directory: Path | str) -> str:
     if facts.settings.oracle.tells_losses:
         return f"continue in Python: adaptive_vtt.Audit(POOL, {limits}, journal={journal!r})"
     return (
-        f"go on from Python with the data, model {name} and other options that began it: "
-        f"adaptive_vtt.audit(DATA, MODEL, {limits}, out={str(directory)!r}), or, where Audit began "
+        f"continue from Python with the data, model {name} and other options that began it: "
+        f"adaptive_vtt.audit(DATA, MODEL, {limits}, out={str(directory)!r}), or, if Audit began "
         f"it, adaptive_vtt.Audit(SPACE, MODEL, {limits}, journal={journal!r})"
     )
 
 
 def _check_limits(limits: Mapping[str, Any], journal: Journal, facts: Facts) -> None:
-    """Raise InputError for a limit below what the audit in ``journal`` spent already, and for a
-    half-width where it has none to change."""
+    """Raise InputError for a limit below what was spent, and for a half-width that replaces none.
+
+    Args:
+        limits: The new limits.
+        journal: Journal of the audit.
+        facts: Its facts.
+    """
     draws, calls, sources = journal.draws(proposals=False), journal.calls(), journal.sources()
     times = [*(d.elapsed for d in draws), *(c.elapsed for c in calls)]
     seconds = max([*times, *(s.elapsed for s in sources)], default=0.0)
@@ -224,12 +235,21 @@ JUDGE_OTHERWISE = "judge it again from Python with adaptive_vtt.rejudge(DIR, spa
 def space_of(
     journal: Journal, where: str, otherwise: str, *, run_code: bool, compared: bool = False
 ) -> tuple[QuestionSpace, Spec, Path]:
-    """Build the space of a journal's audit again; return it, its spec, and the folder its paths
-    start at.
+    """Build the space of a journal's audit again.
 
-    Code that the spec names is imported only with ``run_code``, and only if it has not changed:
-    else InputError is raised. Raise JournalError, with the remedy ``otherwise``, where the journal
-    keeps no spec. ``where``: for messages; ``compared``: see ``spec_of``.
+    Args:
+        journal: The journal.
+        where: Its name, for messages.
+        otherwise: Remedy for a journal without a spec.
+        run_code: Whether to import code that the spec names, which must not have changed.
+        compared: See ``spec_of``.
+
+    Returns:
+        The space, its spec, and the folder that its paths start at.
+
+    Raises:
+        InputError: The spec names code, and ``run_code`` is False.
+        JournalError: The journal has no spec, or its code has changed.
     """
     facts = read_facts(journal.facts())
     spec, base = spec_of(facts, where, otherwise, compared=compared)

@@ -1,9 +1,9 @@
-"""The spec that a journal keeps: which parts are code, and whether they have changed.
+"""The spec that a journal keeps: the parts that are code, and whether they have changed.
 
-A run folder is a program: its spec says what `avtt resume` imports or starts. So the spec must
-be the one the audit was begun with, and fit the rest of the journal, before that happens; all of
-this is checked without importing any of it. It finds damage and careless edits; who can write the
-folder can write all of it.
+A run folder is a program, as its spec names the code that `avtt resume` imports or starts. Before
+that happens, the spec must be the one that the audit was begun with, and fit the journal. Nothing
+is imported for this check. It finds damage and careless edits, but no forgery: whoever can write
+the folder can write all of it.
 """
 
 import hashlib
@@ -38,8 +38,12 @@ _COMPARED = ("strategy", "seed", "candidates", "form", "history")
 
 
 def code_parts(spec: Spec) -> dict[str, tuple[Registry, str]]:
-    """Return the parts that a space, its strategy and its surrogate need and that are code: field
-    -> registry and name. Models and proxies are not among them: one can ask about a space without.
+    """Return the parts of a space, its strategy and its surrogate that are code.
+
+    Models and proxies are not included, as a space can be built without them.
+
+    Returns:
+        Field -> registry and name.
     """
     oracle, space, surrogate = spec.oracle, spec.space, spec.certify.surrogate
     transforms = [each.transform for each in space.transforms or ()]
@@ -66,20 +70,23 @@ def code_parts(spec: Spec) -> dict[str, tuple[Registry, str]]:
 
 
 def contents(spec: Spec, base: Path) -> dict[str, str | None]:
-    """Return the content of each part that is code: a hash of its file, or its package and version;
-    None where there is neither. Relative files start at ``base``."""
+    """Return the content of each part that is code, by field.
+
+    It is a hash of its file, or its package and version, or None if there is neither. Relative
+    files start at ``base``.
+    """
     return {field: content_of(*part, base) for field, part in code_parts(spec).items()}
 
 
 def refuse_code(spec: Spec, where: str, remedy: str) -> None:
-    """Raise InputError where the space or the strategy of a spec is code."""
+    """Raise InputError if the space or the strategy of a spec is code."""
     for field, (_, name) in code_parts(spec).items():
         part = field if name in field else f"{field} {name!r}"
         raise InputError(f"{where}: {part} is code, which is not run here; {remedy}")
 
 
 def content_of(registry: Registry, name: str, base: Path) -> str | None:
-    """Return the content of one part that is code, see ``contents``."""
+    """Return the content of one part that is code; see ``contents``."""
     if is_target(name):
         return _content_of_target(name, base)
     package = registry.package_of(name)
@@ -96,8 +103,11 @@ def _content_of_target(name: str, base: Path) -> str | None:
 
 
 def notes_of(spec: Spec, base: str) -> dict[str, Any]:
-    """Return the notes by which a journal is resumed: a spec, the folder its paths start at, and
-    of each part of the space that is code a hash of its file or its version."""
+    """Return the notes that a journal needs to be resumed.
+
+    They are the spec, the folder that its paths start at, and the content of each part that is
+    code.
+    """
     table = spec.model_dump(exclude_none=True)
     notes = {"spec": table, "base": base, "program": _digest(table, base)}
     parts = contents(spec, Path(base))
@@ -109,11 +119,14 @@ def notes_of(spec: Spec, base: str) -> dict[str, Any]:
 def progress_function(
     facts: Facts, *, resumed: bool, warn: Callable[[str], object]
 ) -> OnProgress | None:
-    """Import the function that the spec's [audit] on_progress names; None where there is none.
+    """Import the function that the spec's [audit] on_progress names.
 
-    No draw depends on it, so an audit that has answers (``resumed``) is not refused because of it:
-    where its file was changed since the audit began, or cannot be imported, ``warn`` gets a
-    sentence. A new audit raises InputError.
+    No draw depends on it. So if its file was changed since the audit began, or cannot be imported,
+    ``warn`` is called with a sentence in an audit that has answers (``resumed``). A new audit
+    raises InputError.
+
+    Returns:
+        The function, None if the spec names none.
     """
     name = ((facts.spec or {}).get("audit") or {}).get("on_progress")
     if name is None:
@@ -128,7 +141,7 @@ def progress_function(
     except InputError as error:
         if not resumed:
             raise
-        warn(f"{error}; the audit goes on without it")
+        warn(f"{error}; the audit continues without it")
         return None
     return guarded(function, warn)
 
@@ -136,22 +149,24 @@ def progress_function(
 def spec_of(
     facts: Facts, where: str, otherwise: str, *, compared: bool = False
 ) -> tuple[Spec, Path]:
-    """Return the spec that a journal keeps, and the folder its paths start at.
+    """Return the spec that a journal keeps, and the folder that its paths start at.
 
-    Nothing that it names is imported. Raise InputError where it cannot be read, and JournalError
-    where there is none.
+    Nothing that it names is imported.
 
     Args:
         facts: The journal's facts.
         where: The journal, for messages.
-        otherwise: What to do where it has no spec.
-        compared: Whether that of a comparison, which is its first model's, is accepted.
+        otherwise: Remedy for a journal without a spec.
+        compared: Whether to accept a comparison, whose spec is that of its first model.
+
+    Raises:
+        InputError: The spec cannot be read.
+        JournalError: There is none.
     """
     if facts.certificate is not None and facts.certificate.versus is not None and not compared:
         raise JournalError(
             f"{where}: holds a comparison of two models; the 'avtt versus' command that began it "
-            "goes on with it, and 'avtt report', 'verify', 'gate' and 'export --disagreements' "
-            "read it"
+            "continues it, and 'avtt report', 'verify', 'gate' and 'export --disagreements' read it"
         )
     if facts.spec is None:
         command = "versus" if compared else "audit"
@@ -160,11 +175,14 @@ def spec_of(
 
 
 def check_program(facts: Facts, spec: Spec, where: str, *, judge: bool = True) -> None:
-    """Raise JournalError where the journal's spec, or code of its space, is not what the audit was
-    begun with.
+    """Raise JournalError if the journal's spec, or code of its space, has changed.
 
-    ``facts``: the journal's; ``spec``: its spec, parsed. ``judge``: whether its oracle and what
-    chooses questions will be run, too; else they may have changed.
+    Args:
+        facts: The journal's facts.
+        spec: Its spec.
+        where: The journal, for messages.
+        judge: Whether the oracle and the strategy will be run, too. Otherwise they may have
+            changed.
     """
     if facts.program != _digest(facts.spec, facts.base):
         raise JournalError(
@@ -182,7 +200,7 @@ def check_program(facts: Facts, spec: Spec, where: str, *, judge: bool = True) -
 
 
 def check_before_code(facts: Facts, spec: Spec, space: QuestionSpace) -> None:
-    """Raise JournalError where space or settings are not those the audit was begun with."""
+    """Raise JournalError if space or settings are not those that the audit was begun with."""
     given = {name: getattr(spec.audit, name) for name in _COMPARED}
     known = {n: v for n, v in given.items() if v is not None and n in facts.begun_with}
     same_audit(facts, space, known)

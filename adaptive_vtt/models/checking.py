@@ -180,7 +180,7 @@ def as_answer(answer: Any, prompt: Prompt, call: int) -> Answer:
 
 
 def as_loss(answer: Any, call: int) -> Answer:
-    """Return what a user gives for an item; raise ModelError unless it is a number in [0, 1]."""
+    """Return a user's loss of an item; raise ModelError unless it is a number in [0, 1]."""
     try:
         loss = float(answer)
     except _NO_NUMBER:

@@ -47,8 +47,8 @@ class Premise:
 class Oracle(Protocol):
     """Judges an answer against what was expected, or against the source image's answer.
 
-    ``needs_source``: whether the model has to be asked about the source image, too; then the source
-    image itself (relation identity) is no question. ``OracleDefaults`` has the optional members.
+    ``needs_source``: whether the model must also be asked about the source image. The source image
+    (relation identity) is then no question. ``OracleDefaults`` has the optional members.
     """
 
     needs_source: bool
@@ -60,9 +60,11 @@ class Oracle(Protocol):
 class OracleDefaults:
     """Defaults of the optional members of an oracle.
 
-    ``concepts_are`` decides which further figures follow from the rates. "classes": each image has
-    exactly one, and the likeliest is the answer. "labels": each is present or not by itself, and
-    the answer to a wrong one is the opposite. "choices": each question has one right option.
+    ``concepts_are`` decides which further figures follow from the rates:
+
+    - "classes": each image has exactly one, and the most probable one is the answer.
+    - "labels": each is present or not, and a wrong answer is the opposite.
+    - "choices": each question has one right option.
     """
 
     needs_source = False
@@ -70,9 +72,9 @@ class OracleDefaults:
     rates = types.SIDES
     unanswered_loss = 1.0
     whole_call: bool = False
-    """True where all concepts have to be answered in one call."""
+    """True if all concepts must be answered in one call."""
     whole_source: bool = False
-    """True where it is given the answers about all concepts of the source image, as a tuple."""
+    """True if it gets the answers about all concepts of the source image, as a tuple."""
     judges_masks: bool = False
     """True where answers are masks that are compared with others."""
     judges_scores: bool = False

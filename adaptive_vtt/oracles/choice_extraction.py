@@ -1,11 +1,13 @@
-"""Read the option that a reply chooses.
+"""Extraction of the option that a reply chooses.
 
 ``extract`` has two rules. The faithful one follows the public scoring code of EndoBench (a fork of
-VLMEvalKit), edge cases included: the only option letter that stands alone, else the only option
-whose text occurs. The usual one looks for a stated answer first, does not take the article "A" or
-the pronoun "I" for a letter, ignores options that are denied (``without_denied``), matches whole
-words, and knows more refusals. Neither guesses: a reply that names no option is no answer, nor is a
-letter next to another option's text. The public code takes a random letter there.
+VLMEvalKit), edge cases included: it takes the only option letter that stands alone, else the only
+option whose text occurs. The usual one looks for a stated answer first, does not take the article
+"A" or the pronoun "I" for a letter, ignores denied options (``without_denied``), matches whole
+words, and knows more refusals.
+
+Neither guesses. A reply that names no option is no answer, nor is a letter next to another option's
+text. The public code takes a random letter then.
 """
 
 import re
@@ -30,10 +32,10 @@ _SPACED = str.maketrans(dict.fromkeys(".()[],:;!*#{}", " "))
 _FAILED = "Failed to obtain answer via API"
 
 _VERBS = "is|was|as|because|since|seems|fits|matches|best|or|and|but|would|looks|with"
-"""After these an "A" is the letter: "A is right", and not "A polyp"."""
+"""Words after which an "A" is the letter, as in "A is right", but not in "A polyp"."""
 
 _OPEN, _SHUT = r"[\s\"'“‘`(\[{<*_$:]{0,9}", r"(?![A-Za-z0-9])"
-"""Marks around a letter; bounded, as replies may be long."""
+"""Marks around a letter; their number is bounded, as replies may be long."""
 
 _STATED = (
     r"(?i:final\s+answer){is_}{letter}",
@@ -49,10 +51,13 @@ _IS = rf"{_OPEN}(?i:is|was|would be|should be|=|:|-)?{_OPEN}(?i:the\s+)?(?i:opti
 
 @dataclass(frozen=True)
 class Extraction:
-    """``letter``, or None and ``reason``, such as "no answer" or "declined to answer".
+    """The option that a reply chooses.
 
-    ``how``: "stated", "letter" or "text", "" where there is none. ``open``: a judge may still
-    be asked what was meant.
+    Attributes:
+        letter: Its letter, None if there is none.
+        how: How the reply names it: "stated", "letter" or "text"; "" without a letter.
+        reason: Reason why there is none, such as "no answer" or "declined to answer".
+        open: True if a judge may still be asked what the reply means.
     """
 
     letter: str | None
@@ -62,7 +67,13 @@ class Extraction:
 
 
 def extract(reply: str, options: Sequence[str], *, faithful: bool = False) -> Extraction:
-    """Return which of ``options`` (A, B ...) the reply chooses."""
+    """Return the option that a reply chooses.
+
+    Args:
+        reply: The reply.
+        options: Texts of the options A, B ...
+        faithful: Whether to follow EndoBench's public code.
+    """
     if faithful:
         return _faithful(reply, options)
     part = answer_in(reply)
@@ -71,7 +82,10 @@ def extract(reply: str, options: Sequence[str], *, faithful: bool = False) -> Ex
     if isinstance(part, Unanswered):
         return Extraction(None, reason=part.reason)
     reply, *options = (unicodedata.normalize("NFKC", text) for text in (part, *options))
-    left = without_denied(_without_articles(reply), options)
+    # "a" for each article "A", and "i" for each pronoun "I"
+    reply_read = re.sub(r"(?<!\w)I(?=['’]|\s+(?!(?:is|was)\b)[a-z])", "i", reply)
+    reply_read = re.sub(rf"(?<![\w\\])A(?=\s+(?!(?:{_VERBS})\b)[a-z])", "a", reply_read)
+    left = without_denied(reply_read, options)
     lone = _lone_letters(left, options)
     letter = _stated(left, options)
     how = "stated" if letter else "letter"
@@ -116,9 +130,9 @@ def _lone_letters(reply: str, options: Sequence[str]) -> set[str]:
 
 
 def _stated(reply: str, options: Sequence[str]) -> str | None:
-    """Return the letter of the last stated answer, or on a line of its own at the end."""
+    """Return the letter of the last stated answer, or of a last line with a letter alone."""
     letters = "".join(letter for letter, _ in _lettered(options))
-    # a small letter has to stand alone: "answer: b", but not "answer: a polyp"
+    # a small letter must stand alone: "answer: b", but not "answer: a polyp"
     one = rf"(?:([{letters}]){_SHUT}|([{letters.lower()}])(?=[\s\"'”’)\]}}>*.]*(?:\n|<|$)))"
     for pattern in _STATED:
         full = pattern.format(letter=one, open=_OPEN, is_=_IS)
@@ -135,49 +149,43 @@ def _letter(match: re.Match[str]) -> str:
     return str(next(group for group in match.groups() if group)).upper()
 
 
-def _hedged(rest: str, letters: str) -> bool:
-    """Return whether what follows a letter names another one: "B or C"."""
+def _hedged(following: str, letters: str) -> bool:
+    """Return whether the text after a letter names another one: "B or C"."""
     join = "or|and|或|和|、|/|,|&"
-    return bool(re.match(rf"[\s\"')*]*(?:{join})\s*[\"'(*]*[{letters}]{_SHUT}", rest))
+    return bool(re.match(rf"[\s\"')*]*(?:{join})\s*[\"'(*]*[{letters}]{_SHUT}", following))
 
 
 def _contradicted(reply: str, letter: str, options: Sequence[str]) -> bool:
-    """Return whether the text of another option, and not the letter's, follows the letter."""
+    """Return whether the text of another option follows the letter, and not its own."""
     before = rf"(?<!\w){letter}[\s.:)\](\"'*_-]{{1,6}}"
     named = {c: rf"{before}(?i:{re.escape(text.strip())})(?!\w)" for c, text in _lettered(options)}
     letters = {c for c, pattern in named.items() if re.search(pattern, reply)}
     return bool(letters) and letter not in letters
 
 
-def _without_articles(reply: str) -> str:
-    """Return the reply with "a" for each article "A", and "i" for each pronoun "I"."""
-    reply = re.sub(r"(?<!\w)I(?=['’]|\s+(?!(?:is|was)\b)[a-z])", "i", reply)
-    return re.sub(rf"(?<![\w\\])A(?=\s+(?!(?:{_VERBS})\b)[a-z])", "a", reply)
-
-
 def _first_word(reply: str, options: Sequence[str]) -> list[str]:
-    """Return the option of a reply that begins with Yes or No, where those are options."""
+    """Return the option of a reply that begins with Yes or No, if these are options."""
     word = re.match(r"[\s*\"']*(yes|no)\b(?=[\s*\"']*(?:[.,;:!\n]|$))", reply.lower())
     return [c for c, text in _lettered(options) if word and text.strip().lower() == word.group(1)]
 
 
 def _whole_words(reply: str, options: Sequence[str]) -> list[str]:
     """Return options whose text occurs as whole words, and not only in a longer option's."""
-    rest, letters = reply.lower(), []
+    unread, letters = reply.lower(), []
     for letter, text in sorted(_lettered(options), key=lambda pair: -len(pair[1])):
         words = rf"(?<!\w){re.escape(text.lower().strip())}(?!\w)"
-        if text.strip() and re.search(words, rest):
+        if text.strip() and re.search(words, unread):
             letters.append(letter)
-            rest = re.sub(words, "\0", rest)
+            unread = re.sub(words, "\0", unread)
     return sorted(letters)
 
 
-# -- which options a reply denies ------------------------------------------------------------------
-# Such as "not an ulcer", "A is incorrect", "B rather than C". What is denied is struck out before a
-# reply is read for the option it chooses. Where that leaves nothing the reply names no option: an
-# option that is left over is never taken for the answer. Rules of English, by clauses: a denial
-# reaches over a few words and no punctuation. In doubt they strike out, which makes "no answer" of
-# a reply, and never another option.
+# -- options that a reply denies -------------------------------------------------------------------
+# Examples are "not an ulcer", "A is incorrect", "B rather than C". Denied options are struck out
+# before a reply is read for the option that it chooses. If that leaves nothing, the reply names no
+# option: an option that is left over is never taken for the answer. The rules of English work by
+# clauses, and a denial reaches over a few words and no punctuation. In doubt they strike out, which
+# turns a reply into "no answer", and never into another option.
 
 
 STRUCK = "\0"
@@ -229,7 +237,7 @@ _TAKEN_BACK = re.compile(
 
 
 def without_denied(reply: str, options: Sequence[str]) -> str:
-    """Return the reply without the options that it denies, doubts in a question or only supposes.
+    """Return the reply without options that it denies, doubts in a question or only supposes.
 
     Options are named by letter or by text; ``STRUCK`` replaces them.
     """
@@ -253,7 +261,7 @@ def _mentions(options: Sequence[str]) -> re.Pattern[str]:
 
 
 def _spans(marked: str) -> list[tuple[int, int]]:
-    """Return where options are denied, doubted or supposed: places in the text."""
+    """Return the spans of the text in which options are denied, doubted or supposed."""
     spans = [match.span() for pattern in _DENIED for match in pattern.finditer(marked)]
     sentences = list(_SENTENCE.finditer(marked))
     for sentence in sentences:

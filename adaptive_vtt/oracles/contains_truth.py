@@ -1,8 +1,8 @@
-"""Free answers: right where they contain the truth, which a relation may have changed.
+"""Oracle of free answers, which are right if they contain the truth after a relation.
 
-Source: MedTest (thesis LYU2308, CUHK 2024), section 4.1.2: an answer is right if it
-encompasses the truth; after the relation "text" there is text, after "instrument" there is
-an instrument, one more than before, whose position is no longer unique.
+Source: MedTest (thesis LYU2308, CUHK 2024), section 4.1.2. An answer is right if it encompasses the
+truth. After the relation "text" there is text. After "instrument" there is one instrument more, and
+the position of instruments is no longer unique.
 """
 
 import re
@@ -23,7 +23,7 @@ from .judge_models import YES_NO, JudgeModel
 
 Accept = Literal["either", "yes", "name"]
 ACCEPT = ("either", "yes", "name")
-"""Accepted answers for an instrument that was put in: "Yes", its name, or either."""
+"""Accepted answers about an added instrument: "Yes", its name, or either."""
 
 _NUMBERS = "zero one two three four five six seven eight nine ten"
 _AS_DIGITS = {word: str(number) for number, word in enumerate(_NUMBERS.split())}
@@ -32,21 +32,22 @@ _NONE = ("no", "none", "not relevant", "0", "")
 
 
 class ContainsTruth(InWords):
-    """Loss 0 where the reply contains an accepted answer; 1 - the mean loss is the accuracy.
+    """Oracle with loss 0 for replies that contain an accepted answer, else 1.
 
-    Case, known typos, number words, quotes and hyphens do not matter. An answer that is a list
-    ("Red, Pink" or "Pink/Red") is contained where all its parts are. Answers that are numbers are
-    scores. Questions with other names than MEDVQA-GI's are judged by what their samples accept.
+    1 - the mean loss is the accuracy. Case, known typos, number words, quotes and hyphens do not
+    matter. A list ("Red, Pink" or "Pink/Red") is contained if all its parts are. Answers that are
+    numbers are scores. Questions with other names than MEDVQA-GI's are judged by the answers that
+    their samples accept.
 
     Args:
-        strict: look for whole words, so that "10" does not contain "1" nor "Not relevant" "No",
-            after the last "Final answer:", and ignore what is denied ("not a polyp"); else any
-            substring counts, as in the plain rule.
-        accept: what counts for "instruments present" after an instrument was put in (MedTest asked
-            for "Yes", while its examples answer with names).
-        unanswered_loss: loss of a question without answer.
-        judge: a ``JudgeModel`` of the regime "yes-no", asked about replies that do not contain the
-            truth, unless both are Yes, No or a number.
+        strict: Whether to look for whole words, so that "10" does not contain "1". Only the text
+            after the last "Final answer:" counts then, without denials ("not a polyp"). False
+            counts any substring, as in the plain rule.
+        accept: Accepted answers to "instruments present" after an instrument was added. MedTest
+            asked for "Yes", while its examples answer with names.
+        unanswered_loss: Loss of a question without answer.
+        judge: ``JudgeModel`` of the regime "yes-no" for replies that do not contain the truth,
+            unless both are Yes, No or a number.
     """
 
     judged_by = "yes-no"

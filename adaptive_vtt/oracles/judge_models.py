@@ -1,10 +1,10 @@
 """Models that read replies in which the rule sees no option.
 
-EndoBench has been scored in three regimes: by exact match alone, with a judge that matches a
-reply to an option (the public code), and with a judge that says whether a reply agrees with
-the truth (the paper). Results of different regimes cannot be compared, so each has a name.
+EndoBench has been scored in three regimes: by exact match alone, with a judge that matches a reply
+to an option (the public code), and with one that compares it with the truth (the paper). Results of
+different regimes are not comparable, so each has a name.
 
-``engine.judging`` asks the judge, journals its questions and replies, and keeps its money under the
+``engine.judging`` asks the judge, journals its questions and replies, and keeps its cost under the
 audit's cap.
 """
 
@@ -30,10 +30,10 @@ Regime = Literal["option-matching", "yes-no"]
 _REGIMES: dict[str, str] = {"option-matching": OPTION_MATCHING, "yes-no": YES_NO}
 
 JUDGED = "judged"
-"""The key of a judge's reply and both verdicts in an outcome's details."""
+"""Key of a judge's reply and both verdicts in an outcome's details."""
 MAX_BYTES = 2000
 """Most bytes (UTF-8) of a reply that a judge is sent, a quarter of them from its beginning and the
-rest from its end. Tokens are at most as many, so that the bound on a judge's price holds."""
+others from its end. There are at most as many tokens, so the bound on a judge's price holds."""
 
 _TEXTS = {OPTION_MATCHING: "judge_options.txt", YES_NO: "judge_yes_no.txt"}
 """Default prompts, with {question}, {options} (a line each), {truth}, {reply} and {mark}."""

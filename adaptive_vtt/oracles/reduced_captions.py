@@ -1,8 +1,8 @@
-"""Captions: a follow-up's caption is judged by the source's, without any label.
+"""Oracle of captions that judges a follow-up's caption by the source's, without any label.
 
-Source: REIC (Metamorphic Testing of Image Captioning Systems via Image-Level Reduction, TSE
-2024), section IV: objects of the source's caption are located, the share of each that the
-follow-up still shows says whether its caption must name it, must not, or may.
+Source: REIC (Metamorphic Testing of Image Captioning Systems via Image-Level Reduction, TSE 2024),
+section IV. Objects of the source's caption are located. The share of each that the follow-up shows
+decides whether its caption must name it, may name it, or must not.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,17 +30,22 @@ from .captions.localising import HIDDEN, VERSIONS, Located, rounded
 from .choice import scored
 
 MAX_BOXES = 6
-"""Boxes per image that are hidden in turn, at most, the surest first. Each costs up to 3
-captions."""
+"""Most boxes per image that are hidden in turn, the surest first. Each costs up to 3 captions."""
 
 
 @dataclass(frozen=True)
 class Expected:
-    """The source that a follow-up's caption is read against.
+    """The source that a follow-up's caption is compared with.
 
-    ``located`` objects of its ``caption``; ``captions``: the number of its versions with captions;
-    ``unnamed``: boxes by label of detected things that the caption does not name; ``received``: the
-    names in the captions of its versions.
+    Attributes:
+        caption: Its caption.
+        located: Objects that the caption names, with their boxes.
+        boxes: All detected boxes.
+        reduction: The reduction of the follow-up.
+        size: Height and width of the source.
+        captions: Number of its versions with captions.
+        unnamed: Label -> boxes of detected things that the caption does not name.
+        received: Names in the captions of its versions.
     """
 
     caption: str
@@ -59,10 +64,10 @@ def _filler(target: str, base: Path) -> Filler:
 
 
 class ReducedCaptions(CaptionOracle):
-    """Loss 1 where a follow-up's caption breaks one of REIC's three rules.
+    """Oracle with loss 1 for a follow-up whose caption breaks one of REIC's three rules.
 
-    Objects that cannot be located are not checked. A follow-up that shows nothing to check has
-    loss 0: it reveals no violation. Where the source was not captioned its follow-ups do not count.
+    Objects that cannot be located are not checked. A follow-up that shows nothing to check has loss
+    0, as it reveals no violation. Follow-ups of a source without a caption do not count.
 
     Args:
         reader: reads the objects that a caption names (default: ``oracles.captions.language``).

@@ -1,10 +1,9 @@
 """Objects of an audit of captions, with its verdicts as labels to confirm or correct.
 
-The figures are Tables I and VI of REIC for one audit. Each object, reported as a violation or not,
-is right or wrong by the majority of those who labelled it. Where only a part of the reported or of
-the other objects was labelled, its shares stand for the rest; labelled parts are random
-(``to_label``). All figures are about the follow-ups of the audit, which an adaptive audit
-does not choose evenly.
+The figures are Tables I and VI of REIC for one audit. The majority of those who labelled an object
+decides whether the audit's verdict is right. If only a part of the reported or of the other objects
+was labelled, its shares stand for all, as labelled parts are random (``to_label``). All figures are
+about the follow-ups of the audit, which an adaptive audit does not choose evenly.
 """
 
 from collections import Counter
@@ -28,18 +27,24 @@ from .agreement import agreement, answered, majority, scores
 from .cards import NONE, Asked, Card, Pictures, Summary, Task
 
 ABOUT = (
-    "Is the object handled right by both captions? Enter confirms what the audit reports, where it "
-    "does. What can be seen of the object counts, not the words alone."
+    "Is the object handled right by both captions? Enter confirms the audit's report, if there is "
+    "one. The visible part of the object counts, not the words alone."
 )
 CHOICES = {NONE: "no error"} | {type: f"{type}: {what}" for type, what in ERROR_TYPES.items()}
 UNKNOWN = "unknown"
-"""Stands for the type of a violation without pre-label, or on whose type labels differ."""
+"""Type of a violation without pre-label, or with labels that differ."""
 
 
 @dataclass(frozen=True)
 class Item:
-    """One object of one follow-up: its card, the relation, whether the audit reports a violation,
-    and the automatic pre-label of its type, None where there is none."""
+    """One object of one follow-up.
+
+    Attributes:
+        card: Its card.
+        relation: The relation of the follow-up.
+        reported: Whether the audit reports a violation.
+        guess: Automatic pre-label of the violation's type, or None.
+    """
 
     card: Card
     relation: str
@@ -54,7 +59,7 @@ class Item:
 def captions_task(
     journal: Journal, pictures: Pictures, sample: int | None, everything: bool
 ) -> Task:
-    """Return the labelling of a caption audit's objects: all violations, and what else stands in
+    """Return the labelling of a caption audit's objects: all violations, and all other objects in
     ``sample`` random follow-ups, or in all."""
     listed, seed = items(journal), read_facts(journal.facts()).settings.seed
 
@@ -93,7 +98,7 @@ def items(journal: Journal) -> list[Item]:
                     f"({type(error).__name__}: {error})"
                 ) from None
             if len({item.key for item in made}) < len(made):
-                raise JournalError(f"{where}: an object stands there twice")
+                raise JournalError(f"{where}: expected each object once, got one twice")
             listed += made
     if listed:
         return listed
@@ -129,11 +134,19 @@ def _item(
 
 
 def to_label(listed: Sequence[Item], sample: int | None, seed: int) -> list[Item]:
-    """Return violations first; then, for recall, what else stands in ``sample`` random follow-ups.
+    """Return violations first, and then, for recall, the other objects in random follow-ups.
 
-    Follow-ups come in one random order (by ``seed``, the same for every reader), so that whatever
-    was labelled when somebody stops is a random part. The ``sample`` follow-ups are drawn from all,
-    those with violations included; None takes all, 0 none. Raises InputError for a negative number.
+    Follow-ups have a random order (by ``seed``, the same for every reader), so that the objects
+    labelled when somebody stops are a random part.
+
+    Args:
+        listed: All objects.
+        sample: Number of follow-ups for recall, drawn from all, those with violations included.
+            None takes all, 0 none.
+        seed: Seed of the order.
+
+    Raises:
+        InputError: The number is negative.
     """
     if sample is not None and sample < 0:
         raise InputError(f"--sample: expected 0 or more follow-ups, got {sample}")
@@ -141,24 +154,27 @@ def to_label(listed: Sequence[Item], sample: int | None, seed: int) -> list[Item
     shuffled = generator(seed, "labelling").permutation(questions).tolist()
     place, drawn = {question: k for k, question in enumerate(shuffled)}, set(shuffled[:sample])
     ordered = sorted(listed, key=lambda item: place[item.card.question])
-    rest = [item for item in ordered if not item.reported and item.card.question in drawn]
-    return [item for item in ordered if item.reported] + rest
+    others = [item for item in ordered if not item.reported and item.card.question in drawn]
+    return [item for item in ordered if item.reported] + others
 
 
 # -- scores of the audit's verdicts ----------------------------------------------------------------
 
 
 def summarise(listed: Sequence[Item], answers: pd.DataFrame) -> Summary:
-    """Return the scores of the audit's verdicts by the labels of all readers, of objects and of
-    follow-ups; the types of right violations; and the readers' agreement."""
+    """Return the summary of all readers' labels.
+
+    It has the scores of the audit's verdicts on objects and on follow-ups, the types of right
+    violations, and the readers' agreement.
+    """
     known = {item.key: item for item in listed}
     given = {key: labels for key, labels in answered(answers).items() if key in known}
     is_error = {key: majority(label != NONE for label in labels) for key, labels in given.items()}
     cases: dict[str, list[Item]] = {}
     for item in listed:
         cases.setdefault(item.card.id, []).append(item)
-    # a reported follow-up is right where any violation reported in it is an error, another where
-    # no object is one
+    # a reported follow-up is right if any violation reported in it is an error, any other one if
+    # no object is an error
     parts = [([item for item in case if item.reported], case) for case in cases.values()]
     follow_ups = [(bool(reported), reported or case) for reported, case in parts]
     levels = {
@@ -180,8 +196,8 @@ def summarise(listed: Sequence[Item], answers: pd.DataFrame) -> Summary:
         "verdicts against labels": pd.DataFrame(levels).T.reset_index(names=""),
         "violations: pre-label and label": types.reset_index(),
     }
-    rest = f"{len(given)} of {len(listed)} objects are labelled, and stand for the rest"
-    notes = [rest] * (len(given) < len(listed))
+    partly = f"{len(given)} of {len(listed)} objects are labelled, and stand for the rest"
+    notes = [partly] * (len(given) < len(listed))
     figures = {"readers": readers, **levels, "types": types.to_dict("index"), "kappa": kappa}
     return Summary(figures, tables, notes)
 
@@ -189,14 +205,19 @@ def summarise(listed: Sequence[Item], answers: pd.DataFrame) -> Summary:
 def _level(
     rows: Sequence[tuple[bool, list[Item]]], is_error: Mapping[tuple[str, str], bool | None]
 ) -> dict[str, float | None]:
-    """Return counts and scores of verdicts. ``rows``: whether something was reported, and the
-    objects of which any error makes it one; it counts once all of these are labelled."""
+    """Return counts and scores of verdicts.
+
+    Args:
+        rows: For each verdict whether a violation was reported, and its objects. The verdict is
+            about an error if any object is one, and counts once all of them are labelled.
+        is_error: Key of an object -> whether it is an error, None for a tie.
+    """
     counts: Counter[tuple[bool, bool | None]] = Counter()
     for reported, objects in rows:
         verdicts = {is_error[item.key] for item in objects if item.key in is_error}
         if all(item.key in is_error for item in objects):
             counts[reported, True in verdicts or (None if None in verdicts else False)] += 1
-    whole: list[float] = []  # what was labelled, brought to the number of all
+    whole: list[float] = []  # counts of labelled verdicts, scaled to the number of all
     for reported in (True, False):
         error, fine = counts[reported, True], counts[reported, False]
         total = sum(side is reported for side, _ in rows)

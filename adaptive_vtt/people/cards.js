@@ -157,11 +157,11 @@ function button(asked, value, name, key) {
 // Keys: Y and N, and letters and digits for themselves, where every answer has a key of its own; else numbers, 0 for no error
 function choicesOf(asked) {
   const own = asked.choices.map(([value]) => (form.signs[value] || value).toUpperCase());
-  const distinct = new Set(own.filter((key) => /^[A-TV-Z0-9]$/.test(key))); // U: cannot tell
+  const distinct = new Set(own.filter((key) => /^[A-TV-Z0-9]$/.test(key))); // U: not sure
   const first = asked.choices.some(([value]) => value === form.none) ? 0 : 1;
   const keyAt = (index) => (distinct.size === own.length ? own[index] : index + first < 10 ? String(index + first) : "");
   const named = asked.choices.map(([value, name], index) => [value, name, keyAt(index)]);
-  return asked.unsure ? [...named, [form.unsure, "I cannot tell", "U"]] : named;
+  return asked.unsure ? [...named, [form.unsure, "I am not sure", "U"]] : named;
 }
 
 function question(asked) {

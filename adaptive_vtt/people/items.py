@@ -1,7 +1,6 @@
-"""Items that are no images, and no model to call: a person gets the next ones as a CSV file, and
-fills in how bad each was.
+"""Audit of items without a model: a person fills the losses of the next ones into a CSV file.
 
-The journal keeps the table, its columns and the half-width: the first call names them, later ones
+The journal keeps the table, its columns and the half-width. The first call names them, later ones
 resume.
 """
 
@@ -24,7 +23,7 @@ from ..utils.tables import csv_text, restored
 
 NEXT, LOSS = "next.csv", "loss"
 COUNT = 20
-"""Items that are asked for at a time, unless said otherwise."""
+"""Default number of items that are asked for at a time."""
 HALF_WIDTH = 0.1
 COLUMNS = ("id", "text", "group", "half_width")
 
@@ -36,7 +35,7 @@ def items_audit(table: Path, out: Path, given: Mapping[str, Any]) -> Iterator[Au
     Args:
         table: CSV file, a row per item.
         out: Folder of the run.
-        given: COLUMNS; None where the command does not set one: then the audit keeps its own.
+        given: Values of COLUMNS; None keeps the audit's.
 
     Raises:
         InputError: The table cannot be read or lacks a column, or the audit was begun with other
@@ -59,7 +58,7 @@ def items_pool(table: Path, columns: Mapping[str, Any]) -> tuple[Pool, list[str]
 
     Args:
         table: CSV file, a row per item.
-        columns: ``id``, ``text`` and ``group`` of COLUMNS, as far as they are there.
+        columns: ``id``, ``text`` and ``group`` of COLUMNS, each optional.
 
     Raises:
         InputError: The table cannot be read or lacks a column.
@@ -70,11 +69,11 @@ def items_pool(table: Path, columns: Mapping[str, Any]) -> tuple[Pool, list[str]
 
 
 def take(audit: Audit, file: Path) -> int:
-    """Give the audit the losses in a file that was filled in; return how many.
+    """Pass the losses in a file that was filled in to the audit and return their number.
 
     Raises:
-        InputError: A row is of an item that was not asked for, or its loss is no number in [0, 1]
-            and not "unsure".
+        InputError: A row is about an item that was not asked for, or its loss is neither a number
+            in [0, 1] nor "unsure".
     """
     rows = _read(file)
     for name in ("item", LOSS):
@@ -96,8 +95,11 @@ def take(audit: Audit, file: Path) -> int:
 
 
 def write_next(audit: Audit, out: Path, count: int) -> int:
-    """Write NEXT into ``out``: those of the next ``count`` items, to be filled in; return their
-    number, 0 once the audit has ended."""
+    """Write the next ``count`` items into the file NEXT of ``out``, to be filled in.
+
+    Returns:
+        Their number, 0 once the audit has ended.
+    """
     calls = audit.ask(count)
     rows = []
     for call in calls:
@@ -110,12 +112,12 @@ def write_next(audit: Audit, out: Path, count: int) -> int:
 
 def _loss(cell: str, where: str) -> float | Unanswered:
     if cell == UNSURE:
-        return Unanswered("the reader cannot tell")
+        return Unanswered("the reader is unsure")
     with suppress(ValueError):
         if 0 <= (loss := float(cell)) <= 1:
             return loss
-    wanted = f"a number from 0 (fine) to 1 (all wrong), {UNSURE!r}, or nothing where nobody has "
-    raise unexpected(f"{where}: loss", wanted + "looked yet", repr(cell))
+    wanted = f"a number from 0 (fine) to 1 (all wrong), {UNSURE!r}, or nothing yet"
+    raise unexpected(f"{where}: loss", wanted, repr(cell))
 
 
 def _read(path: Path) -> pd.DataFrame:

@@ -1,7 +1,7 @@
-"""People answer the questions of the model, without the truth.
+"""Reading: people answer the questions of the model, without the truth.
 
-They see the audit's questions in the order of its draws. The file of their answers is a model
-of ``kind = "recorded"``: a census or an audit of it has the reader's error rates, and ``avtt versus
+They see the audit's questions in the order of its draws. The file of their answers is a model of
+``kind = "recorded"``. A census or an audit of it has the reader's error rates. ``avtt versus
 --journal-a RUN --use replay`` compares model and reader on the same draws.
 """
 
@@ -19,7 +19,7 @@ from .agreement import agreement, answered
 from .cards import Asked, Card, Pictures, Summary, Task, yes_or_no
 
 ABOUT = (
-    'Please answer in this order, and each question. "I cannot tell" is an answer. '
+    'Please answer in this order, and each question. "I am not sure" is an answer. '
     "A click on a picture shows it larger."
 )
 
@@ -29,8 +29,8 @@ def reading_task(
 ) -> Task:
     """Return the reading of the first ``sample`` questions of an audit, or all.
 
-    Raises InputError where people's answers could not be judged by the truth: masks, captions, and
-    whatever is compared with an answer about the source image.
+    Raise InputError if people's answers could not be judged by the truth: for masks, captions, and
+    oracles that compare with an answer about the source image.
     """
     if sample is not None and sample < 1:
         raise InputError(f"--sample: expected 1 or more questions, got {sample}")

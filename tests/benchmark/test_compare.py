@@ -528,7 +528,7 @@ class Same:
     [
         (["lur"], OPTIONS, "unknown strategy 'lur'; did you mean 'lure'?"),
         ([], OPTIONS, "strategies: expected at least one, got none"),
-        ([Same(), Same()], OPTIONS, "strategies: expected a name of its own for each, got 'Same'"),
+        ([Same(), Same()], OPTIONS, "strategies: expected a different name for each, got 'Same'"),
         (
             {"a": ("bald", {"pwer": 2})},
             OPTIONS,

@@ -89,7 +89,7 @@ SHORT = (
         (
             {"certify": [50, 46, 120, 50, 90]},
             [
-                "5 repeats cannot tell whether certify needs fewer calls than uniform "
+                "5 repeats cannot decide whether certify needs fewer calls than uniform "
                 "(about 7 repeats would)"
             ],
         ),
@@ -98,8 +98,8 @@ SHORT = (
             [
                 f"Against uniform, certify needed 0.451 to 0.553 {TIMES}",
                 f"Against uniform, random needed 0.451 to 0.553 {TIMES}",
-                "5 repeats cannot tell whether certify needs fewer calls than random (100 repeats "
-                "would not either)",
+                "5 repeats cannot decide whether certify needs fewer calls than random "
+                "(100 repeats would not either)",
             ],
         ),
         (

@@ -82,9 +82,7 @@ def test_a_folder_for_a_spec_is_told_what_to_do_with_it(
     begin = f"'avtt audit SPEC.toml --out '{folder / 'first'}'' begins one"
     assert begin in capsys.readouterr().out
     write_text(folder / "journal.db", "")
-    printed = (
-        f"got a folder; it holds an audit: 'avtt resume {named}' goes on, 'avtt report {named}'"
-    )
+    printed = f"got a folder; it holds an audit: run 'avtt resume {named}' or 'avtt report {named}'"
     with pytest.raises(InputError, match=printed):
         read_spec(folder)
 

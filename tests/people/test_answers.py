@@ -104,7 +104,7 @@ def test_a_reader_answers_as_a_model_does() -> None:
     (answer,) = model.ask([prompt("a", "b", "c")])
     assert answer.values == (  # type: ignore[union-attr]
         1.0,
-        Unanswered("the reader cannot tell"),
+        Unanswered("the reader is unsure"),
         Unanswered("not recorded"),
     )
     assert (model.name, model.answers) == ("reader ann", "all")

@@ -40,7 +40,7 @@ def test_cards_are_the_objects_of_judged_answers(found: list[Item]) -> None:
         (details({"name": "dog"}), r"question 0: expected what .* got something else \(KeyError"),
         (details(entry("dog", visible="x")), r"question 0: .*(Value|Type)Error"),
         (details(entry("dog", boxes=[[1, 2]])), "question 0: .*ValueError"),
-        (details(entry("dog"), entry("dog")), "question 0: an object stands there twice"),
+        (details(entry("dog"), entry("dog")), "question 0: expected each object once"),
         (None, "no answer in this journal names objects"),
     ],
 )

@@ -26,10 +26,10 @@ from .image_rows import Row, Stored, parquet_rows, tsv_rows
 
 NEEDED = ("index", "question", "task", "answer")
 GROUPS = ("category", "task", "subtask", "scene", "dataset", "prompt", "granularity", "options")
-"""The metadata: ``options`` is how many there are, ``prompt`` how a question points at a region,
-``granularity`` what is drawn into its image (both: ``taxonomy``)."""
+"""Columns of metadata: ``options`` is their number, ``prompt`` how a question points at a region,
+``granularity`` the drawing in its image (both: ``taxonomy``)."""
 SHOWN = ("category", "task", "subtask", "scene", "prompt")
-"""Those whose values are features of the question GP."""
+"""Columns of metadata whose values are features of the question GP."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class _Question:
 
 @dataclass(frozen=True)
 class _Decoded:
-    """Images decoded one by one, H x W x C each."""
+    """Images (H, W, C) that are decoded one by one."""
 
     questions: Sequence[_Question]
 
@@ -74,17 +74,17 @@ def from_endobench(
     subtask, scene and prompt, and its number of options.
 
     Args:
-        path: the file, or several.
-        tasks: the tasks to ask, by name or abbreviation.
-        broken: "skip" leaves out rows with too few or too many columns, an index that stands twice,
-            a letter that is no option's, fewer than two options, bad base64, and no image or one
+        path: The file, or several.
+        tasks: Tasks to ask, by name or abbreviation.
+        broken: "skip" leaves out broken rows: those with a wrong number of columns, a repeated
+            index, the letter of no option, fewer than two options, bad base64, no image, or one
             over the size limit. Rows are numbered from 1, without the header.
 
     Returns:
         The dataset.
 
     Raises:
-        InputError: for files that cannot be read and for tasks without questions.
+        InputError: A file cannot be read, or a task has no questions.
     """
     paths = [Path(p) for p in ([path] if isinstance(path, str | Path) else path)]
     wanted = None if tasks is None else [_task(task) for task in tasks]

@@ -1,15 +1,17 @@
 """Folders of images: one per class, with masks, or alone.
 
-One folder per class:
-    kvasir-dataset-v2/{class}/*.jpg                                 (Pogorelov et al., MMSys 2017)
-    labeled-images/{tract}/{group}/{class}/*.jpg  (HyperKvasir: Borgli et al., Sci. Data 7, 2020)
-    {train,val,test}/{class}/*.jpg                              (curated capsule endoscopy images)
+Layouts with one folder per class:
 
-With masks, as polyp segmentation sets come:
-    Kvasir-SEG              images/*.jpg        masks/*.jpg         (Jha et al., MMM 2020)
-    CVC-ClinicDB            Original/*.tif      Ground Truth/*.tif  (Bernal et al., CMIG 43, 2015)
-    CVC-300, CVC-ColonDB    images/*.png        masks/*.png         (as bundled with PraNet)
-    training set of PraNet  image/*.png         masks/*.png         (Fan et al., MICCAI 2020)
+- kvasir-dataset-v2/{class}/*.jpg (Pogorelov et al., MMSys 2017)
+- labeled-images/{tract}/{group}/{class}/*.jpg (HyperKvasir: Borgli et al., Sci. Data 7, 2020)
+- {train,val,test}/{class}/*.jpg (curated capsule endoscopy images)
+
+Layouts with masks, of polyp segmentation sets:
+
+- Kvasir-SEG: images/*.jpg, masks/*.jpg (Jha et al., MMM 2020)
+- CVC-ClinicDB: Original/*.tif, Ground Truth/*.tif (Bernal et al., CMIG 43, 2015)
+- CVC-300, CVC-ColonDB: images/*.png, masks/*.png (as bundled with PraNet)
+- training set of PraNet: image/*.png, masks/*.png (Fan et al., MICCAI 2020)
 """
 
 import re

@@ -50,7 +50,7 @@ class Stored:
 
 @dataclass(frozen=True)
 class Row:
-    """A row: its text cells by column, its image, and its name in errors."""
+    """A row of a table: its text ``cells`` by column, its image, and its name in errors."""
 
     cells: dict[str, str]
     image: Stored
@@ -61,10 +61,10 @@ class Row:
 
 
 def tsv_rows(path: Path, needed: Sequence[str], reading: Reading) -> Iterator[Row]:
-    """Yield the rows of a TSV with quotes as CSV has them, in one pass over the file.
+    """Yield the rows of a TSV with CSV's quotes; the file is read once.
 
     Raises:
-        InputError: for a file that cannot be read and columns that are missing.
+        InputError: The file cannot be read, or columns are missing.
     """
     try:
         with opened(path) as file:
@@ -84,18 +84,18 @@ def tsv_rows(path: Path, needed: Sequence[str], reading: Reading) -> Iterator[Ro
 
 def _lines(file: BinaryIO, tabs: int) -> Iterator[bytes]:
     """Yield lines, joined with the next while a quote is open and tabs are missing."""
-    held = b""
+    joined = b""
     for line in file:
-        held += line
-        if held.count(b'"') % 2 == 0 or held.count(b"\t") >= tabs:
-            yield held
-            held = b""
-    if held:
-        yield held
+        joined += line
+        if joined.count(b'"') % 2 == 0 or joined.count(b"\t") >= tabs:
+            yield joined
+            joined = b""
+    if joined:
+        yield joined
 
 
 def _cells(line: bytes, where: str) -> list[str]:
-    # the limit is one of the process, which may be a worker that has read nothing before
+    # the limit is global to the process, which may be a worker that has read nothing yet
     csv.field_size_limit(max(LONGEST, csv.field_size_limit()))
     try:
         rows = [*csv.reader([line.decode().rstrip("\r\n")], delimiter="\t")]
@@ -124,7 +124,7 @@ def _text_image(path: Path, where: str, offset: int, length: int, column: int) -
 
 
 def parquet_file(path: Path) -> Any:
-    """Return a Parquet file, read page by page: by default a whole row group would be in memory."""
+    """Open a Parquet file to read page by page; the default keeps a whole row group in memory."""
     with needed("parquet", f"{path}: reading Arrow and Parquet needs pyarrow"):
         parquet = import_module("pyarrow.parquet")
     try:

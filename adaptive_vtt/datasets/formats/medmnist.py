@@ -132,8 +132,14 @@ SPLITS = ("train", "val", "test")
 
 @dataclass(frozen=True)
 class MedMnistSet:
-    """One of the twelve: its task ("binary", "multi-class", "multi-label" or "ordinal"),
-    channels (1 or 3) and class names in the order of their label numbers."""
+    """One of the twelve sets.
+
+    Attributes:
+        flag: Its name, such as "pathmnist".
+        task: "binary", "multi-class", "multi-label" or "ordinal".
+        channels: 1 or 3.
+        classes: Class names in the order of their label numbers.
+    """
 
     flag: str
     task: str
@@ -142,7 +148,7 @@ class MedMnistSet:
 
     @property
     def concepts(self) -> tuple[str, ...]:
-        """What can be asked: every class; for a binary set its class 1 alone."""
+        """The concepts to ask about: every class; for a binary set its class 1 alone."""
         return self.classes[1:] if self.task == "binary" else self.classes
 
 
@@ -171,22 +177,22 @@ def from_medmnist(
     class number) unless the set is multi-label. Images are uint8, S x S x 1 or 3.
 
     Args:
-        path: the .npz, or the folder that holds it.
-        flag: the set.
+        path: The .npz, or its folder.
+        flag: Name of the set.
         size: 28, 64, 128 or 224 pixels.
         split: "train", "val" or "test".
         classes: "all": all classes of every image are known. "own": only the class that an image
             has is known, so that the target "overall" is the share of images whose class is missed.
-            A binary set has one concept, its class 1, where both mean the same.
-        most_bytes: a compressed array may unpack to no more. The largest official array, the
-            training images of pathmnist at 224 pixels, takes 13.6e9 bytes.
+            A binary set has one concept, its class 1, and both mean the same.
+        most_bytes: Limit of the size of an unpacked array. The largest official array, the training
+            images of pathmnist at 224 pixels, takes 13.6e9 bytes.
 
     Returns:
         The dataset.
 
     Raises:
-        InputError: for an unknown set, split or size, a file without the expected arrays, and
-            arrays of other shapes or labels than the set has.
+        InputError: The set, split or size is unknown, the file lacks an array, or an array has
+            another shape or other labels than the set.
     """
     file, name = _find(Path(path), flag, size)
     check_known("split", split, SPLITS, "medmnist")

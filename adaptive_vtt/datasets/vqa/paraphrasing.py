@@ -1,4 +1,4 @@
-"""More wordings of questions, from a chat model, each kept only where it asks the same.
+"""More wordings of questions, from a chat model, each kept only if it asks the same.
 
 The model is asked once per kind of question.
 """
@@ -12,7 +12,7 @@ from .taxonomy import PLACES, SEVERAL, WORDS, granularity
 PROMPT = """\
 Questions of one kind are asked about medical images, in any of these words:
 {wordings}
-Write three more ways to ask exactly the same, in plain English. Each must hold, as it stands: \
+Write three more ways to ask exactly the same, in plain English. Each must contain, unchanged: \
 {kept}. Write one question a line, and nothing else."""
 _TOKEN = re.compile(r"\{\w*\}|\[[^\]]*\]|[a-z]{3,}", re.IGNORECASE)
 _STOP = {"the", "any", "this", "that", "these", "what", "which", "are", "does"}
@@ -21,8 +21,13 @@ _NUMBERED = re.compile(r"\s*(?:[-*•]|\d+[.)])\s+")
 
 @dataclass
 class Paraphrases:
-    """``wordings``: kind -> templates by the model; ``refused``: a sentence on each of the others;
-    ``cost``: of this run."""
+    """Wordings from a chat model.
+
+    Attributes:
+        wordings: Kind of question -> templates.
+        refused: A sentence on each template that was refused.
+        cost: Cost of this run.
+    """
 
     wordings: dict[str, tuple[str, ...]] = field(default_factory=dict)
     refused: list[str] = field(default_factory=list)

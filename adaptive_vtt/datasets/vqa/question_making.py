@@ -1,9 +1,9 @@
 """Multiple-choice questions made from masks, boxes and labels, in EndoBench's format.
 
-Kinds of questions and how they are made after EndoBench, section 3 and appendix A: wrong options
-are other names of the same sort; wrong boxes are of similar size, elsewhere in the visible field,
-and overlap the right one little. Per class, questions are drawn at random. ``question_table``
-writes what ``datasets.from_endobench`` reads.
+Kinds of questions, and the way they are made, follow EndoBench, section 3 and appendix A. Wrong
+options are other names of the same sort. Wrong boxes have a similar size, lie elsewhere in the
+visible field, and overlap little with the right one. Questions are drawn at random per class.
+``question_table`` writes a table that ``datasets.from_endobench`` reads.
 """
 
 import math
@@ -27,7 +27,7 @@ from .question_table import Line
 from .taxonomy import ARTEFACT, PLACES, ROLES, WORDS, Role, category_of, role_of
 
 MANY = ("0", "1", "2", "3", "4", "more than 4")
-"""The options of counting questions, always in this order."""
+"""Options of counting questions, always in this order."""
 ORDERED = ("presence", "counting")
 """Kinds of questions whose options keep their order."""
 SIMILAR = (0.8, 1.25)

@@ -200,7 +200,7 @@ class TextModel(ModelDefaults):
 
 
 class ByHand(ModelDefaults):
-    """Stands for the model of an audit that is asked and answered by hand."""
+    """Placeholder for the model of an audit whose calls are answered by hand."""
 
     name = "by hand"
     needs_image = False
@@ -210,7 +210,7 @@ class ByHand(ModelDefaults):
         self.answers = answers
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
-        remedy = "ask() for calls, and tell() the answer of each"
+        remedy = "take calls from `ask`, and pass the answer of each to `tell`"
         raise InputError(f"run: expected an audit with a model to run, got one by hand: {remedy}")
 
 

@@ -43,7 +43,7 @@ RECORDED = (
 MISSING = Unanswered("not recorded")
 _VALUES: Mapping[str | None, Value] = {
     None: MISSING,
-    UNSURE: Unanswered("the reader cannot tell"),
+    UNSURE: Unanswered("the reader is unsure"),
     YES: 1.0,
     NO: 0.0,
 }

@@ -1,12 +1,17 @@
-"""Prompt templates: how a call's questions are put into words, and several answers are split.
+"""Prompt templates, which phrase a call's questions and split a reply with several answers.
 
-The built-in ones stand in data/prompt_templates.toml. ``zero-shot`` asks and names the form of the
-answer. ``chain-of-thought`` asks for reasons before the answer (EndoBench, Table 6, reports such a
-variant and not its words). ``few-shot`` shows two sets of sample answers first, as MedTest does
-(section 4.1.2), in the order of the questions. ``verbatim`` adds nothing, as judges need.
-``endobench`` and ``medtest`` are the papers' own. Neither paper prints where words about the image
-would go: here they come before the questions. The image goes first and is the adapter's business.
-Every template has a hash, which belongs into the journal.
+The built-in ones are in data/prompt_templates.toml:
+
+- ``zero-shot`` asks and names the form of the answer.
+- ``chain-of-thought`` asks for reasons before the answer. EndoBench, Table 6, reports such a
+  variant without its words.
+- ``few-shot`` shows two sets of sample answers first, in the order of the questions, as MedTest
+  does (section 4.1.2).
+- ``verbatim`` adds nothing, as judges need.
+- ``endobench`` and ``medtest`` are those of the papers.
+
+Words about the image come before the questions; neither paper prints their place. The adapter puts
+the image first. Every template has a hash, which is journaled.
 """
 
 import hashlib
@@ -28,13 +33,17 @@ from ...utils.files import near_file, text_in
 PLACEHOLDERS = ("question", "options", "questions", "concept", "words", "examples")
 """Placeholders of a layout, the whole text of a prompt.
 
-"question" is the question of a call that asks one, "options" are its options, a line each, such as
-"A. polyp". "questions" are all questions of a call, each with its options. "concept" is the name of
-what a question is about, "words" are text about the image, such as where to look. "examples" are
-sample answers. A line that is empty once they are filled is left out. Braces around anything but
-one word are text."""
+- "question": the question of a call that asks one.
+- "options": its options, a line each, such as "A. polyp".
+- "questions": all questions of a call, each with its options.
+- "concept": the concept of a question.
+- "words": text about the image, such as where to look.
+- "examples": sample answers.
+
+A line that is empty once they are filled is left out. Braces around anything but one word are text.
+"""
 MAX_LENGTH = 65_536
-"""A longer file is no prompt."""
+"""Most characters of a file with a prompt."""
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
@@ -45,25 +54,25 @@ _QUOTED = re.compile(r'"[^"\n]*"(?:\s*,\s*"[^"\n]*")*')
 
 @dataclass(frozen=True)
 class Template:
-    """How prompts are phrased.
+    """A way to phrase prompts.
 
     Attributes:
-        name: For journals and reports.
+        name: Its name in journals and reports.
         system: Text for the system role, "" for none.
         opening: Text before the questions.
         letter: How to answer one question with options.
         words: How to answer one question without options.
-        yes_no: How to answer about a concept that has no question of its own.
+        yes_no: How to answer about a concept without a question.
         ask_concept: That concept's question, with {concept}.
         several: How to answer several questions.
         examples: Sets of sample answers, concept -> answer.
-        absent: Shown for concepts without a sample answer.
+        absent: Text for concepts without a sample answer.
         example_title: Title of a set of sample answers.
-        layout: The whole text with placeholders, which then defines how to answer; "": opening,
-            examples, words, questions and how to answer, in this order.
+        layout: The whole text with placeholders, which then defines how to answer. With "" it is
+            opening, examples, words, questions and how to answer, in this order.
         title: Title of a question, with {text}.
-        numbered_title: Title of one among several questions.
-        quoted: Whether sample answers stand in one line, in quotation marks, as a reply should.
+        numbered_title: Title of one of several questions.
+        quoted: Whether sample answers are in one line, in quotation marks, as a reply should be.
         wordings: Concept -> its question, in place of the data set's.
     """
 

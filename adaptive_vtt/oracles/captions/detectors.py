@@ -2,16 +2,16 @@
 
 The output of a network is read in two layouts; other networks need a custom detector.
 
-"yolo": one output of numbers in pixels of the network's input, which holds the picture with its
-proportions kept, on grey (a letterbox). 1 x (4 + C) x N (centre x, centre y, width, height, and C
-class scores, as of YOLOv8), or 1 x N x (5 + C) (the score that there is anything comes before the
-class scores, as of YOLOv5). The number of labels C decides between them.
+"yolo": one output of numbers in pixels of the network's input, which is a letterbox: the picture
+with its proportions, on grey. The number of labels C decides between two shapes:
 
-"fastestdet": one output 1 x (5 + C) x H x W about a grid of H x W cells laid over the picture: the
-score that there is anything, where the middle is (by tanh, cells to the right of the cell's
-own left edge and below its top one), width and height (by sigmoid, shares of the picture),
-and C class scores (github.com/dog-qiuqiu/FastestDet). Its networks are trained on pictures
-with blue first.
+- 1 x (4 + C) x N, from YOLOv8 on: centre x, centre y, width, height, and C class scores.
+- 1 x N x (5 + C), of YOLOv5: the same with a score for any object before the class scores.
+
+"fastestdet": one output 1 x (5 + C) x H x W for a grid of H x W cells on the picture
+(github.com/dog-qiuqiu/FastestDet). It has a score for any object; the middle (by tanh, in cells
+from the cell's left and top edge); width and height (by sigmoid, as shares of the picture). C class
+scores follow. Its networks are trained on pictures with blue first.
 
 Sizes are (height, width).
 """
@@ -88,9 +88,9 @@ class Detected(View):
 
 
 def _check(box: object, shape: Sequence[int], labels: Sequence[str] | None, where: str) -> None:
-    """Raise InputError for what is no box in an image of this shape; it may jut out by a pixel.
+    """Raise InputError unless ``box`` is a box in an image of this shape, give or take a pixel.
 
-    ``labels``: those of the detector, where it has a list.
+    ``labels``: labels of the detector, None if it has no list.
     """
     if not isinstance(box, Box):
         got = f"an array of shape {box.shape}" if isinstance(box, np.ndarray) else repr(box)[:80]
@@ -296,12 +296,12 @@ class OnnxDetector:
         tensor = self._preprocessing.apply(canvas, shape, dtype=self._dtype)
         try:
             return self._session.run(self._outputs, {self._input: tensor[None]})
-        except Exception as error:  # onnxruntime's errors have no base of their own
+        except Exception as error:  # onnxruntime's errors have no common base
             what = f"cannot run on an input of shape {(1, *tensor.shape)}"
             raise InputError(f"{self._where}: {what}: {one_line(error)[:200]}") from None
 
     def _kept(self, candidates: Candidates) -> tuple[Box, ...]:
-        """Return the boxes that are sure enough, on the picture, and once per thing and label."""
+        """Return boxes above the threshold, without duplicates of one thing and label."""
         sides = candidates.edges[:, 2:] - candidates.edges[:, :2]
         if np.isnan(candidates.scores).any():
             raise unexpected(self._where, "scores from 0 to 1", "NaN", "export it with 32 bits")

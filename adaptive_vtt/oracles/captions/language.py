@@ -1,8 +1,8 @@
-"""Read the objects that a caption names, and choose what decides which names mean the same.
+"""Readers of the objects that a caption names, and rules for names that mean the same.
 
-REIC (Metamorphic Testing of Image Captioning Systems via Image-Level Reduction, TSE 2024,
-section IV-A): the nouns of a caption, without those directly before "of", which say how
-much of something there is or which part; nouns that follow each other are one object.
+REIC (Metamorphic Testing of Image Captioning Systems via Image-Level Reduction, TSE 2024, section
+IV-A) takes the nouns of a caption. Nouns directly before "of" are left out, as they are amounts or
+parts, and nouns that follow each other are one object.
 """
 
 import re

@@ -109,11 +109,10 @@ def grown(box: Box, margin: float) -> Box:
 def innermost(boxes: Sequence[Box]) -> tuple[Box, ...]:
     """Return the boxes that contain no other one, in their order (REIC, Algorithm 1, line 10).
 
-    Of two regions one of which includes the other, the smaller is more likely the object's
-    place. Of equal boxes the first is kept.
+    If a region includes another, the smaller one is more likely the object's place. The first of
+    equal boxes is kept.
     """
-
-    # how far each box reaches in each direction; one contains another where it reaches as far
+    # a box contains another if it reaches as far in each direction
     reach = np.array([box.edges for box in boxes]).reshape(-1, 4) * [-1, -1, 1, 1]
     contains = (reach[:, None] >= reach).all(axis=2)
     earlier = np.tri(len(boxes), k=-1, dtype=bool)

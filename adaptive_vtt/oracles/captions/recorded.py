@@ -96,7 +96,7 @@ class RecordedNaming:
 
 
 class OwnNaming(RecordedNaming):
-    """The same, by the audited model's own captions of a sample and its versions."""
+    """Naming by the audited model's captions of a sample and its versions."""
 
     own = True
 
@@ -105,7 +105,7 @@ class OwnNaming(RecordedNaming):
 
     @property
     def fingerprint(self) -> str:
-        """Return how its captions are read."""
+        """The way in which its captions are read."""
         return f"own captions ({self._words})"
 
     def _received(self, sample_id: str, received: Received | None) -> Received:
@@ -119,14 +119,14 @@ class OwnNaming(RecordedNaming):
 def source_captions(path: Path | str, samples: Sequence[str]) -> dict[str, Received]:
     """Return the recorded captions of these samples' images, by the sample's id.
 
-    The CSV or JSON has the columns sample and caption. With the columns relation and severity, as
-    in the table that ``export --questions`` writes, the rows of relation identity count, and the
-    filled ones of "hidden/blur", "hidden/black" and "hidden/inpaint", whose severity is the number
-    of the hidden box.
+    The CSV or JSON has the columns sample and caption. It may have relation and severity, as the
+    table that ``export --questions`` writes. Then the rows of relation identity count, and those of
+    "hidden/blur", "hidden/black" and "hidden/inpaint" with a caption. The severity of these is the
+    number of the hidden box.
 
     Raises:
-        InputError: for a missing column, a sample without a caption, one that is not among
-            ``samples``, one with two, and a box or a way to hide it that there cannot be.
+        InputError: A column is missing. A sample has no caption or two, or is not in ``samples``.
+            The number of a hidden box, or the way it is hidden, is impossible.
     """
     file = Path(path)
     table = read_captions(file)
@@ -135,7 +135,7 @@ def source_captions(path: Path | str, samples: Sequence[str]) -> dict[str, Recei
     captions: dict[str, dict[int, str]] = {sample: {} for sample in samples}
     for number, row in enumerate(table.to_dict("records"), start=1):
         where, relation = f"{file}: row {number}", row.get("relation")
-        # in JSON, rows about an image itself may leave the relation out
+        # in JSON, rows about a source image may omit the relation
         relation = relation if isinstance(relation, str) and relation else IDENTITY
         if relation != IDENTITY and not relation.startswith(HIDDEN):
             continue
@@ -161,7 +161,7 @@ def source_captions(path: Path | str, samples: Sequence[str]) -> dict[str, Recei
 
 
 def _place(relation: str, severity: object, where: str) -> int:
-    """Return the place of a version among a sample's: box * 3 + version, PLAIN for the image."""
+    """Return the number of a version of a sample: box * 3 + version, PLAIN for the image."""
     if relation == IDENTITY:
         return PLAIN
     version = relation.removeprefix(HIDDEN)

@@ -1,9 +1,9 @@
-"""Propose boxes around things, without knowledge of any kind of thing.
+"""Proposer of boxes around things of any kind.
 
-For images that nobody annotated and no detector knows: REIC's occlusion (section IV-B3) needs
-boxes, but not their labels. A thing is taken to be a connected area that stands out from its
-surroundings, or one of a single hue or shade; of these, those go first whose edges are denser
-inside than right outside, times the box's side, for a thing of many parts has one box.
+It is for images without annotations or a detector, as REIC's occlusion (section IV-B3) needs boxes,
+but not their labels. A thing is a connected area that stands out from its surroundings, or that has
+a single hue or shade. Areas are ranked by how much denser edges are inside than just outside, times
+the box's side, so that a thing of many parts gets one box.
 """
 
 from collections.abc import Iterator
@@ -21,11 +21,11 @@ from ...utils.options import Option, check_options
 Floats = npt.NDArray[np.float32]
 
 SIDE = 256
-"""Longer side, in pixels, to which images are shrunk before they are searched."""
+"""Largest longer side of the shrunk image that is searched, in pixels."""
 SURROUNDINGS = 0.4
-"""The side of the square that a pixel is compared with, as a share of the image's longer side."""
+"""Side of the square that a pixel is compared with, as a share of the image's longer side."""
 OUTSTANDING = (0.30, 0.25, 0.20, 0.15, 0.10, 0.05)
-"""Shares of an image's pixels that are taken to stand out; the search runs once with each."""
+"""Shares of an image's pixels that stand out; the search runs once with each."""
 HUES = 8
 COLOURED = 12
 """Least chroma (CIELAB) of a pixel that counts as coloured; below it a pixel counts as grey."""
@@ -33,16 +33,21 @@ SHADES = 4
 CLOSINGS = (1, 5)
 """Widths in pixels below which gaps in an area are closed; the search runs once with each."""
 MIN = 4
-"""The shortest side of an area, in pixels of the small image."""
+"""Shortest side of an area, in pixels of the small image."""
 
 
 @dataclass(frozen=True)
 class Regions:
-    """A ``Detector`` of at most ``most`` boxes without a label.
+    """``Detector`` of boxes without a label, with scores relative to the first box's.
 
-    ``smallest``, ``largest``: a box's area as a share of the image's; ``overlap``: of two boxes
-    whose intersection over union is above this the one that comes later is left out. Scores are
-    relative to the first box's. Raises InputError for limits that leave nothing.
+    Args:
+        most: Most boxes.
+        smallest: Least area of a box, as a share of the image's.
+        largest: Largest area, as a share of the image's.
+        overlap: Largest intersection over union of two boxes; the later one is dropped.
+
+    Raises:
+        InputError: The limits exclude all boxes.
     """
 
     most: Annotated[int, Option("at most so many boxes", ge=1)] = 20
@@ -61,7 +66,7 @@ class Regions:
         return repr(self)
 
     def detect(self, image: Image) -> tuple[Box, ...]:
-        """Return boxes in H x W x C uint8, the most promising first."""
+        """Return boxes in an image (H, W, C) of uint8, the most promising first."""
         lab = _small(image)
         height, width = lab.shape[:2]
         areas = [_areas(mask, closing) for mask in _masks(lab) for closing in CLOSINGS]
@@ -83,7 +88,7 @@ class Regions:
 
 
 def _small(image: Image) -> Floats:
-    """H x W x 3: lightness and colours (CIELAB, 0 to 255), SIDE pixels long or less."""
+    """Return lightness and colours (h, w, 3) (CIELAB, 0 to 255) of an image shrunk to SIDE."""
     scale = min(1.0, SIDE / max(image.shape[:2]))
     height, width = (max(1, round(side * scale)) for side in image.shape[:2])
     small = cv2.resize(np.ascontiguousarray(image), (width, height), interpolation=cv2.INTER_AREA)
@@ -93,7 +98,7 @@ def _small(image: Image) -> Floats:
 
 
 def _masks(lab: Floats) -> Iterator[npt.NDArray[np.uint8]]:
-    """Areas that may hold things, H x W each."""
+    """Yield masks (h, w) of areas that may contain things."""
     width = 2 * int(SURROUNDINGS / 2 * max(lab.shape[:2])) + 1
     surroundings = cv2.blur(lab, (width, width), borderType=cv2.BORDER_REFLECT)
     contrast = np.linalg.norm(cv2.GaussianBlur(lab, (0, 0), 1) - surroundings, axis=2)
@@ -103,7 +108,7 @@ def _masks(lab: Floats) -> Iterator[npt.NDArray[np.uint8]]:
     red, yellow = smooth[:, :, 1] - 128, smooth[:, :, 2] - 128
     turn = np.arctan2(yellow, red) / (2 * np.pi)
     shade = HUES + smooth[:, :, 0] // (256 / SHADES)
-    for start in (0, 0.5):  # a colour at the limit of two bands is within one the second time
+    for start in (0, 0.5):  # a colour at the limit of two bands is inside one the second time
         band = np.floor(turn * HUES + start) % HUES
         kinds = np.where(np.hypot(red, yellow) < COLOURED, shade, band)
         for kind in np.unique(kinds):
@@ -111,7 +116,7 @@ def _masks(lab: Floats) -> Iterator[npt.NDArray[np.uint8]]:
 
 
 def _areas(mask: npt.NDArray[np.uint8], closing: int) -> Indices:
-    """n x 4: the boxes of a mask's connected parts, gaps below ``closing`` pixels closed."""
+    """Return the boxes (n, 4) of a mask's connected parts, after closing gaps of a width."""
     closed = cv2.morphologyEx(mask, cv2.MORPH_CLOSE, np.ones((closing, closing), np.uint8))
     parts = cv2.connectedComponentsWithStats(closed)[2][1:, :4].astype(np.int64)
     return np.hstack([parts[:, :2], parts[:, :2] + parts[:, 2:]])

@@ -118,7 +118,7 @@ def _lit(
     casts: float,
     film: float = 0.0,
 ) -> Cutout:
-    """Return a piece in light from above left, with shading by ``relief`` and ``wet`` highlights."""
+    """Return a piece in light from above left, shaded by ``relief``, with ``wet`` highlights."""
     alpha = alpha * edge(_dome() + 0.25, 0.3)  # no straight edges where the canvas ends
     lit = facing(cv2.GaussianBlur(height, (0, 0), 2.2) * 30)
     colour = colour * np.clip(1 + relief * (lit - 0.78), 0.35, 1.25)[:, :, None]
