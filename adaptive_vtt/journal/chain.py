@@ -56,17 +56,10 @@ def check_chain(journal: Journal, draws: Sequence[DrawRow], calls: Sequence[Call
     """
     links = journal.links()
     pictures = journal.pictures()
-    rows: dict[tuple[str, int], Row] = {
-        name_of(row): row
-        for row in (
-            *journal.fact_rows(),
-            *draws,
-            *(replace(c, pictures=pictures[c.call]) if c.call in pictures else c for c in calls),
-            *journal.sources(),
-            *journal.judging(),
-            *journal.beliefs(),
-        )
-    }
+    written: list[Row] = [*journal.fact_rows(), *draws]
+    written += [replace(c, pictures=pictures[c.call]) if c.call in pictures else c for c in calls]
+    written += [*journal.sources(), *journal.judging(), *journal.beliefs()]
+    rows = {name_of(row): row for row in written}
     _check_names([(link.kind, link.row) for link in links], rows)
     head = ""
     for link in links:

@@ -1,4 +1,4 @@
-"""Two models asked the same: every prompt goes to both, and both answers come back as one."""
+"""Pairs of models: every prompt is sent to both, and both answers are returned as one."""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -26,23 +26,25 @@ Side = Literal["a", "b"]
 
 
 class Halves(Protocol):
-    """Replies of one model to prompts that the other has not answered yet: paid for once."""
+    """Store of replies of one model to prompts that the other has not answered yet."""
 
     def take(self, side: Side, prompt: Prompt) -> Reply | None:
-        """Return the reply that came before the pair was interrupted; None: there is none."""
+        """Return a reply from before an interruption, None if there is none."""
 
     def keep(self, side: Side, prompt: Prompt, reply: Reply) -> None:
         """Keep a reply of one model; called from any thread."""
 
     def done(self, prompt: Prompt) -> None:
-        """Note that both answered: nothing of this prompt is taken any more."""
+        """Note that both models answered, so that no reply to this prompt is taken any more."""
 
 
 class Pair(ModelDefaults):
-    """Models ``a`` and ``b`` as one, answering with ``PairedAnswer``; a call costs what both cost.
+    """Models ``a`` and ``b`` as one, which answers with ``PairedAnswer`` and costs the sum of both.
 
-    ``halves``, which may be set later, keeps the reply of one model until the other's arrives, if
-    it is not None. Raises InputError for models whose calls answer different things.
+    ``halves``, which may be set later, keeps the reply of one model until the other's arrives.
+
+    Raises:
+        InputError: Calls of the two models answer different questions, or a model takes batches.
     """
 
     def __init__(self, a: ModelUnderTest, b: ModelUnderTest) -> None:
@@ -91,10 +93,11 @@ class Pair(ModelDefaults):
         """The sum of both, as ``price_guess``."""
         return self._guess(lambda model: model.high_guess or model.price_guess)
 
-    def _guess(self, of: Callable[[ModelDefaults], PriceGuess | None]) -> PriceGuess | None:
+    def _guess(self, guess_of: Callable[[ModelDefaults], PriceGuess | None]) -> PriceGuess | None:
         if not self.prices_known or {self.a.price_guess, self.b.price_guess} == {None}:
             return None
-        a, b = (of(model) or PriceGuess(model.most_cost or 0.0) for model in self.sides.values())
+        models = self.sides.values()
+        a, b = (guess_of(model) or PriceGuess(model.most_cost or 0.0) for model in models)
         return a + b
 
     @property
@@ -169,7 +172,7 @@ class Pair(ModelDefaults):
             self.halves.keep(side, prompt, answer)
 
     def _whole(self, prompt: Prompt, a: Reply, b: Reply) -> Answer:
-        """Return both answers as one. Raise ModelError for one that is none."""
+        """Return both answers as one. Raise ModelError if either is invalid."""
         named = {"A": a, "B": b}
         for name, answer in named.items():
             check_answer(answer, prompt, f"model {name}")
@@ -182,8 +185,10 @@ class Pair(ModelDefaults):
 
 
 class ConcurrentPair(Pair):
-    """A pair with at least one model that can have several calls in flight: both are asked at once,
-    one that cannot in its own thread."""
+    """Pair with at least one model that can have several calls in flight.
+
+    Both are asked at once; a model that cannot do that is asked in a separate thread.
+    """
 
     def __init__(self, a: ModelUnderTest, b: ModelUnderTest) -> None:
         super().__init__(a, b)
@@ -253,8 +258,8 @@ def _values(answer: Reply, prompt: Prompt) -> tuple[Value, ...]:
 
 
 def _by_side(facts: Mapping[Side, Mapping[str, T]]) -> dict[str, T]:
-    """Return each model's facts, under "" there, by side."""
-    return {side: of[""] for side, of in facts.items() if "" in of}
+    """Return the facts of each model, which it has under "", by side."""
+    return {side: own[""] for side, own in facts.items() if "" in own}
 
 
 def _joined_text(a: str | None, b: str | None) -> str | None:

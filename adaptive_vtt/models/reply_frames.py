@@ -1,6 +1,6 @@
-"""The part of a reply that answers: without thinking, frames around the answer, or what follows it.
+"""The part of a reply that answers, without thinking, frames around it, or text after it.
 
-What is left out becomes new lines, so that every character keeps its place: log-probabilities
+Text that is left out becomes new lines, so that every character keeps its place: log-probabilities
 belong to the place of their token.
 """
 
@@ -15,12 +15,12 @@ from ..types import Unanswered
 
 NO_ANSWER = "no answer"
 REFUSED = "refused: "
-"""Before the words of a server's refusal."""
+"""Prefix of the words of a server's refusal."""
 CUT_OFF = "cut off while thinking"
 MORE = " [...]"
-"""After a kept reply, or in the midst of it, where some of its words are missing."""
+"""Mark of missing words in a kept reply."""
 KEPT = 2000
-"""Characters of a reply that are kept, at most."""
+"""Most characters of a reply that are kept."""
 
 
 def read_table(name: str) -> Mapping[str, Any]:
@@ -29,15 +29,17 @@ def read_table(name: str) -> Mapping[str, Any]:
 
 
 def any_of(words: Iterable[str]) -> str:
-    """Return the pattern of any of these words, longer ones first; a * stands for any ending."""
+    """Return a pattern of any of these words, longer ones first; a * stands for any ending."""
     ordered = sorted(words, key=len, reverse=True)
     return "(?:" + "|".join(re.sub(r"(?<=\w)\*", r"\\w*", word) for word in ordered) + ")"
 
 
 class Patterns:
-    """The patterns of a ``table``: ``one`` compiled by name, ``several`` as lists of texts.
+    """Patterns of a table, which may refer to pieces and to lists of words by name.
 
-    ``lists``: words by name, which patterns may name, too.
+    Attributes:
+        one: Name -> compiled pattern.
+        several: Name -> list of patterns as texts.
     """
 
     def __init__(self, table: Mapping[str, Any], lists: Mapping[str, Iterable[str]]) -> None:
@@ -48,7 +50,7 @@ class Patterns:
         self.several = {n: [*map(self.filled, texts)] for n, texts in table["several"].items()}
 
     def filled(self, text: str) -> str:
-        """Return a pattern with its pieces; a name in braces that is none of them stays."""
+        """Return a pattern with its pieces filled in; other names in braces are kept."""
         return re.sub(r"\{([a-z_]+)\}", lambda match: self._pieces.get(match[1], match[0]), text)
 
 
@@ -58,17 +60,24 @@ _FRAMES = [re.compile(frame) for frame in _PATTERNS.several["frames"]]
 
 
 def answer_in(reply: str, names: Sequence[str] = ()) -> str | Unanswered:
-    """Return the part of a reply that answers, as long as the reply; Unanswered where it ended
-    inside its thinking, or says nothing after it.
+    """Return the part of a reply that answers.
 
     Args:
-        reply: The words that came.
+        reply: The reply.
         names: Further keys of JSON, next to "answer" and the like, whose value is the answer.
+
+    Returns:
+        A text of the reply's length, or Unanswered for a reply that ends inside its thinking, or
+        right after it.
     """
     text = without_thinking(reply)
     if isinstance(text, Unanswered):
         return text
-    text = _first_answer(text)
+    for question in _ONE["next"].finditer(text):
+        # a question at the beginning is the one that was asked; from the next one on text is cut
+        if re.search(r"\w", text[: question.start()]):
+            text = _blank(text, [(question.start(), len(text))])
+            break
     for frame in _FRAMES:
         text = _framed(text, [m.span("answer") for m in frame.finditer(text)])
     if "{" in text:
@@ -78,24 +87,26 @@ def answer_in(reply: str, names: Sequence[str] = ()) -> str | Unanswered:
 
 
 def kept(reply: str) -> str:
-    """Return a reply as it is journaled: of a long one the beginning, and the end, which answers
-    where reasons come first."""
+    """Return a reply as it is journaled; a long one without its middle.
+
+    The end is kept, as it has the answer if reasons come first.
+    """
     if len(reply) <= KEPT:
         return reply
     return f"{reply[: KEPT // 4]}{MORE} {reply[len(MORE) + 1 - KEPT * 3 // 4 :]}"
 
 
 def without_thinking(reply: str) -> str | Unanswered:
-    """Return a reply without its thinking, as long as before; Unanswered where it ends in it."""
-    # full-width letters as plain ones, and each character in its place
+    """Return a reply of the same length without its thinking; Unanswered if it ends inside."""
     normal = ((char, unicodedata.normalize("NFKC", char)) for char in reply)
+    # full-width letters as plain ones, each character in its place
     reply = "".join(new if len(new) == 1 else old for old, new in normal)
     spans, opened, front = [], None, 0
     for tag in _ONE["tag"].finditer(reply):
         if not (tag["close"] or tag["shut"] or tag["final"]):
             opened = tag.start() if opened is None else opened
             continue
-        if opened is None:  # it was opened before the reply: all so far is thinking
+        if opened is None:  # it was opened before the reply, so all text so far is thinking
             opened, front = front, tag.end()
         spans.append((opened, tag.end()))
         opened = None
@@ -107,33 +118,25 @@ def without_thinking(reply: str) -> str | Unanswered:
 
 
 def conclusion(reply: str) -> str:
-    """Return what stands after the last "Final answer:", or the whole reply where there is none.
+    """Return the text after the last "Final answer:", or the whole reply if there is none.
 
-    For free answers after reasons, which may name the truth and its contrary alike.
+    It is for free answers after reasons, which may name both the truth and its contrary.
     """
     *_, last = _ONE["final"].split(reply)
     return last if last == reply else last.strip("* \n")
 
 
-def _first_answer(text: str) -> str:
-    """The text up to where it asks another question; a question that it begins with is its own."""
-    for match in _ONE["next"].finditer(text):
-        if re.search(r"\w", text[: match.start()]):
-            return _blank(text, [(match.start(), len(text))])
-    return text
-
-
 def _framed(text: str, spans: Sequence[tuple[int, int]]) -> str:
-    """The text without what stands outside the frames, where they all hold the same."""
-    held = [(start, end) for start, end in spans if text[start:end].strip()]
-    if len({text[start:end].strip() for start, end in held}) != 1:
+    """Return the text inside frames if all of them contain the same; else the text unchanged."""
+    filled = [(start, end) for start, end in spans if text[start:end].strip()]
+    if len({text[start:end].strip() for start, end in filled}) != 1:
         return text
-    start, end = held[-1]
+    start, end = filled[-1]
     return _blank(text, [(0, start), (end, len(text))])
 
 
 def _values(text: str, names: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Where the values stand of those keys in JSON that promise an answer."""
+    """Yield the spans of the values of JSON keys that promise an answer."""
     wanted = [_words(name) for name in names if name]
     for pair in _ONE["pair"].finditer(text):
         key = _words(pair["key"])

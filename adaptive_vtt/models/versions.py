@@ -1,8 +1,8 @@
-"""The version of a model that states none: hashes of what it is made of.
+"""Versions of models that state none: hashes of their content and files.
 
 A version is a text such as ``content 1f0c..., weights.npz 9a7e...``: a hash of the model's content
 or of its code's file, then one of each file that its options name. Code may change during an audit,
-to mend a crash. Other files may not: the audit would mix the answers of two models.
+to mend a crash. Other files may not, as the audit would mix the answers of two models.
 """
 
 import hashlib
@@ -17,35 +17,37 @@ from ..utils.files import hash_file, regular
 from .base import ModelUnderTest, adapted_model
 
 BETWEEN = " / "
-"""Between the names, or versions, of two models that are compared."""
+"""Separator of the names, or versions, of two models that are compared."""
 CONTENT = "content "
-"""Prefix of a version that is a hash of what the model is made of."""
+"""Prefix of a version that is a hash of the model's content."""
 WHOLE, BLOCKS, BLOCK = 2**28, 64, 2**22
-"""Bytes up to which a file is hashed whole; number and bytes of the blocks hashed of a larger one:
-further training changes them all."""
+"""Most bytes of a file that is hashed whole; number and bytes of the blocks that are hashed of a
+larger one. Further training changes all of them."""
 MOST_FILES = 1_000
-"""Files of a folder that are hashed; a folder with more is data."""
+"""Most files of a folder that are hashed; a folder with more is data."""
 UNKNOWN = "unknown"
-"""Stands for the hash of what cannot be hashed."""
+"""In place of a hash that cannot be computed."""
 _WRITTEN = re.compile(r"(?:^|_)(?:cache|logs?|out|output|save|te?mp)(?:_|$)", re.IGNORECASE)
-"""In the names of options whose files the model writes, so that they are no part of it."""
+"""Pattern of names of options whose files the model writes, so that they are no part of it."""
 _PATH = re.compile(r"(?:^|_)(?:paths?|files?|dir|folders?|weights|checkpoint)(?:_|$)", re.I)
-"""In the names of options whose texts are paths, whatever they look like."""
+"""Pattern of names of options whose texts are paths."""
 _like_path = re.compile(r"[/\\]|\.[a-z]\w*$", re.IGNORECASE).search
-"""In texts that are paths, whatever their option is called: a separator, or a file's ending."""
+"""Finds a separator, or the ending of a file, in texts that are paths."""
 _FILE = re.compile(r", ([^,/]+) ([0-9a-f]{16}|unknown)(?=,| / |$)")
 
 
 def version_of(
     model: ModelUnderTest, code: Path | None = None, named: Mapping[str, Path] | None = None
 ) -> str | None:
-    """Return the model's ``version``, else one made of its content and its options' files; None
-    where neither is known.
+    """Return the model's ``version``, else one made of its content and its options' files.
 
     Args:
         model: The model.
-        code: The file of its code, in place of a content that it does not give.
-        named: Further files, by name, that are a part of its version in any case.
+        code: File of its code, for a model without ``content``.
+        named: Further files, by name, that are always part of its version.
+
+    Returns:
+        The version, None if nothing is known.
     """
     known, named = adapted_model(model), named or {}
     if known.version is not None:
@@ -60,22 +62,22 @@ def version_of(
 def _options(model: object) -> dict[str, Any]:
     """Return the options that an object of a user's class keeps under their own names."""
     if type(model).__module__.partition(".")[0] == __name__.partition(".")[0]:
-        return {}  # ours say what they are made of
+        return {}  # our own models have ``content`` and ``model_files``
     try:
         names = signature(type(model)).parameters.keys() - {"name"}
-    except (TypeError, ValueError):  # of a class that is not written in Python
+    except (TypeError, ValueError):  # the class is not written in Python
         return {}
     return {name: value for name, value in getattr(model, "__dict__", {}).items() if name in names}
 
 
 def with_files(version: str | None, files: Mapping[str, Path]) -> str | None:
-    """Return a version with the hashes of files, by name; None where nothing is known."""
+    """Return a version with the hashes of files, by name; None if nothing is known."""
     hashes = "".join(f", {name} {hash_of_path(path)}" for name, path in files.items())
     return f"{version or CONTENT}{hashes}" if version or hashes else None
 
 
 def without_hashes(version: str | None) -> str:
-    """Return what a model itself states as its version; "" where it states none."""
+    """Return the version that a model states itself, "" if it states none."""
     stated = _FILE.sub("", version or "")
     return "" if stated.startswith(CONTENT) else stated
 
@@ -86,9 +88,11 @@ def files_in(options: Any, base: Path | None = None) -> dict[str, Path]:
     Args:
         options: A text, a path, or lists and tables of these, at any depth. A text names a file if
             it has a separator or an ending (``nets/a``, ``a.npz``), or if its option is called a
-            path, file, folder, weights or checkpoint. It names none where nothing exists, and in
-            options such as ``cache`` or ``log``, whose files the model writes.
-        base: The folder at which paths start; None, or where nothing is there: the working folder.
+            path, file, folder, weights or checkpoint. Texts that are not the path of an existing
+            file are ignored, and so are options such as ``cache`` or ``log``, which the model
+            writes.
+        base: Folder that paths start at. None, or a path that does not exist there, starts at the
+            working folder.
     """
     files: dict[str, Path] = {}
     for value in _texts(options):
@@ -114,12 +118,14 @@ def _texts(value: Any, is_path: bool = False) -> Iterator[str]:
 
 
 def hash_of_path(path: Path) -> str:
-    """Return 16 hexadecimal digits that follow from the content of a file, or of all files of a
-    folder; UNKNOWN for what is neither, cannot be read, or holds too many files."""
+    """Return a hash of 16 hexadecimal digits of a file, or of all files of a folder.
+
+    It is UNKNOWN for a path that is neither, cannot be read, or has too many files.
+    """
     digest = hashlib.blake2b(digest_size=8)
     try:
         paths = [] if path.is_dir() else [path]
-        for folder, folders, names in os.walk(path):  # of a file there are none
+        for folder, folders, names in os.walk(path):  # which yields nothing for a file
             folders[:] = [name for name in folders if name[0] != "." and name[:2] != "__"]
             paths += [Path(folder, name) for name in names]
             if len(paths) > MOST_FILES:
@@ -133,8 +139,10 @@ def hash_of_path(path: Path) -> str:
 
 
 def _update(digest: "hashlib.blake2b", path: Path) -> None:
-    """Hash a file, of a large one blocks that lie evenly in it. Raise OSError for one that cannot
-    be read, and for what is no file."""
+    """Hash a file, or evenly spaced blocks of a large one.
+
+    Raise OSError for a path that is no file, or cannot be read.
+    """
     with open(path, "rb", opener=regular) as file:
         size = os.fstat(file.fileno()).st_size
         digest.update(f"{size}\0".encode())
@@ -150,16 +158,20 @@ def unknown_files(version: str | None) -> list[str]:
 
 
 def changed_file(now: str | None, then: str | None) -> str | None:
-    """Return the name of a file that two versions of a model have different hashes of, or that one
-    of them lacks; None where there is none."""
+    """Return the name of a file whose hashes differ in two versions of a model, or None.
+
+    A file that one version lacks counts, too.
+    """
     one, other = (_FILE.findall(version or "") for version in (now, then))
     changed = next((name for name, _ in {*one} ^ {*other}), None)
     return changed or (None if one == other else one[0][0])
 
 
 def changed_content(model: ModelUnderTest, now: str | None, then: str | None) -> str | None:
-    """Return the name of a file from which a content follows that two versions of a model, or of a
-    pair of models, state differently; None where there is none."""
+    """Return the name of a file of a model whose content differs in two versions, or None.
+
+    The versions may be those of a pair of models.
+    """
     sides = getattr(model, "sides", {"": adapted_model(model)}).values()
     versions = zip(sides, *(str(version).split(BETWEEN) for version in (now, then)), strict=False)
     changed = [path for side, one, other in versions if one != other for path in side.model_files]

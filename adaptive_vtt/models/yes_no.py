@@ -1,9 +1,9 @@
-"""Yes or No, read out of a reply in words, or out of the log-probabilities of its tokens.
+"""Yes or No, read from a reply in words, or from the log-probabilities of its tokens.
 
-Two things are an answer: a Yes or No where answers stand (`places`), and a sentence that says that
-the concept asked about is, or is not, seen. Any other "no" is about something else. Where answers
-disagree, or a reply doubts, refuses or got no image, there is none: no reading is better than a
-wrong one. The words and patterns are in data/yes_no.toml.
+There are two kinds of answers: a Yes or No in the place of an answer (`places`), and a sentence
+that the concept is, or is not, seen. Any other "no" is about something else. If answers disagree,
+or a reply doubts, refuses or got no image, there is none: no reading is better than a wrong one.
+The words and patterns are in data/yes_no.toml.
 """
 
 import math
@@ -32,17 +32,17 @@ _LISTS = {**_DATA["words"], "answers": set(_MEANING) - _ALONE, "all_answers": _M
 _PATTERNS = Patterns(_DATA, _LISTS)
 _ONE, _SEVERAL = _PATTERNS.one, _PATTERNS.several
 _PLACES = [re.compile(place) for place in _SEVERAL["places"]]
-"""Where a Yes or No is an answer."""
+"""Patterns of a Yes or No in the place of an answer."""
 _DOUBT, _NOT_GOT, _SEND, _REFUSES, _UNABLE = (
     re.compile(_PATTERNS.filled("|".join(_DATA["replies"][name])))
     for name in ("doubts", "no_image", "send", "refuses", "unable")
 )
 _LONGEST = 300
-"""Characters of a clause that is read; a longer one rambles."""
+"""Most characters of a clause that is read; a longer one rambles."""
 
 
 class Reading(NamedTuple):
-    """``value``, and where the first Yes or No that answers begins; -1: none does."""
+    """The ``value`` of a reply, and the ``start`` of its first Yes or No that answers, or -1."""
 
     value: Value
     start: int = -1
@@ -52,14 +52,14 @@ def yes_or_no(reply: str, concept: str = "") -> Value:
     """Return 1.0 for Yes, 0.0 for No, or Unanswered with the reason.
 
     Args:
-        reply: The words that came, thinking and frames included.
-        concept: The name of what was asked about; "" where it has none.
+        reply: The reply, thinking and frames included.
+        concept: Name of the concept that was asked about; "" if it has none.
     """
     return read(reply, concept).value
 
 
 def read(reply: str, concept: str = "") -> Reading:
-    """Return what a reply answers, and where in it."""
+    """Return the answer of a reply, and its place."""
     part = answer_in(reply, [concept])
     if isinstance(part, Unanswered):
         return Reading(part)
@@ -76,8 +76,12 @@ def read(reply: str, concept: str = "") -> Reading:
     if without_image(text) or (_SEND.search(text) and not sides | seen):
         return Reading(Unanswered(NO_IMAGE))
     refusal = _REFUSES.search(text)
-    if refusal and (not sides | seen or any(_together(text, refusal, at) for at, _ in words)):
-        return Reading(Unanswered(DECLINED))
+    if refusal:
+        # a refusal counts if there is no answer, or if it is in one sentence with one
+        ends = (sorted((refusal.start(), place)) for place, _ in words)
+        same_sentence = any(not re.search(r"[.!?;\n]", text[first:last]) for first, last in ends)
+        if same_sentence or not sides | seen:
+            return Reading(Unanswered(DECLINED))
     if hedged == "strong" or _DOUBT.search(text) or (hedged and not sides | seen):
         return Reading(Unanswered(UNSURE))
     if len(sides | seen) != 1:
@@ -86,15 +90,15 @@ def read(reply: str, concept: str = "") -> Reading:
 
 
 def p_yes(tokens: Iterable[Mapping[str, Any]], concept: str = "") -> float | None:
-    """Return P(yes) where a reply says Yes or No: their probabilities, normalised over the two.
+    """Return P(yes) of a reply with Yes or No, normalised over the two.
 
     Args:
-        tokens: Those of the reply, each with ``token``, ``logprob``, ``top_logprobs``. The first
+        tokens: Tokens of the reply, each with ``token``, ``logprob``, ``top_logprobs``. The first
             that is an answer counts.
-        concept: The name of what was asked about.
+        concept: Name of the concept that was asked about.
 
     Returns:
-        None for a reply without an answer, or where its number is missing.
+        A number in [0, 1]; None for a reply without an answer, or without its number.
     """
     tokens = list(tokens)
     texts = [_unmarked(token["token"]) for token in tokens]
@@ -103,7 +107,7 @@ def p_yes(tokens: Iterable[Mapping[str, Any]], concept: str = "") -> float | Non
         return None
     place = next(k for k, end in enumerate(accumulate(map(len, texts))) if start < end)
     token = tokens[place]
-    # the token itself is among the likeliest too, where the server lists as many
+    # a server that lists many tokens includes this one among the likeliest
     listed = (*(token.get("top_logprobs") or ()), token)
     numbers = {one["token"]: one.get("logprob") for one in listed}
     mass = {"yes": 0.0, "no": 0.0}
@@ -116,7 +120,7 @@ def p_yes(tokens: Iterable[Mapping[str, Any]], concept: str = "") -> float | Non
 
 
 def declines(reply: str) -> str | None:
-    """Return the reason where a reply got no image or refuses, else None."""
+    """Return the reason if a reply got no image or refuses, else None."""
     text = reply.lower().replace("’", "'")
     if without_image(text) or _SEND.search(text):
         return NO_IMAGE
@@ -128,11 +132,11 @@ def without_image(reply: str) -> bool:
     return bool(_NOT_GOT.search(reply.lower().replace("’", "'")))
 
 
-# -- a Yes or No where answers stand ---------------------------------------------------------------
+# -- a Yes or No in the place of an answer ---------------------------------------------------------
 
 
 def _explicit(text: str, named: str) -> set[tuple[int, str]]:
-    """Return the answers that are a Yes or No: where they begin, and the word."""
+    """Return the answers that are a Yes or No: their start, and the word."""
     answers = set()
     for asked in _ONE["asked"].finditer(text):
         question = asked["question"]
@@ -154,18 +158,12 @@ def _explicit(text: str, named: str) -> set[tuple[int, str]]:
     return answers
 
 
-def _together(text: str, refusal: re.Match[str], place: int) -> bool:
-    """Return whether a refusal and an answer stand in one sentence."""
-    first, last = sorted((refusal.start(), place))
-    return not re.search(r"[.!?;\n]", text[first:last])
-
-
 # -- a sentence about the concept ------------------------------------------------------------------
 
 
 def _in_sentences(text: str, named: str) -> tuple[set[str], str]:
-    """Return the sides that sentences take on the concept, and whether they hedge, "strong" or
-    "weak"."""
+    """Return the sides that sentences take on the concept, and how they hedge: "strong", "weak" or
+    ""."""
     sides: set[str] = set()
     hedges = ""
     if not named:
@@ -192,7 +190,7 @@ def _in_sentences(text: str, named: str) -> tuple[set[str], str]:
 
 
 def _clauses(text: str) -> Iterator[str]:
-    """Yield the clauses of a text that ask nothing, in plain words."""
+    """Yield the clauses of a text, without questions and markup."""
     text = re.sub(r"[*_`\"#]", " ", _ONE["field"].sub("\n", text))
     text = re.sub(r"[^.?!\n;]{0,400}\?", "\n", re.sub(r"can't|cannot", "can not", text))
     text = re.sub(r"n't\b", " not", re.sub(r"\b(there|it|that|this|here)'s\b", r"\1 is", text))
@@ -202,7 +200,7 @@ def _clauses(text: str) -> Iterator[str]:
 
 
 def _named(concept: str) -> str:
-    """Return a pattern of a concept's name, plural and singular; "" for a name that denies."""
+    """Return a pattern of a concept's name in plural and singular, "" for a name with a denial."""
     words = re.findall(r"[^\W_]+", concept.lower())
     if not words or _ONE["negated"].search(" ".join(words)):
         return ""
@@ -226,5 +224,5 @@ def _bare(token: str) -> str:
 
 
 def _is_number(logprob: object) -> bool:
-    """Return whether a log-probability is one: servers write -9999 where they know none."""
+    """Return whether a log-probability is a real one; servers write -9999 for unknown ones."""
     return isinstance(logprob, int | float) and -1000 < logprob <= 1e-6

@@ -1,4 +1,4 @@
-"""Audits of chat servers that answer in an odd way: what is read, kept, told and read anew."""
+"""Audits of chat servers that answer in an odd way: what is read, kept, told and read again."""
 
 import json
 from pathlib import Path
@@ -144,7 +144,7 @@ def test_cautions_reach_gate_view_runs_and_export(
     assert caution in capsys.readouterr().out
 
 
-def test_replies_are_read_anew_without_a_call(prose: Path, tmp_path: Path) -> None:
+def test_replies_are_read_again_without_a_call(prose: Path, tmp_path: Path) -> None:
     (tmp_path / "rule.py").write_text(RULE)
     same, other = tmp_path / "same", tmp_path / "other"
     assert run("rejudge", str(prose), "--out", str(same)) == 0
@@ -154,9 +154,9 @@ def test_replies_are_read_anew_without_a_call(prose: Path, tmp_path: Path) -> No
     bounds = [[(row["lower"], row["upper"]) for row in each["targets"]] for each in results]
     assert bounds[0] == bounds[1] != bounds[2]
     warnings = [" ".join(each["warnings"]) for each in results]
-    assert "read anew" not in warnings[0]
-    assert "read anew by our own rules, split by template 'zero-shot'" in warnings[1]
-    assert f"read anew by {rule!r}, split by" in warnings[2]
+    assert "read again" not in warnings[0]
+    assert "read again by our own rules, split by template 'zero-shot'" in warnings[1]
+    assert f"read again by {rule!r}, split by" in warnings[2]
     assert (answers_of(same), answers_of(other)) == ({1.0}, {0.0})
     assert run("verify", str(other)) == 0
 

@@ -77,11 +77,11 @@ class Elicitation:
         """
         if mode != self.now:  # sent before another mode was tried, or read of an earlier run
             return mode in self._instead
-        rest = [other for other in self._left[1:] if why == "refused" or kind(other) != kind(mode)]
-        if self.settled or not rest:
+        left = [other for other in self._left[1:] if why == "refused" or kind(other) != kind(mode)]
+        if self.settled or not left:
             self._partly = self._partly or why == "missing"
             return False
-        self._instead[mode], self._left = why, rest
+        self._instead[mode], self._left = why, left
         return True
 
     def leave_out(self, options: Iterable[str]) -> None:
