@@ -22,19 +22,23 @@ STRATEGY, BUDGET = "strategy ", "budget"
 of its strategy; when it changes, that row is run again. BUDGET, the most calls of an audit: when it
 rises, the audits that were not certified are run again."""
 MISSING = "nothing"
-"""A missing value in messages."""
+"""Stands for a missing value in messages."""
 
 
 class KeptRuns:
     """The runs of a folder.
 
-    It writes nothing before there is a run or fact to keep, and nothing at all if ``out`` is None.
-    Raises InputError where the file is of another kind.
+    Args:
+        out: The folder. The file is written when there is a first run or fact to keep, and never if
+            this is None.
 
     Attributes:
-        runs: By strategy and seed.
-        facts: Facts of the comparison, as far as the file has them.
-        outdated: By strategy, how many runs have to be made again under the expected facts.
+        runs: Finished runs by strategy and seed.
+        facts: Facts of the comparison that the file has.
+        outdated: Runs of each strategy that must be made again under the expected facts.
+
+    Raises:
+        InputError: The file is not one of kept runs.
     """
 
     def __init__(self, out: Path | None) -> None:
@@ -47,15 +51,22 @@ class KeptRuns:
             self._read(self.path)
 
     def expect(self, **facts: Any) -> None:
-        """Set facts of the comparison, in values that JSON can hold; they are written with the next
-        run. Drop the runs that a larger budget or another strategy outdates. Raise InputError where
-        runs are kept of another comparison."""
+        """Set facts of the comparison, and drop the runs that they outdate.
+
+        A larger budget outdates runs that were not certified, another strategy outdates its own.
+        Facts are written with the next run, as values that JSON can hold.
+
+        Raises:
+            InputError: The file has runs of another comparison.
+        """
         for name, value in facts.items():
-            now = json.loads(json.dumps(value, default=str))
-            if name not in self.facts or _replaces(name, self.facts[name], now):
+            now, then = json.loads(json.dumps(value, default=str)), self.facts.get(name)
+            changed = name in self.facts and then != now
+            larger = name == BUDGET and then is not None and (now is None or now > then)
+            if name not in self.facts or larger or (changed and name.startswith(STRATEGY)):
                 self._unwritten[name] = now
                 self.outdated.update(strategy for strategy, _ in self._learn(name, now))
-            elif self.facts[name] != now:
+            elif changed:
                 raise InputError(
                     f"{self.path}: holds audits of another comparison, with "
                     f"{_difference(name, self.facts[name], now)}: the same call continues it; "
@@ -133,13 +144,6 @@ class KeptRuns:
                 del self.runs[key]
         self.facts[name] = value
         return dropped
-
-
-def _replaces(name: str, then: Any, now: Any) -> bool:
-    """Return whether some runs stay valid after this change of a fact."""
-    if name == BUDGET:
-        return then is not None and (now is None or now > then)
-    return name.startswith(STRATEGY) and then != now
 
 
 def _difference(name: str, then: Any, now: Any) -> str:

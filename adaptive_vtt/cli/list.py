@@ -45,7 +45,13 @@ def list_parts(
         check_known("kind", kind, KINDS)
     if family is not None and kind != "relations":
         raise InputError(f"FAMILY: expected it after 'relations' alone, got it after {kind!r}")
-    rows = _families(family) if family is not None else _rows(kind)
+    if family is None:
+        rows = _rows(kind)
+    else:
+        from ..relations import resolve  # needs image libraries
+
+        keys = ("name", "severities", "about")
+        rows = [{key: getattr(member, key) for key in keys} for member in resolve([family])]
     if json_:
         typer.echo(json.dumps(rows, indent=1))
         return
@@ -57,14 +63,6 @@ def list_parts(
         words = " ".join(filter(None, (row["about"], row.get("note")))).replace("`", "")
         start = f"{row['name']:{wide}}  " + (f"{severities:9}  " if "severities" in row else "")
         typer.echo(folded(f"{words}{origin}", start))
-
-
-def _families(family: str) -> list[JsonObject]:
-    """Return the members of a family of relations."""
-    from ..relations import resolve
-
-    keys = ("name", "severities", "about")
-    return [{key: getattr(member, key) for key in keys} for member in resolve([family])]
 
 
 def _rows(kind: str | None) -> list[JsonObject]:

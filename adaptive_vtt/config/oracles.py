@@ -40,12 +40,14 @@ class JudgeSpec(Section):
         """Return the judge, whose model is built when it is first asked. Raise InputError for a
         prompt that lacks something, a kind of model without words, and workers."""
         self.check_words("oracle.judge.model")
+        given = self.model.model_dump()  # names it without building it
+        names = (given.get(field) for field in ("name", "model", "target", "url", "kind"))
         return JudgeModel(
             partial(_model, self, base, dataset),
             regime=self.regime or regime,
             prompt=self.prompt,
             check=self.check,
-            name=self._name,
+            name=str(next(filter(None, names))),
             code=isinstance(self.model, OwnSection),
         )
 
@@ -59,13 +61,6 @@ class JudgeSpec(Section):
             )
         if isinstance(self.model, Worked):
             self.model.refuse_workers(where)
-
-    @property
-    def _name(self) -> str:
-        """A name that distinguishes it from other judges, without building it."""
-        given = self.model.model_dump()
-        known = (given.get(field) for field in ("name", "model", "target", "url", "kind"))
-        return str(next(filter(None, known)))
 
 
 def read_model_of_words(path: Path, dataset: Dataset) -> ModelDefaults:

@@ -121,22 +121,16 @@ def begin_anew(path: Path) -> SQLiteJournal:
             if answered(journal):
                 raise JournalError(f"{path.parent}: holds answers already")
             if is_begun(journal.facts()):
-                _set_aside(journal)
+                try:
+                    journal.settle()
+                    os.rename(path, _aside(path)[-1])  # while its lock is held
+                except (sqlite3.Error, OSError) as error:
+                    raise JournalError(f"{path}: cannot be set aside: {one_line(error)}") from None
     lost = _lost_before(path)
     journal = SQLiteJournal(path)
     if lost:
         journal.set_facts(interrupted=lost, counted=[])
     return journal
-
-
-def _set_aside(journal: SQLiteJournal) -> None:
-    """Rename the file while its lock is held."""
-    path = journal.path
-    try:
-        journal.settle()
-        os.rename(path, _aside(path)[-1])
-    except (sqlite3.Error, OSError) as error:
-        raise JournalError(f"{path}: cannot be set aside: {one_line(error)}") from None
 
 
 def _aside(path: Path) -> list[Path]:

@@ -241,7 +241,11 @@ def without_denied(reply: str, options: Sequence[str]) -> str:
 
     Options are named by letter or by text; ``STRUCK`` replaces them.
     """
-    pattern, plain = _mentions(options), _SURE.sub("", reply.replace(_MENTION, ""))
+    # options by text, longer ones first, and by lone capital letters
+    texts = sorted({o.strip() for o in options if o.strip()}, key=len, reverse=True)
+    named = [rf"(?i:(?<!\w){re.escape(text)}(?!\w))" for text in texts]
+    named.append(rf"(?<![\w'’])[{ascii_uppercase[: len(options)]}](?![\w'’])")
+    pattern, plain = re.compile("|".join(named)), _SURE.sub("", reply.replace(_MENTION, ""))
     mentions = [match.group() for match in pattern.finditer(plain)]
     marked, words = pattern.sub(_MENTION, plain), iter(mentions)
     struck = {place for start, end in _spans(marked) for place in range(start, end)}
@@ -250,14 +254,6 @@ def without_denied(reply: str, options: Sequence[str]) -> str:
         mention = next(words) if char == _MENTION else char
         kept.append(STRUCK if char == _MENTION and place in struck else mention)
     return "".join(kept)
-
-
-def _mentions(options: Sequence[str]) -> re.Pattern[str]:
-    """Return a pattern of options by text, longer ones first, and by lone capital letters."""
-    texts = sorted({o.strip() for o in options if o.strip()}, key=len, reverse=True)
-    letters = ascii_uppercase[: len(options)]
-    named = [rf"(?i:(?<!\w){re.escape(text)}(?!\w))" for text in texts]
-    return re.compile("|".join([*named, rf"(?<![\w'’])[{letters}](?![\w'’])"]))
 
 
 def _spans(marked: str) -> list[tuple[int, int]]:

@@ -91,11 +91,12 @@ class ContainsTruth(InWords):
     def is_sure(self, reply: str, expected: Expected) -> bool | None:
         if not reply.strip() or declines(reply):
             return None
-        plain = all(map(_is_plain, [reply, *expected.right]))
+        words = [*map(normalised, [reply, *expected.right])]
+        plain = all(word in ("yes", "no") or word.isdigit() for word in words)
         return self._contains(reply, expected.right) or plain
 
     def _contains(self, answer: str, accepted: tuple[str, ...]) -> bool:
-        """Return whether an accepted answer stands in the reply, by the oracle's rule."""
+        """Return whether the reply contains an accepted answer, by the oracle's rule."""
         if self.strict:
             answer = without_denied(conclusion(answer), [p for t in accepted for p in _parts(t)])
         return any(contains(answer, truth, strict=self.strict) for truth in accepted)
@@ -133,12 +134,6 @@ def contains(reply: str, truth: str, *, strict: bool = True) -> bool:
 
 def _parts(truth: str) -> list[str]:
     return re.split(r"[,;/]", truth)
-
-
-def _is_plain(text: str) -> bool:
-    """Return whether a text is Yes, No or a number."""
-    word = normalised(text)
-    return word in ("yes", "no") or word.isdigit()
 
 
 def normalised(text: str) -> str:

@@ -191,15 +191,11 @@ def _unlisted(place: _Place) -> str:
         return "noun"
     plural = _is_plural(place.word)
     agrees = place.opens and plural != _is_plural(place.before)
-    return "verb" if agrees or (plural and _after_one(place)) else "noun"
-
-
-def _after_one(place: _Place) -> bool:
-    """Return whether the noun phrase before began with "a", so that no plural can end it."""
-    at = place.at - 1
-    while at > 0 and place.kinds[at] in ("noun", "adjective"):
-        at -= 1
-    return place.words[at] in ONE
+    start = place.at - 1
+    while start > 0 and place.kinds[start] in ("noun", "adjective"):
+        start -= 1
+    after_one = place.words[start] in ONE  # no plural ends a noun phrase that began with "a"
+    return "verb" if agrees or (plural and after_one) else "noun"
 
 
 def _is_plural(word: str) -> bool:
@@ -236,16 +232,16 @@ DENIED_WORDS = 4
 
 
 class NounReader:
-    """Reads the objects out of English captions; the tagger is built in unless one is given.
+    """Reads the objects out of English captions.
 
     Denied objects ("no people or cars") are not named. An object named in the singular and in the
     plural is named once. A phrase before "of" is no object: "a coffee cup of tea" names tea. With
     () for ``abstract`` and ``compounds`` it is REIC's plain rule.
 
     Args:
-        tagger: finds the nouns.
-        abstract: phrases, in the singular, that are no objects.
-        compounds: phrases, in the singular, that are one object whatever their words are.
+        tagger: Finds the nouns. Default: the built-in tagger.
+        abstract: Phrases, in the singular, that are no objects.
+        compounds: Phrases, in the singular, that are one object, whatever their words are.
     """
 
     def __init__(
