@@ -18,7 +18,7 @@ from ..models.network.chat import Chat
 from ..models.unanswered import remedy
 from ..models.yes_no import NO_IMAGE
 from ..results.cautions import fallen_back
-from ..types import Answer, Prompt, Unanswered
+from ..types import Prompt, Unanswered
 from ..utils.figures import money, percent, shorten
 from .printing import plain_console
 
@@ -30,9 +30,14 @@ SHOWN = 100
 
 
 def probe(spec: Spec, base: Path) -> int:
-    """Ask, print what came, and return the exit code: 0 where the model looked, 4 where it
-    did not, 2 where an answer is missing. Raise InputError for a model that is no chat model, and
-    where two calls may cost more than the spec allows."""
+    """Ask about a black and a white image, and print how the replies were read.
+
+    Returns:
+        The exit code: 0 if the model looked, 4 if it did not, 2 if an answer is missing.
+
+    Raises:
+        InputError: The model is no chat model, or two calls may cost more than the spec allows.
+    """
     model = adapted_model(model_of(unworked(spec), base, build_space(spec, base)))
     if not isinstance(model, Chat):
         raise InputError(
@@ -48,9 +53,14 @@ def probe(spec: Spec, base: Path) -> int:
     prompts = [Prompt(i, ("black",), f"a {s} image", "identity", 0) for s, i in images.items()]
     with model:
         answers = checked(model, prompts)
-    console, values = plain_console(), [_value(answer) for answer in answers]
-    for shade, answer, value in zip(SHADES, answers, values, strict=True):
+    console = plain_console()
+    values: list[float | Unanswered] = []
+    for shade, answer in zip(SHADES, answers, strict=True):
         reply = shorten(" ".join(answer.reply.split()), SHOWN)
+        value = answer if isinstance(answer, Unanswered) else answer.values[0]
+        if not isinstance(value, float | Unanswered):
+            value = Unanswered("no number")
+        values.append(value)
         if isinstance(value, Unanswered):
             reading = f"no answer: {value.reason}"
         else:
@@ -63,11 +73,6 @@ def probe(spec: Spec, base: Path) -> int:
     code, verdict = _verdict(values)
     console.print(f"two calls, which {paid}; {verdict}")
     return code
-
-
-def _value(answer: Answer | Unanswered) -> float | Unanswered:
-    value = answer if isinstance(answer, Unanswered) else answer.values[0]
-    return value if isinstance(value, float | Unanswered) else Unanswered("no number")
 
 
 def _verdict(values: Sequence[float | Unanswered]) -> tuple[int, str]:

@@ -50,6 +50,7 @@ def _rates(run: Listed) -> Rates | None:
 
 
 def _record(run: Listed, rates: Rates | None) -> dict[str, object]:
+    """Return a run in the form of ``--json``."""
     worst = rates.worst if rates else None
     figures = ("estimate", "lower", "upper")
     return run.as_dict() | {

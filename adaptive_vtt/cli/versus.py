@@ -141,12 +141,10 @@ def _print_limits(path: Path, spec: Spec, flags: Mapping[str, object], sets: Seq
 def _run(a: Placed, b: Placed, asked: Asked, out: Path, quiet: bool) -> Verdict:
     """Begin the comparison in ``out``, or continue it; write result.json and report.html."""
     if (out / JOURNAL).is_file():
-        with closing(SQLiteJournal(out / JOURNAL, read_only=True)) as there:
-            begun = begun_facts(there.facts())
+        with closing(SQLiteJournal(out / JOURNAL, read_only=True)) as journal:
+            begun = begun_facts(journal.facts())
         if begun is not None and (begun.certificate is None or begun.certificate.versus is None):
-            raise InputError(
-                f"{out}: holds an audit of one model; another --out begins a comparison"
-            )
+            raise InputError(f"{out}: holds an audit of one model; give another --out")
     out.mkdir(parents=True, exist_ok=True)
     with _versus(a, b, asked, out) as versus, Live(versus.audit, quiet=quiet) as live:
         journal = versus.audit.journal
@@ -183,9 +181,7 @@ def _versus(a: Placed, b: Placed, asked: Asked, out: Path) -> Versus:
     own = "targets" in a[0].certify.model_fields_set
     options["targets"] = asked.targets or (a[0].certify.targets if own else ["overall"])
     if asked.journal_a is not None and not (earlier := journal_at(asked.journal_a)).is_file():
-        raise InputError(
-            f"--journal-a {asked.journal_a}: expected the run folder of an audit, got another"
-        )
+        raise InputError(f"--journal-a {asked.journal_a}: expected a run folder, got another")
     targets = named_targets(space, options["targets"], options["where"])
     until = Gated.of(asked.gate, [t.id for t in targets], versus=True) if asked.gate else None
     # it would end by intervals, and 'avtt gate' decide afterwards by the claim's bets

@@ -258,7 +258,7 @@ def test_what_does_not_fit_is_told_in_a_sentence(
     out = tmp_path / "run"
     assert "from 0 to below 1, got 1.5" in refused(capsys, *command(specs, out, "--margin", "1.5"))
     told = refused(capsys, *command(specs, out, "--journal-a", str(tmp_path)))
-    assert "expected the run folder of an audit" in told
+    assert "expected a run folder, got another" in told
     other = tmp_path / "other"
     shutil.copytree(specs, other)
     spec = other / "new" / "SPEC.toml"
