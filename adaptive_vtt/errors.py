@@ -36,10 +36,10 @@ def unexpected(where: str, expected: str, got: object, remedy: str = "") -> Inpu
     """Return the error for input that is other than expected: "where: expected ..., got ...".
 
     Args:
-        where: names the file, row, sample or option; "" for none.
-        expected: what can be used, as a noun.
-        got: what came instead.
-        remedy: what to do about it, as a clause.
+        where: Names the file, row, sample or option; "" for none.
+        expected: What can be used, as a noun.
+        got: What came instead.
+        remedy: What to do about it, as a clause.
     """
     place = f"{where}: " if where else ""
     return InputError(f"{place}expected {expected}, got {got}{remedy and f'; {remedy}'}")

@@ -61,7 +61,7 @@ class Dataset(Protocol):
         """Return a metadata column's values by profile row (r,).
 
         Raises:
-            InputError: for a column that is not there.
+            InputError: There is no such column.
         """
 
     def reference(self, most: int, rng: np.random.Generator) -> tuple[Indices, Truths]:

@@ -24,16 +24,15 @@ class Picture:
     """An annotated image file.
 
     Attributes:
-        id: the sample's id.
-        file: the image.
-        height, width: the size in pixels that the annotations are for; 0 where none is declared.
-        truth: 1 for the classes that it shows, 0 for those it lacks, UNKNOWN for those nobody
-            should ask about.
-        others: the truth of all other classes, 0 unless an annotation of some class was left out.
-        boxes: around things in it.
-        masks: by class; a file, an array H x W, or a function that makes one.
-        ignored: the same, of the pixels that no score counts.
-        metadata: cells by column.
+        id: The sample's id.
+        file: The image.
+        height, width: The size in pixels that the annotations are for; 0 if none is declared.
+        truth: By class: 1 if the picture shows it, 0 if not, UNKNOWN if nobody should ask.
+        others: The truth of all other classes, 0 unless an annotation of some class was left out.
+        boxes: Annotated boxes.
+        masks: By class: a file, an array H x W, or a function that makes one.
+        ignored: The mask of the pixels that no score counts, in one of these forms.
+        metadata: Cells by column.
     """
 
     id: str
@@ -62,15 +61,18 @@ class Picture:
         truth: int = 1,
         boxed: bool = True,
     ) -> Box | None:
-        """Add an annotation, and return its box; None where it was left out.
+        """Add an annotation, and return its box; None if it was left out.
 
         Args:
-            reading: leaves out what ``edges`` raises an InputError for, or raises it.
-            where: the place of the annotation, for messages.
-            label: its class; None where that was left out.
-            edges: returns left, top, right and bottom of its box in pixels.
-            truth: of the class in this picture.
-            boxed: whether the picture keeps the box.
+            reading: Decides whether a broken box is left out or refused.
+            where: The place of the annotation, for messages.
+            label: Its class; None if that was left out.
+            edges: Returns left, top, right and bottom of its box in pixels.
+            truth: The truth of the class in this picture.
+            boxed: Whether the picture keeps the box.
+
+        Raises:
+            InputError: The box is broken, and broken entries are refused.
         """
         if label is None:  # the picture shows a thing of an unknown class
             self.others = UNKNOWN
@@ -82,7 +84,7 @@ class Picture:
 
 
 def readable(pictures: Sequence[Picture | None], reading: Reading) -> list[Picture]:
-    """Return the pictures whose files can be decoded; all, where none is to be skipped."""
+    """Return the pictures whose files can be decoded; all, unless broken files are skipped."""
     files = {
         id(picture): [picture.file, *(m for m in picture.masks.values() if isinstance(m, Path))]
         for picture in pictures
@@ -106,10 +108,10 @@ def from_pictures(
     skipped: Sequence[str] = (),
     remarks: Mapping[str, str] | None = None,
 ) -> TableDataset:
-    """Return the dataset of n pictures, asked about C ``concepts``.
+    """Return a dataset of pictures whose questions are about ``concepts``.
 
     Raises:
-        InputError: naming ``where``, without pictures or concepts, and for an id that repeats.
+        InputError: There are no pictures or no concepts, or an id repeats. It names ``where``.
     """
     if not pictures or not concepts:
         raise InputError(f"{where}: expected images with annotated objects, got none")
@@ -136,7 +138,7 @@ def within(box: Box, height: int, width: int, where: str) -> Box:
     """Return ``box`` clipped to an image of this size.
 
     Raises:
-        InputError: for a box that reaches out by more than ROUNDING, or has no area.
+        InputError: The box reaches out by more than ROUNDING, or has no area.
     """
     left, top, right, bottom = box.edges
     if not all(map(math.isfinite, box.edges)):

@@ -214,16 +214,16 @@ FORMATS = (_published, _coco, _without_pictures, _classes, _labels, _images)
 
 
 def recognised(path: Path | str) -> Layout:
-    """Return what the file or folder holds, by the first of FORMATS that recognises it.
+    """Return the layout of a file or folder, by the first of FORMATS that recognises it.
 
     Args:
-        path: a file or folder.
+        path: A file or folder.
 
     Returns:
         The kind of dataset, its path and its options.
 
     Raises:
-        InputError: where none does.
+        InputError: None of them recognises it.
     """
     root = Path(path)
     if not root.is_dir():
@@ -330,20 +330,20 @@ def _left_alone(tables: list[Path]) -> str:
 def as_dataset(
     data: Any, labels: Labels | None = None, concepts: list[str] | None = None
 ) -> Dataset:
-    """Return a dataset of data in any form.
+    """Return data in any form as a dataset.
 
     Args:
-        data: a Dataset; a path that ``recognised`` knows; a table of labels with a column of image
+        data: A Dataset; a path that ``recognised`` knows; a table of labels with a column of image
             files (DataFrame); or images: arrays, paths, PIL images, or one array n x H x W (x C).
-        labels: of images, as ``as_labels`` takes them; without any, truths are unknown.
-        concepts: which columns of a table to ask about, or, without labels, what a model answers
+        labels: Labels of images, as ``as_labels`` takes them. Without any, truths are unknown.
+        concepts: Which columns of a table to ask about, or, without labels, what a model answers
             about images (default: "image").
 
     Returns:
         The dataset.
 
     Raises:
-        InputError: for anything else, and for concepts that are not those of the data.
+        InputError: The data has another form, or lacks one of the concepts.
     """
     if isinstance(data, Dataset):
         return _only(data, concepts)

@@ -38,22 +38,22 @@ Least = Annotated[
 def grid_regions(
     dataset: Dataset, rows: int, columns: int | None = None, *, least: Least = 0.0
 ) -> "Regions":
-    """Return ``dataset`` with each image cut into ``rows`` x ``columns`` parts.
+    """Cut each image of ``dataset`` into ``rows`` x ``columns`` parts.
 
     All images and masks are decoded once.
 
     Args:
-        dataset: images with masks, boxes or labels.
-        rows: parts from top to bottom; their heights differ by a pixel at most.
-        columns: parts from left to right (default: ``rows``).
-        least: a concept that covers some of a region, but less than this share (0..1), is unknown.
+        dataset: Images with masks, boxes or labels.
+        rows: Parts from top to bottom; their heights differ by a pixel at most.
+        columns: Parts from left to right (default: ``rows``).
+        least: A concept that covers some of a region, but less than this share (0..1), is unknown.
 
     Returns:
         The regions, row by row.
 
     Raises:
-        InputError: for images smaller than the grid, samples without images, questions in words,
-            metadata called IMAGE or PLACE, and where no concept is known to be in any region.
+        InputError: An image is smaller than the grid or missing, questions are in words, metadata
+            is called IMAGE or PLACE, or no region is known to show a concept.
     """
     across = rows if columns is None else columns
     if min(rows, across) < 1:
@@ -86,18 +86,21 @@ def object_regions(
     ] = 32,
     least: Least = 0.0,
 ) -> "Regions":
-    """Return ``dataset`` with a region around every annotated box, and every piece of a mask.
+    """Cut a region around every annotated box of ``dataset``, and around every piece of a mask.
 
-    Images without objects have no region. ``least``, errors and decoding: as in ``grid_regions``.
+    Images without objects have no region. All images and masks are decoded once.
 
     Args:
-        dataset: images with boxes or masks.
-        margin: share of an object's size that is added on each side.
-        least_side: least side of a region in pixels, where the image is not smaller.
-        least: as in ``grid_regions``.
+        dataset: Images with boxes or masks.
+        margin: Share of an object's size that is added on each side.
+        least_side: Least side of a region in pixels, unless the image is smaller.
+        least: A concept that covers some of a region, but less than this share (0..1), is unknown.
 
     Returns:
         The regions, image by image.
+
+    Raises:
+        InputError: As ``grid_regions``, for all but the size of images.
     """
     check_options(object_regions, {"margin": margin, "least_side": least_side}, "regions")
 
@@ -130,8 +133,8 @@ class Regions(Taken):
     """Regions of the images of ``dataset``.
 
     Attributes:
-        sources: (n,), the sample that each region is cut from.
-        rectangles: n x 4, left, top, right and bottom in pixels, the last two exclusive.
+        sources: The sample that each region is cut from (n,).
+        rectangles: Left, top, right and bottom in pixels, the last two exclusive (n x 4).
     """
 
     def __init__(

@@ -59,12 +59,12 @@ def holds_images(folder: Path) -> bool:
 
 
 class Folder:
-    """A folder that files are taken from, by names of the user's or as they lie there.
+    """A folder from which files are read, by the names that a user gives or all that it has.
 
     Args:
-        path: the folder.
-        allow_outside: whether names and links may lead out of it.
-        top: the folder of the data, where that is above it. Links may lead to all of it, names not.
+        path: The folder.
+        allow_outside: Whether names and links may lead out of it.
+        top: A folder of the data above it. Links may lead to any file there, names may not.
     """
 
     def __init__(self, path: Path, allow_outside: bool, top: Path | None = None) -> None:
@@ -80,11 +80,11 @@ class Folder:
         Opening the path checks again that it is inside.
 
         Args:
-            name: relative to the folder.
-            where: what names the file, such as "labels.csv, row 3".
+            name: A path relative to the folder.
+            where: The place that names the file, such as "labels.csv, row 3", for messages.
 
         Raises:
-            InputError: for a file outside.
+            InputError: The file is outside the folder.
         """
         path = self.path / name
         if self._allow_outside:
@@ -137,7 +137,7 @@ class Folder:
         """Return the image files directly in it, or in a folder of it, 2 before 10.
 
         Raises:
-            InputError: where there is no such folder, and where one of them is outside.
+            InputError: Where there is no such folder, and where one of them is outside.
         """
         folder = self.path / below
         if not folder.is_dir():
@@ -275,14 +275,14 @@ SKIP = "broken = 'skip' in [dataset] leaves such things out, and says so"
 
 
 class Reading:
-    """Refuse what cannot be read, or leave it out and note it.
+    """Refuses files and entries that cannot be read, or leaves them out and notes them.
 
     Args:
         broken: "refuse" or "skip".
-        where: names the data in the error for another value.
+        where: Name of the data for messages.
 
     Raises:
-        InputError: for another value of ``broken``.
+        InputError: ``broken`` is neither.
     """
 
     def __init__(self, broken: str, where: str) -> None:
@@ -293,7 +293,7 @@ class Reading:
 
     @property
     def skipped(self) -> list[str]:
-        """The names of what was left out: entries of files, then files."""
+        """The names of the entries, then of the files, that were left out."""
         return [*self._entries, *sorted(map(str, self._files))]
 
     def named(self, root: Path) -> dict[str, Any]:
@@ -301,7 +301,11 @@ class Reading:
         return {"name": root.resolve().name, "skipped": self.skipped}
 
     def attempt(self, make: Callable[..., T], *arguments: Any, **named: Any) -> T | None:
-        """Return what ``make`` returns, None where it raises InputError and entries are skipped."""
+        """Return what ``make`` returns, or None if it fails and broken entries are skipped.
+
+        Raises:
+            InputError: ``make`` raised it, and broken entries are refused.
+        """
         try:
             return make(*arguments, **named)
         except InputError as error:
@@ -312,11 +316,13 @@ class Reading:
             return None
 
     def unreadable(self, files: Iterable[Path]) -> set[Path]:
-        """Return the files to leave out: those that cannot be decoded, where they are skipped.
+        """Return the files to leave out.
+
+        If broken files are skipped, all are decoded, and those that fail are left out. Else only
+        the first bytes of each are checked; the rest is decoded when the model is asked about it.
 
         Raises:
-            InputError: for the first file that does not begin as an image does, where files are not
-                skipped; the rest of a file is decoded when it is asked about.
+            InputError: Broken files are refused, and one does not begin as an image does.
         """
         if self.skips:
             self._files |= set(filter(None, each(_broken, files)))

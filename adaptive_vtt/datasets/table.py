@@ -31,16 +31,17 @@ _WHOLE = re.compile(r"^([+-]?\d+)\.0*$")
 
 
 def as_labels(labels: Labels, images: Any = None) -> pd.DataFrame:
-    """Return n x C, indexed by sample id, with a column per concept.
+    """Return labels as a table n x C, indexed by sample id, with a column per concept.
 
     Args:
-        labels: a DataFrame, which is returned unchanged; an array n x C, whose concepts are "0",
+        labels: A DataFrame, which is returned unchanged; an array n x C, whose concepts are "0",
             "1" ...; or n cells. Cells that are all 0, 1 or NaN are one concept (named as the
             Series, else "label"). Other cells name classes, and each class is a column.
-        images: n images. Their file names are the ids where labels have no index, else "0", "1" ...
+        images: n images. Labels without an index get the names of their files as ids, or "0", "1"
+            ... if images are no files.
 
     Raises:
-        InputError: for another number of dimensions, and for a path.
+        InputError: Labels have another number of dimensions, or are a path.
     """
     if isinstance(labels, pd.DataFrame):
         return labels
@@ -160,22 +161,22 @@ MaskSource = Mapping[str, Sequence[Any]]
 
 @dataclass(repr=False, eq=False)
 class TableDataset(HeldTruths):
-    """n samples x C concepts held in memory as one byte each; images decoded when asked for.
+    """A dataset whose truths are in memory, one byte each; images are decoded when asked for.
 
     Args:
-        images: n images, as ``from_table`` takes them; None where answers are recorded.
-        truths: n x C of 0, 1 or UNKNOWN.
-        ids: n sample ids.
-        concepts: C names.
-        features: n x d floats that make samples alike.
-        metadata: n rows of anything.
+        images: n images, as ``from_table`` takes them; None if answers are recorded.
+        truths: 0, 1 or UNKNOWN (n x C).
+        ids: Sample ids (n).
+        concepts: Names of the concepts (C).
+        features: Numbers by which samples are alike (n x d).
+        metadata: Values of any kind (n rows).
         masks: n sources by concept, as ``from_table`` takes them.
-        ignored: n sources of pixels that no score counts.
-        boxes: those of each of n samples; see ``Sample``.
+        ignored: n sources of the masks of pixels that no score counts.
+        boxes: The boxes of each of n samples; see ``Sample``.
         sizes: n pairs (height, width) that the images must have, as boxes are for that size.
             Decoding an image of another size raises InputError.
-        skipped: names of the files that were left out when the dataset was made.
-        name: what the dataset is called.
+        skipped: Names of the files that were left out when the dataset was made.
+        name: What the dataset is called.
     """
 
     images: ImageSource | Rows
@@ -299,10 +300,11 @@ class LazyMasks(Mapping[str, Mask]):
     """A sample's masks, H x W each, decoded when asked for.
 
     Args:
-        sources: what each mask is decoded from, by concept.
-        size: (height, width) that masks must have; None for any. Another raises InputError.
-        where: names the sample in errors.
-        ignored: source of the mask of the pixels that no score counts; None: all count.
+        sources: What each mask is decoded from, by concept.
+        size: (height, width) that masks must have; None for any. A mask of another size raises
+            InputError when it is decoded.
+        where: Name of the sample for messages.
+        ignored: Source of the mask of the pixels that no score counts. None: all pixels count.
     """
 
     def __init__(
@@ -362,23 +364,23 @@ def from_table(
 
     Args:
         images: n arrays (H x W or H x W x C, uint8), n paths, n PIL images, a folder of n images,
-            or None where answers are recorded.
-        labels: n x C, indexed by sample id, one column per concept, 0, 1 or NaN (unknown); or an
-            array, or n classes, see ``as_labels``.
-        features: n x d floats.
-        metadata: n rows of anything.
-        masks: for concepts that have some, n arrays (H x W, bool, or uint8 of two values far
-            apart), paths, functions that make an array, or None where the sample has none.
-        ignored: the same per sample, of pixels that no score counts.
-        skipped: names of files left out, for the record.
-        name: what the dataset is called.
+            or None if answers are recorded.
+        labels: 0, 1 or NaN for unknown (n x C), indexed by sample id, with a column per concept; or
+            an array, or n classes, see ``as_labels``.
+        features: Numbers by which samples are alike (n x d).
+        metadata: Values of any kind (n rows).
+        masks: By concept, n arrays (H x W, bool, or uint8 of two values far apart), paths, or
+            functions that make an array; None for a sample without a mask.
+        ignored: n masks of the pixels that no score counts, in one of these forms.
+        skipped: Names of the files that were left out when the dataset was made.
+        name: What the dataset is called.
 
     Returns:
         The dataset of n samples and C concepts.
 
     Raises:
-        InputError: for a label outside {0, 1, unknown}, ids that repeat, columns that repeat, parts
-            of different length, masks of no concept, and files that do not exist.
+        InputError: A label is not 0, 1 or unknown, an id or a column repeats, parts differ in
+            length, masks are of no concept, or a file does not exist.
     """
     if isinstance(images, str | Path):
         images = image_files(Path(images))

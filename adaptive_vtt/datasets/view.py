@@ -51,9 +51,9 @@ class View(Derived):
 
     Args:
         dataset: n samples.
-        concepts: names of the view's concepts.
-        base: the concept of the dataset that each of them is.
-        reading: the truths that unknown, 0 and 1 count as. Each side has one of the three, all or
+        concepts: Names of the view's concepts.
+        base: The concept of the dataset that each of them is.
+        reading: The truths that unknown, 0 and 1 count as. Each side has one of the three, all or
             none, and unknown alone is no side.
     """
 

@@ -157,7 +157,7 @@ class OracleDefaults:
         """Return a source image's answer as a number by which follow-ups can be judged again.
 
         Raises:
-            InputError: where no number could be.
+            InputError: Where no number could be.
         """
         return value if isinstance(value, float) else None
 
@@ -186,7 +186,7 @@ def adapted(oracle: Oracle) -> OracleDefaults:
     """Return an oracle with all members of ``OracleDefaults``.
 
     Args:
-        oracle: any oracle.
+        oracle: Any oracle.
 
     Returns:
         The oracle itself if it has them, else one that adds the defaults.

@@ -61,11 +61,11 @@ def check(
     """Return a finding per object of the source's caption, and per new name of the follow-up's.
 
     Args:
-        located: the objects of the source's caption.
-        named: the names in the follow-up's.
-        detected: all boxes of the source.
-        same: decides whether two names mean the same.
-        received: the names in all captions of the source with boxes hidden.
+        located: The objects of the source's caption.
+        named: The names in the follow-up's caption.
+        detected: All boxes of the source.
+        same: Decides whether two names mean the same.
+        received: The names in all captions of the source with boxes hidden.
     """
     new = [name for name in named if not any(same(name, one.name) for one in located)]
     findings = []

@@ -85,7 +85,7 @@ class CaptionOracle(OracleDefaults):
         """Return the outcome of an answer without a caption; None for a caption.
 
         Raises:
-            ModelError: for an answer that is no text.
+            ModelError: The answer is no text.
         """
         if isinstance(answer, Unanswered):
             return Outcome(self.unanswered_loss)

@@ -107,9 +107,9 @@ class MultipleChoice(InWords):
     A question about coordinates does not count after a relation that moves them.
 
     Args:
-        faithful: read replies by EndoBench's rule, oddities included.
-        judge: a ``JudgeModel`` that reads replies without an option.
-        unanswered_loss: loss of refusals and replies without an option; 1 in the benchmark.
+        faithful: Read replies by EndoBench's rule, oddities included.
+        judge: A ``JudgeModel`` that reads replies without an option.
+        unanswered_loss: Loss of refusals and replies without an option; 1 in the benchmark.
     """
 
     concepts_are = "choices"

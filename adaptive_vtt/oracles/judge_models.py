@@ -51,21 +51,21 @@ class Query:
 
 
 class JudgeModel:
-    """A model that reads replies in words where an oracle's rule is not sure.
+    """A model that reads the replies about which an oracle's rule is unsure.
 
-    A judge's reply counts where it is one letter (Yes or No), with quotes or stops around it.
+    Only a judge's reply of one letter, Yes or No counts, with quotes or stops around it.
 
     Args:
-        model: any model that an audit may ask, or a function that makes it, called at the first
-            question (then ``name`` names it).
+        model: Any model that an audit may ask, or a function that makes it, called at the first
+            question.
         regime: "option-matching" or "yes-no".
-        prompt: the text it is sent; default: that of its regime.
-        check: share of the replies that the rule is sure of, about which it is asked, too.
-        name: of the model.
-        code: whether making it runs the user's code, which a dry run leaves alone.
+        prompt: The text that it is sent. Default: that of its regime.
+        check: Share of the replies that the rule is sure of, about which it is asked, too.
+        name: Name of the model, which a function has to be given.
+        code: Whether making it runs the user's code, which a dry run does not.
 
     Raises:
-        InputError: for options out of range and prompts without their places.
+        InputError: An option is out of range, or the prompt lacks a place.
     """
 
     def __init__(
@@ -109,7 +109,11 @@ class JudgeModel:
 
     def text(self, ask: Ask, truth: str, reply: str) -> str:
         """Return the text about a reply, at most as long as prompt, question and MAX_BYTES."""
-        reply = _cut(reply)
+        whole = reply.encode("utf-8", "replace")
+        reply = whole.decode()
+        if len(whole) > MAX_BYTES:  # replies end with their conclusion
+            first, last = whole[: MAX_BYTES // 4], whole[-(MAX_BYTES - MAX_BYTES // 4) :]
+            reply = f"{first.decode('utf-8', 'ignore')}\n[...]\n{last.decode('utf-8', 'ignore')}"
         digest = hashlib.blake2b(reply.encode("utf-8", "replace"), digest_size=6).hexdigest()
         values = {
             "question": ask.text,
@@ -146,11 +150,3 @@ def _alone(reply: Value) -> str:
     """Return the only word of a reply; "" for longer ones."""
     word = _ALONE.fullmatch(reply) if isinstance(reply, str) and len(reply) < MAX_BYTES else None
     return word[1] if word else ""
-
-
-def _cut(reply: str) -> str:
-    whole = reply.encode("utf-8", "replace")
-    if len(whole) <= MAX_BYTES:
-        return whole.decode()
-    first, last = whole[: MAX_BYTES // 4], whole[-(MAX_BYTES - MAX_BYTES // 4) :]
-    return f"{first.decode('utf-8', 'ignore')}\n[...]\n{last.decode('utf-8', 'ignore')}"

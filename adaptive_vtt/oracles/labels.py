@@ -155,7 +155,7 @@ class Told(OracleDefaults):
     """The answer, in [0, 1], is the loss. An outcome's details hold the words of its item.
 
     Args:
-        unanswered_loss: loss of a question without answer.
+        unanswered_loss: Loss of a question without answer.
     """
 
     tells_losses = True

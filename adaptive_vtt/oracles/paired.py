@@ -42,9 +42,9 @@ class Paired(OracleDefaults):
     images.
 
     Args:
-        oracle: judges each model.
+        oracle: Judges each model.
         known: (n,), ascending: the questions whose answers by model A are known beforehand.
-        earlier: a text that identifies the source of these answers.
+        earlier: A text that identifies the source of these answers.
     """
 
     models = 2

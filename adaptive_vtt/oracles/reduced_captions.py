@@ -70,20 +70,22 @@ class ReducedCaptions(CaptionOracle):
     0, as it reveals no violation. Follow-ups of a source without a caption do not count.
 
     Args:
-        reader: reads the objects that a caption names (default: ``oracles.captions.language``).
-        same: decides whether two names mean the same.
-        detection: locate an object by the boxes of its name.
-        occlusion: locate other objects by hiding boxes and asking again.
-        most_boxes: hide at most so many boxes of an image, the surest first, in 3 versions each.
-        hide_named: hide boxes that match a name, too, as in the paper, which takes more calls.
-        fill: paints over a box, for the third version.
-        down: up to this share in view an object has disappeared.
-        up: from this share in view an object is retained.
-        question: the question about every image.
-        unanswered_loss: loss of a question without answer.
+        reader: Reads the objects that a caption names (default: ``oracles.captions.language``).
+        same: Decides whether two names mean the same.
+        detection: Whether an object is located by the boxes of its name.
+        occlusion: Whether other objects are located by hiding boxes and asking again.
+        most_boxes: Number of boxes of an image that are hidden, the surest first, in 3 versions
+            each.
+        hide_named: Whether boxes that match a name are hidden, too, as in the paper. It takes more
+            calls.
+        fill: Paints over a box, for the third version.
+        down: Largest share in view (0..1) of an object that has disappeared.
+        up: Smallest share in view (0..1) of an object that is retained.
+        question: The question about every image.
+        unanswered_loss: Loss of a question without answer.
 
     Raises:
-        InputError: for thresholds out of order.
+        InputError: ``down`` is not below ``up``, or a number is out of range.
     """
 
     def __init__(

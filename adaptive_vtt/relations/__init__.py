@@ -76,13 +76,13 @@ def get(name: str) -> RelationDefaults:
     """Return a built-in relation.
 
     Args:
-        name: such as "rotation" or "medtest/blood".
+        name: Such as "rotation" or "medtest/blood".
 
     Returns:
         The relation.
 
     Raises:
-        InputError: naming the nearest known name.
+        InputError: Naming the nearest known name.
     """
     family = name.rpartition("/")[0]
     near = [*_BUILT_IN, *(_family(family) if family in _FAMILIES else ())]
@@ -99,12 +99,12 @@ def make(
     """Return the relations that a name stands for.
 
     Args:
-        name: of a relation, of a family, or of other people's code.
-        options: by name, for a family or code that takes any.
-        base: the folder at which relative files of other people's code start.
+        name: The name of a relation, of a family, or of other people's code.
+        options: Options by name, for a family or code that takes any.
+        base: The folder at which relative files of other people's code start.
 
     Raises:
-        InputError: for an unknown name, and for options that are not taken.
+        InputError: The name is unknown, or it does not take the options.
     """
     if name in _FAMILIES and not options:
         return [*_family(name)]
@@ -127,16 +127,16 @@ def is_plug_in(name: str) -> bool:
 
 
 def resolve(relations: Iterable[str | Relation]) -> list[RelationDefaults]:
-    """Return names, families and relations, as relations.
+    """Return relations from objects and names of relations or families.
 
     Args:
-        relations: names of relations or families, and Relation objects.
+        relations: Names of relations or families, and Relation objects.
 
     Returns:
         All relations, in order.
 
     Raises:
-        InputError: for unknown or repeated names.
+        InputError: A name is unknown or repeats.
     """
     resolved: list[RelationDefaults] = []
     for relation in relations:

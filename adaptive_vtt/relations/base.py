@@ -102,7 +102,7 @@ def adapted_relation(relation: Relation) -> RelationDefaults:
     """Return a relation with all members of ``RelationDefaults``.
 
     Args:
-        relation: any relation.
+        relation: Any relation.
 
     Returns:
         The relation itself if it has them, else one that adds the defaults.

@@ -34,11 +34,11 @@ class Graded(Laddered):
     """A relation that a function ``change(image, rng, *parameters)`` makes of H x W x C uint8.
 
     Args:
-        name: of the relation.
-        ladder: the parameters of each severity, mildest first.
-        change: returns the changed image, of the same shape.
-        about: a description in a line.
-        severities: one per rung of the ladder.
+        name: Name of the relation.
+        ladder: The parameters of each severity, mildest first.
+        change: Returns the changed image, of the same shape.
+        about: A description in a line.
+        severities: One per rung of the ladder.
     """
 
     name: str

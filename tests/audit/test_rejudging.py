@@ -271,7 +271,7 @@ class Elsewhere(Subset):
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        (space(samples=41), r"samples 40 then and 41 now; what was certified there still holds"),
+        (space(samples=41), r"samples 40 then and 41 now; its certificate remains valid"),
         (
             QuestionSpace(tiny_dataset(40, 3), ("identity",)),
             r"relations and severities .* then and .* now",

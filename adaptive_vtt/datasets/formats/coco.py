@@ -52,19 +52,19 @@ def from_coco(
     at least once, in the order of the file; boxes are the annotations.
 
     Args:
-        labels: the JSON.
-        images: the folder of images.
-        crowds: keep boxes around groups. Without, a group's class is present and has no box.
-        outlines: keep outlines as masks, decoded when a sample's masks are. Without, they are
+        labels: The JSON.
+        images: The folder of images.
+        crowds: Keep boxes around groups. Without, a group's class is present and has no box.
+        outlines: Keep outlines as masks, decoded when a sample's masks are. Without, they are
             dropped while the file is read, which saves most of its memory.
         broken: "skip" leaves out annotations and images that cannot be read.
-        allow_outside: whether names and links may lead out of the folder.
+        allow_outside: Whether names and links may lead out of the folder.
 
     Returns:
         The dataset.
 
     Raises:
-        InputError: naming file, image or annotation id, and field.
+        InputError: An image or annotation is broken. It names the file, the id and the field.
     """
     path, reading = Path(labels), Reading(broken, "COCO")
     folder = Folder(Path(images), allow_outside)
@@ -195,7 +195,7 @@ def mask(outline: Any, height: int, width: int) -> Mask:
     A pixel is inside where its centre is, corners being rounded to quarters of a pixel.
 
     Raises:
-        InputError: for anything else, and for run lengths of another size.
+        InputError: The outline has another form, or its run lengths are for another size.
     """
     if isinstance(outline, dict):
         return _runs(outline, height, width)

@@ -69,18 +69,18 @@ def from_class_folders(
     ``split`` for train, val, test, else ``level 1``, ``level 2`` ...
 
     Args:
-        path: the folder.
+        path: The folder.
         classes: "all": an image is known to lack all classes but its own. "own": only its own class
             is asked about, so that "overall" is the share of images whose class is missed.
-        split: the split to read.
+        split: The split to read.
         broken: "skip" leaves out files that cannot be decoded.
-        allow_outside: whether links may lead out of the folder.
+        allow_outside: Whether links may lead out of the folder.
 
     Returns:
         The dataset.
 
     Raises:
-        InputError: where no image exists, or all would be of one class.
+        InputError: There is no image, or all would be of one class.
     """
     check_known("value of classes", classes, ("all", "own"), "class folders")
     root, reading = Path(path), Reading(broken, str(path))
@@ -230,24 +230,24 @@ def from_masks(
     options give the meaning of their values. All masks are decoded once.
 
     Args:
-        path: the folder.
-        concept: what the masks show.
-        images: the folder of images.
-        masks: the folder of masks.
-        split: the split to read.
-        inside: values or colours inside.
-        ignore: values or colours that no score counts.
-        classes: values or colours by concept, instead of ``concept`` and ``inside``.
-        empty: whether an empty mask is an error, left out, or an image without the concept.
+        path: The folder.
+        concept: What the masks show.
+        images: The folder of images.
+        masks: The folder of masks.
+        split: The split to read.
+        inside: Values or colours of pixels that show the concept.
+        ignore: Values or colours that no score counts.
+        classes: Values or colours by concept, instead of ``concept`` and ``inside``.
+        empty: Whether an empty mask is an error, left out, or an image without the concept.
         broken: "skip" leaves out files that cannot be decoded.
-        allow_outside: whether links may lead out of the folder.
+        allow_outside: Whether links may lead out of the folder.
 
     Returns:
         The dataset.
 
     Raises:
-        InputError: for a mask whose size is not its image's, for images or masks alone, for
-            values that no option explains, and for empty masks unless ``empty`` takes them.
+        InputError: A mask differs in size from its image, an image or a mask has no partner, no
+            option explains a value, or a mask is empty and ``empty`` refuses it.
     """
     root, reading = Path(path), Reading(broken, str(path))
     check_known("value of empty", empty, ("refuse", "skip", "absent"), "masks")
@@ -416,16 +416,16 @@ def from_images(
     Oracles that need no truth can ask about them: in captions, or for consistency.
 
     Args:
-        path: the folder.
-        concepts: what the model answers about.
+        path: The folder.
+        concepts: What the model answers about.
         broken: "skip" leaves out files that cannot be decoded.
-        allow_outside: whether links may lead out of the folder.
+        allow_outside: Whether links may lead out of the folder.
 
     Returns:
         The dataset, whose truths are unknown.
 
     Raises:
-        InputError: for a path that is no folder, or holds no image.
+        InputError: The path is no folder, or the folder has no image.
     """
     folder, reading = Path(path), Reading(broken, str(path))
     files = scanning.image_files(folder, allow_outside=allow_outside)

@@ -31,15 +31,15 @@ def from_hugging_face(
     """Read a ``datasets.Dataset`` with images, and labels in columns.
 
     Args:
-        data: a Dataset, or the folder that its ``save_to_disk`` wrote; of several splits one.
-        image_column: the column of images, which are decoded when they are asked about.
-        class_column: the column that holds each image's class, or a list of its classes.
-        concepts: columns of 0, 1 or nothing, a concept each, instead of classes.
-        id_column: the column of sample ids.
-        metadata: columns to group samples by.
+        data: A Dataset, or the folder that its ``save_to_disk`` wrote; of several splits one.
+        image_column: The column of images, which are decoded when they are asked about.
+        class_column: The column that holds each image's class, or a list of its classes.
+        concepts: Columns of 0, 1 or nothing, a concept each, instead of classes.
+        id_column: The column of sample ids.
+        metadata: Columns to group samples by.
 
     Raises:
-        InputError: for a folder that holds no Dataset, and columns that are missing.
+        InputError: The folder has no Dataset, or a column is missing.
     """
     with needed("hugging-face", "Hugging Face's datasets need the package datasets"):
         import datasets

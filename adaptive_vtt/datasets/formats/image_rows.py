@@ -141,7 +141,7 @@ def parquet_rows(path: Path, needed: Sequence[str], reading: Reading) -> Iterato
     """Yield the rows of a Parquet file; the image is bytes, base64, or has its bytes as a field.
 
     Raises:
-        InputError: for a file that cannot be read, missing columns, and where pyarrow is missing.
+        InputError: The file cannot be read, or a column or pyarrow is missing.
     """
     file = parquet_file(path)
     check_columns(len(file.schema_arrow.names), path)

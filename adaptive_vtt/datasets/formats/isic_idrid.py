@@ -41,17 +41,17 @@ def from_isic(
     by the number of cores. A mask's size is compared with its image's when it is used.
 
     Args:
-        path: the folder.
-        images: the folder of images (default: by its name in the challenge).
-        masks: the folder of masks (default: by its name in the challenge).
+        path: The folder.
+        images: The folder of images (default: by its name in the challenge).
+        masks: The folder of masks (default: by its name in the challenge).
         broken: "skip" leaves out files that cannot be decoded.
-        allow_outside: whether links may lead out of the folders.
+        allow_outside: Whether links may lead out of the folders.
 
     Returns:
         The dataset.
 
     Raises:
-        InputError: for folders that are missing or not unique, and for masks that are missing.
+        InputError: A folder is missing or not unique, or a mask is missing.
     """
     top, reading = Path(path), Reading(broken, str(path))
     image_data = _folder(top, images, "*_Input", "images", allow_outside)
@@ -124,14 +124,14 @@ def from_idrid(
         path: "A. Segmentation" or the folder above it.
         split: "train" (54 images), "test" (27), or None for both; it is also the metadata.
         broken: "skip" leaves out files that cannot be decoded.
-        allow_outside: whether links may lead out of the folder.
+        allow_outside: Whether links may lead out of the folder.
 
     Returns:
         The dataset.
 
     Raises:
-        InputError: for folders that are missing, and for a set without any mask. Sizes of masks are
-            compared when a mask is used.
+        InputError: A folder is missing, or a set has no mask. The size of a mask is compared when
+            it is used.
     """
     if split is not None:
         check_known("split", split, list(SETS), "idrid")

@@ -39,13 +39,13 @@ class NpzArray:
     Stored arrays are mapped and take no memory.
 
     Args:
-        path: the .npz.
-        key: the array in it.
-        most_bytes: a compressed array may unpack to no more.
+        path: The .npz file.
+        key: The name of the array in it.
+        most_bytes: Bytes to which a compressed array may unpack.
 
     Raises:
-        InputError: before anything is unpacked, for a file that is no .npz, has no such array, or
-            declares one that is larger, has another size than the archive says, or holds objects.
+        InputError: The file is no .npz or has no such array, or the array is larger, has another
+            size than the archive says, or has objects. Nothing has been unpacked then.
     """
 
     def __init__(self, path: Path, key: str, most_bytes: int = MAX_BYTES) -> None:

@@ -44,17 +44,17 @@ def from_medvqa(
     A question without an answer is not asked about its image. Relations leave the masks uncovered.
 
     Args:
-        path: the folder.
-        questions: names or numbers in MedTest's order, which leaves out 2, 10, 12 and 17.
+        path: The folder.
+        questions: Names or numbers in MedTest's order, which leaves out 2, 10, 12 and 17.
         several: "all" (MedTest's rule) or "any" of several true answers make a reply right.
         broken: "skip" leaves out images that cannot be decoded.
-        allow_outside: whether names and links may lead out of the folders.
+        allow_outside: Whether names and links may lead out of the folders.
 
     Returns:
         The dataset.
 
     Raises:
-        InputError: for another file, missing images, and ids that stand twice.
+        InputError: The file has another form, an image is missing, or an id occurs twice.
     """
     check_known("value of several", several, ("all", "any"), "MEDVQA-GI")
     root = Path(path)

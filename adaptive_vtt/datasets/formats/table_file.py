@@ -72,25 +72,26 @@ def read_table(
 ) -> TableDataset:
     """Read a table of labels (CSV, JSON Lines, Parquet) and one or several folders of images.
 
-    Names match a file that differs in letter case, slashes, Unicode form or lost zeros, where only
-    one file does.
+    A name also matches the only file that differs from it in letter case, slashes, Unicode form or
+    lost zeros.
 
     Args:
-        labels: the file of the table, a row per sample.
-        images: a folder, several, or None where answers are recorded.
-        id_column: the column of sample ids.
-        file_column: the column of file names, with or without their ending.
-        concepts: columns of 0, 1, yes, no or empty cells.
-        metadata: columns that describe samples and are no concepts.
-        class_column: the column of classes; each class becomes a concept.
+        labels: The file of the table, a row per sample.
+        images: A folder, several, or None if answers are recorded.
+        id_column: The column of sample ids.
+        file_column: The column of file names, with or without their ending.
+        concepts: Columns of 0, 1, yes, no or empty cells.
+        metadata: Columns that describe samples and are no concepts.
+        class_column: The column of classes; each class becomes a concept.
         broken: "skip" leaves out rows whose file is missing or cannot be decoded, unless most are.
-        allow_outside: whether names and links may lead out of the folders.
+        allow_outside: Whether names and links may lead out of the folders.
 
     Returns:
         The dataset.
 
     Raises:
-        InputError: naming file, row or column; at once for over 10,000 columns.
+        InputError: A cell, a column or a file does not fit, or there are over 10,000 columns. It
+            names file, row and column.
     """
     path = Path(labels)
     table, described = read_rows(path), metadata or []
@@ -370,10 +371,10 @@ def _where_images_are(folder: Path, table: pd.DataFrame) -> str:
 
 
 def read_rows(path: Path) -> pd.DataFrame:
-    """Return all columns of a table, every cell a text ("" where it is empty).
+    """Return all columns of a table; each cell is a text, "" if it is empty.
 
     Raises:
-        InputError: for a file that cannot be read, and one without a header.
+        InputError: The file cannot be read, or has no header.
     """
     ending = path.suffix.lower()
     if ending == ".parquet":

@@ -39,17 +39,17 @@ def from_voc(
     Concepts are the classes that any image names, in alphabetical order.
 
     Args:
-        path: the folder.
-        split: a list in ImageSets/Main; default: all annotated images.
-        difficult: take difficult objects, too.
+        path: The folder.
+        split: A list in ImageSets/Main; default: all annotated images.
+        difficult: Take difficult objects, too.
         broken: "skip" leaves out annotations and images that cannot be read.
-        allow_outside: whether names and links may lead out of the folders.
+        allow_outside: Whether names and links may lead out of the folders.
 
     Returns:
         The dataset.
 
     Raises:
-        InputError: naming the file, the object and the field.
+        InputError: An annotation is broken. It names the file, the object and the field.
     """
     top, reading = Path(path), Reading(broken, "VOC")
     parts = top / "Annotations", top / "JPEGImages"

@@ -58,17 +58,17 @@ def from_yolo(
     Concepts are the classes that any image shows, by number.
 
     Args:
-        path: the folder.
-        split: the split to read.
+        path: The folder.
+        split: The split to read.
         broken: "skip" leaves out lines that cannot be read; the class that they name, or any, is
             unknown in their image.
-        allow_outside: whether links may lead out of the folder.
+        allow_outside: Whether links may lead out of the folder.
 
     Returns:
         The dataset.
 
     Raises:
-        InputError: naming file, line and what was expected; where no image has labels.
+        InputError: A line cannot be read, or no image has labels. It names file and line.
     """
     top, reading = Path(path), Reading(broken, "YOLO")
     places = [place for place in yolo_folders(top) if split in (None, place[0])]

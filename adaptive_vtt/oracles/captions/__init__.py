@@ -10,7 +10,7 @@ from ...utils.other_code import load_object
 from ...utils.registry import Registry
 
 TAGGERS = Registry("tagger", "taggers", ("objects",), {})
-"""Readers of the objects of a caption from packages; spaCy's models are others."""
+"""Readers of captions from packages; spaCy's models are not among them."""
 
 DETECTORS = Registry(
     "detector",
@@ -25,21 +25,24 @@ class Reader(Protocol):
     """Finds the objects a caption names."""
 
     def objects(self, caption: str) -> tuple[str, ...]:
-        """Lower-case noun phrases, each once, in the order of the caption."""
+        """Return the objects as lower-case noun phrases, each once, in the caption's order."""
 
 
 class Same(Protocol):
     """Decides whether two words (or phrases) mean the same object."""
 
     def __call__(self, one: str, other: str) -> bool:
-        """Symmetric; True for equal words."""
+        """Return whether they do, in any order; True for equal words."""
 
 
 class Detector(Protocol):
     """Finds things in images."""
 
     def detect(self, image: Image) -> tuple[Box, ...]:
-        """Return what is in H x W x C uint8, surest first; label "" where the kind is not known."""
+        """Return boxes around things in an image (H x W x C uint8), surest first.
+
+        The label of a thing of unknown kind is "".
+        """
 
     @property
     def fingerprint(self) -> str:
@@ -50,7 +53,7 @@ def callable_of(target: str, base: Path, field: str) -> Any:
     """Return the function that a SPEC.toml in the folder ``base`` names, or an object of the class.
 
     Raises:
-        InputError: naming the ``field``, for what cannot be imported or called.
+        InputError: It cannot be imported or called. The message names ``field``.
     """
     made = load_object(target, base, field)
     made = made() if isclass(made) else made

@@ -138,10 +138,10 @@ def letterbox(image: Image, size: Size, channels: int | None) -> Image:
 def yolo(
     outputs: Sequence[Array], labels: int, size: Size, picture: Size, where: str
 ) -> Candidates:
-    """Return the candidates of a picture that stood in a letterbox of ``size``.
+    """Return the candidates in a picture that was put into a letterbox of ``size``.
 
     Raises:
-        InputError: for an output of the wrong shape.
+        InputError: An output has the wrong shape.
     """
     output = np.asarray(outputs[0], float)
     if output.ndim == 3 and output.shape[:2] == (1, 4 + labels):
@@ -158,10 +158,10 @@ def yolo(
 def fastestdet(
     outputs: Sequence[Array], labels: int, size: Size, picture: Size, where: str
 ) -> Candidates:
-    """Return the candidates of a picture that was drawn out to the input, one per cell.
+    """Return the candidates, one per cell, in a picture that was stretched to the input's size.
 
     Raises:
-        InputError: for an output of the wrong shape.
+        InputError: An output has the wrong shape.
     """
     from scipy.special import expit
 
@@ -202,28 +202,28 @@ def _placed(picture: Sequence[int], size: Size) -> tuple[float, int, int]:
 Layout = Literal["auto", "yolo", "fastestdet"]
 
 SIDES = {"yolo": 640, "fastestdet": 352}
-"""The side of a network's input where its file leaves it free, by layout."""
+"""The side of a network's input in pixels, by layout, if its file leaves it free."""
 
 
 class OnnxDetector:
     """A ``Detector`` from an ONNX file with one image input. Needs the extra ``onnx``.
 
     Args:
-        path: the file.
-        labels: what class 0, 1 ... of the network is, as a list or as a text file with one per
+        path: The file.
+        labels: What class 0, 1 ... of the network is, as a list or as a text file with one per
             line.
-        layout: see above; "auto" takes the output for FastestDet's where it has four axes, else
-            for YOLO's.
-        threshold: boxes with a lower score are dropped.
-        overlap: of two boxes with the same label whose intersection over union is larger, the
-            less sure one is dropped; both are in (0, 1], REIC names neither.
-        size: height and width of the input, or one number for both; default the file's, and where
-            it has none, 640 (YOLO) or 352 (FastestDet).
-        mean, std: see `Preprocessing`.
-        providers: where it runs, in order of preference (default: the CPU).
+        layout: "yolo", "fastestdet", or "auto": FastestDet's if the output has four axes, else
+            YOLO's.
+        threshold: Boxes with a lower score are dropped; in (0, 1]. The paper on REIC names none.
+        overlap: The less sure of two boxes with one label is dropped if their intersection over
+            union is larger; in (0, 1]. The paper names none.
+        size: Height and width of the input, or one number for both. Default: the file's, else 640
+            (YOLO) or 352 (FastestDet).
+        mean, std: See `Preprocessing`.
+        providers: ONNX Runtime's execution providers, in order of preference. Default: the CPU.
 
     Raises:
-        InputError: for what does not fit.
+        InputError: The file cannot be loaded, or an option does not fit it.
     """
 
     def __init__(

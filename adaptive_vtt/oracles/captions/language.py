@@ -341,8 +341,8 @@ def reader(
     """Return a reader of the objects in captions, without abstract ones.
 
     Args:
-        tagger: a spaCy model, or a Reader, which is returned unchanged.
-        places: whether nouns of places are objects, as in REIC; no detector boxes a street.
+        tagger: A spaCy model, or a Reader, which is returned unchanged.
+        places: Whether nouns of places are objects, as in REIC; no detector boxes a street.
     """
     if tagger is not None and not isinstance(tagger, str):
         return tagger

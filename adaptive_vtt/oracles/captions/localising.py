@@ -63,19 +63,19 @@ def inpainted(image: Image, box: Box) -> Image:
 def occluded(
     image: Image, box: Box, version: str, *, blur: float = BLUR, fill: Filler = inpainted
 ) -> Image:
-    """Return a copy of H x W x C uint8 in which the content of ``box`` is hidden.
+    """Return a copy of ``image`` in which the content of ``box`` is hidden.
 
-    A box is widened to whole pixels and clipped; one that lies outside changes nothing.
+    A box is widened to whole pixels and clipped. A box outside the image changes nothing.
 
     Args:
         image: H x W x C uint8.
-        box: the place to hide.
+        box: The box to hide.
         version: "blur" (within the box), "black" or "inpaint" (by ``fill``).
-        blur: standard deviation as a share of the box's sides, above 0.
-        fill: paints over a box.
+        blur: Standard deviation as a share of the box's sides, above 0.
+        fill: Paints over a box.
 
     Raises:
-        InputError: for another version or blur.
+        InputError: There is no such version, or ``blur`` is not above 0.
     """
     check_known("version", version, VERSIONS, "occlusion")
     if not blur > 0:

@@ -27,10 +27,11 @@ class RecordedNaming:
     """The objects that captions name, in the boxes of these names; see ``relations.reic.Naming``.
 
     Args:
-        captions: by the sample's id; a ``Received`` where versions of it with a box hidden were
-            captioned, too (by box * 3 + version), which locate objects without a box of their name.
-        reader: as oracles take it (default: ``oracles.captions.language``).
-        same: the same.
+        captions: By the sample's id, a caption, or a ``Received`` if versions with a box hidden
+            were captioned, too (by box * 3 + version). These locate objects without a box of their
+            name.
+        reader: Reads the objects that a caption names (default: ``oracles.captions.language``).
+        same: Decides whether two names mean the same.
     """
 
     own = False
@@ -62,11 +63,12 @@ class RecordedNaming:
     def objects(
         self, sample_id: str, boxes: Sequence[Box], received: Received | None = None
     ) -> tuple[tuple[Box, ...], ...]:
-        """Return the boxes of each object that the caption of a sample names, by the names of
-        boxes, else by what is not named without them.
+        """Return the boxes of each object that the caption of a sample names.
+
+        They are the boxes of its name, or else those without which it is not named.
 
         Raises:
-            InputError: for a sample without a caption, or one of a box that it does not have.
+            InputError: The sample has no caption, or one with a box hidden that it does not have.
         """
         received = self._received(sample_id, received)
         hidden = {place: self._names(answer) for place, answer in received.versions.items()}

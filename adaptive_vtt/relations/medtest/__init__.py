@@ -38,21 +38,22 @@ def relations(
     clipped: bool = False,
     stool_anywhere: bool = False,
 ) -> tuple[MedTest, ...]:
-    """Return MedTest's nine; for classification eight, as blood changes the class (section 4.1).
+    """Return MedTest's nine relations, without blood for classification, as it changes the class.
 
     Args:
-        task: one of TASKS.
-        instruments: where cut-outs come from, such as a ``Folder``; by default they are drawn.
-        feces: the same for stool.
-        blood: the same for blood.
-        field: a function Sample -> H x W mask of the visible field, instead of detecting the
+        task: One of TASKS.
+        instruments: Where cut-outs of instruments come from, such as a ``Folder``; by default they
+            are drawn.
+        feces: Where cut-outs of stool come from; by default they are drawn.
+        blood: Where cut-outs of blood come from; by default they are drawn.
+        field: A function Sample -> H x W mask of the visible field, instead of detecting the
             black frame.
-        clipped: over-exposure clips each channel by itself, as torchvision does, instead of
+        clipped: Over-exposure clips each channel by itself, as torchvision does, instead of
             keeping the hue.
-        stool_anywhere: stool may cover a sample's masks, as in the thesis (section 3.4.2).
+        stool_anywhere: Stool may cover a sample's masks, as in the thesis (section 3.4.2).
 
     Raises:
-        InputError: for an unknown task.
+        InputError: The task is unknown.
     """
     check_known("task", task, TASKS, "medtest")
     light = Saturation(field, clipped), Contrast(field, clipped), WhiteBalance(field)
