@@ -360,9 +360,9 @@ ASKED = tuple(name for family in FAMILIES for name in family.asked)
 
 def family_of(name: str) -> type[TargetId] | None:
     """Return the family of a name of ``--targets``; None for other names."""
-    head, _, rest = name.partition(":")
+    head, _, part = name.partition(":")
     for family in FAMILIES:
-        if name in family.asked or (rest and any(a.startswith(f"{head}:") for a in family.asked)):
+        if name in family.asked or (part and any(a.startswith(f"{head}:") for a in family.asked)):
             return family
     return None
 

@@ -360,7 +360,7 @@ def _with_regions(
     if not pointing or not dataset.has_images:
         return dataset
     masks = (dataset.sample(index).masks.values() for index in range(len(dataset)))
-    marked = [index for index, of in enumerate(masks) if any(mask.any() for mask in of)]
+    marked = [index for index, own in enumerate(masks) if any(mask.any() for mask in own)]
     lacking = len(dataset) - len(marked)
     if lacking == 0:
         return dataset

@@ -84,12 +84,12 @@ def check_order(space: QuestionSpace, model: ModelDefaults, batch: int, journal:
 def _one_class(dataset: Dataset) -> Iterator[tuple[int, str]]:
     """Yield samples that have one class and lack all others, evenly from all classes, and the name
     of the class."""
-    present, every = dataset.counts[:, 1], np.arange(len(dataset.concepts))
+    present, columns = dataset.counts[:, 1], np.arange(len(dataset.concepts))
     known = np.flatnonzero(present)
     known = known[np.linspace(0, len(known) - 1, min(len(known), MOST)).astype(int)]
     for k in known.tolist():
         ranks = np.linspace(0, present[k] - 1, min(int(present[k]), MOST // len(known)))
         samples = dataset.members(k, 1, ranks.astype(np.int64))
-        truths = dataset.truth(samples[:, None], every[None, :])
-        for sample in samples[(truths == (every == k)).all(axis=1)].tolist():
+        truths = dataset.truth(samples[:, None], columns[None, :])
+        for sample in samples[(truths == (columns == k)).all(axis=1)].tolist():
             yield sample, dataset.concepts[k]

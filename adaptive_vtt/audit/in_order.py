@@ -71,12 +71,12 @@ def every_target(
     values = {column: len({*dataset.metadata_values(column).tolist()}) for column in columns}
     relations = len({v.relation.name for v in space.variants})
     few = relations * len(space.concepts) * len(space.oracle.rates) <= MAX_TARGETS
-    every = ["overall", *(["relations", "concepts"] if concepts else [])]
-    every += [f"group:{column}" for column, n in values.items() if 1 < n <= MAX_VALUES]
-    every += ["severities"] if concepts else []
-    every += [] if names is DEFAULT_TARGETS else names
-    every += ["relation-sides"] if concepts and few else []
-    return named_targets(space, every, where)
+    named = ["overall", *(["relations", "concepts"] if concepts else [])]
+    named += [f"group:{column}" for column, n in values.items() if 1 < n <= MAX_VALUES]
+    named += ["severities"] if concepts else []
+    named += [] if names is DEFAULT_TARGETS else names
+    named += ["relation-sides"] if concepts and few else []
+    return named_targets(space, named, where)
 
 
 class InOrder(Selector):

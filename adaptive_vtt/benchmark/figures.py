@@ -77,8 +77,8 @@ def page(
     if conclusion:
         items = [Markup("<li>{}.</li>").format(on_page(sentence)) for sentence in conclusion]
         parts.append(("Conclusion", Markup("<ul>{}</ul>").format(Markup("").join(items))))
-    every = figures(runs, goal, targets[:ON_PAGE])
-    drawn = {name: _drawn(figure) for name, figure in every.items()}
+    made = figures(runs, goal, targets[:ON_PAGE])
+    drawn = {name: _drawn(figure) for name, figure in made.items()}
     calls, names = drawn.pop("calls", None), {"widths": "widest interval"}
     option = Markup("<option value='{}'>{}</option>")
     options = [option.format(name, on_page(names.get(name, name))) for name in drawn]

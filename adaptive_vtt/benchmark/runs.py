@@ -279,10 +279,10 @@ class Trace:
         inside = self._certifier.members(table["question"].to_numpy())
         losses, draw = table["loss"].to_numpy(float), table["draw"].to_numpy()
         raw = [running_means(inside, losses, draw, number) for number in self._draws]
-        every = {**estimates, "LURE": self._lure(inside, losses, draw), "raw mean": _listed(raw)}
+        estimates |= {"LURE": self._lure(inside, losses, draw), "raw mean": _listed(raw)}
         if self._belief.losses is not None:
-            every["GP plug-in"] = _listed(self._plug_in)
-        return {"held": self._holds(), "missed": self._missed, "estimates": every}
+            estimates["GP plug-in"] = _listed(self._plug_in)
+        return {"held": self._holds(), "missed": self._missed, "estimates": estimates}
 
     def _lure(self, inside: Bools, losses: Floats, draw: Indices) -> list[list[float | None]]:
         """Return the estimates at ``at`` from draws without predictions."""
@@ -294,9 +294,9 @@ class Trace:
         scale = np.stack([bet.scale for bet in bets], axis=1)
         even = np.stack([bet.uniform for bet in bets], axis=1)
         first = {"calls": self._certifier.first_calls, "sizes": self._certifier.sizes}
-        every = lure(sums, count > 0, scale=scale, even=even, **first)
-        before_any = np.full((len(every), 1), np.nan)
-        return _listed(np.hstack([before_any, every])[:, self._draws].T)
+        lured = lure(sums, count > 0, scale=scale, even=even, **first)
+        before_any = np.full((len(lured), 1), np.nan)
+        return _listed(np.hstack([before_any, lured])[:, self._draws].T)
 
     def _holds(self) -> bool:
         if self._truth is None:

@@ -172,8 +172,8 @@ def write_first(
         write_start(directory, full)
         return None
     written = first(recognised(directory if data is None else data), directory, model=model)
-    every = "\n# Every field there is, with its default, or with an example.\n"
-    write_text(directory / "SPEC.toml", written.spec + (every + commented_spec({})) * full)
+    heading = "\n# Every field there is, with its default, or with an example.\n"
+    write_text(directory / "SPEC.toml", written.spec + (heading + commented_spec({})) * full)
     if written.model and not (directory / "model.py").exists():
         write_text(directory / "model.py", written.model)
     return written

@@ -299,9 +299,9 @@ def _still_open(result: Result, certify: CertificateFacts) -> str:
 
 def clock(seconds: float) -> str:
     """Return minutes and seconds, or hours: 1:05, 2:03:04."""
-    minutes, rest = divmod(round(seconds), 60)
+    minutes, left = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+    return f"{hours}:{minutes:02}:{left:02}" if hours else f"{minutes}:{left:02}"
 
 
 def time_left(share: float | None, began: float, seconds: float) -> str:

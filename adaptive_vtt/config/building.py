@@ -133,8 +133,8 @@ def _cohort(runs: str | list[str] | None, base: Path) -> Cohort | None:
     if runs is None:
         return None
     inside = glob.escape(str(base)) if base != Path() else ""
-    every = [runs] if isinstance(runs, str) else runs
-    return Cohort.from_runs(*(Path(inside if glob.has_magic(r) else base, r) for r in every))
+    patterns = [runs] if isinstance(runs, str) else runs
+    return Cohort.from_runs(*(Path(inside if glob.has_magic(r) else base, r) for r in patterns))
 
 
 # -- the space ---------------------------------------------------------------------------------

@@ -49,9 +49,9 @@ def refuse_secrets(section: Mapping[str, Any], where: str) -> None:
     url, key = (v if isinstance(v := section.get(n), str) else "" for n in ("url", "key"))
     for sent in _texts(section, url):
         pattern = BARE if sent.place == "header" else REFERENCE
-        rest = _PLACEHOLDER.sub("", pattern.sub("", sent.text)).strip()
-        named = not is_plain(sent) and rest == sent.text.strip() != ""
-        looks = looks_like_key(sent._replace(text=rest))
+        remaining = _PLACEHOLDER.sub("", pattern.sub("", sent.text)).strip()
+        named = not is_plain(sent) and remaining == sent.text.strip() != ""
+        looks = looks_like_key(sent._replace(text=remaining))
         if looks or (named and sent.place in ("payload", "body")):
             raise InputError(
                 f"{where}: {sent.field}: expected '${{NAME}}', an environment variable that holds "

@@ -167,8 +167,8 @@ def fields_of(
 
 def made_of(*fields: Mapping[str, tuple[Any, Any]]) -> Any:
     """Return a section with these fields, to inherit from."""
-    every = {name: field for each in fields for name, field in each.items()}
-    return create_model("Options", __base__=Section, **every)  # type: ignore[call-overload]
+    named = {name: field for each in fields for name, field in each.items()}
+    return create_model("Options", __base__=Section, **named)  # type: ignore[call-overload]
 
 
 def plain(value: Any) -> Any:

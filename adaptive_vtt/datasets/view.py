@@ -92,8 +92,8 @@ class View(Derived):
     @cached_property
     def counts(self) -> Indices:
         known = np.asarray(self.dataset.counts, np.int64)
-        every = np.column_stack([known, len(self) - known.sum(axis=1)])
-        return np.stack([every @ (self._reading == side) for side in (0, 1)], 1)[self.base]
+        by_truth = np.column_stack([known, len(self) - known.sum(axis=1)])
+        return np.stack([by_truth @ (self._reading == side) for side in (0, 1)], 1)[self.base]
 
     @cached_property
     def fingerprint(self) -> str:

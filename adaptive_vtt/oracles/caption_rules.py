@@ -80,9 +80,9 @@ def check(
     whole = bool(located) and all(one.status == "retained" for one in located)
     lost = [finding for finding in findings if finding.rule == 1]
     taken = {box for one in located for box in one.boxes}
-    every = [*(one.name for one in located), *named]
+    names = [*(one.name for one in located), *named]
     labelled = [box for box in detected if box.label]
-    spare = [b for b in labelled if b not in taken and not any(same(n, b.label) for n in every)]
+    spare = [b for b in labelled if b not in taken and not any(same(n, b.label) for n in names)]
     for name in new:
         boxes = tuple(b for b in labelled if same(name, b.label))
         finding = Finding(name, "new", is_named=True, boxes=boxes)

@@ -33,11 +33,11 @@ class Drops(Paired):
     compared = ("the changed image", "the original image")
 
     def __init__(self, oracle: OracleDefaults) -> None:
-        alone, of = oracle.alone(), type(oracle.original).__name__
+        alone, name = oracle.alone(), type(oracle.original).__name__
         if oracle.tells_losses:
             raise _refused("images under relations", "a pool, whose items nothing changes")
         if alone is None:
-            got = f"{of}, which compares it with the original itself"
+            got = f"{name}, which compares it with the original itself"
             raise _refused("an oracle that judges each answer by itself", got, 'take "relations"')
         if alone.judge_by is not None:
             got = "one with a judge model"

@@ -93,8 +93,8 @@ class Ordinal(_Likeliest):
     rates = MappingProxyType({"mean distance": 1})
 
     def view(self, dataset: Dataset) -> Dataset:
-        every = range(len(dataset.concepts))
-        return View(dataset, dataset.concepts, every, (UNKNOWN, UNKNOWN, 1))
+        columns = range(len(dataset.concepts))
+        return View(dataset, dataset.concepts, columns, (UNKNOWN, UNKNOWN, 1))
 
     def loss(self, case: Case, top: int, classes: int) -> float:
         return abs(case.place - top) / max(1, classes - 1)

@@ -89,8 +89,8 @@ class MaskScore(OracleDefaults):
         self.rates = MappingProxyType({f"1 - {metric}": 1})
 
     def view(self, dataset: Dataset) -> Dataset:
-        every = range(len(dataset.concepts))
-        return View(dataset, dataset.concepts, every, (UNKNOWN, UNKNOWN, 1))
+        columns = range(len(dataset.concepts))
+        return View(dataset, dataset.concepts, columns, (UNKNOWN, UNKNOWN, 1))
 
     def expect(self, given: Premise) -> TrueMask | None:
         mask = TrueMask.of(given.sample, given.question.concept)

@@ -263,6 +263,6 @@ def _shown(boxes: Sequence[Box], expected: Expected) -> list[list[float]]:
     """Return the visible parts of the boxes, in pixels of the follow-up."""
     if not boxes:
         return []
-    there = expected.reduction.boxes([rounded(b) for b in boxes], *expected.size)
-    left = (there[:, 2] > there[:, 0]) & (there[:, 3] > there[:, 1])
-    return [[round(float(edge), 1) for edge in box] for box in there[left]]
+    visible = expected.reduction.boxes([rounded(b) for b in boxes], *expected.size)
+    left = (visible[:, 2] > visible[:, 0]) & (visible[:, 3] > visible[:, 1])
+    return [[round(float(edge), 1) for edge in box] for box in visible[left]]

@@ -238,20 +238,20 @@ def _chosen(
     rng = generator(0, f"reic {relation.kind} {sample_id}")
     objects = relation.objects(sample_id, boxes, received)
     counted = [box for box in boxes if any(box in own for own in objects)]
-    every = enumerated(relation.kind, height, width, counted, rng, relation.min_crop)
-    if not every:  # too small to be reduced
+    reductions = enumerated(relation.kind, height, width, counted, rng, relation.min_crop)
+    if not reductions:  # too small to be reduced
         return (Crop(0, 0, width, height),)
     masks = [mask for own in objects if (mask := mask_of(own, height, width)).any()]
-    shares = visible_shares(masks, every) if masks else np.zeros((0, len(every)))
+    shares = visible_shares(masks, reductions) if masks else np.zeros((0, len(reductions)))
     places = select(
         ambiguity(shares),
-        spans(every, height, width),
+        spans(reductions, height, width),
         relation.follow_ups,
         by_ambiguity=relation.by_ambiguity,
         by_diversity=relation.by_diversity,
         rng=rng,
     )
-    return tuple(every[place] for place in places)
+    return tuple(reductions[place] for place in places)
 
 
 def enumerated(

@@ -274,11 +274,11 @@ def _scored(table: pd.DataFrame, calls: Sequence[CallRow], metric: str) -> pd.Da
     before = (score - detail(MARGIN)) / (1 - pd.to_numeric(_part(table, 2)))
     before = before.fillna(detail(SOURCE))
     sources = known.assign(relation=IDENTITY, severity=0, score=before)[before.notna()]
-    every = pd.concat([sources, known]).drop_duplicates(["sample", *EACH])
-    score = every["score"]
+    answers = pd.concat([sources, known]).drop_duplicates(["sample", *EACH])
+    score = answers["score"]
     other = score / (2 - score) if metric == "dice" else 2 * score / (1 + score)
     dice, iou = (score, other) if metric == "dice" else (other, score)
-    return every.assign(dice=dice, iou=iou, silent=score.isna())
+    return answers.assign(dice=dice, iou=iou, silent=score.isna())
 
 
 def _part(table: pd.DataFrame, place: int) -> pd.Series:

@@ -335,8 +335,8 @@ def alexnet() -> dict[str, dict[str, Baseline]]:
 
 def baseline(relation: str) -> Baseline | None:
     """Return that of "medmnistc/<flag>/<corruption>"; None for any other relation."""
-    family, _, rest = relation.partition("/")
-    flag, _, corruption = rest.partition("/")
+    family, _, inner = relation.partition("/")
+    flag, _, corruption = inner.partition("/")
     return alexnet().get(flag, {}).get(corruption) if family == "medmnistc" else None
 
 
@@ -379,8 +379,8 @@ def _balanced_error(known: _Known, relation: str) -> Bounds | None:
         if sides:
             rates = stacked([known.side(concept, side, relation) for side in sides])
             means.append(rates and monotone(np.mean, rates))
-    every = stacked(means)
-    return every and monotone(np.mean, every)
+    together = stacked(means)
+    return together and monotone(np.mean, together)
 
 
 def _mean(parts: list[Figure], missing: str = "") -> list[Figure]:

@@ -364,11 +364,11 @@ def chosen(rule: Rule, ids: Sequence[TargetId], *, begun: bool = True) -> list[i
 def family(about: str) -> str:
     """Return the --targets name of the targets that a rule may be about: "relations" of
     "relation:fog"."""
-    kind, _, rest = about.partition(":")
-    asked = f"{kind}:{re.split('[:=]', rest)[0]}"
-    if rest and family_of(asked) is None:
+    kind, _, names = about.partition(":")
+    asked = f"{kind}:{re.split('[:=]', names)[0]}"
+    if names and family_of(asked) is None:
         asked = next((f.asked[0] for f in FAMILIES if f.kind == kind and f.asked), about)
-    return asked if rest else about
+    return asked if names else about
 
 
 def asked_later(space: QuestionSpace, names: Sequence[str]) -> dict[str, Target]:

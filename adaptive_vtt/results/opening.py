@@ -49,11 +49,11 @@ def opening(facts: Facts) -> Opening | None:
     plain = next((k for k, t in enumerate(targets) if _is_of(t, unchanged)), None)
     if plain is None or all(unchanged):
         return None
-    every = [True] * len(unchanged)
+    everywhere = [True] * len(unchanged)
     asked = np.sum(facts.space.cell_counts, axis=0) > 0  # of classes asked about alone none is 0
     sides = asked & targets[plain].sides
     alike = [(asked & target.sides == sides).all() for target in targets]
-    whole = (k for k, t in enumerate(targets) if _is_of(t, every) and alike[k])
+    whole = (k for k, t in enumerate(targets) if _is_of(t, everywhere) and alike[k])
     return Opening(plain, next(whole, None))
 
 

@@ -249,8 +249,8 @@ class Result:
         first = {"targets": self.targets, "derived": self.derived}
         if self.census:
             return {**first, **self.census}
-        every = {**first, "perturbations": self._source("tables").perturbations()}
-        return {name: table for name, table in every.items() if name == "targets" or len(table)}
+        tables = {**first, "perturbations": self._source("tables").perturbations()}
+        return {name: table for name, table in tables.items() if name == "targets" or len(table)}
 
     @property
     def reached(self) -> pd.Series:

@@ -103,11 +103,11 @@ def by_metadata(space: QuestionSpace) -> list[Atom]:
         elif len(values) > 2 and all(type(v) in (int, float) for v in values):
             numbers = cells.astype(float)
             ends = np.unique(np.nanquantile(numbers, np.linspace(0, 1, BINS + 1)))
-            every = selected(space, OfSlice(""), {})
+            whole = selected(space, OfSlice(""), {})
             for low, high in pairwise(ends):
                 rows = (numbers >= low) & ((numbers < high) | (high == ends[-1]))
                 words = f"{column} {low:g} to {high:g}"
-                target = replace(every, id=OfSlice(words), rows=rows)
+                target = replace(whole, id=OfSlice(words), rows=rows)
                 atoms.append(Atom(column, words, "metadata", None, target))
     return atoms
 
@@ -147,8 +147,8 @@ def by_clusters(space: QuestionSpace) -> list[Atom]:
     from ...surrogates.features import sample_features
 
     numbers = torch.arange(len(dataset))
-    every = sample_features(dataset, seed=dataset.fingerprint)(numbers).numpy()
-    table = every[:, len(dataset.concepts) :]  # the truths come first, and are not visible
+    features = sample_features(dataset, seed=dataset.fingerprint)(numbers).numpy()
+    table = features[:, len(dataset.concepts) :]  # the truths come first, and are not visible
     counts = [count for count in COUNTS if count * MIN_SAMPLES <= len(table)]
     return [atom for count in counts for atom in _clusters(space, table, count)]
 

@@ -65,11 +65,11 @@ def from_medvqa(
     reading = Reading(broken, str(root))
     bad = reading.unreadable(files.values())
     kept = [name for name in entries if files[name] not in bad]
-    every = [_answers(entries[name], several, name) for name in kept]
-    answers = [{c: texts for c, texts in each.items() if c in chosen} for each in every]
+    answered = [_answers(entries[name], several, name) for name in kept]
+    answers = [{c: texts for c, texts in each.items() if c in chosen} for each in answered]
     if not any(answers):
         raise InputError(f"{root}: expected answers to some of {', '.join(chosen)}, got none")
-    procedures = [", ".join(each.get("procedure", ("unknown",))) for each in every]
+    procedures = [", ".join(each.get("procedure", ("unknown",))) for each in answered]
     truths = [[1 if c in known else UNKNOWN for c in chosen] for known in answers]
     folder = Folder(root / "masks", allow_outside, root)
     masks = {

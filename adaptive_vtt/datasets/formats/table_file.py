@@ -205,13 +205,13 @@ def _check_labels(
         return
     row = int(np.flatnonzero(read[odd[0]].odd)[0])
     got = f"{table[odd[0]].iloc[row]!r} in row {row + 1}, concept {odd[0]!r}"
-    every = len(odd) == len(chosen)
-    classes = [name for name in odd if every and 1 < table[name].nunique() <= len(table) / 2]
+    all_odd = len(odd) == len(chosen)
+    classes = [name for name in odd if all_odd and 1 < table[name].nunique() <= len(table) / 2]
     if files := _file_columns(table[odd], images):
         remedy = f'of names of files: file_column = "{files[0]}" in [dataset]'
     elif classes:
         remedy = f'a column of class names: class_column = "{classes[0]}" in [dataset]'
-    elif every and pd.to_numeric(table[odd[0]], errors="coerce").between(0, 1).any():
+    elif all_odd and pd.to_numeric(table[odd[0]], errors="coerce").between(0, 1).any():
         remedy = "cut probabilities at a threshold, into 0 and 1"
     else:
         quoted = json.dumps(odd, ensure_ascii=False)
@@ -252,12 +252,12 @@ class ImageNames:
         absolute = re.fullmatch("|[A-Za-z]:", shared[0])
         for count, last in enumerate(shared, start=1):
             begin = "/".join(shared[:count])
-            rest = plain.str.removeprefix(f"{begin}/")
+            below = plain.str.removeprefix(f"{begin}/")
             for folder in self.folders:
                 same = folder.path.absolute().parts[-count:] == (*shared[:count],)
                 elsewhere = absolute and not scanning.is_split(last)
-                if (same or elsewhere) and near_image(folder, rest.iloc[0]):
-                    return rest, begin
+                if (same or elsewhere) and near_image(folder, below.iloc[0]):
+                    return below, begin
         return names, ""
 
     def file(self, name: str, where: str) -> tuple[Path | None, bool]:

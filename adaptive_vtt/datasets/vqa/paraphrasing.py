@@ -46,13 +46,13 @@ def kept_words(kind: str) -> list[str]:
 
 def fault(kind: str, template: str, known: Iterable[str]) -> str | None:
     """Return why a template is no new wording of this kind; None where it is one."""
-    tokens, rest = _TOKEN.findall(template.lower()), template
+    tokens, unfilled = _TOKEN.findall(template.lower()), template
     for word in kept_words(kind):
         if word.lower() not in tokens:
             return f"it loses {word!r}"
         if word[0] == "{":
-            rest = rest.replace(word, "", 1)
-    if "{" in rest or "}" in rest:
+            unfilled = unfilled.replace(word, "", 1)
+    if "{" in unfilled or "}" in unfilled:
         return "it has braces that nothing fills"
     if kind == "multi" and granularity(*PLACES["multi"], template) != SEVERAL:
         return "it says by itself whether boxes or outlines are drawn"

@@ -104,8 +104,8 @@ class Recorded(Replayed):
     def _answer(self, prompt: Prompt) -> Answer | Unanswered:
         for concept in prompt.concepts:
             if concept not in self._columns:
-                there = f"there are {', '.join(self._columns)}"
-                raise InputError(f"recorded answers: no column for concept {concept!r}; {there}")
+                known = f"there are {', '.join(self._columns)}"
+                raise InputError(f"recorded answers: no column for concept {concept!r}; {known}")
         row = self._rows.get((prompt.sample_id, prompt.relation, prompt.severity))
         if row is None:
             return MISSING

@@ -164,9 +164,9 @@ class SelfTaught(ModelDefaults):
         scaled = self._teams[0][0].scaled(_pixels(pictures))  # all teams learnt the same images
         likely = torch.zeros(len(samples), len(self.concepts), dtype=torch.float64)
         for nets, fold in self._teams:
-            of = fold[samples]
-            for number in np.unique(of).tolist():
-                mine = torch.from_numpy(np.flatnonzero(of == number))
+            folds = fold[samples]
+            for number in np.unique(folds).tolist():
+                mine = torch.from_numpy(np.flatnonzero(folds == number))
                 likely.index_add_(0, mine, nets.logits_of(number, scaled[mine]).sigmoid_().double())
         return np.where(self._known, likely.numpy() / len(self._teams), UNSURE)
 

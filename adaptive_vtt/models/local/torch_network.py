@@ -248,15 +248,15 @@ class TorchNetwork(ModelDefaults):
         softmax = self._activation == "softmax"
         if output.ndim == 1:
             row = activated(np.asarray(output.double())[None], self._activation)[0]
-            likely = (row[of].sum().clip(max=1.0) if softmax else row[of].max() for of in places)
+            likely = (row[own].sum().clip(max=1.0) if softmax else row[own].max() for own in places)
             return Answer(tuple(map(float, likely)))
         size = image_of(prompt, self.name).shape[:2]
         maps = np.asarray(interpolate(output[None], size, mode="bilinear")[0].double())
         if softmax:
             likeliest = maps.argmax(0)
-            return Answer(tuple(np.isin(likeliest, of) for of in places))
+            return Answer(tuple(np.isin(likeliest, own) for own in places))
         half = 0.0 if self._activation == "sigmoid" else 0.5
-        return Answer(tuple(maps[of].max(0) >= half for of in places))
+        return Answer(tuple(maps[own].max(0) >= half for own in places))
 
 
 def torch_network(

@@ -77,8 +77,8 @@ class RecordedNaming:
             remedy = "record them with these boxes"
             raise unexpected(f"reic: sample {sample_id!r}", expected, f"one with box {box}", remedy)
         detected = by_detection(self._names(received.answer), boxes, self.same)
-        every = completed(detected, boxes, hidden, self.same)
-        return tuple(one.boxes for one in every if one.boxes)
+        located = completed(detected, boxes, hidden, self.same)
+        return tuple(one.boxes for one in located if one.boxes)
 
     def _received(self, sample_id: str, received: Received | None) -> Received:
         if sample_id not in self.captions:

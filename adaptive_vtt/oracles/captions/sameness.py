@@ -146,10 +146,10 @@ def _pairs() -> frozenset[tuple[str, str]]:
         for name in names:
             below.setdefault(name, set()).update(kinds)
     for name, direct in below.items():
-        kinds_of, rest = set[str](), [*direct]
-        while rest:  # kinds of kinds are kinds, too
-            kind = rest.pop()
-            rest += below.get(kind, set()) - kinds_of - {kind}
+        kinds_of, waiting = set[str](), [*direct]
+        while waiting:  # kinds of kinds are kinds, too
+            kind = waiting.pop()
+            waiting += below.get(kind, set()) - kinds_of - {kind}
             kinds_of.add(kind)
         pairs |= {pair for kind in kinds_of for pair in ((name, kind), (kind, name))}
     return frozenset(pairs)

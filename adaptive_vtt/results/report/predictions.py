@@ -63,8 +63,8 @@ def losses_section(evidence: Evidence) -> Section:
     asked."""
     if evidence.run.believed is None or not evidence.run.belief_rows:
         return sentence_section("Predicted losses", "surface", NONE)
-    source = figures.Tables(lambda of: beliefs(evidence.run, of), VALUES)
-    tables = {of: source.moments(of) for of in TABLES}
+    source = figures.Tables(lambda name: beliefs(evidence.run, name), VALUES)
+    tables = {name: source.moments(name) for name in TABLES}
     moments = tables["relation-concept"].draws
     concepts, relations = evidence.concepts[:CHOICES], evidence.relations[:CHOICES]
     graded = [r for r in relations if sum(r == name for name, _ in evidence.variants) > 1]

@@ -105,8 +105,8 @@ def derived_section(evidence: Evidence) -> Section | None:
     """Show a table per kind of derived figures; None where nothing follows."""
     if evidence.certificate is None or evidence.certificate.guarantee == "each":
         return None  # figures of several rates need intervals that hold at once
-    every = figures(evidence.space, {s.id: s.bounds for s in evidence.standings})
-    parts = {kind: [f for f in every if f.kind == kind] for kind in LINES}
+    derived = figures(evidence.space, {s.id: s.bounds for s in evidence.standings})
+    parts = {kind: [f for f in derived if f.kind == kind] for kind in LINES}
     family = shared(evidence.relations)
     groups = [(kind, _derived_rows(part, family)) for kind, part in parts.items() if part]
     return evidence.section("Derived figures", "derived", groups=groups) if groups else None
@@ -402,8 +402,8 @@ def counts_section(evidence: Evidence) -> Section | None:
     if not evidence.answers.sided:
         return None
     # in the dataset's order, those never asked about included
-    every, rows = tally(evidence.counted, ["concept"]).reindex(evidence.concepts), []
-    for name, row in every.iterrows():
+    by_concept, rows = tally(evidence.counted, ["concept"]).reindex(evidence.concepts), []
+    for name, row in by_concept.iterrows():
         counts = row[[*COUNTS]].fillna(0).astype(int)
         cells = [(float(row[f]), int(counts[[*base]].sum())) for f, (_, base) in FIGURES.items()]
         rows.append((str(name), counts.tolist(), cells))

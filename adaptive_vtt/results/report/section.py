@@ -142,9 +142,9 @@ def duration(seconds: float) -> str:
     """Return seconds in the unit a person would use."""
     if seconds < 60:
         return f"{seconds:.1f}{THIN}s"
-    minutes, rest = divmod(round(seconds), 60)
+    minutes, over = divmod(round(seconds), 60)
     hours, left = divmod(minutes, 60)
-    return f"{hours} h {left:02} min" if hours else f"{minutes} min {rest:02} s"
+    return f"{hours} h {left:02} min" if hours else f"{minutes} min {over:02} s"
 
 
 @cache
