@@ -128,8 +128,11 @@ class QuestionSpace:
             )
 
     def judged_by(self, oracle: OracleDefaults) -> "QuestionSpace":
-        """Return the same questions, judged by an oracle that wraps this space's, as
-        ``oracles.paired`` does. Raise InputError where follow-ups depend on one model's answers."""
+        """Return a space of the same questions for an oracle that wraps this space's.
+
+        Raises:
+            InputError: Follow-ups depend on one model's answers.
+        """
         if self.needs_answers:
             raise unexpected(
                 "versus",

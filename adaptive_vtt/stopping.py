@@ -278,7 +278,7 @@ class _EveryTarget(Combinable, ABC):
 
     @abstractmethod
     def _words(self, state: State) -> tuple[str, str]:
-        """Return what targets are once they are done, and the reason to stop."""
+        """Return the word for a target that is done, and the reason to stop."""
 
 
 @dataclass(frozen=True)

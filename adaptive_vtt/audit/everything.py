@@ -28,7 +28,7 @@ Advance = Callable[[int], object]
 
 
 def calls_of(space: QuestionSpace, model: ModelUnderTest) -> int:
-    """Return how many calls it takes to ask everything, those about source images included.
+    """Return the number of calls that ask everything, source images included.
 
     Above MAX_CALLS source images are left out: nothing that large is listed.
     """
@@ -48,7 +48,7 @@ def all_losses(
 
 
 def losses_in(rows: Sequence[AnswerRow]) -> tuple[Indices, Floats]:
-    """Return the same of the rows of all answers."""
+    """Return all questions of these answers, ascending, and their losses, as ``all_losses``."""
     judged = sorted((row for row in rows if row.loss is not None), key=lambda row: row.question)
     losses = [np.nan if row.excluded else row.loss for row in judged]
     return np.array([row.question for row in judged], np.int64), np.array(losses, float)

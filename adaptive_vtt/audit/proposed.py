@@ -35,7 +35,10 @@ class Proposed:
 
 
 def proposed(dataset: Dataset) -> Proposed:
-    """Return what suits a dataset; one without images has no relation but the identity."""
+    """Return oracle, relations and targets for a dataset.
+
+    Without images it has no relation but the identity.
+    """
     oracle, why = _oracle(dataset)
     relations = RELATIONS if dataset.has_images else (IDENTITY,)
     return Proposed(oracle, relations, PER_CONCEPT if oracle == "mask-drop" else OVERALL, why)

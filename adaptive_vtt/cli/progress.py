@@ -312,8 +312,12 @@ def time_left(share: float | None, began: float, seconds: float) -> str:
 
 
 def fitted(parts: Sequence[str], figure: str, name: str, width: int, joint: str = "  ") -> str:
-    """Return as many of the parts as fit, in order, then the figure and as much as fits of its
-    name; empty parts are left out. From ``WIDE`` columns on, parts leave ``LAST`` for these two."""
+    """Return a line that fits a width.
+
+    It has as many parts as fit, in order, then the figure and as much of its name as fits. Empty
+    parts are left out. From ``WIDE`` columns on, the parts leave ``LAST`` columns to figure and
+    name.
+    """
     last = figure + name
     line, kept = "", min(len(last), LAST) + len(joint) if last and width >= WIDE else 0
     for part in filter(None, parts):

@@ -104,10 +104,13 @@ def check(out: Path, head: str | None = None) -> tuple[str, list[str]]:
 
 
 def _check_result(journal: Journal, path: Path) -> str:
-    """Compare a result with what the journal comes to as of the head that the result carries.
+    """Compare a result with the journal, as of the head that is written in the result.
 
-    Return that it is older than the journal, or "". Raise JournalError naming the first field that
-    differs.
+    Returns:
+        A sentence that the result is older than the journal; "" if it is not.
+
+    Raises:
+        JournalError: A field differs. It names the first.
     """
     if not path.is_file():
         return ""
@@ -137,8 +140,14 @@ def _check_result(journal: Journal, path: Path) -> str:
 
 
 def _check_report(journal: Journal, path: Path) -> str:
-    """Return that the page is older than the journal, or "". Raise JournalError where it carries no
-    head that the journal ever had."""
+    """Look for a head of the journal in a report.
+
+    Returns:
+        A sentence that the report is older than the journal; "" if it is not.
+
+    Raises:
+        JournalError: It has no head that the journal ever had.
+    """
     page = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else journal.head
     if journal.head in page:
         return ""
@@ -153,7 +162,7 @@ def _check_report(journal: Journal, path: Path) -> str:
 
 
 def _age(journal: Journal, head: str, path: Path) -> str:
-    """Return how much older than the journal is what was written when it had this head."""
+    """Return a sentence on how much older than the journal a file is that names this head."""
     calls = [link.kind in CALLS for link in journal.links()]
     rows = 1 + next(k for k, link in enumerate(journal.links()) if link.seal == head)
     ago = f"{len(calls) - rows:,} row{'s' * (len(calls) - rows != 1)} ago"
@@ -162,7 +171,7 @@ def _age(journal: Journal, head: str, path: Path) -> str:
 
 
 def _difference(computed: Any, stated: Any, where: str) -> str:
-    """Return where two JSON values differ first; "" where they agree but for rounding."""
+    """Return the first place where two JSON values differ by more than rounding; "" for none."""
     kinds, place = {type(computed), type(stated)}, where.lstrip(".")
     if kinds == {dict}:
         if other := sorted(computed.keys() ^ stated.keys()):

@@ -141,8 +141,8 @@ def _print_limits(path: Path, spec: Spec, flags: Mapping[str, object], sets: Seq
 def _run(a: Placed, b: Placed, asked: Asked, out: Path, quiet: bool) -> Verdict:
     """Begin the comparison in ``out``, or continue it; write result.json and report.html."""
     if (out / JOURNAL).is_file():
-        with closing(SQLiteJournal(out / JOURNAL, read_only=True)) as journal:
-            begun = begun_facts(journal.facts())
+        with closing(SQLiteJournal(out / JOURNAL, read_only=True)) as earlier:
+            begun = begun_facts(earlier.facts())
         if begun is not None and (begun.certificate is None or begun.certificate.versus is None):
             raise InputError(f"{out}: holds an audit of one model; give another --out")
     out.mkdir(parents=True, exist_ok=True)

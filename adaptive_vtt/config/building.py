@@ -234,7 +234,7 @@ def build_relations(
 
 
 def _naming(captions: str, dataset_of: Callable[[], Dataset], base: Path) -> Any:
-    """Return what names the objects of source images: the model itself, or a table of captions."""
+    """Return the source of the names of objects: the model itself, or a table of captions."""
     from ..oracles.captions.recorded import OwnNaming, RecordedNaming, source_captions
 
     if captions == reic.OWN:

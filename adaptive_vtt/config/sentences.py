@@ -76,7 +76,7 @@ def _sentence(
 
 
 def _missing(path: list[str], kind: str | None, field: FieldInfo | None) -> str:
-    """Return what was expected of a missing field, in the words of its description."""
+    """Return the description of a missing field."""
     if kind is None:
         return "this section or field, got nothing; 'avtt init DIR' writes a SPEC.toml that has it"
     choices = [] if field is None else [w for w in get_args(field.annotation) if isinstance(w, str)]
@@ -92,7 +92,7 @@ def _is_side(part: str) -> bool:
 
 
 def _remedy(wrong: Any) -> str:
-    """Return what to write instead, where the input suggests it; else ""."""
+    """Return advice on what to write, if the input suggests it; else ""."""
     kind, got = wrong["type"], wrong["input"]
     if kind == "list_type" and isinstance(got, str) and not got[:1].isdecimal():
         return f"; write [{json.dumps(got)}]"

@@ -108,7 +108,7 @@ class MemoryJournal:
 
 
 def _claims(row: Row) -> Iterator[tuple[Any, ...]]:
-    """Return what no two rows may both claim: a number, a call drawn, a question answered."""
+    """Yield keys that only one row may have: number, call drawn, questions answered."""
     yield name_of(row)
     if isinstance(row, DrawRow):
         yield "drawn", row.call

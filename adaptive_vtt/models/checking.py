@@ -153,13 +153,16 @@ def _remedy_of_value(value: Any) -> str:
 
 
 def as_answer(answer: Any, prompt: Prompt, call: int) -> Answer:
-    """Return what a user gives for a call as an answer; raise ModelError for anything else.
+    """Return a user's answer to a call.
 
     Args:
         answer: One value per concept, in their order or by name: numbers, or, if the prompt asks in
             words, texts; or a mask, or masks, as an array of bool.
-        prompt: What was asked.
-        call: The number of the call, for errors.
+        prompt: The prompt.
+        call: The number of the call, for messages.
+
+    Raises:
+        ModelError: The answer has another form.
     """
     if isinstance(answer, Mapping):
         if {*answer} != {*prompt.concepts}:
@@ -195,14 +198,17 @@ def as_loss(answer: Any, call: int) -> Answer:
 
 
 def to_answers(returned: object, prompts: Sequence[Prompt], who: str) -> list[Answer]:
-    """Return what a function returned as answers; raise ModelError for anything else.
+    """Return the answers that a function returned.
 
     Args:
         returned: One of three. P(yes), n x C or, of a single concept, (n,). Texts, n of them.
             Masks, of bool or of P(yes): n x C x H x W. If images differ in size they are a list of
             n arrays C x H x W (H x W of a single concept). Torch tensors count as arrays.
         prompts: The n prompts.
-        who: The model, for errors.
+        who: The model, for messages.
+
+    Raises:
+        ModelError: The function returned something else.
     """
     returned = without_torch(returned)
     parts = list(returned) if isinstance(returned, Sequence | np.ndarray) else []

@@ -13,8 +13,10 @@ would measure the silence, and little of what the model sees."""
 
 
 def remedy(reason: str) -> str:
-    """Return what may be done about questions that went unanswered for this reason: the first line
-    of remedies.txt whose pattern matches."""
+    """Return advice on questions that went unanswered for this reason.
+
+    It is the first line of remedies.txt whose pattern matches.
+    """
     for line in (Path(__file__).parent / "data" / "remedies.txt").read_text("utf-8").splitlines():
         pattern, advice = line.split("\t")
         if re.search(pattern, reason):

@@ -107,8 +107,10 @@ class OracleDefaults:
         return (self.original,)
 
     def alone(self) -> "OracleDefaults | None":
-        """Return the oracle that judges each answer by itself: this one, or one in its place; None
-        where there is none."""
+        """Return this oracle, or one in its place, that judges each answer by itself.
+
+        None if there is none.
+        """
         return None if self.needs_source else self
 
     def judge(
@@ -150,14 +152,14 @@ class OracleDefaults:
         return ()
 
     def expect(self, given: Premise) -> Any:
-        """Return what the answer to the follow-up should be."""
+        """Return the expected answer to the follow-up."""
         return given.relation.expect(given.question.truth, given.follow_up)
 
     def record(self, value: Value, sample: Sample, concept: str) -> float | None:
         """Return a source image's answer as a number by which follow-ups can be judged again.
 
         Raises:
-            InputError: Where no number could be.
+            InputError: The answer cannot be a number.
         """
         return value if isinstance(value, float) else None
 

@@ -55,7 +55,7 @@ class Drops(Paired):
         return OracleDefaults.models_asked(self, questions)
 
     def expect(self, given: Premise) -> Expected:
-        """Return what the answers about the changed image and about the original should be."""
+        """Return the expected answers about the changed image and about the original."""
         changed = replace(given, source_answer=None)
         original = replace(changed, relation=Identity(), follow_up=FollowUp(given.sample.image))
         return Expected(self.oracle.expect(changed), self.oracle.expect(original))

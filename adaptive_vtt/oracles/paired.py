@@ -89,7 +89,7 @@ class Paired(OracleDefaults):
         return 0
 
     def expect(self, given: Premise) -> Any:
-        """Return what is expected of both; a pair where it follows from each source answer."""
+        """Return the expected answer; two if each follows from its model's source answer."""
         pair = given.source_answer
         if not isinstance(pair, PairedAnswer):
             return self.oracle.expect(given)

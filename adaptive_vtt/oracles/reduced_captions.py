@@ -178,7 +178,7 @@ class ReducedCaptions(CaptionOracle):
     # -- the follow-up -----------------------------------------------------------------
 
     def expect(self, given: Premise) -> Expected | None:
-        """Return what a follow-up's caption is read against; None for an uncaptioned source."""
+        """Return the objects expected in a follow-up's caption; None for an uncaptioned source."""
         sample = given.sample
         answer: Any = given.source_answer
         received = answer if isinstance(answer, Received) else Received(answer, {})

@@ -32,7 +32,7 @@ class Relation(Protocol):
         arguments."""
 
     def expect(self, truth: int, follow_up: FollowUp) -> int:
-        """Return what the true answer is for the follow-up, given that of the source."""
+        """Return the true answer about the follow-up, from that about the source."""
 
 
 class RelationDefaults:
@@ -81,7 +81,7 @@ class RelationDefaults:
         return truth
 
     def expect_mask(self, mask: Mask, follow_up: FollowUp) -> Mask:
-        """Return where a concept should be seen in the follow-up (H x W), given where it was."""
+        """Return the mask of a concept in the follow-up (H x W), from that in the source."""
         return mask
 
     def applies(self, concept: str) -> bool:

@@ -334,7 +334,7 @@ def alexnet() -> dict[str, dict[str, Baseline]]:
 
 
 def baseline(relation: str) -> Baseline | None:
-    """Return that of "medmnistc/<flag>/<corruption>"; None for any other relation."""
+    """Return AlexNet's errors under "medmnistc/<flag>/<corruption>"; None for other relations."""
     family, _, inner = relation.partition("/")
     flag, _, corruption = inner.partition("/")
     return alexnet().get(flag, {}).get(corruption) if family == "medmnistc" else None

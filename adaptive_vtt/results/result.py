@@ -163,9 +163,12 @@ class Result:
         return self._source("picture").picture(row)
 
     def beliefs(self, of: TableName = "cell") -> pd.DataFrame:
-        """Return what was predicted during the audit, a row per concept, relation, severity and
-        moment: concept, relation, severity, draws, predicted, sd, spread, asked, failed, lower,
-        upper.
+        """Return the predictions during the audit.
+
+        Each row is for a concept, relation, severity and moment.
+
+        Columns are concept, relation, severity, draws, predicted, sd, spread, asked, failed, lower
+        and upper.
 
         Args:
             of: Other groups, images, and more; see ``adaptive_vtt.results.beliefs.beliefs``.

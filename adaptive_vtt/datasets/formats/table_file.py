@@ -158,9 +158,12 @@ def _class_role(cells: "pd.Series[str]", truths: pd.DataFrame) -> str:
 
 
 def _remarks(table: pd.DataFrame, roles: Mapping[str, str], asked: bool) -> dict[str, str]:
-    """Return what became of each column, in their order.
+    """Return how each column was used, in their order.
 
-    ``asked``: whether all columns of labels were to be concepts.
+    Args:
+        table: The table.
+        roles: The role of each column that was used.
+        asked: Whether all columns of labels should become concepts.
     """
     remarks = {}
     for name, cells in table.rename(columns=str).items():

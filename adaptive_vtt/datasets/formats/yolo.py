@@ -138,7 +138,7 @@ def class_names(top: Path) -> dict[int, str]:
 
 
 def _yaml_names(lines: list[str]) -> dict[int, str]:
-    """Return what ``names:`` holds, a list or a table, on its line or on those below it."""
+    """Return the class names in the list or table under ``names:``, by number."""
     start = next((k for k, line in enumerate(lines) if line.startswith("names:")), len(lines))
     own = "".join(lines[start : start + 1]).removeprefix("names:").strip()
     below = takewhile(lambda line: not line or line[0] in " \t-]}", lines[start + 1 :])

@@ -120,13 +120,12 @@ _READ = 65_536
 
 
 def text_of_bytes(raw: bytes) -> str:
-    """Return what is kept of a reply that could not be read: its beginning, before keys are taken
-    out of it."""
+    """Return the beginning of a reply that could not be read; keys may still be in it."""
     return raw[:_READ].decode(errors="replace")
 
 
 def _in_words(error: Exception) -> str:
-    """Return what is wrong with a reply, without the names of Python's types."""
+    """Return the fault of a reply in words, without the names of Python's types."""
     if isinstance(error, KeyError):
         return f"it lacks {one_line(error)}"
     if isinstance(error, TypeError | AttributeError | IndexError):

@@ -403,8 +403,10 @@ class ChatEndpoint(Provider, Endpoint):
 
 
 async def key_trouble(asked: Callable[[], Awaitable[Any]]) -> Trouble | None:
-    """Return what is wrong with the key that a request used; None if nothing is, or no reply about
-    it comes soon."""
+    """Return the trouble with the key that a request used.
+
+    None if there is none, or no reply about the key comes soon.
+    """
     try:
         async with asyncio.timeout(_SOON):
             await asked()

@@ -38,13 +38,14 @@ _STATUSES = (
 def received(
     choice: Mapping[str, Any], prompt: Prompt, mode: str, template: Template, longest: int
 ) -> Reply:
-    """Return what a choice of a chat completion says, tokens apart; any exception means that it
-    is malformed.
+    """Read a choice of a chat completion, without its tokens.
+
+    Any exception means that it is malformed.
 
     Args:
-        choice: As OpenAI's protocol has it: message, finish_reason, logprobs.
-        prompt: What was asked.
-        mode: How P(yes) was asked for.
+        choice: The choice in OpenAI's protocol: message, finish_reason, logprobs.
+        prompt: The prompt.
+        mode: The form in which P(yes) was asked for.
         template: The words that the prompt was put in.
         longest: Tokens of the longest reply that was asked for.
     """
@@ -126,8 +127,15 @@ def refusal_in(message: Mapping[str, Any]) -> str | None:
 def spoken(
     text: str, prompt: Prompt, template: Template, *, cut: int | None
 ) -> tuple[Value, ...] | Unanswered:
-    """Return what a reply in words says. ``cut``: the length at which it broke off; then only an
-    answer that it begins with counts, as reasons come before other ones."""
+    """Read the values in a reply in words.
+
+    Args:
+        text: The reply.
+        prompt: The prompt.
+        template: The words that the prompt was put in.
+        cut: The length at which the reply broke off, or None. Only an answer at the beginning of
+            such a reply counts, as reasons may precede a later one.
+    """
     if cut is None:
         return words_in(text, prompt, template)
     if not text.strip():

@@ -134,7 +134,7 @@ def values_at(values: list[Any], at: Any) -> Any:
 
 
 def predicted_text(row: Mapping[Any, Any], more: str = "") -> list[str]:
-    """Return what is predicted in words, then ``more``; [] where nothing is."""
+    """Return a prediction in words, followed by ``more``; [] if there is none."""
     if row["predicted"] is None:
         return []
     sd = "" if row["sd"] is None else f", sd {100 * row['sd']:.1f}"

@@ -81,8 +81,10 @@ def certified_section(evidence: Evidence) -> Section | None:
 
 
 def axis(ends: list[float], least: float, most: int) -> tuple[float, list[float]]:
-    """Return where an axis from 0 ends, behind all ``ends`` and ``least``, and ``most`` marks or
-    fewer."""
+    """Return the end of an axis from 0, beyond all ``ends`` and ``least``, and its marks.
+
+    There are ``most`` marks or fewer.
+    """
     end = min(1.0, 1.06 * max([*ends, least, 0.02]))
     step = next((s for s in STEPS if end / s <= most), STEPS[-1])
     return end, [k * step for k in range(1 + int(end / step + 1e-9))]
