@@ -27,7 +27,7 @@ NAMED = 4
 
 
 def check_order(space: QuestionSpace, model: ModelDefaults, batch: int, journal: Journal) -> None:
-    """Raise InputError where the first answers fit the true classes clearly better once the model's
+    """Raise InputError if the first answers fit the true classes clearly better once the model's
     columns are taken to be in the order of the names, as text or as numbers.
 
     Classes count alike, so that a model which always says the same fits no order better than

@@ -43,7 +43,7 @@ def calls_of(space: QuestionSpace, model: ModelUnderTest) -> int:
 def all_losses(
     space: QuestionSpace, model: ModelUnderTest, advance: Advance = lambda calls: None
 ) -> tuple[Indices, Floats]:
-    """Return every eligible question, ascending, and its loss; NaN where it does not count."""
+    """Return every eligible question, ascending, and its loss; NaN if it does not count."""
     return losses_in(answered(space, model, advance)[1])
 
 
@@ -59,7 +59,7 @@ def all_answers(
 ) -> "pd.DataFrame":
     """Return every answer as ``models.Recorded`` reads them, masks as their scores; NaN: none.
 
-    Source images stand there too where the oracle needs them. Raises InputError where masks
+    Source images stand there too where the oracle needs them. Raises InputError if masks
     are compared with each other: those cannot be recorded as numbers.
     """
     import pandas as pd

@@ -46,7 +46,7 @@ class Rereading:
 
     def values(self, reply: str, prompt: Prompt, before: tuple[Value, ...]) -> tuple[Value, ...]:
         """Return the answers in a reply, or for each concept the one read ``before``. Raise
-        InputError where the rule returns something else."""
+        InputError if the rule returns something else."""
         reasons = [value.reason for value in before if isinstance(value, Unanswered)]
         refused = any(r.startswith(REFUSED) or NO_REPLY.fullmatch(r) for r in reasons)
         if not reply.strip() or MORE in reply or refused:

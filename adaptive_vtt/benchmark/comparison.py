@@ -54,7 +54,7 @@ class StrategyComparison:
     def read(cls, folder: Path | str) -> Self:
         """Return the comparison that ``save`` or ``avtt compare`` wrote into a folder.
 
-        Raises InputError where there is none.
+        Raises InputError if there is none.
         """
         file = Path(folder) / RECORD
         try:

@@ -61,7 +61,7 @@ class Before:
         return {"certify.cohort": paths}
 
     def seeded(self, spec: Spec, seed: int | None) -> Spec:
-        """Return the spec with a seed that is none of the earlier audits'. Raise InputError where
+        """Return the spec with a seed that is none of the earlier audits'. Raise InputError if
         that was ``seed`` of the command line, and for an audit that certifies nothing."""
         if not spec.certify.certifies:
             raise InputError(
@@ -112,7 +112,7 @@ class Before:
 
 
 def _took(folder: Path, facts: Facts, audit: Audit, width: float) -> str | None:
-    """Return the calls that the audit in a folder took to a half-width; None where it did not
+    """Return the calls that the audit in a folder took to a half-width; None if it did not
     certify the same targets, as surely."""
     described, then = audit.certify.describe(audit.belief.certifier), facts.certificate
     if described is None or then is None:

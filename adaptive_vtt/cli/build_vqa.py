@@ -124,7 +124,7 @@ def build_vqa(
 
 
 def _more_wordings(chosen: Chosen, spec: Path, max_cost: float | None) -> Paraphrases:
-    """Ask the model of a file for more wordings; raise InputError where nothing bounds its cost."""
+    """Ask the model of a file for more wordings; raise InputError if nothing bounds its cost."""
     with read_model_of_words(spec, chosen.dataset) as model:
         if model.costs_money and (max_cost is None or not model.prices_known):
             raise InputError(

@@ -156,7 +156,7 @@ def write_first(
     """Write SPEC.toml and model.py about the images in ``data`` or ``directory``.
 
     Where there are none, write images, too, as ``write_start``, and return None. ``model``: a file
-    that model.py wraps. Raise InputError where a file would be overwritten, and for images whose
+    that model.py wraps. Raise InputError if a file would be overwritten, and for images whose
     layout nobody knows.
     """
     if directory.is_file() or (not directory.exists() and directory.suffix.lower() in FILES):
@@ -390,7 +390,7 @@ def _field_texts(*tables: str) -> Table:
 
 
 def example(section: str, kind: str | None, name: str) -> Any:
-    """Return the field's default, else a value it might have; None where neither is known."""
+    """Return the field's default, else a value it might have; None if neither is known."""
     known = _field_texts("examples", "defaults")
     keys = (f"{section}.{kind}.{name}", f"{section}.{name}", name)
     return next((known[key] for key in keys if key in known), None)

@@ -70,7 +70,7 @@ def _description(field: re.Match[str]) -> str:
 
 
 def names(text: str | None) -> list[str] | None:
-    """Return the names in a list separated by commas; None where the option was not given."""
+    """Return the names in a list separated by commas; None if the option was not given."""
     return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 

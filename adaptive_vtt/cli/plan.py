@@ -159,8 +159,8 @@ def _without_keys() -> Iterator[None]:
 class Plan:
     """Calls and prices of an audit.
 
-    ``targets``: calls of each by itself; ``together``: of all, None where nothing is certified;
-    ``total``: all calls that there are. Prices of a call are None where they are not known.
+    ``targets``: calls of each by itself; ``together``: of all, None if nothing is certified;
+    ``total``: all calls that there are. Prices of a call are None if they are not known.
     ``worst`` is with all retries and ``usual`` with none, both at the longest prompt and reply.
     ``expected`` is the likely mean of the calls that are drawn, and ``expected_most`` that mean
     where the provider counts much. ``at_full_length``: no better price than ``usual`` is known.
@@ -280,7 +280,7 @@ class Pilot:
         return cls(folder, content, cost, frozenset(certificate.targets), currency)
 
     def check(self, narrowed: Plan) -> None:
-        """Raise InputError where it certified other targets, or was paid in another currency."""
+        """Raise InputError if it certified other targets, or was paid in another currency."""
         if self.cost and self.currency != narrowed.currency:
             raise InputError(
                 f"--pilot {self.folder}: expected an audit that was paid in {narrowed.currency}, "
@@ -300,7 +300,7 @@ class Width:
     Calls ``at_least`` and ``at_most``, ``likely`` by loss rate, and ``by_pilot`` as an earlier
     audit's journal forecasts (None without one), in four of five audits within
     ``range_by_pilot``. ``cost`` of the likely calls, from the lowest loss rate to the highest where
-    the provider counts much, and ``cost_by_pilot``; None where prices are not known.
+    the provider counts much, and ``cost_by_pilot``; None if prices are not known.
     """
 
     half_width: float

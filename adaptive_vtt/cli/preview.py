@@ -87,7 +87,7 @@ def preview(
 
 
 class Cell(NamedTuple):
-    """One severity: its RGB picture (None where there can be none), and a note, or ""."""
+    """One severity: its RGB picture (None if there can be none), and a note, or ""."""
 
     severity: int
     picture: Image | None
@@ -112,13 +112,13 @@ class Row(NamedTuple):
 
     @property
     def note(self) -> str:
-        """The note that all cells have; "" where they differ."""
+        """The note that all cells have; "" if they differ."""
         notes = {cell.note for cell in self.cells}
         return notes.pop() if len(notes) == 1 else ""
 
     @property
     def shown(self) -> bool:
-        """True where there is a picture."""
+        """True if there is a picture."""
         return any(cell.picture is not None for cell in self.cells)
 
     def caption(self, cell: Cell) -> str:

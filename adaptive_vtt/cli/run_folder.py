@@ -257,7 +257,7 @@ def same_command(options: str) -> str:
 
 
 def own_progress(facts: Facts, journal: Journal) -> OnProgress | bool:
-    """Return the function of the spec's [audit] on_progress; False where there is none."""
+    """Return the function of the spec's [audit] on_progress; False if there is none."""
     return progress_function(facts, resumed=answered(journal) > 0, warn=_warn) or False
 
 

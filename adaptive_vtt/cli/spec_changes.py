@@ -39,7 +39,7 @@ def read(
     Args:
         path: The SPEC.toml; None with ``demo``.
         demo: Take the bundled spec.
-        flags: SECTION.FIELD -> the value of the option of that name, None where it was not given.
+        flags: SECTION.FIELD -> the value of the option of that name, None if it was not given.
         sets: The values of ``--set``.
         explore: Certify nothing, whatever the spec says; unless the command line names a strategy
             it is the paper's.

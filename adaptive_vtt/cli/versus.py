@@ -215,7 +215,7 @@ def _versus(a: Placed, b: Placed, asked: Asked, out: Path) -> Versus:
 
 
 def differs(a: QuestionSpace, b: QuestionSpace) -> str:
-    """Return the first thing in which two spaces differ, in words; "" where they are the same."""
+    """Return the first thing in which two spaces differ, in words; "" if they are the same."""
     if a.fingerprint == b.fingerprint and describe_oracle(a) == describe_oracle(b):
         return ""
     one, other = ({**describe_space(space), "oracle": describe_oracle(space)} for space in (a, b))

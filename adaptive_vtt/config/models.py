@@ -68,7 +68,7 @@ class ModelSection(Kinds):
         return {} if "keys" in self._taken else files_in(getattr(self, "options", None), base)
 
     def file(self) -> str | None:
-        """Return the file that holds the model, and so its version; None where none does."""
+        """Return the file that holds the model, and so its version; None if none does."""
         options = options_of(REGISTRY.get(self.kind))
         paths = [getattr(self, each.name) for each in options if each.option.reads is at_base]
         return next(filter(None, reversed(paths)), None)  # weights stand behind their folder
@@ -90,7 +90,7 @@ class Worked(Section):
     in_flight: int | None = option(Workers, "in_flight", set_here=False)
 
     def refuse_workers(self, where: str) -> None:
-        """Raise InputError where a field of workers is set."""
+        """Raise InputError if a field of workers is set."""
         if given := [name for name in WORKERS if getattr(self, name) is not None]:
             expected, got = "a model that the audit holds itself", repr(getattr(self, given[0]))
             raise unexpected(f"{where}.{given[0]}", expected, got, "leave it out")
@@ -100,7 +100,7 @@ class Worked(Section):
         return self.model_copy(update=dict.fromkeys(WORKERS))
 
     def worked(self, base: Path) -> ModelUnderTest | None:
-        """Return the model held by the workers of the section; None where there are none."""
+        """Return the model held by the workers of the section; None if there are none."""
         options = self.model_dump(include={*WORKERS}, exclude_none=True)
         if not options:
             return None
@@ -128,7 +128,7 @@ class OwnSection(ModelSection, Worked):
         return self.code.rpartition(":")[0]
 
     def agreed(self, model: ModelUnderTest) -> ModelUnderTest:
-        """Return the model under the section's name. Raise InputError where it does not answer as
+        """Return the model under the section's name. Raise InputError if it does not answer as
         the section says."""
         model = adapted_model(model)
         if self.name is not None:

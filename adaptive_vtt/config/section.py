@@ -172,7 +172,7 @@ def made_of(*fields: Mapping[str, tuple[Any, Any]]) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Return a default as TOML writes it; None where it cannot."""
+    """Return a default as TOML writes it; None if it cannot."""
     if isinstance(value, tuple):
         return list(value)
     return value if isinstance(value, str | int | float | list) else None
@@ -196,7 +196,7 @@ def in_toml(annotation: Any) -> Any:
 
 
 def shown_default(field: FieldInfo) -> Any:
-    """Return the default of a field; None where it depends, or there is none."""
+    """Return the default of a field; None if it depends, or there is none."""
     if isinstance(field.json_schema_extra, dict):
         return field.json_schema_extra["default"]
     return field.get_default(call_default_factory=True)

@@ -27,7 +27,7 @@ class Dataset(Protocol):
 
     @property
     def has_images(self) -> bool:
-        """Return False where only truths are known (audits of recorded answers)."""
+        """Return False if only truths are known (audits of recorded answers)."""
 
     @property
     def counts(self) -> Indices:
@@ -91,7 +91,7 @@ class DatasetDefaults:
         return self.concepts, range(len(self.concepts))
 
     def pixels(self, samples: Indices) -> Floats:
-        """Return the pixels of each source image (n,); NaN where only decoding can count them."""
+        """Return the pixels of each source image (n,); NaN if only decoding can count them."""
         return np.full(len(samples), np.nan)
 
     def characters(self, samples: Indices, concepts: Indices) -> Floats:

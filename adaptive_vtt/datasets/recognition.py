@@ -73,7 +73,7 @@ class Layout:
 
     def about(self, concepts: list[str] | None) -> Dataset:
         """Return the dataset with these columns of its table, or this name of what its masks or
-        images show, as concepts. Raise InputError where the data have other concepts, too."""
+        images show, as concepts. Raise InputError if the data have other concepts, too."""
         options = {**self.options}
         if concepts and self.kind == "table" and "class_column" not in options:
             known = [*options.get("concepts", ()), *options.get("metadata", ())]
@@ -99,7 +99,7 @@ class Contents:
 
     @cached_property
     def loose(self) -> bool:
-        """True where images lie in the folder itself."""
+        """True if images lie in the folder itself."""
         return holds_images(self.root)
 
     @cached_property

@@ -250,7 +250,7 @@ def _regions(
 
 
 def _mask(sample: Sample, concept: str) -> Mask | None:
-    """Return where a concept is (H x W), by its mask and its boxes; None where it has neither."""
+    """Return where a concept is (H x W), by its mask and its boxes; None if it has neither."""
     boxes = [box for box in sample.boxes if box.label == concept]
     inside = mask_of(boxes, *sample.require_image().shape[:2]) if boxes else None
     mask = sample.masks.get(concept, inside)

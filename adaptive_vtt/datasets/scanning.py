@@ -102,7 +102,7 @@ class Folder:
         return inside(path, self._real)
 
     def find(self, names: Iterable[str], where: str) -> Path | None:
-        """Return the first of these files that exists. Raise InputError where one is outside."""
+        """Return the first of these files that exists. Raise InputError if one is outside."""
         for name in names:
             parent, last = os.path.split(name)
             if "\0" not in name and last not in _NO_NAMES:
@@ -213,7 +213,7 @@ def _folded(name: str) -> str:
 
 
 def split_remark(splits: Sequence[str]) -> dict[str, str]:
-    """Return a remark on the splits of all samples, {} where there are none."""
+    """Return a remark on the splits of all samples, {} if there are none."""
     counts = Counter(filter(None, splits))
     used = ", ".join(f"{name} ({count:,} images)" for name, count in counts.items())
     if len(counts) > 1:
@@ -229,7 +229,7 @@ def is_split(name: str | None) -> bool:
 
 
 def unread_remark(folders: Iterable[Path], used: Iterable[Path]) -> dict[str, str]:
-    """Return a remark on the unused files of the folders, per ending; {} where all were used.
+    """Return a remark on the unused files of the folders, per ending; {} if all were used.
 
     Hidden files, code, pages and folders of audits do not count.
     """

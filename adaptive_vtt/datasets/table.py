@@ -324,7 +324,7 @@ class LazyMasks(Mapping[str, Mask]):
 
     @cached_property
     def ignored(self) -> Mask | None:
-        """The pixels that no score counts, H x W; None where all count."""
+        """The pixels that no score counts, H x W; None if all count."""
         return None if self._ignored is None else self._mask(self._ignored, "pixels to ignore")
 
     def _mask(self, source: Any, what: str) -> Mask:
@@ -343,7 +343,7 @@ class LazyMasks(Mapping[str, Mask]):
 
 
 def same_size(mask: Sequence[int], image: Sequence[int], where: str) -> None:
-    """Raise InputError where the two (height, width) differ."""
+    """Raise InputError if the two (height, width) differ."""
     if tuple(mask) != tuple(image):
         expected = f"a mask as large as its image, {image[0]} x {image[1]} (height x width)"
         raise unexpected(where, expected, f"{mask[0]} x {mask[1]}")
@@ -441,7 +441,7 @@ def _truths(labels: pd.DataFrame, ids: Sequence[str], concepts: Sequence[str]) -
 
 
 def check_unique(names: Sequence[str], what: str, where: str) -> None:
-    """Raise InputError where a name stands twice."""
+    """Raise InputError if a name stands twice."""
     again = np.flatnonzero(pd.Index(names).duplicated())
     if len(again):
         name, place = names[again[0]], again[0]

@@ -122,7 +122,7 @@ def believed(raw: Mapping[str, Any]) -> Believed | None:
 
 
 def column(row: BeliefRow, name: str, count: int) -> Floats:
-    """Return figures (count,) of a row, NaN where they are unknown.
+    """Return figures (count,) of a row, NaN if they are unknown.
 
     Raises:
         JournalError: The row has anything but ``count`` numbers under that name.

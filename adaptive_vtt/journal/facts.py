@@ -330,7 +330,7 @@ class CertificateFacts(Fact):
         sizes: Number of questions of each target.
         ids: Identity of each target; see ``families``.
         subsets: Hash of the questions of all targets.
-        constants: The best constant answer of each target, None where there is none.
+        constants: The best constant answer of each target, None if there is none.
         guarantee: Whether "all" intervals hold at once, or "each" one by itself.
         weights: Share of 1 - confidence of each target, None if they are equal.
         decided: How targets are decided against ``at_most``: by their intervals, by bets of

@@ -101,7 +101,7 @@ class Holding:
         return About(stated, model.content(), model.protocol(), priced, paid)
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
-        """Return one checked answer per prompt. Raise ModelError where the model fails."""
+        """Return one checked answer per prompt. Raise ModelError if the model fails."""
         return checked(self._model, prompts)
 
 
@@ -385,7 +385,7 @@ class Workers(ModelDefaults):
         return dict(self._about.protocol)
 
     def statistics(self) -> JsonObject | None:
-        """Count the workers that died; None where none did."""
+        """Count the workers that died; None if none did."""
         deaths = {"workers": len(self.workers), "workers_died": self._deaths}
         return deaths if self._deaths else None
 

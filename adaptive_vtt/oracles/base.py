@@ -76,11 +76,11 @@ class OracleDefaults:
     whole_source: bool = False
     """True if it gets the answers about all concepts of the source image, as a tuple."""
     judges_masks: bool = False
-    """True where answers are masks that are compared with others."""
+    """True if answers are masks that are compared with others."""
     judges_scores: bool = False
-    """True where an answer may be a mask's score by the same metric."""
+    """True if an answer may be a mask's score by the same metric."""
     tells_losses: bool = False
-    """True where answers are losses, so that there is no answer to predict."""
+    """True if answers are losses, so that there is no answer to predict."""
     judge_by: JudgeModel | None = None
     """The judge model that is asked where the rule is not sure, if there is one."""
     models: int = 1

@@ -37,7 +37,7 @@ def rule_text(finding: Mapping[str, Any]) -> str:
 class Finding:
     """An object of either caption, and the rule it breaks, if any.
 
-    ``visible``: the share of it that the follow-up shows, None where unknown. ``status``: retained,
+    ``visible``: the share of it that the follow-up shows, None if unknown. ``status``: retained,
     ambiguous, disappeared, unlocated, or new, which means named in the follow-up alone.
     ``is_named``: whether the follow-up's caption names it. ``error``: see ERROR_TYPES.
     """

@@ -96,7 +96,7 @@ class CaptionOracle(OracleDefaults):
 
 
 def caption_of(answer: SourceAnswer, sample: str) -> str | None:
-    """Return a source image's caption; None where it was not captioned."""
+    """Return a source image's caption; None if it was not captioned."""
     if answer is None or isinstance(answer, Unanswered):
         return None
     caption = words(answer, sample)

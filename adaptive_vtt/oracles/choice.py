@@ -57,7 +57,7 @@ class InWords(OracleDefaults):
         raise TypeError(f"{type(self).__name__} defines no read")
 
     def is_sure(self, reply: str, expected: Expected) -> bool | None:
-        """Return whether the rule is sure of a reply; None where no judge is to be asked."""
+        """Return whether the rule is sure of a reply; None if no judge is to be asked."""
         raise TypeError(f"{type(self).__name__} defines no is_sure")
 
     def truth(self, expected: Expected) -> str:

@@ -67,7 +67,7 @@ class ContainsTruth(InWords):
         self.strict, self.accept = strict, accept
 
     def applies(self, relation: RelationDefaults, concept: str) -> bool:
-        """Return False where another instrument makes the position of the first ambiguous."""
+        """Return False if another instrument makes the position of the first ambiguous."""
         return not (relation.adds == "instrument" and concept == medvqa.INSTRUMENT_PLACE)
 
     def expect(self, given: Premise) -> Expected:

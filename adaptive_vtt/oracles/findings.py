@@ -42,7 +42,7 @@ def judged(calls: Sequence[CallRow]) -> list[AnswerRow]:
 
 
 def caption_findings(calls: Sequence[CallRow], draws: Sequence[DrawRow]) -> Findings | None:
-    """Return the counts of a journal's captions, None where nothing was about captions."""
+    """Return the counts of a journal's captions, None if nothing was about captions."""
     if not any("objects" in (a.details or {}) for call in calls for a in call.answers):
         return None
     samples = {draw.call: draw.sample for draw in draws}
@@ -100,7 +100,7 @@ class JudgeFindings:
 
 
 def judge_findings(rows: Iterable[JudgingRow], calls: Sequence[CallRow]) -> JudgeFindings | None:
-    """Return the counts of a journal's judge, None where none was asked."""
+    """Return the counts of a journal's judge, None if none was asked."""
     replies = [row for row in rows if not row.received]
     if not replies:
         return None

@@ -101,7 +101,7 @@ class Ordinal(_Likeliest):
 
 
 def likeliest(values: Sequence[Value]) -> int | None:
-    """Return the place of the largest answer; None where there is none."""
+    """Return the place of the largest answer; None if there is none."""
     numbers = [v if isinstance(v, float) else -1.0 for v in values]
     return numbers.index(max(numbers)) if max(numbers) >= 0 else None
 
@@ -188,7 +188,7 @@ MIN = 1 / (1 + math.exp(SUREST))
 
 
 def margin(truth: int, coordinate: float | None, details: Mapping[str, Any] | None) -> float | None:
-    """Return by how much an answer was right; None where nothing was answered.
+    """Return by how much an answer was right; None if nothing was answered.
 
     It is the oracle's margin, else the logit of the answer's probability of the truth, from -SUREST
     to SUREST. It follows from the journal alone, so that a resumed audit learns the same.

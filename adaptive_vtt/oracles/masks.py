@@ -39,7 +39,7 @@ class TrueMask:
 
     @classmethod
     def of(cls, sample: Sample, concept: str) -> "TrueMask | None":
-        """Return the true mask of a concept, None where the sample has none."""
+        """Return the true mask of a concept, None if the sample has none."""
         inside = sample.masks.get(concept)
         return None if inside is None else cls(inside, sample.ignored)
 

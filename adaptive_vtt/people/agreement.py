@@ -23,7 +23,7 @@ Answered = dict[tuple[str, str], list[str]]
 
 @dataclass(frozen=True)
 class Scores:
-    """Shares in [0, 1]; None where a share of nothing, or of something unknown."""
+    """Shares in [0, 1]; None if a share of nothing, or of something unknown."""
 
     accuracy: float | None
     precision: float | None
@@ -56,7 +56,7 @@ def fleiss_kappa(counts: npt.ArrayLike) -> float | None:
             not be those of another, but as many.
 
     Returns:
-        1 for full agreement, 0 for what chance would give, below 0 for less. None where it is not
+        1 for full agreement, 0 for what chance would give, below 0 for less. None if it is not
         defined: no subjects, fewer than two raters, or one category chosen throughout.
 
     """
@@ -93,7 +93,7 @@ def agreement(
 
 def by_pair(answers: pd.DataFrame) -> pd.DataFrame:
     """Return a row for every two readers: how many questions both answered, and the share of these
-    to which they gave the same answer, NaN where there are none."""
+    to which they gave the same answer, NaN if there are none."""
     table = answers.set_index(["card", "question", "reader"])["answer"].unstack()
     rows = []
     for one, other in combinations(table, 2):
@@ -104,6 +104,6 @@ def by_pair(answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def majority(choices: Iterable[Value]) -> Value | None:
-    """Return what was chosen most often; None where several were, or nothing was chosen."""
+    """Return what was chosen most often; None if several were, or nothing was chosen."""
     first, second, *_ = [*Counter(choices).most_common(2), (None, 0), (None, 0)]
     return first[0] if first[1] > second[1] else None

@@ -163,7 +163,7 @@ SMALL = 256 * 256
 class Pictures:
     """Source and follow-up of judged questions, as data addresses.
 
-    ``space``: that of the audit, or None where the data are gone; then there are thumbnails of a
+    ``space``: that of the audit, or None if the data are gone; then there are thumbnails of a
     few failing calls. ``alone``: the follow-up without its source. Raises JournalError for another
     space.
     """

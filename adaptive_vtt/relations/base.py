@@ -43,19 +43,19 @@ class RelationDefaults:
     about: str = ""
     """A description in a line."""
     in_order: bool = True
-    """True where images move further from the source with every severity."""
+    """True if images move further from the source with every severity."""
     adds: ClassVar[str] = ""
     """The thing it puts into the picture: "text", "instrument", "feces", "blood" or ""."""
     reduces: ClassVar[bool] = False
-    """True where it only cuts off the picture's edges, so that the part in view is known."""
+    """True if it only cuts off the picture's edges, so that the part in view is known."""
     in_words: Literal["nothing", "also", "only"] = "nothing"
     """"also" where a follow-up's ``words`` repeat what is drawn; "only" where they hold all that
     differs from the source, so that a model must take words."""
     needs_answer: bool = False
-    """True where follow-ups are chosen by the audited model's answer about the source
+    """True if follow-ups are chosen by the audited model's answer about the source
     (``Sample.received``), which has to come first."""
     needs_region: ClassVar[bool] = False
-    """True where it points at ``Sample.masks``; without a mask there is no follow-up."""
+    """True if it points at ``Sample.masks``; without a mask there is no follow-up."""
 
     @property
     def fingerprint(self) -> str | None:

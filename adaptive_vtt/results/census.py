@@ -110,7 +110,7 @@ def write(folder: Path, census: Tables) -> None:
 
 
 def altered(folder: Path, census: Tables) -> str:
-    """Return the first file of tables/ that differs from the tables, as a message; "" where none
+    """Return the first file of tables/ that differs from the tables, as a message; "" if none
     does."""
     for name, table in census.items():
         path = folder / TABLES / f"{name}.csv"
@@ -181,7 +181,7 @@ def auc(part: pd.DataFrame) -> float:
     """Return the share of pairs of an image with a concept and one without it whose answers
     (P(yes)) are in the right order (Mann and Whitney).
 
-    NaN where a truth is missing, or no answer is a number.
+    NaN if a truth is missing, or no answer is a number.
     """
     answer = part["answer"].to_numpy(float)
     known = ~np.isnan(answer)

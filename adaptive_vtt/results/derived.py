@@ -75,7 +75,7 @@ def monotone(function: Callable[..., Any], *rates: Bounds, falls: bool = False) 
 
 
 def stacked(parts: Sequence[Bounds | None]) -> Bounds | None:
-    """Return several bounds as one with arrays; None where any is unknown, or there is none."""
+    """Return several bounds as one with arrays; None if any is unknown, or there is none."""
     known = [astuple(part) for part in parts if part is not None]
     complete = known and len(known) == len(parts)
     return Bounds(*np.array(known, float).T) if complete else None
@@ -366,7 +366,7 @@ def _errors(known: _Known) -> list[Figure]:
 
 
 def _balanced_error(known: _Known, relation: str) -> Bounds | None:
-    """Return the mean over concepts of the mean of a concept's rates; None where one is not
+    """Return the mean over concepts of the mean of a concept's rates; None if one is not
     certified.
 
     The rates are the misses of classes, one per image, and both sides of concepts that are

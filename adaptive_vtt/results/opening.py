@@ -35,7 +35,7 @@ class Opening(NamedTuple):
 def opening(facts: Facts) -> Opening | None:
     """Return the two targets of the headline.
 
-    None where no target is about all original images, where there are no changes, and where two
+    None if no target is about all original images, where there are no changes, and where two
     models are compared. None, too, where answers are compared with the one about the source image,
     which is then always right.
     """
@@ -85,7 +85,7 @@ def sentence(run: Run) -> str | None:
 
 
 def silent_share(calls: Sequence[CallRow]) -> str:
-    """Return which share of the questions went unanswered and mostly why; "" where none did."""
+    """Return which share of the questions went unanswered and mostly why; "" if none did."""
     asked, reasons = unanswered(calls)
     if not reasons:
         return ""

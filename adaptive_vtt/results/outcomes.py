@@ -99,7 +99,7 @@ def any_wrong(
     """Return per target the share of its images that have any wrong label: a label error of 2 % may
     be one wrong label in each of many images.
 
-    None where a target is not about several labels, or not certified, as not all was asked.
+    None if a target is not about several labels, or not certified, as not all was asked.
     """
     population, space = facts.population, facts.space
     shares: list[float | None] = [None] * len(statuses)
@@ -135,7 +135,7 @@ def wilson(wrong: float, count: int) -> tuple[float, float]:
 def clopper_pearson(
     share: Floats | float, count: npt.ArrayLike, confidence: float
 ) -> tuple[Floats, Floats]:
-    """Return the exact interval of a share seen in so many independent draws, each (K,); NaN where
+    """Return the exact interval of a share seen in so many independent draws, each (K,); NaN if
     there are none. Clopper & Pearson, Biometrika 26 (1934); conservative for draws without
     replacement."""
     from scipy.special import betaincinv  # a tenth of a second that most commands do not need

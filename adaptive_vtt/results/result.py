@@ -165,10 +165,8 @@ class Result:
     def beliefs(self, of: TableName = "cell") -> pd.DataFrame:
         """Return the predictions during the audit.
 
-        Each row is for a concept, relation, severity and moment.
-
-        Columns are concept, relation, severity, draws, predicted, sd, spread, asked, failed, lower
-        and upper.
+        Each row is for a concept, relation, severity and moment. Columns are
+        concept, relation, severity, draws, predicted, sd, spread, asked, failed, lower and upper.
 
         Args:
             of: Other groups, images, and more; see ``adaptive_vtt.results.beliefs.beliefs``.

@@ -74,7 +74,7 @@ class Run:
 
     @cached_property
     def facts(self) -> Facts:
-        """The facts, checked. Raises JournalError where no audit was begun."""
+        """The facts, checked. Raises JournalError if no audit was begun."""
         return read_facts(self.raw)
 
     @property
@@ -114,7 +114,7 @@ class Run:
 
     @cached_property
     def believed(self) -> Believed | None:
-        """The groups of ``belief_rows``; None where none were kept."""
+        """The groups of ``belief_rows``; None if none were kept."""
         return believed(self.raw)
 
     # -- what follows ------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ class Run:
 
     @cached_property
     def repeat_probes(self) -> Repeated | None:
-        """How many answers asked again differ; None where none were."""
+        """How many answers asked again differ; None if none were."""
         return repeated(self.sources, self.calls)
 
     @cached_property

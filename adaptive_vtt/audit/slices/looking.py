@@ -80,7 +80,7 @@ class Discovery(Hook):
         self._looked = -1
 
     def facts(self) -> JsonObject:
-        """Return its facts for the journal; {} where nothing is looked for."""
+        """Return its facts for the journal; {} if nothing is looked for."""
         if self._atoms is None and not self._also:
             return {}
         return {"discover": {"most": self._most, "by": [*self._by], "also": [*self._also]}}
@@ -124,7 +124,7 @@ class Discovery(Hook):
         """Make targets of these, by name, from the next draw on: whatever made a user ask for them
         lies in the past by then.
 
-        Raises InputError where the audit set no alpha aside for targets that come later, and for
+        Raises InputError if the audit set no alpha aside for targets that come later, and for
         what is a target already.
         """
         certifier = loop.certifier

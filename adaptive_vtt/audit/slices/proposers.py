@@ -55,7 +55,7 @@ class Atom:
         field: The kind of property; a conjunction has one atom of a field.
         words: The property in words.
         proposer: Name of its proposer.
-        where: The property as a filter, field -> values; None where no filter can express it.
+        where: The property as a filter, field -> values; None if no filter can express it.
         target: The questions.
     """
 
@@ -135,7 +135,7 @@ def by_cells(space: QuestionSpace) -> list[Atom]:
 def by_clusters(space: QuestionSpace) -> list[Atom]:
     """Return an atom per cluster; none where samples have neither features nor images.
 
-    Raises InputError where scikit-learn is not installed.
+    Raises InputError if scikit-learn is not installed.
     """
     dataset = space.dataset
     apart = len(dataset.profile[0]) == len(dataset)  # else rows cannot express a set of samples

@@ -373,7 +373,7 @@ def _look(pair: Place, readings: Mapping[str, MaskReading]) -> _Look:
 def _remarks(looks: Sequence[_Look], root: Path | None) -> dict[str, str]:
     """Return remarks on masks that are likely misread.
 
-    ``root``: of masks whose values nobody named. Raise InputError where these have two values each
+    ``root``: of masks whose values nobody named. Raise InputError if these have two values each
     that differ from mask to mask.
     """
     black, remarks = {"0", "#000000"}, {}

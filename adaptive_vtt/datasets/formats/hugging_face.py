@@ -115,7 +115,7 @@ def _only(option: str, rows: Any, feature: type) -> str:
 def class_table(cells: Sequence[Any], names: Sequence[str] | None) -> pd.DataFrame:
     """Return n x C of 0, 1 and NaN (class unknown) from a class, or a list of classes, per row.
 
-    ``names``: those of a ClassLabel, whose cells are numbers; None where cells are the classes.
+    ``names``: those of a ClassLabel, whose cells are numbers; None if cells are the classes.
     A row is unknown where it is empty or -1.
     """
     lists = [cell if isinstance(cell, list) else [cell] for cell in cells]

@@ -111,7 +111,7 @@ class NpzArray:
             self._stored_at = info.header_offset + 30 + sum(map(int, lengths)) + header
 
     def _check_size(self, info: zipfile.ZipInfo, held: int) -> None:
-        """Raise InputError where the array is not as large as the ``held`` bytes, or too large."""
+        """Raise InputError if the array is not as large as the ``held`` bytes, or too large."""
         where = f"{self.path}: array {self.key!r}"
         if any(side < 0 for side in self.shape):
             raise unexpected(where, "sides of 0 or more", self.shape)

@@ -278,7 +278,7 @@ class ImageNames:
 
 
 def near_image(folder: Folder, name: str) -> Path | None:
-    """Return the image file of that name, or nearly that; None where it is missing."""
+    """Return the image file of that name, or nearly that; None if it is missing."""
     # os.path.isfile is False for names that no file may have, such as too long ones
     if not name or not os.path.basename(name):
         return None
@@ -287,7 +287,7 @@ def near_image(folder: Folder, name: str) -> Path | None:
 
 
 def find_image(folder: Folder, name: str, where: str) -> Path | None:
-    """Return the image file of that name, its ending left out or not; None where it is missing."""
+    """Return the image file of that name, its ending left out or not; None if it is missing."""
     whole = [""] * (Path(name).suffix.lower() in ("", *ENDINGS))  # "p0.v1" has no ending yet
     return folder.find((f"{name}{ending}" for ending in (*whole, *ENDINGS, "")), where)
 
@@ -316,7 +316,7 @@ def _taken(
     path: Path,
     reading: Reading,
 ) -> _Taken:
-    """Return the image of each row. Raise InputError where most are missing, or any is refused."""
+    """Return the image of each row. Raise InputError if most are missing, or any is refused."""
     folders = [folder.path for folder in places.folders]
     rows = [places.file(n, f"{path}, row {row}") for row, n in enumerate(names, start=1)]
     files = [file for file, _ in rows]

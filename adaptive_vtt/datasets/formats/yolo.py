@@ -126,7 +126,7 @@ def _edges(words: Sequence[str], picture: Picture, where: str) -> list[float]:
 
 
 def class_names(top: Path) -> dict[int, str]:
-    """Return the names of classes by number, {} where no file of the folder names them."""
+    """Return the names of classes by number, {} if no file of the folder names them."""
     files = (file for pattern in NAMES for file in sorted(top.glob(pattern)))
     for file in filter(Path.is_file, files):
         lines = text_in(file, errors="replace").splitlines()

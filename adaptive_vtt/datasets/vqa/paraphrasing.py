@@ -45,7 +45,7 @@ def kept_words(kind: str) -> list[str]:
 
 
 def fault(kind: str, template: str, known: Iterable[str]) -> str | None:
-    """Return why a template is no new wording of this kind; None where it is one."""
+    """Return why a template is no new wording of this kind; None if it is one."""
     tokens, unfilled = _TOKEN.findall(template.lower()), template
     for word in kept_words(kind):
         if word.lower() not in tokens:

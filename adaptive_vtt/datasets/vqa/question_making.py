@@ -382,7 +382,7 @@ def distractors(
     overlap: float,
     rng: Generator,
 ) -> list[Corners] | None:
-    """Return ``count`` boxes (x1, y1, x2, y2), the last two exclusive; None where they do not fit.
+    """Return ``count`` boxes (x1, y1, x2, y2), the last two exclusive; None if they do not fit.
 
     Sides are those of ``right`` times a factor from ``similar`` each; no two boxes, the
     right one included, share more than ``overlap`` of the smaller one's area.

@@ -343,7 +343,7 @@ def read_rows(path: Path, what: str, *, only: Sequence[str] = (), **options: Any
 
 def answers_table(path: Path) -> pd.DataFrame:
     """Return the answers in a CSV, without the files and words that ``export --questions`` wrote
-    there. Raise InputError where it cannot be read."""
+    there. Raise InputError if it cannot be read."""
     table = read_rows(path, "recorded answers", dtype={"sample": str})
     written = [column for column in ("file", "words") if column in table]
     return table.drop(columns=table[written].select_dtypes(exclude=["number", "bool"]).columns)

@@ -21,7 +21,7 @@ Pixels = Annotated[Sequence[float], Option("of pixels in 0..1")]
 
 @dataclass(frozen=True)
 class InputShape:
-    """An image input of rank 4; None where a size is free."""
+    """An image input of rank 4; None if a size is free."""
 
     batch: int | None
     channels: int | None

@@ -67,7 +67,7 @@ class Preset:
 
     @property
     def sides(self) -> tuple[int, int] | None:
-        """Height and width of every input; None where they follow from the image's."""
+        """Height and width of every input; None if they follow from the image's."""
         sides = self.crop or self.size
         return None if sides is None or isinstance(sides, int) else (sides[0], sides[1])
 

@@ -228,7 +228,7 @@ class Paid(ModelDefaults):
     def counted(
         self, usage: object, apart: Sequence[str] = (), hints: object = None
     ) -> Usage | None:
-        """Return the tokens that a reply counts, None where it counts none; see `read_counts`.
+        """Return the tokens that a reply counts, None if it counts none; see `read_counts`.
 
         A side that is not counted, or not by a number, has the most tokens that it can have. What a
         total counts beyond both sides is booked at the higher price. Raises Trouble that ends the

@@ -116,7 +116,7 @@ class Template:
     def render(self, prompt: Prompt) -> str:
         """Return the user's text of a prompt: its questions, sample answers, and how to answer.
 
-        Raises InputError where the layout does not fit the questions.
+        Raises InputError if the layout does not fit the questions.
         """
         asks = [
             Ask(self.wordings.get(concept, ask.text), ask.options)
@@ -170,7 +170,7 @@ class Template:
         return tuple(answers.get(k) or Unanswered(MISSING) for k in range(1, count + 1))
 
     def _check_fit(self, asks: Sequence[Ask], prompt: Prompt) -> None:
-        """Raise InputError where the layout leaves out, or promises, what it should not."""
+        """Raise InputError if the layout leaves out, or promises, what it should not."""
         names, options = _placeholders(self.layout), any(ask.options for ask in asks)
         alone = (
             f"{{questions}}, as one call asks {len(asks)} questions, got a template for one; set "

@@ -41,7 +41,7 @@ class Spacy:
     """spaCy's tagger (universal tags NOUN and PROPN), with any English pipeline.
 
     ``model``: the name of an installed pipeline or a folder; default: the first of `MODELS` that is
-    installed. Raises InputError where spaCy or the pipeline is missing.
+    installed. Raises InputError if spaCy or the pipeline is missing.
     """
 
     def __init__(self, model: str | None = None) -> None:
@@ -138,7 +138,7 @@ class _Place:
 
     @property
     def in_phrase(self) -> bool:
-        """True where the next word is of no closed class, nor a verb: the noun phrase continues."""
+        """True if the next word is of no closed class, nor a verb: the noun phrase continues."""
         classes = (_listed()[kind] for kind in (*CLOSED, "verb"))
         closed = any(self.after in words for words in classes)
         return self.after[0].isalpha() and not closed and not self.after.endswith("ing")

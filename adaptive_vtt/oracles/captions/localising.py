@@ -138,7 +138,7 @@ def _blurred(image: Image, blur: float) -> Image:
 class Located:
     """An object by its name in the caption, and its boxes; none: unlocated.
 
-    ``visible``: the share of it that a follow-up shows, None where unknown; ``status``: "retained",
+    ``visible``: the share of it that a follow-up shows, None if unknown; ``status``: "retained",
     "ambiguous", "disappeared" or "unlocated" there.
     """
 

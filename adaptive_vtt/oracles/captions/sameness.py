@@ -129,7 +129,7 @@ class Thesaurus(Matcher):
 
 
 def _ends(phrase: str) -> tuple[str, ...]:
-    """Return the longest end of a phrase, in the singular, that the list knows; () where none
+    """Return the longest end of a phrase, in the singular, that the list knows; () if none
     is."""
     words = singular(phrase).split()
     ends = (" ".join(words[start:]) for start in range(len(words)))

@@ -2,7 +2,7 @@
 
 A trace of a figure is *bound* to such a table. Its ``meta`` holds the name of the table (``of``),
 the groups shown (``at``) and the column of each of its attributes (``bind``). ``at`` has numbers of
-rows of one moment, nested as the trace has its values, None where there is no such group. So a
+rows of one moment, nested as the trace has its values, None if there is no such group. So a
 figure of one moment can be turned to any other (``turned``); believed.js does the same.
 """
 
@@ -43,7 +43,7 @@ class Moments:
         of: The name of the table.
         draws: Draws made by each moment.
         groups: The groups of each moment.
-        columns: Column name -> per moment a value per group, None where it is not known. They are
+        columns: Column name -> per moment a value per group, None if it is not known. They are
             the columns of the table and some more. ``raw`` is the share of failures among questions
             asked, ``difference`` predicted - raw, ``fresh`` draws since the moment before.
             ``above`` and ``below`` are the reach of the 95 % band of the predicted loss, ``middle``
@@ -86,12 +86,12 @@ class Moments:
 
     @property
     def certifies(self) -> bool:
-        """True where any group has a certified interval at the last moment."""
+        """True if any group has a certified interval at the last moment."""
         return any(value is not None for value in self.last("middle"))
 
     @property
     def predicts(self) -> bool:
-        """True where any loss is predicted."""
+        """True if any loss is predicted."""
         return any(value is not None for values in self.columns["predicted"] for value in values)
 
 

@@ -35,7 +35,7 @@ def beliefs(source: Journal | Run, of: TableName = "cell") -> pd.DataFrame:
             "uncertainty": one side of a concept. "predictions": a draw.
 
     Returns:
-        No rows where nothing was journaled. NaN where a figure is not known, as in everything
+        No rows where nothing was journaled. NaN if a figure is not known, as in everything
         predicted of an audit that explores. Losses lie in [0, 1]; those of two models are
         (1 + L_A - L_B) / 2.
 

@@ -131,7 +131,7 @@ def inspect_scorer(space: QuestionSpace, template: Template = ZERO_SHOT) -> "Sco
 
 
 def _check(space: QuestionSpace) -> None:
-    """Raise InputError where a question's verdict takes more than its own answer."""
+    """Raise InputError if a question's verdict takes more than its own answer."""
     with needed("inspect", "Inspect needs inspect-ai"):
         import inspect_ai  # noqa: F401
     if space.oracle.needs_source:

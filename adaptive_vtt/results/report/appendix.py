@@ -59,7 +59,7 @@ def asked_section(evidence: Evidence) -> Section:
 
 
 def target_of(evidence: Evidence, row: DrawRow) -> str | None:
-    """Return the name of the target that a draw counts most for, None where it names none."""
+    """Return the name of the target that a draw counts most for, None if it names none."""
     place, certificate = row.why.get("target"), evidence.certificate
     if certificate is None or not isinstance(place, int):
         return None
@@ -95,7 +95,7 @@ def _line(evidence: Evidence, row: DrawRow, names: Sequence[str]) -> JsonObject:
 
 
 def replies_section(evidence: Evidence) -> Section | None:
-    """Show replies as they came and as they were read; None where the journal keeps none."""
+    """Show replies as they came and as they were read; None if the journal keeps none."""
     first = [(reading.shown, reading.as_read) for reading in readings(evidence.calls, FIRST)]
     if not first:
         return None
@@ -116,7 +116,7 @@ def settings_section(evidence: Evidence) -> Section:
 
 
 def grounds_section(evidence: Evidence) -> Section | None:
-    """Show the assumptions of the guarantee; None where nothing is certified."""
+    """Show the assumptions of the guarantee; None if nothing is certified."""
     if evidence.certificate is None:
         return None
     return evidence.section("Assumptions of the guarantee", "grounds")

@@ -40,7 +40,7 @@ def moments_of(calls: int, most: int) -> Indices:
 
 
 def spending_section(evidence: Evidence) -> Section | None:
-    """Show cost over calls and time, failures by kind; None where nothing was asked, or all was
+    """Show cost over calls and time, failures by kind; None if nothing was asked, or all was
     free and all answered."""
     facts, again = evidence.facts, evidence.run.repeat_probes
     reasons = evidence.table["unanswered"].dropna().str.removeprefix(EXCLUDED).value_counts()
@@ -120,7 +120,7 @@ def _spending_chart(evidence: Evidence) -> Any:
 
 
 def widths_section(evidence: Evidence) -> Section | None:
-    """Show the half-width of each target over calls, of the chosen ones; None where nothing is
+    """Show the half-width of each target over calls, of the chosen ones; None if nothing is
     certified."""
     certificate = evidence.certificate
     if certificate is None:
@@ -157,7 +157,7 @@ def widths_section(evidence: Evidence) -> Section | None:
 
 
 def forecast_section(evidence: Evidence) -> Section | None:
-    """Show the widest half-width over calls, and of more calls; None where nothing is certified,
+    """Show the widest half-width over calls, and of more calls; None if nothing is certified,
     decisions alone were asked for, or nothing can be forecast."""
     certificate = evidence.certificate
     if certificate is None or certificate.half_width is None:

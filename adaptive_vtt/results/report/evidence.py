@@ -136,7 +136,7 @@ class Answers:
 
 def question_in_words(row: AnswerRow) -> JsonObject | None:
     """Return ``question``, ``options`` (letter, text, whether it is right) and, where there are
-    none, the ``right`` answer; None where the journal keeps no question in words."""
+    none, the ``right`` answer; None if the journal keeps no question in words."""
     asked = (row.details or {}).get(ASKED)
     if not isinstance(asked, Mapping):
         return None
@@ -203,7 +203,7 @@ class Failure(NamedTuple):
     """One call that went wrong.
 
     ``mistakes``: wrong and missing answers, the surest first; ``right``: the number of other
-    answers. ``pictures``: PNGs of the source and the follow-up image, None where none were kept;
+    answers. ``pictures``: PNGs of the source and the follow-up image, None if none were kept;
     ``targets``: places of the targets that a wrong answer of the call belongs to.
     """
 
@@ -419,7 +419,7 @@ class Evidence:
 
     def calls_to(self, width: float) -> Range | None:
         """Return the calls, those made included, until every interval is within +-``width``: as
-        they were, or by the forecast; None where nothing is certified or can be forecast."""
+        they were, or by the forecast; None if nothing is certified or can be forecast."""
         game, made = self.run.played[0], len(self.widest) - 1
         if game is None:
             return None

@@ -58,7 +58,7 @@ class Album:
         self.full = 0
 
     def add(self, png: bytes | None) -> int | None:
-        """Return the picture's number; None where there is none, or where it no longer fits."""
+        """Return the picture's number; None if there is none, or where it no longer fits."""
         if png is None:
             return None
         if png not in self._places:
@@ -72,7 +72,7 @@ class Album:
         return self._places[png]
 
     def view(self, png: bytes | None, caption: str) -> JsonObject:
-        """Return a picture's number, None where there is none to show, with its caption; ``bare``:
+        """Return a picture's number, None if there is none to show, with its caption; ``bare``:
         why it is left out."""
         number = self.add(png)
         why = {} if number is not None or png is None else {"bare": NO_ROOM}
@@ -208,8 +208,10 @@ def _line(evidence: Evidence, row: AnswerRow) -> JsonObject:
 
 
 def _class_line(evidence: Evidence, call: int) -> JsonObject | None:
-    """Return the true class of an image and the likeliest one, of all classes that the model gave
-    a probability; None where the true class is not known, or is the likeliest."""
+    """Return the true class of an image and the likeliest of all classes that have a probability.
+
+    None if the true class is not known, or is the likeliest.
+    """
     rows = evidence.call_of[call].answers
     true = next((row for row in rows if row.truth == 1 and row.loss is not None), None)
     given = [row for row in rows if row.answer is not None]
@@ -265,7 +267,7 @@ def two_answers_section(evidence: Evidence) -> Section:
 
 
 def captions_section(evidence: Evidence) -> Section | None:
-    """Show how many objects were checked, and violations by relation and type of error; None where
+    """Show how many objects were checked, and violations by relation and type of error; None if
     no answer is a caption with findings."""
     figures = caption_findings(evidence.calls, evidence.draws)
     if figures is None:
@@ -352,7 +354,7 @@ def _boxed(
 
 def slices_section(evidence: Evidence) -> Section | None:
     """Show a card per slice: groups that the audit noticed to fail often, each with its interval
-    and pictures; None where the audit did not look for any."""
+    and pictures; None if the audit did not look for any."""
     certificate = evidence.certificate
     if certificate is None or not (certificate.set_aside or certificate.slices):
         return None

@@ -123,7 +123,7 @@ def losses_section(evidence: Evidence) -> Section:
 
 
 def images_section(evidence: Evidence) -> Section | None:
-    """Show a map of the images; None where there are no predictions of images."""
+    """Show a map of the images; None if there are no predictions of images."""
     table, sample = beliefs(evidence.run, "images"), evidence.sample
     if not len(table):
         return None
@@ -150,7 +150,7 @@ def images_section(evidence: Evidence) -> Section | None:
 
 
 def trust_section(evidence: Evidence) -> Section | None:
-    """Show expected against actual losses; None where no loss was expected."""
+    """Show expected against actual losses; None if no loss was expected."""
     table = beliefs(evidence.run, "predictions")
     if not len(table):
         return None

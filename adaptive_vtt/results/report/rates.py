@@ -57,7 +57,7 @@ without one run from 0 to 1. derived.html describes each kind."""
 
 
 def certified_section(evidence: Evidence) -> Section | None:
-    """Show guarantee, an interval per target as a bar, and all figures; None where nothing is
+    """Show guarantee, an interval per target as a bar, and all figures; None if nothing is
     certified."""
     certificate = evidence.certificate
     if certificate is None:
@@ -104,7 +104,7 @@ def words(certificate: CertificateFacts) -> dict[str, str]:
 
 
 def derived_section(evidence: Evidence) -> Section | None:
-    """Show a table per kind of derived figures; None where nothing follows."""
+    """Show a table per kind of derived figures; None if nothing follows."""
     if evidence.certificate is None or evidence.certificate.guarantee == "each":
         return None  # figures of several rates need intervals that hold at once
     derived = figures(evidence.space, {s.id: s.bounds for s in evidence.standings})
@@ -163,7 +163,7 @@ Rows = dict[Place, dict[str, Bounds]]
 
 
 def perturbations_section(evidence: Evidence) -> Section | None:
-    """Show the rows, those of single concepts apart; None where no target is about a concept under
+    """Show the rows, those of single concepts apart; None if no target is about a concept under
     a relation: relations alone are certified."""
     rows = _perturbed(evidence)
     if not any(place.relation and place.concept for place in rows):
@@ -196,7 +196,7 @@ def perturbations(evidence: Evidence) -> pd.DataFrame:
 
     Returns:
         A row per relation, severity and concept that a target is about ("all": all of them);
-        columns NAME, NAME lower, NAME upper of every figure, NaN where it is not certified. No rows
+        columns NAME, NAME lower, NAME upper of every figure, NaN if it is not certified. No rows
         where no target is about a relation.
     """
     rows = _perturbed(evidence)
@@ -458,7 +458,7 @@ def implied_rates(evidence: Evidence) -> dict[int, float]:
 
 
 def realism_section(evidence: Evidence) -> Section | None:
-    """Show people's judgements of changed pictures; None where nobody judged any of this audit.
+    """Show people's judgements of changed pictures; None if nobody judged any of this audit.
 
     MedTest asks first whether changed pictures are realistic (RQ1), and answers with a sentence;
     here are shares by relation.

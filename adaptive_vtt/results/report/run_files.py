@@ -33,7 +33,7 @@ Count = Annotated[int, Field(ge=0)]
 Share = tuple[Count, Count]
 """Number of pairs with a yes of most readers, and of pairs that were judged."""
 Kappa = tuple[Annotated[float, Field(ge=-1, le=1)] | None, Count]
-"""Fleiss' kappa, None where it is not defined, and pairs that all readers judged."""
+"""Fleiss' kappa, None if it is not defined, and pairs that all readers judged."""
 
 
 class _Data(BaseModel):

@@ -134,7 +134,7 @@ class Report:
 
 
 def build_report(run: Path, out: Path) -> Report:
-    """Write the report of ``run`` into ``out``. Raise JournalError where the journal cannot be
+    """Write the report of ``run`` into ``out``. Raise JournalError if the journal cannot be
     read."""
     from ..report import write_report
 
@@ -212,7 +212,7 @@ class Watch:
 
     @property
     def alone(self) -> bool:
-        """True where ``root`` is a run itself."""
+        """True if ``root`` is a run itself."""
         return self.root in find(self.root).values()
 
     def runs(self) -> list[Listed]:
@@ -221,7 +221,7 @@ class Watch:
         return sorted(listed, key=lambda run: -(run.written or 0.0))
 
     def run(self, name: str) -> Listed | None:
-        """Return the run of this name, None where there is none."""
+        """Return the run of this name, None if there is none."""
         folder = find(self.root).get(name)
         return None if folder is None else read_run(folder, name)
 
@@ -244,7 +244,7 @@ class Watch:
         return latest
 
     def file(self, run: Listed, report: str, name: str) -> Path | None:
-        """Return a file of one of its reports; None where it is missing, or was removed."""
+        """Return a file of one of its reports; None if it is missing, or was removed."""
         built = {each.out.name: each.files for each in self._built.get(run.folder, [])}
         return built.get(report, {}).get(name)
 
