@@ -61,8 +61,15 @@ class Before:
         return {"certify.cohort": paths}
 
     def seeded(self, spec: Spec, seed: int | None) -> Spec:
-        """Return the spec with a seed that is none of the earlier audits'. Raise InputError if
-        that was ``seed`` of the command line, and for an audit that certifies nothing."""
+        """Return the spec with a seed that no earlier audit had.
+
+        Args:
+            spec: The spec.
+            seed: The seed of the command line, or None.
+
+        Raises:
+            InputError: An earlier audit had ``seed``, or the spec certifies nothing.
+        """
         if not spec.certify.certifies:
             raise InputError(
                 "--after: expected an audit that certifies, which predictions serve, got one that "
@@ -80,8 +87,10 @@ class Before:
         return spec.model_copy(update={"audit": audit})
 
     def summary(self, audit: Audit, result: Result) -> str:
-        """Return how many calls this audit, an earlier version, and uniform questions take to the
-        same half-width."""
+        """Return a sentence on the calls of this audit, an earlier one, and uniform questions.
+
+        All are to the same half-width.
+        """
         width, wanted = float(result.targets["half_width"].max()), audit.certify.half_width
         reached = wanted is not None and width <= wanted
         if wanted is not None and reached:
@@ -112,8 +121,10 @@ class Before:
 
 
 def _took(folder: Path, facts: Facts, audit: Audit, width: float) -> str | None:
-    """Return the calls that the audit in a folder took to a half-width; None if it did not
-    certify the same targets, as surely."""
+    """Return the number of calls that the audit in a folder took to a half-width, in words.
+
+    None if it certified other targets, or with another confidence.
+    """
     described, then = audit.certify.describe(audit.belief.certifier), facts.certificate
     if described is None or then is None:
         return None

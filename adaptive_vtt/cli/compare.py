@@ -132,8 +132,11 @@ def compare(
 
 
 def _checked(spec: Spec, base: Path, compared: Iterable[str], executor: str) -> list[Entrant]:
-    """Return the rows of a comparison. Raise InputError for a spec that cannot be compared on, as
-    every audit would pay its model again."""
+    """Return the rows of a comparison.
+
+    Raises:
+        InputError: Every audit would pay the model again, or a goal is missing.
+    """
     costs = spec.model.costs_money
     if not costs and isinstance(spec.model, OwnSection):
         with build_model(spec, base, build_space(spec, base).dataset) as model:
@@ -169,8 +172,10 @@ def _row(text: str) -> str | Entrant:
 def _made_of(
     spec: Spec, base: Path, space: QuestionSpace, exhaust: bool, rows: Iterable[Entrant]
 ) -> JsonObject:
-    """Return all that determines the kept runs, except seeds and built-in strategies: runs.jsonl is
-    used again only where all of it is the same."""
+    """Return all that determines the kept runs, except seeds and built-in strategies.
+
+    runs.jsonl is used again only if all of it is the same.
+    """
     files = {}
     for name, file in {"model": spec.model.file(), **(spec.certify.proxies or {})}.items():
         if file:  # of answers, or the one that holds FILE:NAME
@@ -194,7 +199,7 @@ def _made_of(
 
 @dataclass(frozen=True)
 class _Comparison:
-    """A comparison: its strategies and repeats, where it runs and where it is written."""
+    """A comparison of strategies: its parts, its executor and the folder of its files."""
 
     spec: Spec
     base: Path
@@ -207,7 +212,7 @@ class _Comparison:
     kept: KeptRuns
 
     def certified(self, goal: float, exhaust: bool) -> StrategyComparison:
-        """Run audits that certify, next to the truth where that is free, or ``exhaust`` asks it."""
+        """Run audits that certify. The truth is found if that is free, or if ``exhaust`` is set."""
         certify, spec, truth = self.spec.certify, self.spec, None
         targets = named_targets(self.space, certify.targets, certify.where)
         if exhaust and isinstance(spec.model, OwnSection):
@@ -223,7 +228,7 @@ class _Comparison:
         return StrategyComparison(runs, goal, certify.confidence, names, truth)
 
     def interruption(self) -> str:
-        """Return what is printed where it is interrupted."""
+        """Return the sentence for an interruption."""
         if not self.kept.runs and "answers" in self.kept.facts:
             return "interrupted; the answers to everything are kept; the same command continues"
         if not self.kept.runs:
@@ -235,10 +240,10 @@ class _Comparison:
         )
 
     def _recorded(self) -> Spec:
-        """Ask the model everything once, unless an earlier comparison has; return a spec that
-        replays the answers.
+        """Return a spec that replays the model's answers to everything.
 
-        Name and version stay the model's, so that the audits draw what they would of itself.
+        The model is asked unless an earlier comparison has done so. Name and version stay the
+        model's, so that audits draw the same questions as they would with it.
         """
         spec, file = self.spec, (self.out / ANSWERS).resolve()
         with build_model(spec, self.base, self.space.dataset) as model:

@@ -157,13 +157,19 @@ def _without_keys() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Plan:
-    """Calls and prices of an audit.
+    """Calls and prices of an audit; a price is None if it is not known.
 
-    ``targets``: calls of each by itself; ``together``: of all, None if nothing is certified;
-    ``total``: all calls that there are. Prices of a call are None if they are not known.
-    ``worst`` is with all retries and ``usual`` with none, both at the longest prompt and reply.
-    ``expected`` is the likely mean of the calls that are drawn, and ``expected_most`` that mean
-    where the provider counts much. ``at_full_length``: no better price than ``usual`` is known.
+    Attributes:
+        questions: Number of questions.
+        total: Number of calls that ask everything.
+        targets: The calls that each target takes by itself.
+        together: The calls that all targets take, or None if nothing is certified.
+        worst: Price of a call with all retries, at the longest prompt and reply.
+        usual: Price of a call without retries, at the longest prompt and reply.
+        expected: Likely mean price of the calls that are drawn.
+        expected_most: That mean if the provider counts many tokens.
+        currency: Currency of the prices.
+        at_full_length: Whether no better price than ``usual`` is known.
     """
 
     questions: int
@@ -178,7 +184,7 @@ class Plan:
     at_full_length: bool = False
 
     def likely_cost(self, calls: int = 1) -> str:
-        """Return the likely cost of so many calls: a range where prices are guessed."""
+        """Return the likely cost of so many calls, as a range if prices are guessed."""
         ends = (self.expected or 0.0, self.expected_most or 0.0)
         return " to ".join(dict.fromkeys(money(calls * end, self.currency) for end in ends))
 

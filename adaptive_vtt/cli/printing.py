@@ -14,13 +14,15 @@ from rich.table import Table
 
 
 def print_json(value: Any) -> None:
-    """Print a value as JSON; raise ValueError for NaN and infinities, which JSON lacks."""
+    """Print a value as JSON. Raise ValueError for NaN and infinities, which JSON lacks."""
     typer.echo(json.dumps(value, indent=1, allow_nan=False))
 
 
 def folded(text: str, start: str = "") -> str:
-    """Return ``text`` after ``start``, folded under itself at the terminal's width, or at 80
-    columns. Commands in quotes stay whole, to be copied."""
+    """Return ``text`` behind ``start``, folded at the terminal's width, with a hanging indent.
+
+    Commands in quotes stay whole, to be copied.
+    """
     kept = re.sub(r"'avtt [^']*'", lambda command: command[0].replace(" ", "\xa0"), text)
     width = max(shutil.get_terminal_size((80, 24)).columns, len(start) + 40)
     wrapper = textwrap.TextWrapper(width, start, " " * len(start))
@@ -29,7 +31,7 @@ def folded(text: str, start: str = "") -> str:
 
 
 def plain_console(*, stderr: bool = False, quiet: bool = False) -> Console:
-    """Return a console that reads no markup or emoji in names, and colours nothing by itself."""
+    """Return a console that prints markup and emoji codes as they are, and highlights nothing."""
     return Console(stderr=stderr, quiet=quiet, markup=False, emoji=False, highlight=False)
 
 
@@ -44,8 +46,8 @@ def table_of(
 ) -> Table:
     """Return a table of ``rows``, then ``sums`` below a line, with ``gap`` spaces between columns.
 
-    The first column folds where the terminal is narrow, those of ``words`` wrap; all others hold
-    numbers, to the right.
+    The first column and those of ``words`` fold in a narrow terminal. All others have numbers,
+    aligned to the right.
     """
     table = Table(title=title, box=SIMPLE_HEAD, padding=(0, gap, 0, 0), pad_edge=False)
     for place, name in enumerate(columns):

@@ -57,21 +57,27 @@ NOTHING_CHECKED = (
     "section, and by names that are understood"
 )
 REPLIES, FIRST_CALLS, SILENT = 3, 50, 3
-"""Replies that are shown, of how many first calls; after ``SILENT`` calls without words, none."""
+"""Number of replies that are shown, among so many first calls. After ``SILENT`` calls without words
+none is shown."""
 SHOWN = 12
-"""Targets that are printed at the end, at most; all are in the report."""
+"""Most targets that are printed at the end; all are in the report."""
 SOON = 0.05
 """Share of the work, below which no time left is estimated."""
 MIN = 16
-"""Columns below which the last part, which may be cut, is left out."""
+"""Fewest columns of the last part, which may be cut."""
 LAST = 28
-"""Columns of the last part, the widest target and its name, that others make room for."""
+"""Columns that are left for the last part, the widest target and its name."""
 
 
 @contextmanager
 def counting(what: str, total: int, quiet: bool) -> Iterator[Callable[[int], None]]:
-    """Show a bar of ``total`` steps, with the time left, on stderr; where that is no terminal, a
-    line now and then. Yield the function that takes the number of steps made."""
+    """Show a bar of ``total`` steps and the time left on stderr.
+
+    If that is no terminal, a line is written now and then.
+
+    Yields:
+        A function that takes the number of steps made.
+    """
     console, since = plain_console(stderr=True, quiet=quiet), time.monotonic()
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
     hidden = not console.is_terminal
@@ -92,10 +98,14 @@ def counting(what: str, total: int, quiet: bool) -> Iterator[Callable[[int], Non
 
 
 class Live:
-    """A line that shows how far an audit is: what it does now, calls, cost, the time left, what is
-    certified, and the widest interval.
+    """A line with an audit's progress: activity, calls, cost, time left, and the widest interval.
 
-    In a terminal it is redrawn, else a new line is written now and then. ``what``: what it does.
+    In a terminal it is redrawn, else a new line is written now and then.
+
+    Args:
+        audit: The audit.
+        quiet: Whether nothing is printed.
+        what: Name of the activity. Default: the model's.
     """
 
     def __init__(self, audit: Audit, *, quiet: bool = False, what: str = "") -> None:
@@ -131,7 +141,7 @@ class Live:
         self._bar.stop()
 
     def update(self, step: Step) -> None:
-        """Take note of where the audit stands; write a line where that is due."""
+        """Note the audit's state, and write a line if one is due."""
         heed()
         self._print_trouble()
         self._print_replies(step.state.calls)
@@ -146,8 +156,7 @@ class Live:
             self.console.print(self.line(10**6, passed), soft_wrap=True)
 
     def line(self, width: int, passed: float | None = None) -> str:
-        """Return how far the audit is, in at most ``width`` columns, ``passed`` seconds after the
-        start."""
+        """Return the line in at most ``width`` columns, ``passed`` seconds after the start."""
         passed = time.monotonic() - self._since if passed is None else passed
         doing, step = self._what or self._audit.model.doing or "asking", self._step
         if step is None:
@@ -168,7 +177,7 @@ class Live:
             first = readings(answered, REPLIES)
             for one in first[self._replies :]:
                 self.console.print(f"reply: {shorten(one.shown, 100)!r}, read as {one.as_read}")
-            # a model whose first answers came without words gives none: nobody looks any more
+            # a model whose first answers came without words gives none, so none are looked for
             self._replies = len(first) if first or len(answered) < SILENT else REPLIES
 
     def _print_trouble(self) -> None:
@@ -201,8 +210,14 @@ class _Line(ProgressColumn):
 
 
 def print_end(run: Run, result: Result, out: Path, printed: Sequence[str] = ()) -> None:
-    """Print why an audit ended, the targets that matter most, and where the report is; ``printed``:
-    lines that stand in the terminal already."""
+    """Print the reason for the end of an audit, its main targets, and the path of the report.
+
+    Args:
+        run: The audit's records.
+        result: Its result.
+        out: Folder of the run.
+        printed: Warnings that were printed while it ran.
+    """
     facts, captions, again = run.facts, result.captions, result.repeat_probes
     counts = {"call": result.calls, "question": result.questions}
     spent = [f"{count:,} {what}{'s' * (count != 1)}" for what, count in counts.items()]

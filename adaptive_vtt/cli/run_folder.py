@@ -45,15 +45,15 @@ def begin(spec: Spec, base: Path, out: Path, words: Sequence[str], *, sample: bo
     """Begin an audit in a folder; a journal there without answers is begun again under this spec.
 
     Args:
-        spec: What is audited.
+        spec: The spec of the audit.
         base: Folder at which the paths of the spec start.
         out: Folder of the run.
         words: The spec with its changes, as ``Facts.named``.
-        sample: Draw questions even where asking everything is cheaper.
+        sample: Whether questions are drawn even if asking everything is cheaper.
 
     Raises:
-        InputError: Answers are in ``out`` already.
-        JournalError: They are, and the code of their audit was changed since.
+        InputError: ``out`` has answers already.
+        JournalError: It has answers, and the code of their audit has changed.
     """
     if holds_answers(out / JOURNAL):
         with closing(read_journal(out / JOURNAL)) as journal:

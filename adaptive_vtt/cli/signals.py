@@ -15,14 +15,14 @@ from ..errors import AvttError, JournalError
 SIGNALS = [s for name in ("SIGTERM", "SIGHUP") if (s := getattr(signal, name, None)) is not None]
 
 TOGETHER = 1.0
-"""Seconds within which further signals are the first one again: ``timeout`` and shells send one to
-a process and to its group, and the second would cut short what ends because of the first."""
+"""Seconds within which further signals are ignored: ``timeout`` and shells send one to a process
+and another to its group, and the second would interrupt the work that ends the audit."""
 
 NOT_BEGUN = "interrupted before anything was asked; the same command begins again"
 
 
 class Interrupted(AvttError):
-    """The sentence, and the exit code: 128 and the signal's number."""
+    """The error of an interrupted command; its exit code is 128 plus the signal's number."""
 
     def __init__(self, message: str, number: int) -> None:
         super().__init__(message)
@@ -31,12 +31,12 @@ class Interrupted(AvttError):
     @classmethod
     def by(cls, interrupt: KeyboardInterrupt, message: str) -> "Interrupted":
         """Return the error for Ctrl-C, or for another signal treated as that."""
-        came = _came[0] if _came else signal.SIGINT  # where a library dropped what was raised
+        came = _came[0] if _came else signal.SIGINT  # a library may raise an error of its own
         return cls(message, int(getattr(interrupt, "number", came)))
 
 
 class _Signalled(KeyboardInterrupt):
-    """Another signal, treated as Ctrl-C is: answers on their way are waited for and kept."""
+    """Another signal, treated like Ctrl-C: answers on their way are waited for and kept."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
@@ -48,8 +48,10 @@ _came: list[int] = []
 
 
 def heed() -> None:
-    """Raise a signal again that somebody swallowed: Python does where it comes in a destructor or
-    a callback, and models may."""
+    """Raise a signal again that was lost.
+
+    Python drops one that arrives in a destructor or a callback, and models may drop it, too.
+    """
     if _came:
         raise _Signalled(_came[0])
 
@@ -58,11 +60,13 @@ def heed() -> None:
 def interruptible(
     out: Path, advice: str | None = None, begun: Callable[[], bool] = lambda: True
 ) -> Iterator[None]:
-    """Turn an interruption of what is done inside, an audit in ``out``, into Interrupted.
+    """Turn an interruption of an audit in ``out`` into ``Interrupted``.
 
-    ``advice``: how it continues, where 'avtt resume' does not. ``begun``: whether the journal in
-    ``out`` is that of this audit by now. A new audit may find one of an earlier command there, and
-    to resume that would ask, and pay, under the earlier spec and cap.
+    Args:
+        out: Folder of the run.
+        advice: Sentence on how the audit is continued, if not by 'avtt resume'.
+        begun: Function that says whether the journal in ``out`` is this audit's. It may be one of
+            an earlier command; to resume that would ask, and pay, under the earlier spec and cap.
     """
     with interrupted_as(lambda: _sentence(out, advice) if begun() else NOT_BEGUN):
         yield
@@ -70,11 +74,13 @@ def interruptible(
 
 @contextmanager
 def interrupted_as(sentence: Callable[[], str]) -> Iterator[None]:
-    """Turn an interruption of what is done inside into Interrupted, with this sentence. A signal
-    that was to be ignored (as under nohup) stays ignored."""
+    """Turn an interruption into ``Interrupted`` with this sentence.
+
+    A signal that is ignored already, as under nohup, stays ignored.
+    """
     before = {s: signal.getsignal(s) for s in (signal.SIGINT, *SIGNALS)}
     if threading.current_thread() is not threading.main_thread():
-        before = {}  # only there may handlers be set
+        before = {}  # handlers can be set in the main thread alone
     usual = (signal.SIG_DFL, signal.default_int_handler)
     taken = {s: handler for s, handler in before.items() if handler in usual}
     _came.clear()
