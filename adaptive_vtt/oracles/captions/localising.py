@@ -36,11 +36,10 @@ _CONTEXT = 2 * _RADIUS
 
 
 def inpainted(image: Image, box: Box) -> Image:
-    """Return a copy of H x W x C uint8 whose box, and MARGIN pixels around, continue what is
-    outside.
+    """Return a copy of an image (H x W x C uint8) with a box and MARGIN pixels around painted over.
 
-    The method is Telea's (J. Graphics Tools 9, 2004). Where nothing is outside, the box gets
-    the mean colour.
+    The box continues its surroundings, by Telea's method (J. Graphics Tools 9, 2004). A box without
+    surroundings gets the mean colour.
     """
     height, width = image.shape[:2]
     filled = image.copy()
@@ -136,10 +135,13 @@ def _blurred(image: Image, blur: float) -> Image:
 
 @dataclass(frozen=True)
 class Located:
-    """An object by its name in the caption, and its boxes; none: unlocated.
+    """An object that a caption names.
 
-    ``visible``: the share of it that a follow-up shows, None if unknown; ``status``: "retained",
-    "ambiguous", "disappeared" or "unlocated" there.
+    Attributes:
+        name: The name in the caption.
+        boxes: Its boxes; () if it was not located.
+        visible: Share (0..1) of it that a follow-up shows; None if unknown.
+        status: Its status there: "retained", "ambiguous", "disappeared" or "unlocated".
     """
 
     name: str
@@ -161,7 +163,7 @@ def completed(
     hidden: Mapping[int, Sequence[str]],
     same: Same,
 ) -> list[Located]:
-    """Return the detected objects, and by occlusion those without a box of their name."""
+    """Return the objects; those without a box of their name are located by occlusion."""
     return [
         one if one.boxes or not hidden else by_occlusion(one.name, boxes, hidden, same)
         for one in detected
@@ -171,12 +173,16 @@ def completed(
 def by_occlusion(
     name: str, boxes: Sequence[Box], hidden: Mapping[int, Sequence[str]], same: Same
 ) -> Located:
-    """Return the boxes without which the object is no longer named.
+    """Return an object with the boxes without which it is no longer named.
 
     A box belongs to the object if the names of all three versions lack it (REIC, Algorithm 1, line
-    6); a version without answer proves nothing. Of boxes within each other the inner ones count.
+    6); a version without answer proves nothing. Of nested boxes the inner ones count.
 
-    ``hidden``: the names with a box hidden, by box * 3 + version (blur, black, inpaint).
+    Args:
+        name: The object's name.
+        boxes: All boxes of the image.
+        hidden: The names given with a box hidden, by box * 3 + version (blur, black, inpaint).
+        same: Decides whether two names mean the same.
     """
     absent = np.zeros((len(boxes), len(VERSIONS)), dtype=bool)
     for place, names in hidden.items():
