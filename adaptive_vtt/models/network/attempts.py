@@ -1,4 +1,4 @@
-"""How an attempt at a call ends: with a reply, or with trouble that says what to do next."""
+"""The end of an attempt at a call: a reply, or trouble that says what to do next."""
 
 import re
 from collections.abc import Iterator, Mapping

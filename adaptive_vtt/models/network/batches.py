@@ -72,20 +72,20 @@ def checked_id(name: object) -> str:
 
 
 class Sent:
-    """The batches of a record, which is written with every change. None: they are not kept."""
+    """The batches of a record, if there is one; it is written with every change."""
 
     def __init__(self, record: Record | None) -> None:
         self._record = record
         self.batches = {batch.key: batch for batch in record.read()} if record else {}
 
     def put(self, batch: BatchFacts, **changes: Any) -> BatchFacts:
-        """Return the batch, new or changed, once the record has it."""
+        """Write a new or changed batch into the record, and return it."""
         batch = self.batches[batch.key] = batch.model_copy(update=changes)
         self._write()
         return batch
 
     def drop(self, batch: BatchFacts) -> None:
-        """Forget a batch that was not taken."""
+        """Remove a batch that the provider did not take."""
         del self.batches[batch.key]
         self._write()
 
@@ -96,8 +96,14 @@ class Sent:
 
 @dataclass(frozen=True)
 class Job:
-    """A batch as its provider describes it: whether it has ``ended``, how many of its requests are
-    ``done``, the ``files`` of its results, and why it was ``refused`` as a whole."""
+    """A batch as its provider describes it.
+
+    Attributes:
+        ended: Whether it has ended.
+        done: Number of its requests that are done, if known.
+        files: Ids of the files of its results.
+        refused: Why the whole batch was refused, or None.
+    """
 
     ended: bool
     done: int | None = None
@@ -107,7 +113,7 @@ class Job:
 
 @dataclass
 class _Call:
-    """``bill`` of all its attempts, ``failures`` of them, and the answer in the end."""
+    """A call with the bill of its attempts, the number that failed, and its answer."""
 
     prompt: Prompt
     bill: Bill = field(default_factory=Bill)
@@ -212,8 +218,12 @@ class OpenAIBatch(OpenAIProtocol):
         exchange: Callable[[], Awaitable[T]],
         final: Callable[[str], bool] = lambda _: False,
     ) -> T:
-        """Return the result of an exchange, repeated while it fails. Raise Trouble of a ``final``
-        kind, and ModelError if it keeps failing."""
+        """Return the result of an exchange, which is repeated while it fails.
+
+        Raises:
+            Trouble: It failed with a ``final`` kind.
+            ModelError: It keeps failing.
+        """
 
         async def once() -> T:
             with reading():
@@ -230,7 +240,7 @@ class OpenAIBatch(OpenAIProtocol):
                 hopeless = trouble.then != "again" or (trouble.asked or 0.0) > retries.patience
                 if away or hopeless or attempt >= retries.give_up_after:
                     self._scrub(trouble)
-                    then = "resume once that is mended, what was submitted is kept"
+                    then = "resume once that is mended, submitted batches are kept"
                     failure = f"{what} failed: {one_line(trouble)}; {then}"
                     raise ModelError(f"{self._who}: {failure}") from None
                 asked = trouble.asked
@@ -288,7 +298,7 @@ class OpenAIBatch(OpenAIProtocol):
         return sent.put(batch, id=name)
 
     def _arrival(self, batch: BatchFacts) -> str | None:
-        """Return the id of a batch that may have arrived, None if nobody knows one.
+        """Return the id of a batch that may have arrived, None if the provider lists none.
 
         A batch that is not listed yet may be listed a moment later, so it is looked for twice, and
         once more whenever the audit resumes.
@@ -367,8 +377,10 @@ class OpenAIBatch(OpenAIProtocol):
         self._back_off("batch", self._in_vain)
 
     def _lines(self, batch: BatchFacts, job: Job) -> dict[int, bytes | None]:
-        """Return the result of each call as it came, None if there are several. Lines are parsed
-        one at a time later, to spare memory."""
+        """Return the line with the result of each call, None if there are several.
+
+        Lines are parsed one at a time later, to spare memory.
+        """
         lines: dict[int, bytes | None] = {}
         try:
             what = "reading the results of a batch"

@@ -74,10 +74,20 @@ YesFrom = Literal["auto", "logprobs", "structured", "stated", "words"]
 
 
 class Chat(Paid, ABC):
-    """A chat model; ``paid`` are the options of `Paid`.
+    """A chat model.
 
-    ``yes_from``: which of the ``modes`` of P(yes) is taken, "auto" for the first that works. No
-    provider enforces ``max_input_tokens``. Raises InputError for a mode that the provider lacks.
+    Args:
+        model: The provider's name of the model.
+        answers: Questions that one call answers.
+        yes_from: The mode of P(yes), or "auto" for the first that works.
+        template: The wording of prompts.
+        encoding: The format and size in which images are sent.
+        max_tokens: Tokens of the longest reply.
+        max_input_tokens: Most tokens of a prompt with its image. No provider enforces it.
+        **paid: Options of `Paid`.
+
+    Raises:
+        InputError: The provider lacks the mode.
     """
 
     may_judge = True
@@ -121,7 +131,7 @@ class Chat(Paid, ABC):
 
     @property
     def _encoding(self) -> Encoding:
-        """How images are sent: as JPEG where the server refuses PNG."""
+        """The format in which images are sent: JPEG if the server refuses PNG."""
         refused = IMAGE in self._elicitation.without
         return replace(self._wanted_encoding, format="jpeg") if refused else self._wanted_encoding
 
@@ -163,8 +173,11 @@ class Chat(Paid, ABC):
         usage: Usage | None,
         body: Mapping[str, Any],
     ) -> Reply:
-        """Return the reply in a ``choice`` of a chat completion, whose ``body`` may name its maker.
-        Raise Trouble if it lacks what was asked for and there is another mode."""
+        """Return the reply in a ``choice`` of a chat completion; its ``body`` may name its maker.
+
+        Raises:
+            Trouble: It has no P(yes) in this mode, and there is another mode.
+        """
         with reading(usage):
             reply = received(choice, prompt, mode, self.template, self._given.output)
         served = {n: body[n] for n in SERVED if isinstance(body.get(n), str) and body[n]}
@@ -196,11 +209,10 @@ class Chat(Paid, ABC):
     def _refuses(  # noqa: PLR0911 - a step each
         self, mode: str, without: Sequence[str], trouble: Trouble
     ) -> bool:
-        """Return whether to repeat a refused request, sent ``without`` some options, in another
-        mode or without more options.
+        """Return whether to repeat a refused request in another mode, or without more options.
 
-        What the refusal names is left out first. One that names nothing may be about the mode, so
-        the next is taken; if all are refused, about any option, so all are left out.
+        Options that the refusal names are left out first. A refusal that names none may be about
+        the mode, so the next is taken. If all modes are refused, all options are left out.
         """
         modes = self._elicitation
         status = trouble.kind.removeprefix("http ")
@@ -250,10 +262,20 @@ class Chat(Paid, ABC):
 
 
 class Provider(Chat):
-    """A chat model through a ``library`` of its provider's, whose ``client`` is a class of it.
+    """A chat model that is asked through a ``library`` of its provider.
 
-    ``wire``: what bounds the bodies that come back, from `client_options`. Raises InputError for a
-    key that is not set, and where the library is missing, which is an extra of its name.
+    Args:
+        model: The provider's name of the model.
+        base_url: Address of the server. Default: the provider's.
+        key: Environment variable that has the key.
+        options: Further options of requests.
+        max_tokens: Tokens of the longest reply.
+        wire: Options of the client that bound the bodies of replies, from `client_options`.
+        keys: Further keys, which are removed from all texts that are shown or kept.
+        **chat: Options of `Chat`.
+
+    Raises:
+        InputError: The key is not set, or the library, an extra of its name, is missing.
     """
 
     library: ClassVar[str]
@@ -382,9 +404,10 @@ class Provider(Chat):
 
 
 class ChatEndpoint(Provider, Endpoint):
-    """A chat model, one call each; first among a provider's bases.
+    """A chat model that answers single calls; first among a provider's bases.
 
-    ``max_reply_bytes``: a longer reply is a failed attempt.
+    Args:
+        max_reply_bytes: A longer reply is a failed attempt.
     """
 
     def __init__(

@@ -96,7 +96,7 @@ class Elicitation:
             self._left, self._instead = list(self._names), {}
 
     def facts(self) -> WayFacts | None:
-        """Return what the journal keeps; None while nothing is settled."""
+        """Return the mode and the refused options for the journal; None if nothing is settled."""
         settled = self.settled or self._partly
         if not (settled or self.without):
             return None

@@ -1,4 +1,4 @@
-"""How fast an endpoint may be called, how patiently, and how many calls at a time."""
+"""Limits of an endpoint: its pace, its retries, and the number of calls at a time."""
 
 import asyncio
 import time
@@ -146,7 +146,7 @@ FASTER = 0.75
 
 
 class Concurrency:
-    """How many attempts may be in flight: as many as the server bears.
+    """The number of attempts that may be in flight, which follows the server's replies.
 
     Additive increase, multiplicative decrease (Chiu and Jain, 1989, as in TCP's congestion control,
     RFC 5681), between two bounds that no server can move:

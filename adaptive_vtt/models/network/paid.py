@@ -181,12 +181,17 @@ class Paid(ModelDefaults):
 
     @property
     def high_guess(self) -> PriceGuess | None:  # type: ignore[override]  # follows from prices
-        """The same, by the rule for images that counts most, and for longer replies."""
+        """The price guess by the rule for images that counts most, and for longer replies."""
         return self._guess(TEMPLATE_TOKENS + HIGH_IMAGE, HIGH_PIXELS_PER_TOKEN, HIGH_REPLY)
 
     def _guess(self, tokens: float, pixels_per_token: float, reply: float) -> PriceGuess | None:
-        """Return the guess for calls that send ``tokens`` and more by image and text, and whose
-        ``reply`` has that share of the longest one."""
+        """Return the price guess of calls.
+
+        Args:
+            tokens: Tokens that every call sends; those of image and text are added.
+            pixels_per_token: Pixels of an image that count as a token.
+            reply: Length of a reply as a share of the longest.
+        """
         prices = self.prices
         if not (prices.known and prices.input):
             return None
@@ -230,9 +235,11 @@ class Paid(ModelDefaults):
     ) -> Usage | None:
         """Return the tokens that a reply counts, None if it counts none; see `read_counts`.
 
-        A side that is not counted, or not by a number, has the most tokens that it can have. What a
-        total counts beyond both sides is booked at the higher price. Raises Trouble that ends the
-        audit for a count that nobody can believe.
+        A side that is not counted by a number has the most tokens that it can have. Tokens of the
+        total beyond both sides are booked at the higher price.
+
+        Raises:
+            Trouble: A count is above MAX_TOKENS. It ends the audit.
         """
         counts = read_counts(usage, apart, hints)
         if counts.largest > MAX_TOKENS and self._per_token:
@@ -250,7 +257,7 @@ class Paid(ModelDefaults):
 
     @property
     def _refused(self) -> Usage | None:
-        """The tokens of a refusal that counts none; None: it may have been billed."""
+        """The tokens of a refusal that counts none; None if it may have been billed."""
         return None if self._failed_attempts == "all" else Usage()
 
     def _priced(self, reply: Reply, spent: Bill) -> Answer | Unanswered:
@@ -313,9 +320,11 @@ class Paid(ModelDefaults):
             raise Trouble("timeout", seconds, billed=billed) from None
 
     def _stop_if_hopeless(self, trouble: Trouble, spent: Bill | None = None) -> None:
-        """Raise ModelError for trouble that no further call can escape.
+        """Raise ModelError for trouble that would stop every further call, too.
 
-        ``spent``: what the attempts at this call may have cost; None: not known.
+        Args:
+            trouble: The trouble.
+            spent: The cost of the attempts at this call, None if it is not known.
         """
         if (trouble.asked or 0.0) > self.retries.patience:
             raise failed(spent)(
@@ -333,7 +342,7 @@ class Paid(ModelDefaults):
         return ModelError(f"{self._who}: {type(error).__name__}: {message}")
 
     def _cause(self, error: Exception) -> Exception | None:
-        """Return the exception, to be shown below another, unless it would show a key."""
+        """Return an exception as the cause of another, or None if it would show a key."""
         return None if shows(error, self._keys) else error
 
     # -- texts without keys: a server may echo whatever it was sent --------------------------
@@ -347,7 +356,7 @@ class Paid(ModelDefaults):
         return self._without_keys(value) if isinstance(value, str) else value
 
     def _journaled(self, text: str) -> str:
-        """Return what is journaled of a reply. It is cut last: half a key would stay in it."""
+        """Return a text for the journal, cut after keys are removed, as half a key would stay."""
         return kept(self._without_keys(text))
 
     def _shown(self, text: str) -> str:
@@ -355,7 +364,7 @@ class Paid(ModelDefaults):
         return text if len(text) <= _SHOWN else f"{text[:_SHOWN]} ..."
 
     def _scrub(self, trouble: Trouble) -> None:
-        """Take keys out of a server's words, and cut them to what is kept."""
+        """Remove keys from a server's words, and cut these."""
         trouble.detail, trouble.text = self._shown(trouble.detail), self._journaled(trouble.text)
 
 
