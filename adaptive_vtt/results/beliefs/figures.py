@@ -57,10 +57,10 @@ class Tables:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure as Plotly takes it, and what stands around it.
+    """A figure in Plotly's form, with its texts and menu.
 
     Attributes:
-        title: What it shows.
+        title: Its title.
         data: The traces.
         layout: The layout.
         note: A sentence below the title, or "".
@@ -75,7 +75,7 @@ class Drawing:
 
     @property
     def whole(self) -> Figure:
-        """The figure that stands alone, as in a notebook."""
+        """The figure by itself, for a notebook."""
         layout = {"template": "plotly_white", "title": {"text": self.title}, **self.layout}
         if self.note:
             note = {"text": self.note, "showarrow": False, "xref": "paper", "yref": "paper"}
@@ -331,8 +331,11 @@ def reliability(table: pd.DataFrame) -> Drawing:
 
 
 def gain(table: pd.DataFrame) -> str:
-    """Return one sentence: the mean squared error of predictions next to that of the mean loss up
-    to then, and what the difference is worth in calls."""
+    """Return a sentence on the gain by predictions.
+
+    It compares their mean squared error with that of the mean loss up to then, and gives the
+    difference in calls.
+    """
     if not len(table):
         return "No draw has an expected loss."
     loss = table["loss"].to_numpy(float)
@@ -370,7 +373,7 @@ def _after(moments: Moments) -> str:
 
 
 def _plain(values: Any) -> list[Any]:
-    """Return values as Python has them, None for what is not known."""
+    """Return values of Python's types, None for unknown ones."""
     return [None if pd.isna(value) else value for value in np.asarray(pd.array(values)).tolist()]
 
 

@@ -200,11 +200,13 @@ class Asked(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """One call that went wrong.
+    """A call with a wrong answer.
 
-    ``mistakes``: wrong and missing answers, the surest first; ``right``: the number of other
-    answers. ``pictures``: PNGs of the source and the follow-up image, None if none were kept;
-    ``targets``: places of the targets that a wrong answer of the call belongs to.
+    Attributes:
+        mistakes: Wrong and missing answers, the surest first.
+        right: Number of other answers.
+        pictures: PNGs of the source and the follow-up image, None if none were kept.
+        targets: Places of the targets that its wrong answers belong to.
     """
 
     call: int
@@ -218,10 +220,13 @@ class Failure(NamedTuple):
 
 @dataclass(frozen=True)
 class Replay:
-    """The answer GPs at T checkpoints: ``calls`` and ``questions`` so far (T,), and uncertainty
-    T x C x 2, relative to the prior, NaN on a side where nothing is left to ask.
+    """The answer GPs at T checkpoints.
 
-    ``mean``, ``deviation`` and ``counts`` are C x bins, at the end.
+    Attributes:
+        calls, questions: Numbers so far (T,).
+        uncertainty: Uncertainty relative to the prior (T x C x 2); NaN on a side without questions
+            left to ask.
+        mean, deviation, counts: Predictions and numbers of answers at the end (C x bins).
     """
 
     calls: Counts
@@ -235,9 +240,14 @@ class Replay:
 
 @dataclass(frozen=True, kw_only=True)
 class Standing(TargetStatus):
-    """A target's status on a page. ``label`` names it within its ``kind``, a key of KINDS.
+    """A target's status on a page.
 
-    ``settled``: all that was asked of it is reached, after ``settled_at`` calls (None: not yet).
+    Attributes:
+        place: Its place in the certificate.
+        kind: A key of KINDS.
+        label: Its name within its kind.
+        settled: Whether it reached all its goals.
+        settled_at: Number of drawn calls that this took, None if it has not.
     """
 
     place: int
@@ -299,8 +309,10 @@ class Evidence:
     def section(
         self, title: str, id: str, template: str = "", late: Markup | str = "", **values: Any
     ) -> Section:
-        """Return the section that a template, by default the one named as its ``id``, makes of
-        ``values`` and of all attributes of the evidence."""
+        """Return the section that a template makes of ``values`` and the evidence's attributes.
+
+        The template is by default the one named as the section's ``id``.
+        """
         context = {**vars(self), "evidence": self, **values}
         return Section(title, id, fragment(template or f"{id}.html", **context), late)
 
@@ -311,7 +323,7 @@ class Evidence:
 
     @cached_property
     def silent(self) -> Counter[str]:
-        """How often each reason left a question without an answer."""
+        """The number of questions without an answer, by reason."""
         return unanswered(self.calls)[1]
 
     # -- questions and calls -----------------------------------------------------------------------
@@ -353,8 +365,10 @@ class Evidence:
 
     @cached_property
     def failures(self) -> list[Failure]:
-        """Every call with a wrong answer: those with pictures first, then the surest mistakes.
-        Where everything was asked only those with pictures, some per relation and severity."""
+        """Calls with a wrong answer: those with pictures first, then the surest mistakes.
+
+        If everything was asked there are only those with pictures, some per relation and severity.
+        """
         least = self.facts.least_failing
         wrong = [c for c in self.calls if any((a.loss or 0.0) >= least for a in c.answers)]
         if self.certificate is not None and self.certificate.counted:
@@ -412,14 +426,16 @@ class Evidence:
 
     @property
     def widest(self) -> Floats:
-        """(T + 1,): the largest half-width after each draw, abandoned targets left out."""
+        """The largest half-width after each draw (T + 1,), abandoned targets left out."""
         history = self.run.history
         kept = [track for track in history if not track.emptied] or history
         return np.asarray(np.max([track.half_width for track in kept], axis=0))
 
     def calls_to(self, width: float) -> Range | None:
-        """Return the calls, those made included, until every interval is within +-``width``: as
-        they were, or by the forecast; None if nothing is certified or can be forecast."""
+        """Return the number of calls at which every interval is within +-``width``.
+
+        It is a forecast if they are not yet. None if nothing is certified or can be forecast.
+        """
         game, made = self.run.played[0], len(self.widest) - 1
         if game is None:
             return None
@@ -479,8 +495,11 @@ def _distance(row: AnswerRow) -> float:
 
 
 def _folder(journal: Journal) -> str:
-    """Return the folder of a run, relative to the working directory; "DIR" elsewhere and without a
-    run: the page may be passed on, and holds no path of this machine."""
+    """Return the folder of a run, relative to the working directory.
+
+    It is "DIR" elsewhere and without a run, as a page that is passed on must name no path of this
+    machine.
+    """
     if not isinstance(journal, SQLiteJournal) or journal.path.name != JOURNAL:
         return "DIR"
     folder, here = journal.path.parent, Path.cwd()

@@ -41,8 +41,13 @@ POLICY: Mapping[str, str] = MappingProxyType(
 
 
 class Library(NamedTuple):
-    """plotly.js for a page: the ``source`` that its policy must allow, the ``element`` that stands
-    in it, and a sentence on what it ``loads``."""
+    """plotly.js for a page.
+
+    Attributes:
+        source: The source that the page's policy must allow.
+        element: The element of the page.
+        loads: A sentence on the files that the page loads.
+    """
 
     source: str
     element: Markup

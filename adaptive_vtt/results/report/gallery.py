@@ -46,9 +46,13 @@ class Picture(NamedTuple):
 
 
 class Album:
-    """Pictures by number, the same one once, as long as their addresses have ``room``.
+    """Pictures by number, each once.
 
-    ``full``: how many were left out for lack of it.
+    Args:
+        room: Most characters of their addresses together.
+
+    Attributes:
+        full: Number of pictures that were left out for lack of room.
     """
 
     def __init__(self, room: int = MAX_CHARACTERS) -> None:
@@ -58,7 +62,7 @@ class Album:
         self.full = 0
 
     def add(self, png: bytes | None) -> int | None:
-        """Return the picture's number; None if there is none, or where it no longer fits."""
+        """Return the picture's number; None if there is none, or it does not fit any more."""
         if png is None:
             return None
         if png not in self._places:
@@ -72,8 +76,10 @@ class Album:
         return self._places[png]
 
     def view(self, png: bytes | None, caption: str) -> JsonObject:
-        """Return a picture's number, None if there is none to show, with its caption; ``bare``:
-        why it is left out."""
+        """Return a picture's number and caption.
+
+        The number is None if there is no picture to show; then ``bare`` is the reason.
+        """
         number = self.add(png)
         why = {} if number is not None or png is None else {"bare": NO_ROOM}
         return {"picture": number, "caption": caption, **why}
@@ -235,7 +241,7 @@ def two_answers_section(evidence: Evidence) -> Section:
     true_class = drops and evidence.space.concepts_are == "classes"
 
     def apart(row: AnswerRow) -> float:
-        """Return how differently the models lost, 0 to 1/2."""
+        """Return half the difference of the models' losses, 0 to 1/2."""
         return abs((row.loss or 0) - ALIKE)
 
     calls = []

@@ -35,7 +35,7 @@ SOME = 0.005
 
 
 class Verdict(NamedTuple):
-    """``before`` and ``after`` stand around the ``figure`` in large type, ``sure`` beneath."""
+    """A figure in large type, with the words before and after it, and a line beneath."""
 
     before: str
     figure: str
@@ -46,8 +46,11 @@ class Verdict(NamedTuple):
 class Group(NamedTuple):
     """Questions of one kind, and their error rate.
 
-    ``rate`` and ``basis`` are in words. ``lower`` and ``upper`` are the ends of the bar, shares.
-    ``query``: the filter of the gallery; ``failures``: wrong calls, the surest mistakes first.
+    Attributes:
+        rate, basis: The rate, and the answers it rests on, in words.
+        lower, upper: Ends of the bar, as shares.
+        query: The filter of the gallery.
+        failures: Wrong calls, the surest mistakes first.
     """
 
     name: str
@@ -78,9 +81,12 @@ def verdict_section(evidence: Evidence) -> Section:
 
 
 def verdict(evidence: Evidence) -> Verdict:
-    """Return the error rate. Certified where anything is: that on original images, which people
-    come for, and that with all changes; else that of all, or of the worst target. Raw where nothing
-    is certified."""
+    """Return the error rate of the first screen.
+
+    In order of preference it is the certified rate on original images with that under all changes,
+    the certified rate of all questions, or that of the worst target. Without a certificate it is
+    the raw rate.
+    """
     if evidence.certificate is None:
         return _raw_verdict(evidence)
     if evidence.certificate.drops:
@@ -128,7 +134,7 @@ def _drop_verdict(evidence: Evidence) -> Verdict:
 
 
 def _about(evidence: Evidence, standing: Standing) -> str:
-    """Return the questions of a target in words, as they follow its rate."""
+    """Return words for the questions of a target, to follow its rate."""
     space, count = evidence.space, len(evidence.standings)
     if standing.kind != "overall":
         worst = f", the worst of {amount(count)} targets"
@@ -222,8 +228,10 @@ def names(evidence: Evidence) -> Names:
 
 
 def worst(evidence: Evidence) -> list[Group]:
-    """Return the groups with the highest lower bounds, worst first. The target about everything,
-    lower bounds near 0 and emptied intervals are left out."""
+    """Return the groups with the highest lower bounds, worst first.
+
+    The target about everything, lower bounds near 0 and emptied intervals are left out.
+    """
     if evidence.certificate is None:
         return raw_groups(evidence)[:WORST]
     if evidence.certificate.drops:
@@ -247,7 +255,7 @@ def worst(evidence: Evidence) -> list[Group]:
 def raw_groups(evidence: Evidence) -> list[Group]:
     """Return sides of concepts and changes of the image, by the lower end of Wilson's interval.
 
-    A small sample with a high rate so comes after a large one. Groups of fewer than FEW
+    So a large sample comes before a small one with the same rate. Groups of fewer than FEW
     questions, and those without a mistake, are left out.
     """
     table = evidence.counted.assign(wrong=evidence.counted["loss"] >= FAILED)

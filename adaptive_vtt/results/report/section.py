@@ -36,10 +36,13 @@ MAX_ROWS = 400
 
 @dataclass(frozen=True)
 class Section:
-    """A section with its title and its anchor ``id``.
+    """A section of the page.
 
-    ``html`` is safe already. ``late`` is large data that stands at the end of the page, so that the
-    rest is painted first.
+    Attributes:
+        title: Its title.
+        id: Its anchor.
+        html: Its content, escaped.
+        late: Large data, put at the end of the page so that the page is painted first.
     """
 
     title: str
@@ -85,9 +88,9 @@ def table(label: str, rows: pd.DataFrame, *, words: bool = False) -> Markup:
     """Return a table to sort, whose first column names its rows; unknown values are dashes.
 
     Args:
-        label: What it shows, for screen readers.
+        label: Its description for screen readers.
         rows: Its rows; page.js sorts a column by the number in each cell.
-        words: Whether cells are sentences, which break and stand to the left.
+        words: Whether cells are sentences, which wrap and are aligned to the left.
     """
 
     def cell(value: Any) -> str:
@@ -124,12 +127,12 @@ def within(half_width: float | None) -> str:
 
 
 def aim(half_width: float) -> str:
-    """Return a half-width that was asked for, as it was given: ±2.5 points."""
+    """Return a half-width that a user chose, unrounded: ±2.5 points."""
     return f"±{100 * half_width:g}{THIN}points"
 
 
 def exact(share: float) -> str:
-    """Return a share that somebody chose, as they gave it: 2.5 %."""
+    """Return a share that a user chose, unrounded: 2.5 %."""
     return f"{100 * share:g}{THIN}%"
 
 

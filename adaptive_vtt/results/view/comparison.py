@@ -33,8 +33,7 @@ class Pair(NamedTuple):
 
     @property
     def gap(self) -> float:
-        """The distance of the two intervals, by which the rates differ at least; 0 where they
-        overlap."""
+        """The distance of the intervals, the least difference of the rates; 0 if they overlap."""
         return max(self.a.lower - self.b.upper, self.b.lower - self.a.upper, 0.0)
 
     @property
@@ -51,9 +50,11 @@ class Pair(NamedTuple):
 class Comparison(NamedTuple):
     """The pairs of two runs.
 
-    ``sure``: the least probability with which both runs' promises hold together. ``single``: they
-    hold for each target by itself, not for all at once. ``missing``: how many targets one run alone
-    has. ``unlike``: why rates of one name may mean different things, a clause each.
+    Attributes:
+        sure: Least probability with which the promises of both runs hold together.
+        single: Whether they hold for each target by itself, not for all at once.
+        missing: Number of targets that only one run has.
+        unlike: Clauses on why rates of one name may mean different things.
     """
 
     pairs: list[Pair]

@@ -29,18 +29,19 @@ SETTLING = 0.5
 """Seconds in which a process whose pipe is closed ends by itself, so that it has an exit code."""
 PAGE = "report.html"
 AGAIN = 10.0
-"""Seconds after which a failed job is tried again, if somebody still asks."""
+"""Seconds after which a failed job is tried again, if it is still asked for."""
 KEPT = 2
 """Reports of a run that are kept: a page may still be loading the one before."""
 
 
 class Worker:
-    """One process for slow jobs, one job at a time. It begins with the first job, and again after
-    it was killed. It ends with the process that began it, however that ends: the only other end of
-    its pipe closes then.
+    """A process for slow jobs, one at a time.
 
-    A job is a function of a module, and its arguments and result can be pickled. ``close`` may
-    come from another thread, while a job is done.
+    It begins with the first job, and again if it was killed. It ends with its parent, even if that
+    is killed, as the other end of its pipe is closed then.
+
+    A job is a function of a module, and its arguments and result can be pickled. ``close`` may be
+    called from another thread while a job runs.
     """
 
     def __init__(self) -> None:
@@ -67,7 +68,7 @@ class Worker:
         return result
 
     def close(self) -> None:
-        """End the process for good, whatever it does. A second call does nothing."""
+        """End the process for good, even during a job. A second call does nothing."""
         with self._lock:
             self._closed = True
             self._end(0.0)
@@ -122,9 +123,13 @@ def _serve(pipe: Connection) -> None:
 
 @dataclass(frozen=True)
 class Report:
-    """A report in the folder ``out``, of the journal up to ``head``, after ``calls`` calls.
+    """A report.
 
-    ``files``: the files of the folder, by the names that the page uses.
+    Attributes:
+        out: Its folder.
+        head: Head of the journal that it was made from.
+        calls: Number of calls of that journal.
+        files: The files of the folder, by the names that the page uses.
     """
 
     out: Path
@@ -149,10 +154,15 @@ Made = TypeVar("Made", Report, Rates)
 
 
 class Latest(Generic[Made]):
-    """Made when somebody asks and the journal has grown; between two, at least as long as it took.
+    """The newest value that a slow job has made from a growing journal.
 
-    ``value`` is the last that could be made, or None; ``failure`` is the reason why the last try
-    failed, else "", and there is another after ``AGAIN``. ``busy``: one is under way.
+    A job begins when a value is asked for and the journal has grown. The pause between two jobs is
+    as long as a job takes.
+
+    Attributes:
+        value: The newest value, or None.
+        failure: Why the last job failed, or ""; it is repeated after ``AGAIN`` seconds.
+        busy: Whether a job runs.
     """
 
     def __init__(self, make: Callable[[], Made], pool: Executor) -> None:
@@ -165,7 +175,7 @@ class Latest(Generic[Made]):
         self._lock = threading.Lock()
 
     def ask(self, head: str) -> None:
-        """Begin a newer one where the journal ends at another ``head``, without waiting."""
+        """Begin a job if the journal ends at another ``head``, without waiting for it."""
         with self._lock:
             if head != self._head and not self.busy and time.monotonic() >= self._rest_until:
                 self.busy = True
@@ -226,7 +236,7 @@ class Watch:
         return None if folder is None else read_run(folder, name)
 
     def report(self, run: Listed) -> Latest[Report]:
-        """Return its newest report; where the journal has grown since, begin the next one."""
+        """Return a run's newest report, and begin another if its journal has grown."""
         with self._lock:
             make = partial(self._build, run.folder)
             latest = self._reports.setdefault(run.folder, Latest(make, self._pool))
@@ -235,7 +245,10 @@ class Watch:
         return latest
 
     def rates(self, run: Listed) -> Latest[Rates]:
-        """Return its newest intervals, as ``report``; a run that certifies nothing has none."""
+        """Return a run's newest intervals, and begin a job if its journal has grown.
+
+        A run that certifies nothing has none.
+        """
         with self._lock:
             make = partial(self._worker.do, read_rates, run.folder)
             latest = self._rates.setdefault(run.folder, Latest(make, self._pool))
