@@ -56,7 +56,7 @@ class Paired(OracleDefaults):
     ) -> None:
         self.oracle = oracle
         self.known = np.zeros(0, np.int64) if known is None else known
-        self.oracle_name = type(oracle.original).__name__
+        self.of = type(oracle.original).__name__  # journaled under this name
         plain = {k: v for k, v in vars(oracle.original).items() if isinstance(v, int | float | str)}
         if earlier is not None:
             plain[EARLIER] = earlier
@@ -84,7 +84,7 @@ class Paired(OracleDefaults):
     def most_versions(self, dataset: CompleteDataset) -> int:
         if self.oracle.most_versions(dataset):
             expected = "an oracle that judges each answer by itself"
-            got = f"{self.oracle_name}, which asks about versions of the source image"
+            got = f"{self.of}, which asks about versions of the source image"
             raise unexpected("versus", expected, got, "audit each model alone")
         return 0
 

@@ -55,10 +55,10 @@ def tables(
     relation, severity and true class, and a column per predicted class.
 
     Args:
-        facts: Of the journal.
-        table: Its outcomes, one row per judged question.
-        targets: As in ``results.Result``.
-        calls: The journal's, for the scores of masks whose drop does not count.
+        facts: Facts of the journal.
+        table: Outcomes, one row per judged question.
+        targets: The table of targets of a ``results.Result``.
+        calls: Calls of the journal, for the scores of masks whose drop does not count.
     """
     counted, space, oracle = counting(table), facts.space, facts.settings.oracle
     every, each = _rows(space), _rows(space, space.concepts)
@@ -258,11 +258,10 @@ def _of_confusion(matrix: Floats) -> dict[str, float]:
 
 
 def _scored(table: pd.DataFrame, calls: Sequence[CallRow], metric: str) -> pd.DataFrame:
-    """Return every mask once, with its Dice and IoU: of one pair of masks either follows from the
-    other, IoU = Dice / (2 - Dice).
+    """Return every mask once, with its Dice and IoU, where IoU = Dice / (2 - Dice).
 
-    A score counts whatever the source image scores. Those of source images count as unchanged ones,
-    and follow from margins, after - (1 - t) * before.
+    A score counts whatever the score of its source image is. Masks of source images count as those
+    of unchanged images. Their scores follow from the margins, after - (1 - t) * before.
     """
     details = {row.question: row.details or {} for call in calls for row in call.answers}
 
@@ -282,7 +281,7 @@ def _scored(table: pd.DataFrame, calls: Sequence[CallRow], metric: str) -> pd.Da
 
 
 def _part(table: pd.DataFrame, place: int) -> pd.Series:
-    """Return what was segmented (``place`` 0), or the threshold of a question (2; "": none)."""
+    """Return the segmented concept of each question (``place`` 0), or its threshold (2; or "")."""
     return table["concept"].map(lambda name: str(name).partition(DROP)[place]).astype(object)
 
 

@@ -60,7 +60,7 @@ class Bounds:
         return Bounds(self.estimate / divisor, *ends)
 
     def within(self, least: float, most: float) -> "Bounds":
-        """Return the interval cut to what is possible, and the estimate to the interval."""
+        """Return the interval cut to this range, and the estimate cut to the interval."""
         lower, upper = (float(np.clip(end, least, most)) for end in (self.lower, self.upper))
         return Bounds(float(np.clip(self.estimate, lower, upper)), lower, upper)
 
@@ -86,13 +86,13 @@ class Figure:
     """A derived figure.
 
     Attributes:
-        kind: What sort of figure it is.
-        quantity: What it is called.
+        kind: Its kind, a table of the report.
+        quantity: Its name, such as "accuracy".
         bounds: Its estimate and interval.
-        relation: The image change it is about, ALL for a mixture of several or the mean over
-            them, None if there is only one.
-        concept: The concept it is about, None for all together.
-        note: What to mind, or empty.
+        relation: Its relation, ALL for a mixture of several or the mean over them, None if there is
+            only one.
+        concept: Its concept, None for all together.
+        note: A caution, or "".
     """
 
     kind: Kind
@@ -135,7 +135,7 @@ class _Known:
 
     @cached_property
     def counts(self) -> Floats:
-        """C x 2: questions per concept and truth."""
+        """Number of questions per concept and truth (C x 2)."""
         return np.array(self.space.cell_counts, float)
 
     @cached_property
@@ -148,8 +148,10 @@ class _Known:
 
     @property
     def scopes(self) -> list[tuple[str | None, str | None]]:
-        """Relations to look figures up by (None: any), each with its name: original images first.
-        Figures of a mixture have the name ALL."""
+        """Relations by which figures are looked up (None: any), with names; original images first.
+
+        Figures of a mixture have the name ALL.
+        """
         if len(self.levels) == 1:
             return [(None, None)]
         one_each = [(r, r) for r in sorted(self.levels, key=lambda r: r != IDENTITY)]
@@ -313,7 +315,7 @@ class Baseline:
 
     @property
     def note(self) -> str:
-        """A caution where the rise, which relative BE divides by, is no measure."""
+        """A caution if the rise, which relative BE divides by, is negative or tiny."""
         if self.rise < 0:
             return (
                 f"AlexNet's error is smaller here than on clean images ({self.rise:.4f}), which "

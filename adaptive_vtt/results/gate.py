@@ -203,7 +203,7 @@ class Ruling:
 
 @dataclass(frozen=True)
 class Gate:
-    """All ``rulings``, the ``promise`` that they rest on, and the ``warnings`` of the audit."""
+    """The rulings of a gate, the guarantee of their intervals, and the warnings of the audit."""
 
     rulings: tuple[Ruling, ...]
     promise: str

@@ -282,7 +282,7 @@ class Elsewhere(Subset):
         (space(Consistency()), r"Consistency compares with .* asked about none"),
         (
             QuestionSpace(Elsewhere(tiny_dataset(40, 3), range(40)), RELATIONS),
-            r"got others: truths, boxes or words of samples; what was certified",
+            r"got others: truths, boxes or words of samples; its certificate",
         ),
     ],
 )

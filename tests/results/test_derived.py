@@ -408,7 +408,7 @@ def test_divisors_that_are_negative_or_tiny_are_flagged() -> None:
         )
         some = any(flag in str(name) for name in flagged)
         assert bool(notes["all relations: rBE"]) == some
-    turned = {name for name, note in flagged.items() if "sign is turned" in note}
+    turned = {name for name, note in flagged.items() if "turns the sign" in note}
     relations = "contrast_up", "gamma_corr_up"
     assert turned == {f"relation medmnistc/pneumoniamnist/{c}: rBE" for c in relations}
     pairs = ["pathmnist/bubble", "bloodmnist/saturate", "breastmnist/contrast_down"]
