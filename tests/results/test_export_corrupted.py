@@ -132,7 +132,7 @@ def test_one_class_each_is_told_by_its_number(tmp_path: Path) -> None:
             r"got 'ODD/dark: ening' and 'odd/dark\? ening', both odd/dark-ening\.npz; leave one",
         ),
         (MANY, [Turning()], None, r"'turning' changes what is right about sample '0'"),
-        (MANY.replace(1, np.nan), [Darkening()], None, r"sample '0' of which 'a' is unknown"),
+        (MANY.replace(1, np.nan), [Darkening()], None, r"sample '0' with unknown 'a'"),
         (
             pd.DataFrame(np.eye(2, 257, dtype=int)),
             [Darkening()],
