@@ -320,6 +320,14 @@ class QuestionSpace:
         return chosen.relation.apply(source, chosen.severity, rng)
 
     @cached_property
+    def shared(self) -> dict[str, Any]:
+        """Results that all audits of this space can use, by name: small follow-ups, helper nets."""
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "shared"}
+
+    @cached_property
     def fingerprint(self) -> str:
         """A short hash of the dataset, the variants, the fingerprints of relations that have one,
         what applies to what, and the seed of the follow-ups where it is not 0."""

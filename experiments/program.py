@@ -26,6 +26,7 @@ from adaptive_vtt.benchmark.runs import ROUNDING
 from adaptive_vtt.errors import check_known
 from adaptive_vtt.types import Floats
 from adaptive_vtt.utils.files import write_text
+from adaptive_vtt.utils.threads import one_thread
 
 Row = dict[str, Any]
 """One row of a table: figures by the names of their columns."""
@@ -116,8 +117,8 @@ def in_processes(
 
 
 def _on_one_thread(work: Callable[[Job], Done], job: Job) -> Done:
-    torch.set_num_threads(1)
-    return work(job)
+    with one_thread(models=True):  # NumPy's BLAS, too
+        return work(job)
 
 
 def apart(function: Callable[..., Done], *arguments: Any) -> Done:

@@ -292,14 +292,15 @@ class UnitKernel(Kernel):  # type: ignore[misc]
 
     def covariance(self, one: Units, other: Units) -> Tensor:
         """Return the covariance (n, m) of two sets of units."""
-        rows, columns = one.variant[:, None], other.variant
         cells, alike, image = self.tables()
+        # entries of tables as products, whose gradient takes a tenth of the time of an index's
+        rows, columns = one.variant, torch.eye(len(cells)).to(cells)[:, other.variant]
         own = one.sample[:, None] == other.sample
-        total = self.similarity(one.features, other.features) * alike[rows, columns]
+        total = self.similarity(one.features, other.features) * (alike[rows] @ columns)
         if self.follow_up_width:
             seen = other.truths, other.follow_up
             total = total + self.of_follow_ups((one.truths, one.follow_up), seen)
-        total = total + cells[rows, columns] + own * image[rows, columns]
+        total = total + cells[rows] @ columns + own * (image[rows] @ columns)
         if not self.columns:
             total = total * self.concept_table()[one.concept[:, None], other.concept]
         return total

@@ -135,20 +135,14 @@ def compare(
         if exhaust or (isinstance(model, Recorded) and calls_of(space, model) <= MAX_CALLS):
             truth = truth_of(space, model, targets)
     jobs = jobs_of(rows, repeats, partial(Audit, space, model, **options), limits.budget, truth)
-    import torch
-
-    threads = torch.get_num_threads()  # runs take one each
-    try:
-        kept = KeptRuns(None)
-        if out is not None:
-            kept = _kept(Path(out), space, jobs, goal is not None, options)
-        left = kept.left(jobs)
-        advance(len(jobs) - len(left))
-        for job in left:
-            kept.keep((uncertainty_run if goal is None else certified_run)(job))
-            advance(1)
-    finally:
-        torch.set_num_threads(threads)
+    kept = KeptRuns(None)
+    if out is not None:
+        kept = _kept(Path(out), space, jobs, goal is not None, options)
+    left = kept.left(jobs)
+    advance(len(jobs) - len(left))
+    for job in left:
+        kept.keep((uncertainty_run if goal is None else certified_run)(job))
+        advance(1)
     comparison = StrategyComparison(kept.of(jobs), goal, certify.confidence, names, truth)
     if out is not None:
         comparison.save(out)

@@ -20,6 +20,7 @@ from ..results.outcomes import outcomes
 from ..results.result import Result
 from ..strategies import Strategy, get
 from ..types import Bools, Floats, Indices, JsonObject
+from ..utils.threads import one_thread
 
 # -- other estimators of the same draws ------------------------------------------------------------
 
@@ -174,9 +175,9 @@ def begun(job: Job, *, certifies: bool) -> Audit:
     return job.audit_of(strategy=job.strategy, seed=job.seed, **job.options)
 
 
+@one_thread(models=True)
 def uncertainty_run(job: Job) -> Run:
     """Run one audit without certificates and return its mean uncertainty after every call."""
-    _one_thread()
     at, level = [0], [1.0]
 
     def note(step: Step) -> None:
@@ -188,9 +189,9 @@ def uncertainty_run(job: Job) -> Run:
     return {**run, "at": at, "uncertainty": level}
 
 
+@one_thread(models=True)
 def certified_run(job: Job) -> Run:
     """Run one audit with certificates and return its intervals and estimates."""
-    _one_thread()
     with begun(job, certifies=True) as audit:
         trace = Trace(audit, job)
         run = _finished(job, audit, audit.run(trace.note))
@@ -316,9 +317,3 @@ class Trace:
 def _listed(rows: Iterable[Floats]) -> list[list[float | None]]:
     """Return rows for JSON, which has no NaN."""
     return [[None if math.isnan(v) else round(v, 6) for v in row.tolist()] for row in rows]
-
-
-def _one_thread() -> None:
-    import torch
-
-    torch.set_num_threads(1)

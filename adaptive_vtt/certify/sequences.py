@@ -231,18 +231,20 @@ class Sequences:
 
         Args:
             step: The step.
-            row: (n,) numbers of targets.
+            row: (n,) numbers of targets, ascending.
             m: (n,) the mean of each that is bet against.
         """
         counting, centre = 1 - step.out, self.centre
         # a target's pseudo-outcomes are linear in m: first with predictions moved, then without
         low, high = (np.stack([a - centre * step.tilt, a]) for a in (step.low, step.high))
         slope = np.stack([step.tilt, np.zeros_like(centre)]) - (counting - step.out_now)
-        away, counted, bet = m - centre[row], m * counting[row], self._bets(step.foreseen, row, m)
-        down, up = away * step.tilt_bound[row], away * step.tilt_most[row]
-        room_up, room_down = counted - step.lo[row], step.hi[row] - counted
+        times = np.bincount(row, minlength=len(centre))  # repeating is faster than indexing
+        away, counted = m - centre.repeat(times), m * counting.repeat(times)
+        bet = self._bets(step.foreseen, times, m)
+        down, up = away * step.tilt_bound.repeat(times), away * step.tilt_most.repeat(times)
+        room_up, room_down = counted - step.lo.repeat(times), step.hi.repeat(times) - counted
         # figures of inactive targets may exceed their bounds, so select them and never multiply
-        on = step.active[row]
+        on = step.active.repeat(times)
         grown = []
         for room, more, ends, sign in (
             (room_up, np.maximum(down, -up), low, 1.0),
@@ -250,11 +252,11 @@ class Sequences:
         ):
             wide = room + more
             # moved predictions make outcomes vary less, but take more room; a bet at its cap is
-            # limited by room, so its predictions stay (1)
-            free = bet * wide <= self.bets.cap * (1 + EDGE)
-            stays = 1 - (free | self.bets.tilts_capped)
-            fraction = self._capped(bet, np.where(stays, room, wide))
-            gain = fraction * sign * (ends[stays, row] + m * slope[stays, row])
+            # limited by room, so its predictions stay
+            moved = (bet * wide <= self.bets.cap * (1 + EDGE)) | self.bets.tilts_capped
+            fraction = self._capped(bet, np.where(moved, wide, room))
+            place = np.where(moved, row, row + len(centre))
+            gain = fraction * sign * (ends.take(place) + m * slope.take(place))
             grown.append(np.log1p(np.where(on, gain, 0.0)))
         return grown[0], grown[1]
 
@@ -266,8 +268,10 @@ class Sequences:
         self.upper = np.where(nonempty, upper, self.upper)
         self.emptied |= ~nonempty
 
-    def _bets(self, foreseen: Floats, row: Indices, m: Floats) -> Floats:
-        """Return the best bet against each mean ``m`` of targets ``row``, by variance and skew.
+    def _bets(self, foreseen: Floats, times: Indices, m: Floats) -> Floats:
+        """Return the best bet against each mean ``m``, by variance and skew.
+
+        The means of target k, one after the other, are ``times[k]`` many.
 
         Kelly's bet against m on a coin of bias m + w is w / (m (1 - m)), and does not depend on
         the coin's outcomes. So the variance is scaled by that of 0/1 losses whose mean is m.
@@ -279,8 +283,8 @@ class Sequences:
             * self.share
             / np.maximum(foreseen * self.stray, MIN_VARIANCE)
         )
-        skew = m * (1 - m) / (centre * (1 - centre))[row]
-        return scale[row] / skew.clip(1 / self.bets.most_skew, self.bets.most_skew)
+        skew = m * (1 - m) / (centre * (1 - centre)).repeat(times)
+        return scale.repeat(times) / skew.clip(1 / self.bets.most_skew, self.bets.most_skew)
 
     def _note(self, step: Step) -> None:
         """Update centre, estimate, share and stray by the pseudo-outcomes of a draw."""
@@ -309,12 +313,12 @@ class Sequences:
         with np.errstate(divide="ignore"):
             enough = 1 / self.alpha
             half = np.log(enough / theta / 2)  # log-wealth of either side that is half of enough
-        row = self._row
-        inside = (self._rising < half[0][row]) & (self._falling < half[1][row])
+        row, times = self._row, np.bincount(self._row, minlength=len(enough))
+        inside = (self._rising < half[0].repeat(times)) & (self._falling < half[1].repeat(times))
         near = np.flatnonzero(~inside)  # few means, which saves exponentials
         target, wealth = row[near], np.exp([self._rising[near], self._falling[near]])
         inside[near] = (theta[:, target] * wealth).sum(axis=0) < enough[target]
-        inside |= np.isinf(enough)[row]  # at level 0, where wealth may overflow
+        inside |= np.isinf(enough).repeat(times)  # at level 0, where wealth may overflow
         inside &= self._alive
         row, mean = self._row[inside], self._mean[inside]
         empty = self._bet_upper - self._bet_lower > BETWEEN * self._cell

@@ -111,7 +111,7 @@ def audit(  # noqa: PLR0913 - a command's options
         result = run_and_report(begun, out, json_, require_certified, **options)
         reached = chosen.certify.half_width is not None and bool(result.targets["certified"].all())
         if demo and not json_ and reached and result.calls:
-            compare_with_random(chosen, base, out, plotly)
+            compare_with_random(chosen, base, out, plotly, begun)
 
 
 # -- the demo: the same audit, run twice more, with questions drawn at random ------------------
@@ -127,9 +127,9 @@ predictions take nearly all the time, and has these options. A draw without weig
 candidates: they only show what is predicted of the rest."""
 
 
-def compare_with_random(spec: Spec, base: Path, out: Path, plotly: str = "inline") -> None:
+def compare_with_random(spec: Spec, base: Path, out: Path, plotly: str, first: Audit) -> None:
     """Audit to the same half-width with questions drawn at random, print how many calls that took,
-    and write the report again with it.
+    and write the report again with it. ``first``: that audit.
 
     Nothing is paid for here in the demo; for a paid model one would simulate this with
     ``avtt compare`` on recorded answers.
@@ -146,7 +146,8 @@ def compare_with_random(spec: Spec, base: Path, out: Path, plotly: str = "inline
     baselines = []
     try:
         for kind, (most, options) in UNIFORM.items():
-            begun = build_audit(spec, base, **RANDOM, budget=most * calls, **options)
+            given = {**RANDOM, **options, "budget": most * calls, "space": first.space}
+            begun = build_audit(spec, base, **given)
             with begun.without_beliefs() as audit, Live(audit, what=BASELINE_NAMES[kind]) as live:
                 result = audit.run(live.update)
             certified = bool(result.targets["certified"].all())

@@ -11,6 +11,7 @@ import pandas as pd
 import typer
 
 from .. import __version__
+from ..audit import Audit
 from ..audit.everything import MAX_CALLS, all_answers, calls_of
 from ..benchmark import runs as work
 from ..benchmark import summary as figures
@@ -197,6 +198,17 @@ def _made_of(
     }
 
 
+_SPACES: dict[str, QuestionSpace] = {}
+"""The space of a spec, which all audits of a worker's process share, with nets and renderings."""
+
+
+def _begun(spec: Spec, base: Path, **options: Any) -> Audit:
+    """Return an audit of a comparison, in the process that runs it."""
+    if (text := spec.model_dump_json()) not in _SPACES:
+        _SPACES[text] = build_space(spec, base)
+    return build_audit(spec, base, space=_SPACES[text], **options)
+
+
 @dataclass(frozen=True)
 class _Comparison:
     """A comparison of strategies: its parts, its executor and the folder of its files."""
@@ -268,7 +280,7 @@ class _Comparison:
         """Run every strategy with every seed; those that are kept are not run again."""
         kept = self.kept
         # audits run in parallel, so each holds its model itself
-        begin = partial(build_audit, unworked(spec), self.base)
+        begin = partial(_begun, unworked(spec), self.base)
         jobs = jobs_of(self.rows, self.repeats, begin, spec.audit.budget, truth)
         left = kept.left(jobs)
         if len(left) < len(jobs) and not self.quiet:

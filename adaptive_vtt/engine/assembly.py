@@ -92,7 +92,7 @@ def assembled(
     chosen = sampling.chosen(certify.certifies)
     if isinstance(chosen.strategy, ByNeed) and not certify.certifies:
         raise needs_targets()
-    renderings = Renderings(space)
+    renderings: Renderings = space.shared.setdefault("renderings", Renderings(space))
     earlier = warm_start(certify, space, model.answers, renderings, device)
     net = taught(certify, space, facts, model.check_key)
     cohort = cohort_losses(certify, space, model.answers, renderings, device, facts)
@@ -218,8 +218,11 @@ def taught(
         )
     from ..models.local.self_taught import SelfTaught
 
-    check()
-    return SelfTaught.of(space.dataset, seed=space.dataset.fingerprint)
+    nets: SelfTaught | None = space.shared.get("nets")
+    if nets is None:
+        check()
+        nets = SelfTaught.of(space.dataset, seed=space.dataset.fingerprint)
+    return space.shared.setdefault("nets", nets)
 
 
 def _suits(space: QuestionSpace, facts: Facts | None) -> bool:
@@ -398,8 +401,7 @@ def metadata_used(space: QuestionSpace) -> str | None:
 
 def features_changed(space: QuestionSpace, facts: Facts) -> dict[str, bool]:
     """For a journal that is gone on with: whether its draws ever went by other features."""
-    changed = facts.features != features_used(space)
-    return {"features_changed": changed or facts.features_changed}
+    return {"features_changed": facts.features_changed or facts.features != features_used(space)}
 
 
 def _losses(

@@ -10,6 +10,7 @@ Rendering is what costs, so small pictures of them are kept (``Renderings``).
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import groupby
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -60,6 +61,7 @@ class Renderings:
         self._used = np.empty(0, np.int64)  # request that asked for each row last
         self._rows: Thumbnails = np.empty((0, 0), np.uint8)
         self._request = 0
+        self._lock = Lock()  # audits of one space share this, in any thread
 
     @property
     def available(self) -> bool:
@@ -82,7 +84,8 @@ class Renderings:
             return np.empty((len(back), 0), np.uint8)
         most = max(1, self._limit // width)
         parts = [distinct[i : i + most] for i in range(0, len(distinct), most)]
-        rows = [self._rows_of(part, most, width) for part in parts]
+        with self._lock:
+            rows = [self._rows_of(part, most, width) for part in parts]
         return np.concatenate(rows or [np.empty((0, width), np.uint8)])[back]
 
     def _rows_of(self, images: Indices, most: int, width: int) -> Thumbnails:

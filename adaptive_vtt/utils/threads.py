@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
+from importlib import import_module
 from typing import NamedTuple
 
 from threadpoolctl import ThreadpoolController, threadpool_limits
@@ -36,18 +37,21 @@ def _libraries() -> ThreadpoolController:
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
+def one_thread(models: bool = False) -> Iterator[None]:
     """Compute with one thread, and restore the numbers of threads afterwards.
 
     Before PyTorch is loaded nothing is limited: NumPy alone has little to compute for an audit.
+
+    Args:
+        models: Whether ``users_threads`` are limited, too, for audits that run next to each other.
     """
-    torch = sys.modules.get("torch")
+    torch = import_module("torch") if models else sys.modules.get("torch")
     threads = 1 if torch is None else torch.get_num_threads()
     if torch is None or threads == 1:
         yield
         return
     with _libraries().limit(limits=1) as limits:
-        token = _outside.set(_Outside(threads, limits))
+        token = _outside.set(None if models else _Outside(threads, limits))
         torch.set_num_threads(1)  # its MKL is none of the libraries above
         try:
             yield

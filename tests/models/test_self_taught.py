@@ -1,5 +1,7 @@
 """The self-taught proxy: learns labels and not its own images, and audits use it by themselves."""
 
+from copy import copy
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -133,6 +135,16 @@ def test_predictions_are_of_the_follow_up_and_the_side_asked_about():
     for k, image in enumerate(here.image_of(questions).tolist()):
         likely = taught.predict(here.follow_up(image).image[None], sample[[k]])[0, concept[k]]
         assert losses[k] == pytest.approx(abs(likely - truth[k]), abs=1e-5)
+
+
+@pytest.mark.usefixtures("quick")
+def test_audits_of_one_space_share_nets_and_small_follow_ups():
+    here = space()
+    first, second = (Audit(here, ScriptedModel(), **OPTIONS)._made.proxies for _ in range(2))
+    assert first.taught is second.taught is not None
+    assert first.renderings is second.renderings
+    assert first.taught is not Audit(space(), ScriptedModel(), **OPTIONS)._made.proxies.taught
+    assert copy(here).shared == {}  # as a pickle of it has none
 
 
 # -- journals ------------------------------------------------------------------------------

@@ -88,3 +88,9 @@ def test_blas_of_numpy_takes_one_thread_too() -> None:
 
     with one_thread():
         assert blas() == {1}
+
+
+def test_models_of_audits_next_to_each_other_take_one_thread_too() -> None:
+    with one_thread(models=True), users_threads():
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == 2
