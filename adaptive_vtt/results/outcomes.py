@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -71,15 +72,15 @@ def judged(facts: Facts, draws: Sequence[DrawRow], calls: Sequence[CallRow]) -> 
             if row.loss is not None
         ]
     names = ("draw", "sample", "call", "elapsed", "question", *COLUMNS[7:12])
-    table = pd.DataFrame.from_records(records, columns=names)
-    _, variant, concept = space.numbering.parts(table["question"].to_numpy(np.int64))
+    values = zip(*records, strict=True) if records else [()] * len(names)
+    columns: dict[str, Any] = dict(zip(names, values, strict=True))
+    columns |= {name: np.array(columns[name], float) for name in ("answer", "coordinate", "loss")}
+    _, variant, concept = space.numbering.parts(np.array(columns["question"], np.int64))
     relations, severities = zip(*space.variants, strict=True)
-    table = table.assign(
-        relation=np.array(relations, object)[variant],
-        severity=np.array(severities)[variant],
-        concept=np.array(space.concepts, object)[concept],
-    )
-    return table[COLUMNS].astype({"answer": float, "coordinate": float, "loss": float})
+    columns["relation"] = np.array(relations, object)[variant]
+    columns["severity"] = np.array(severities)[variant]
+    columns["concept"] = np.array(space.concepts, object)[concept]
+    return pd.DataFrame(columns)[COLUMNS]
 
 
 def with_metadata(table: pd.DataFrame, dataset: CompleteDataset, samples: Indices) -> pd.DataFrame:

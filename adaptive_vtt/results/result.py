@@ -8,6 +8,8 @@ from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from ..certify.further import COLUMNS, Range, longest
@@ -390,14 +392,15 @@ def frame(statuses: Sequence[TargetStatus], *, certified: bool = True) -> pd.Dat
         certified: False for raw figures, which have the first columns alone.
     """
     rows = [{**s.row(), "questions": s.questions, "excluded": s.excluded} for s in statuses]
-    table = pd.DataFrame(rows) if certified else pd.DataFrame(rows)[[*RAW]]
-    table = table.astype({name: "Int64" for name in COLUMNS if name in table})
-    ids = [status.id for status in statuses]
-    about = pd.DataFrame([target.columns() for target in ids], index=table.index)
-    if any(target.also for target in ids):
-        also = [list(target.also) or None for target in ids]
-        about["also"] = pd.Series(also, about.index, object)
-    table = table.join(about.astype({"side": "Int64", "severity": "Int64"}))
+    rows = rows if certified else [{name: row[name] for name in RAW} for row in rows]
+    rows = [row | status.id.columns() for row, status in zip(rows, statuses, strict=True)]
+    integers = {*COLUMNS, "side", "severity"}  # or missing
+    columns: dict[str, Any] = {name: [row[name] for row in rows] for name in rows[0]}
+    whole = {name: pd.array(columns[name], "Int64") for name in columns if name in integers}
+    table = pd.DataFrame(columns | whole)
+    if any(status.id.also for status in statuses):
+        also = [list(status.id.also) or None for status in statuses]
+        table["also"] = pd.Series(also, table.index, object)
     baselines = [status.baseline for status in statuses]
     if any(baselines):
         table["constant"] = [math.nan if one is None else one.rate for one in baselines]
@@ -413,17 +416,20 @@ def raw(run: Run) -> list[TargetStatus]:
     space, table = run.facts.space, run.table
     rates, classes = run.facts.settings.oracle.rates, space.concepts_are == "classes"
     error = error_of(space.concepts_are, rates)
-    unit = table[table["truth"] == 1] if classes else table
-    parts: dict[TargetId, pd.DataFrame] = {Overall(error): unit}
-    for concept, part in table.groupby("concept", sort=False):
+    concepts, relations, truths = (
+        table[name].to_numpy() for name in ("concept", "relation", "truth")
+    )
+    unit = truths == 1 if classes else np.ones(len(table), bool)
+    parts: dict[TargetId, npt.NDArray[np.bool_]] = {Overall(error): unit}
+    for concept in dict.fromkeys(concepts):
         for rate, truth in rates.items():
-            parts[OfConcept(str(concept), truth, rate)] = part[part["truth"] == truth]
-    for relation, part in unit.groupby("relation", sort=False):
-        parts[OfRelation(str(relation), error)] = part
+            parts[OfConcept(concept, truth, rate)] = (concepts == concept) & (truths == truth)
+    for relation in dict.fromkeys(relations[unit]):
+        parts[OfRelation(relation, error)] = (relations == relation) & unit
     # questions that do not count are left out of the mean
-    means = {target: float(counting(part)["loss"].mean()) for target, part in parts.items()}
-    nan = math.nan
+    losses, nan = counting(table)["loss"].reindex(table.index), math.nan
+    means = {id: float(losses[part].mean()) for id, part in parts.items()}
     return [
-        TargetStatus(id=id, estimate=means[id], lower=nan, upper=nan, questions=len(part))
+        TargetStatus(id=id, estimate=means[id], lower=nan, upper=nan, questions=int(part.sum()))
         for id, part in parts.items()
     ]
