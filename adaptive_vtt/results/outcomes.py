@@ -72,7 +72,7 @@ def judged(facts: Facts, draws: Sequence[DrawRow], calls: Sequence[CallRow]) -> 
             if row.loss is not None
         ]
     names = ("draw", "sample", "call", "elapsed", "question", *COLUMNS[7:12])
-    values = zip(*records, strict=True) if records else [()] * len(names)
+    values = zip(*records, strict=True) if records else [np.empty(0, object)] * len(names)
     columns: dict[str, Any] = dict(zip(names, values, strict=True))
     columns |= {name: np.array(columns[name], float) for name in ("answer", "coordinate", "loss")}
     _, variant, concept = space.numbering.parts(np.array(columns["question"], np.int64))
