@@ -138,7 +138,15 @@ class AnswerGP:
         outdated = sorted(self._outdated)
         for start in range(0, len(outdated), BLOCK):
             concepts = outdated[start : start + BLOCK]
-            self._reductions[concepts] = self._lookahead(concepts)
+            covariance = self.covariance[concepts]
+            height = covariance.diagonal(dim1=1, dim2=2)
+            pivot = (height + self.noise_variance)[:, :, None]
+            after = (height[:, None, :] - covariance.square() / pivot).clamp_(min=0.0)
+            total = (after.sqrt_() if self.form == "std" else after) @ self._area.sum(1)
+            fall = (self._uncertainty[concepts].sum(1, keepdim=True) - total).clamp_(min=0.0)
+            if self.repeats == "bins":  # another answer in such a bin is no observation
+                fall[torch.from_numpy(self._counts[concepts] > 0).to(self.device)] = 0.0
+            self._reductions[concepts] = fall
         self._outdated.clear()
         return self._reductions
 
@@ -173,20 +181,6 @@ class AnswerGP:
             covariance -= column[:, :, None] * (column / pivot)[:, None, :]
             self.covariance[concepts] = covariance
             self._uncertainty[concepts] = self._measure(covariance)
-
-    def _lookahead(self, concepts: list[int]) -> Tensor:
-        """Return the ``reductions`` of these concepts, k x bins."""
-        covariance = self.covariance[concepts]
-        height = covariance.diagonal(dim1=1, dim2=2)
-        after = (
-            height[:, None, :] - covariance.square() / (height + self.noise_variance)[:, :, None]
-        )
-        after = after.clamp_(min=0.0)
-        total = (after.sqrt_() if self.form == "std" else after) @ self._area.sum(1)
-        fall = (self._uncertainty[concepts].sum(1, keepdim=True) - total).clamp_(min=0.0)
-        if self.repeats == "bins":
-            fall[torch.from_numpy(self._counts[concepts] > 0).to(self.device)] = 0.0
-        return fall
 
     def _measure(self, covariance: Tensor) -> Tensor:
         height = covariance.diagonal(dim1=1, dim2=2).clamp(min=0.0)

@@ -433,17 +433,8 @@ class QuestionGP:
             return candidates
         numbers = (candidates.sample, candidates.variant, candidates.concept, candidates.truth)
         sample, variant, concept, truth = (t.to(self.device) for t in numbers)
-        units = self._units_of(sample, variant, concept)
         to: dict[str, Any] = {"dtype": torch.float64, "device": self.device}
-        signals = [torch.zeros(len(sample), 0, **to)]
         on_host = [t.cpu() for t in (sample, variant, concept, truth)]
-        if self._cohort is not None:
-            signals.append(self._cohort(*on_host[:3]).to(**to))
-        if self._proxies is not None:
-            signals.append(self.mean.features(self._proxies(*on_host).to(**to)))
-        return Prepared(sample, variant, concept, truth, units, torch.cat(signals, 1))
-
-    def _units_of(self, sample: Tensor, variant: Tensor, concept: Tensor) -> Units:
         samples, sample_of = torch.unique(sample, return_inverse=True)
         features = self._sample_features(samples)[sample_of]
         truths = torch.zeros_like(samples)
@@ -451,9 +442,14 @@ class QuestionGP:
             truths = self._truths(samples.cpu()).to(self.device)
         follow_ups = features[:, :0]
         if self._follow_ups is not None:
-            follow_ups = self._follow_ups(sample.cpu(), variant.cpu())
-            follow_ups = follow_ups.to(self.device, torch.float64)
-        return Units(sample, variant, concept, truths[sample_of], follow_ups, features)
+            follow_ups = self._follow_ups(*on_host[:2]).to(**to)
+        units = Units(sample, variant, concept, truths[sample_of], follow_ups, features)
+        signals = [torch.zeros(len(sample), 0, **to)]
+        if self._cohort is not None:
+            signals.append(self._cohort(*on_host[:3]).to(**to))
+        if self._proxies is not None:
+            signals.append(self.mean.features(self._proxies(*on_host).to(**to)))
+        return Prepared(sample, variant, concept, truth, units, torch.cat(signals, 1))
 
     def _sample_features(self, sample: Tensor) -> Tensor:
         if self._features is None:

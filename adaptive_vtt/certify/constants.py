@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from ..journal.facts import Constant
 from ..population import Population
-from ..types import Indices, JsonObject
+from ..types import JsonObject
 from .targets import Target, count
 
 
@@ -18,26 +18,33 @@ def constants(space: Population, targets: Sequence[Target]) -> list[Constant | N
     It is always the commonest class, always Yes or No, or always the same letter. It is None for
     targets about one truth of a concept, and where answers are none of these.
     """
-    kind = space.oracle.concepts_are
-    if kind == "choices":
-        right = _right_letters(space)
-        return [_letter(space, target, right) for target in targets]
-    best = {"classes": _class, "labels": _label}.get(kind)
-    return [None if best is None else best(space, target) for target in targets]
+    letters = _right_letters(space) if space.oracle.concepts_are == "choices" else None
+    return [_best(space, target, letters) for target in targets]
 
 
-def _class(space: Population, target: Target) -> Constant | None:
-    if target.sides.tolist() != [False, True] or target.concepts.sum() < 2:
+def _best(
+    space: Population, target: Target, letters: npt.NDArray[np.str_] | None
+) -> Constant | None:
+    kind, sides = space.oracle.concepts_are, target.sides.tolist()
+    answers: Sequence[str] = ()
+    right = np.zeros(0, np.int64)  # how often each answer is right
+    if kind == "classes" and sides == [False, True] and target.concepts.sum() > 1:
+        answers, right = space.concepts, count(space, target)
+    elif kind == "labels" and all(sides):
+        answers = "No", "Yes"
+        halves = [replace(target, sides=side) for side in np.eye(2, dtype=bool)]
+        right = np.array([count(space, half).sum() for half in halves])
+    elif letters is not None:
+        times = target.concepts * space.applicable[target.variants].sum(axis=0)
+        if target.rows is not None:
+            rows = space.dataset.profile_row(np.arange(len(letters)))
+            letters = letters[target.rows[rows]]
+        answers = sorted({*np.unique(letters).tolist()} - {""})
+        right = np.array([((letters == answer) * times).sum() for answer in answers])
+    if not right.any():
         return None
-    return _best(space.concepts, count(space, target))
-
-
-def _label(space: Population, target: Target) -> Constant | None:
-    if not target.sides.all():
-        return None
-    sides = (np.array([True, False]), np.array([False, True]))
-    right = [count(space, replace(target, sides=side)).sum() for side in sides]
-    return _best(("No", "Yes"), np.array(right))
+    place = int(right.argmax())
+    return Constant(str(answers[place]), 1 - float(right[place] / right.sum()))
 
 
 def _right_letters(space: Population) -> npt.NDArray[np.str_]:
@@ -48,22 +55,6 @@ def _right_letters(space: Population) -> npt.NDArray[np.str_]:
         for concept, letters in space.dataset.answers(row).items():
             right[row, columns[concept]] = letters[0]
     return right
-
-
-def _letter(space: Population, target: Target, right: npt.NDArray[np.str_]) -> Constant | None:
-    times = target.concepts * space.applicable[target.variants].sum(axis=0)
-    if target.rows is not None:
-        right = right[target.rows[space.dataset.profile_row(np.arange(len(right)))]]
-    letters = sorted({*np.unique(right).tolist()} - {""})
-    return _best(letters, np.array([((right == letter) * times).sum() for letter in letters]))
-
-
-def _best(answers: Sequence[str], right: Indices) -> Constant | None:
-    """Return the answer that is right most often; ``right``: how often each is right."""
-    if not right.any():
-        return None
-    place = int(right.argmax())
-    return Constant(str(answers[place]), 1 - float(right[place] / right.sum()))
 
 
 def constants_of(space: Population, targets: Sequence[Target]) -> list[JsonObject | None]:

@@ -364,20 +364,17 @@ class _Game:
         )
 
     def _bet(self, m: Any, foreseen: float) -> Any:
+        """Return the bet against each of means ``m``, before it is capped."""
         centre = self.centre()
+        aim = next(aim for first, aim in reversed(self.aims) if first <= self.plays)
+        if self.versus is not None:
+            aim = versus_aim(self.versus, self.place, centre)
+        elif self.by_distance and self.limit is not None:
+            aim = min(max(abs(centre - self.limit), MIN_AIM), aim)
         skew = m * (1 - m) / (centre * (1 - centre))
         skew = np.minimum(np.maximum(skew, 1 / self.most_skew), self.most_skew)
         variance = max(foreseen * self.strayed / (self.first + self.plays - self.since), MIN)
-        return self.eagerness * self._aim() * self.share() / (variance * skew)
-
-    def _aim(self) -> float:
-        """Return the half-width that the bet on this draw aims at."""
-        if self.versus is not None:
-            return versus_aim(self.versus, self.place, self.centre())
-        aim = next(aim for first, aim in reversed(self.aims) if first <= self.plays)
-        if not self.by_distance or self.limit is None:
-            return aim
-        return min(max(abs(self.centre() - self.limit), MIN_AIM), aim)
+        return self.eagerness * aim * self.share() / (variance * skew)
 
     def _note(self, active: bool, outcome: float, out: float, foreseen: float) -> None:
         """Update centre, estimate and spread by the pseudo-outcome of a draw.
