@@ -92,7 +92,7 @@ def verify(journal: Journal) -> list[TargetStatus]:
     statuses = recompute(certificate, draws, calls)
     if certificate is not None and facts.intervals is not None:
         _compare(statuses, facts.intervals, certificate)
-    if facts.rejudged is None:  # a rejudged journal is written after the fact, calls first
+    if facts.rejudged is None:  # a rejudged journal is written at once, draws before calls
         check_known(journal.links(), draws)
     return statuses
 

@@ -285,7 +285,7 @@ class _Targets(Membership):
         touching = np.asarray((table > 0).sum(axis=0, dtype=np.int64))
         counts, drawn = table.sum(axis=0, dtype=np.int64), inside.sum(axis=0)
         if len(draw.moves) != (self.since <= draw.draw).sum():
-            raise JournalError(f"verify: draw {draw.draw} has not one move for every target")
+            raise JournalError(f"verify: draw {draw.draw}: expected one move per target")
         stratum, left = self._stratum(draw, key, proposal.calls, table > 0)
         if self.candidates is not None:
             self.candidates.check(draw, proposal, key, stratum, left, replayed)
@@ -297,9 +297,7 @@ class _Targets(Membership):
             # in a stratum a target moves without touching candidates: ``chance`` makes up for them
             may_move = touching[k] > 0 or stratum is not None
             if move.active != (may_move and expected is not None):
-                raise JournalError(
-                    f"{where}: {touching[k]} candidates touch it, against what it says"
-                )
+                raise JournalError(f"{where}: expected active={not move.active}, got {move.active}")
             self._check_figures(k, move, int(touching[k]), draw.probability, expected, where)
             if losses is not None and move.active:
                 _check_bounds(move, losses, where)
