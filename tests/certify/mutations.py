@@ -215,7 +215,7 @@ MUTATIONS = [
         "inside[near] = (0.8 * theta[:, target] * wealth).sum(axis=0)",
     ),
     Mutation(sequences, "wide = room + more", "wide = room"),
-    Mutation(sequences, "np.where(stays, room, wide)", "np.where(stays, wide, room)"),
+    Mutation(sequences, "np.where(moved, wide, room)", "np.where(moved, room, wide)"),
     Mutation(game, "self.least + bet.low_base", "self.least - bet.low_base"),
     Mutation(game, "self.waiting -= count", "self.waiting -= 2 * count"),
     Mutation(
