@@ -177,7 +177,7 @@ def assembled(
         watch,
         waits=not isinstance(model, ConcurrentModel),
     )
-    check_budget(limits.budget, loop.question)
+    check_budget(limits.budget, loop.next_calls)
     judging = Judging(judge, queue, budget, origin.key)
     loop.hooks += [judging, probes] if in_order else [checkpoints, judging, probes]
     return Assembled(loop, judging, settings, origin, proxies)

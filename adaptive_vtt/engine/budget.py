@@ -126,7 +126,7 @@ class Budget:
         """These calls wait for an answer that will not come; they are to be sent again."""
         self._calls.lose(numbers)
 
-    def rest(self, numbers: Iterable[int]) -> None:
+    def mark_unsent(self, numbers: Iterable[int]) -> None:
         """These calls wait and were not sent since they were last lost, if ever."""
         self._calls.counted |= set(numbers) - self._submitted
 

@@ -339,7 +339,7 @@ def run_concurrently(
                 _tell(loop, who, flight, flight.end())
             loop.take_back(flight.calls, sent=True)
             with suppress(Exception):  # where that is not written, they count as lost
-                loop.rest()
+                loop.mark_unsent()
             raise
 
 

@@ -1,8 +1,8 @@
-"""The loop of an audit: draw, ask, commit what is answered, learn.
+"""The loop of an audit: draw, ask, commit the answers, learn from them.
 
-Whatever else an audit does takes part by a ``Hook``: a judge model, repeat probes, slices
-and targets asked for later, and what is kept of beliefs. A hook is given the loop with every call
-and keeps none, so that an audit that is dropped lets its journal go at once.
+A judge model, repeat probes, slices, later targets and the record of beliefs each take part through
+a ``Hook``. A hook gets the loop with every call and must not keep it: a reference cycle would hold
+the journal open after the audit is dropped.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -34,69 +34,82 @@ from .selector import Selector, teach
 
 
 class Stopwatch:
-    """Runs from when it is made, by ``clock``, in seconds from any start."""
+    """A stopwatch that starts when it is made. ``clock`` returns seconds from any origin."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock, self._since = clock, clock()
+        self._clock, self._start = clock, clock()
         self.before = 0.0
-        """Seconds that it shows more, as the audit took them before it was interrupted."""
+        """Seconds that the audit took in earlier runs."""
 
     def seconds(self) -> float:
-        """What it shows."""
-        return self.before + self._clock() - self._since
+        """Return the seconds that the audit took so far, those of earlier runs included."""
+        return self.before + self._clock() - self._start
 
 
 AnyAnswer = Answer | Unanswered
 
 
 class Hook:
-    """What takes part in an audit's loop. Each step does nothing unless a hook has it otherwise."""
+    """A participant in an audit's loop. By default each method does nothing."""
 
     @property
     def held(self) -> int:
-        """How many answers it keeps back, which are not complete yet."""
+        """The number of answers that this hook holds until they are complete."""
         return 0
 
     def holds(self, call: int) -> bool:
-        """Whether the answer to this call is kept back."""
+        """Return whether this hook holds the answer to the call of this number."""
         return False
 
     def on_replay(self, loop: "Loop", calls: Mapping[int, CallRow]) -> None:
-        """A journal is gone on with, in which these calls, by number, are answered."""
+        """Take up a journal that is resumed, with the answered calls by number."""
 
     def before_ask(self, loop: "Loop", *, wait: bool) -> bool:
-        """Calls are about to be handed out: what was kept back may be finished by now, or be waited
-        for. Whether anything came of it."""
+        """Complete answers that are held, before calls are handed out.
+
+        Args:
+            loop: The loop.
+            wait: True to wait until at least one is complete, if any can be.
+
+        Returns:
+            True if anything was received or completed.
+        """
         return False
 
     def before_draw(self, loop: "Loop", drawn: int) -> bool:
-        """Whether nothing may be drawn now, ``drawn`` draws after those that are committed."""
+        """Return True to prevent a draw now, after ``drawn`` draws that are not yet committed."""
         return False
 
     def after_draw(self, loop: "Loop") -> None:
-        """A draw was made; its call is queued next."""
+        """React to a draw, before its call is queued."""
 
     def on_received(self, loop: "Loop", answers: Collection[AnyAnswer]) -> None:
-        """Answers came, to whatever was asked."""
+        """React to answers to calls of any kind, before they are judged."""
 
     def before_commit(self, loop: "Loop") -> None:
-        """Answers are about to be committed."""
+        """Write to the journal what must come before the answers that are committed next."""
 
     def on_answers(
         self, loop: "Loop", answers: Mapping[int, AnyAnswer], seconds: float
     ) -> Mapping[int, AnyAnswer]:
-        """Takes answers to drawn calls, by number, and gives those that are not kept back."""
+        """Return the answers to drawn calls that may be judged now, and hold the others.
+
+        Args:
+            loop: The loop.
+            answers: Number of the call -> its answer.
+            seconds: The audit's time at which they came.
+        """
         return answers
 
     def after_answers(self, loop: "Loop") -> None:
-        """Answers were committed and learnt from."""
+        """React to answers that were committed and learnt from."""
 
     def before_end(self, loop: "Loop") -> bool:
-        """Nothing is left to draw, and all is answered. Whether there is something to ask yet."""
+        """Queue further calls once nothing is left to draw. Return True if there are any."""
         return False
 
     def on_end(self, loop: "Loop") -> None:
-        """The audit has ended; its end is journaled next."""
+        """React to the end of the audit, before it is journaled."""
 
 
 class SideCalls(Protocol):
@@ -104,23 +117,23 @@ class SideCalls(Protocol):
 
     @property
     def calls(self) -> int:
-        """How many were made or wait."""
+        """The number of calls that were made or wait."""
 
     @property
     def left(self) -> int:
-        """How many another question, and what is asked already, may yet take."""
+        """The most calls that may follow, if one more question is drawn."""
 
     def owns(self, number: int) -> bool:
-        """Whether the call of this number is one of these."""
+        """Return whether the call of this number is of this kind."""
 
     def row(self, number: int, answer: AnyAnswer, elapsed: float) -> SourceRow:
-        """The answer, ready for the journal."""
+        """Return the journal's row of the answer to call ``number``, after ``elapsed`` seconds."""
 
     def received(self, row: SourceRow) -> None:
-        """The answer to a call that waits is in the journal."""
+        """Take the answer to a call that waits, once the journal has it."""
 
     def recall(self, row: SourceRow) -> None:
-        """The journal that is gone on with has this answer."""
+        """Take an answer from the journal that is resumed."""
 
 
 Given = ParamSpec("Given")
@@ -129,7 +142,7 @@ Step = Callable[Concatenate["Loop", Given], Made]
 
 
 def alone(step: Step[Given, Made]) -> Step[Given, Made]:
-    """Take a step of the loop while no other thread takes any, and compute with one thread."""
+    """Let one thread at a time run a method of the loop, and let it compute with one core."""
 
     @wraps(step)
     def locked(self: "Loop", /, *args: Given.args, **options: Given.kwargs) -> Made:
@@ -140,13 +153,15 @@ def alone(step: Step[Given, Made]) -> Step[Given, Made]:
 
 
 class Loop:
-    """An audit's state and its steps, which any thread may take, one at a time.
+    """An audit's state and its steps. Any thread may run a step; they run one at a time.
 
-    ``sources``, ``probes``: the calls that are not drawn. ``rules``: any of them ends it.
-    ``waits``: whether ``ask`` waits for what hooks keep back, as nothing else is on its way then.
-    ``hooks`` take part in their order.
-    ``journal`` is there once it is open. ``failed``, ``uncommitted``: a commit, or a draw, was not
-    finished, so that the audit can only go on from its journal.
+    - ``sources``, ``probes``: the calls that are not drawn: about source images, and repeat probes.
+    - ``rules``: stopping rules; each ends the audit by itself.
+    - ``waits``: True if ``ask`` waits for answers that hooks hold, as nothing else is in flight.
+    - ``hooks``: take part in this order.
+    - ``journal``: set once it is open.
+    - ``failed``, ``uncommitted``: a commit, or a draw, was not finished, so the audit can continue
+      only from its journal.
     """
 
     journal: Journal
@@ -177,31 +192,32 @@ class Loop:
 
     @alone
     def ask(self, n: int) -> list[Call]:
-        """Up to ``n`` calls to make; [] where there are none now."""
+        """Return up to ``n`` calls to make; [] if there are none now."""
         self.check_usable()
         self._ask_hooks(wait=self.waits)
         while True:
             if len(self.queue.ready()) < n:
                 self._draw(n)
             calls = self.budget.affordable(self.queue.ready()[:n], self.queue.under_way)
-            # answers set money free
+            # An answer of the judge releases the money that was reserved for it.
             if calls or self.queue.under_way or not self._ask_hooks(wait=True):
                 break
         if self.budget.send(calls):
             self.journal.set_facts(**self.budget.facts())
-        waits = self.queue.ready() or self.held
-        if waits and not calls and not self.queue.under_way:
-            self.finish()  # what waits can no longer be afforded
+        unfinished = self.queue.ready() or self.held
+        if unfinished and not calls and not self.queue.under_way:
+            self.finish()  # the cap does not allow any of them
         self.queue.hand_out(calls)
         return calls
 
     def _draw(self, n: int) -> None:
-        """Draws until ``n`` calls may be made, or the audit stops; at most ``n`` times.
+        """Draw until ``n`` calls may be made, or the audit stops; at most ``n`` times.
 
-        Without that limit one slow call about a source would freeze beliefs for all draws of it.
+        Without that limit, every draw that waits for one slow call about a source would be made
+        from the same old belief.
         """
         rows: list[DrawRow] = []
-        self.uncommitted = True  # until what was drawn is committed
+        self.uncommitted = True  # until the draws are in the journal
         ready = len(self.queue.ready())
         while len(rows) < n and ready < n and self._may_draw(len(rows)):
             lacking = n - max(len(rows), ready)
@@ -218,7 +234,7 @@ class Loop:
             self._count(rows[-1])
             self._queue(rows[-1])
             ready += len(self.queue) - waiting
-            if self.sources.sources.count:  # then a call may wait for another
+            if self.sources.sources.count:  # the new call may wait for one about its source
                 ready = len(self.queue.ready())
         if rows:
             self.journal.add(rows)
@@ -234,7 +250,7 @@ class Loop:
         return self.stopped is None
 
     def _count(self, row: DrawRow) -> None:
-        """The selector has taken this draw."""
+        """Count a draw that the selector has taken."""
         self.draw_order.calls.append(row.call)
         asked = self.space.oracle.models_asked(np.array([row.question]))
         self.budget.drawn += int(asked[0])
@@ -242,7 +258,7 @@ class Loop:
             hook.after_draw(self)
 
     def _queue(self, row: DrawRow) -> None:
-        """Queues the draw's call behind that of its source, where there is one to make."""
+        """Queue the draw's call, behind the call about its source if there is one to make."""
         source = self.sources.before(row.question, row.draw)
         make = partial(self.judge.prompt, row.call)
         self.queue.put(
@@ -251,25 +267,34 @@ class Loop:
 
     @alone
     def take_back(self, calls: Sequence[Call], *, sent: bool = False) -> None:
-        """No answer will come to these calls; ``ask`` gives them again. ``sent``: they were made,
-        and may have been charged for."""
+        """Put calls that will not be answered back into the queue.
+
+        Args:
+            calls: Calls that ``ask`` returned.
+            sent: True if they were made, so that they may have been charged for.
+        """
         self.queue.take_back(calls)
         if sent:
             self.budget.lose(call.number for call in calls)
             self.journal.set_facts(**self.budget.facts())
 
-    def rest(self) -> None:
-        """Nothing more is sent now: what waits and is not among the lost was never charged for, and
-        who goes on need not count it as lost."""
-        self.budget.rest(call.number for call in self.queue.ready())
+    def mark_unsent(self) -> None:
+        """Journal which calls wait and were not sent: a resumed audit keeps no money for them."""
+        self.budget.mark_unsent(call.number for call in self.queue.ready())
         self.journal.set_facts(**self.budget.facts())
 
     # -- receiving ---------------------------------------------------------------------
 
     @alone
     def tell_all(self, replies: Iterable[tuple[int, object]]) -> None:
-        """The answers to several calls by number, as ``Audit.tell`` takes them, in one commit. One
-        that cannot be judged is raised; its call is asked again."""
+        """Take the answers to several calls in one commit.
+
+        Args:
+            replies: (number of the call, its answer as ``Audit.tell`` takes it).
+
+        Raises:
+            Exception: Of an answer that cannot be judged; its call is asked again.
+        """
         self.check_writable()
         replies = list(replies)
         if len({number for number, _ in replies}) < len(replies):
@@ -290,7 +315,7 @@ class Loop:
         return answer
 
     def _take(self, answers: Mapping[int, AnyAnswer]) -> dict[int, Exception]:
-        """Commits answers, and learns from them; by number why some could not be judged."""
+        """Commit answers and learn from them. Return by number why some could not be judged."""
         seconds = self.watch.seconds()
         for hook in self.hooks:
             hook.before_commit(self)
@@ -311,7 +336,7 @@ class Loop:
         return errors
 
     def commit(self, rows: list[CallRow]) -> None:
-        """Writes judged calls, and keeps what they teach until it is their turn."""
+        """Write judged calls to the journal, and queue their outcomes to be learnt in order."""
         with self.step():
             self.journal.add(rows)
         for row in rows:
@@ -333,12 +358,11 @@ class Loop:
     def _ask_hooks(self, *, wait: bool) -> bool:
         return any([hook.before_ask(self, wait=wait) for hook in self.hooks])
 
-    # -- going on, ending --------------------------------------------------------------
+    # -- resuming, ending --------------------------------------------------------------
 
     @alone
     def replay(self) -> None:
-        """Goes through the journal in the order in which things were drawn and learnt, up to where
-        it stopped."""
+        """Restore the state from the journal, by repeating its draws and answers in order."""
         calls = {call.call: call for call in self.journal.calls()}
         for call in calls.values():
             self.draw_order.keep(call)
@@ -368,18 +392,18 @@ class Loop:
 
     @alone
     def adopt(self, targets: Sequence[Target]) -> None:
-        """Makes these targets from the next draw on.
+        """Certify these targets, too, from the next draw on.
 
-        The certifier that has them goes through the journal as it will on resuming, so that an
-        interrupted audit goes on to the last bit as an undisturbed one.
+        A new certifier repeats the whole journal, as it would in a resumed audit, so that an
+        interrupted audit continues as an undisturbed one does, to the last bit.
         """
         before = self.selector.certifier
         if before is None:
             return
         since = [*before.sequences.since.tolist(), *[self.selector.draws] * len(targets)]
         rules = replace(before.rules, slices=before.rules.slices + len(targets))
-        every = [*before.targets, *targets]
-        certifier = Certifier(self.space, every, answers=before.answers, rules=rules, since=since)
+        targets = [*before.targets, *targets]
+        certifier = Certifier(self.space, targets, answers=before.answers, rules=rules, since=since)
         calls = {c.call: c for c in self.journal.calls()}
         for row in self.journal.draws(proposals=False):
             questions, bet = self.judge.questions_of(row.call), Bet.of(row.moves)
@@ -390,9 +414,9 @@ class Loop:
 
     @alone
     def finish(self) -> None:
-        """Ends the audit with what is learnt by now, whatever waits."""
+        """End the audit now, although calls may wait."""
         if self.queue.ready():
-            self.rest()
+            self.mark_unsent()
         self.draw_order.learn()
         self._end()
 
@@ -406,7 +430,7 @@ class Loop:
         rows = [status.row() for status in self.statuses()]
         self.journal.set_facts(ended=ended, intervals=rows or None)
 
-    # -- where it stands ---------------------------------------------------------------
+    # -- state -------------------------------------------------------------------------
 
     @property
     def space(self) -> QuestionSpace:
@@ -422,47 +446,47 @@ class Loop:
 
     @property
     def draws(self) -> int:
-        """How many were made."""
+        """The number of draws so far."""
         return len(self.draw_order.calls)
 
     @property
     def calls(self) -> int:
-        """Calls of the model that were drawn or asked in addition, answered or not."""
+        """The number of calls of the model, drawn or in addition, answered or not."""
         return self.budget.drawn + sum(b.calls for b in self.side_calls) * self.space.oracle.models
 
     @property
-    def most(self) -> int:
-        """The most prompts that another question, and what is asked already, may yet take."""
+    def next_prompts(self) -> int:
+        """The most prompts to come, if one more question is drawn."""
         return 1 + sum(b.left for b in self.side_calls)
 
     @property
-    def question(self) -> int:
-        """The same in calls of the model, of which a comparison makes two of a prompt."""
-        return self.most * self.space.oracle.models
+    def next_calls(self) -> int:
+        """The most calls of models to come; a comparison makes two of each prompt."""
+        return self.next_prompts * self.space.oracle.models
 
     @property
     def waiting(self) -> int:
-        """How many calls may be made now without another draw."""
+        """The number of calls that may be made now without another draw."""
         return len(self.queue.ready())
 
     @property
     def held(self) -> int:
-        """Answers that hooks keep back."""
+        """The number of answers that hooks hold until they are complete."""
         return sum(hook.held for hook in self.hooks)
 
     @property
     def open(self) -> bool:
-        """Whether a call waits, or an answer is not complete yet."""
+        """True while a call waits, or an answer is not complete."""
         return len(self.queue) + self.held > 0
 
     @property
     def stopped(self) -> str | None:
-        """Why the audit has ended, or None."""
+        """The reason for which the audit has ended, or None."""
         end = self.end()
         return None if end is None else end.reason
 
     def end(self) -> End | None:
-        """Why the audit has ended, and by what; None while it has not."""
+        """Return why the audit has ended, and by which rule; None while it has not."""
         state = self.state()
         if reason := all_invalidated(state):
             return End(reason)
@@ -472,15 +496,15 @@ class Loop:
 
     @alone
     def state(self) -> State:
-        """Where it stands, for stopping rules."""
+        """Return the state that stopping rules read."""
         state = State(
             self.calls,
             self.draw_order.questions,
             self.watch.seconds(),
             self.selector.open_uncertainty(),
-            next_calls=self.question,
+            next_calls=self.next_calls,
             cost=self.budget.spent,
-            reserved=self.budget.reserved(len(self.queue) + self.most),
+            reserved=self.budget.reserved(len(self.queue) + self.next_prompts),
             lost=self.budget.lost_cost,
             waiting=self.budget.reserved(len(self.queue)) - self.budget.lost_cost,
             attempts=self.budget.attempts,
@@ -494,24 +518,24 @@ class Loop:
 
     @alone
     def statuses(self) -> list[TargetStatus]:
-        """Return where every target stands; [] where nothing is certified."""
+        """Return the status of every target; [] if nothing is certified."""
         return statuses(self.selector, max(self.calls / max(self.selector.draws, 1), 1.0))
 
     def check_usable(self) -> None:
-        """Raises JournalError where nothing can be asked any more."""
+        """Raise JournalError if no more calls can be made in this process."""
         self.check_writable()
         self.journal.check_place()
         if self.uncommitted:
             raise JournalError("audit: a draw could not be finished; resume from the journal")
 
     def check_writable(self) -> None:
-        """Raises JournalError where no answer can be taken any more."""
+        """Raise JournalError if no more answers can be taken in this process."""
         if self.failed:
             raise JournalError("audit: a step could not be finished; resume from the journal")
 
     @contextmanager
     def step(self) -> Iterator[None]:
-        """A commit, and what has to follow it: where it fails, the audit is ``failed``."""
-        before, self.failed = self.failed, True  # what failed once stays so
+        """Run a commit and what must follow it. An exception leaves the audit ``failed``."""
+        before, self.failed = self.failed, True
         yield
-        self.failed = before
+        self.failed = before  # True if an earlier step had failed

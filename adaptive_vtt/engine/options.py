@@ -1,6 +1,7 @@
 """The options of an audit: what it certifies, how it samples, when it ends.
 
-They come in three groups, and each of them as a keyword of its own (``Shorthands``).
+They form three groups: ``Certify``, ``Sampling`` and ``Limits``. An audit takes the groups, or each
+option as a keyword (``Shorthands``).
 """
 
 from collections.abc import Mapping, Sequence
@@ -44,46 +45,47 @@ from .selector import Replay
 
 Filters = Mapping[str, Mapping[str, Sequence[object]]]
 DECISION_WIDTH = 0.1
-"""Where only a decision is asked for, bets aim at intervals no wider than this to either side."""
+"""Half-width that bets aim at when a rate is only to be decided against a limit."""
 FINE_CELL = 0.0005
-"""Between the means that bets are about where models are compared: a difference is two of them."""
+"""Spacing of the means that bets are about when losses of two answers are subtracted: the scale is
+half as long there, so the usual spacing would be twice as coarse."""
 DEFAULT_EXPLORATION = 0.2
-"""The even share of the proposal where targets are certified."""
+"""Default uniform share of the proposal in an audit that certifies targets."""
 SET_ASIDE = 0.1
-"""The share of what may go wrong that is kept for slices where they are looked for."""
+"""Default share of alpha that is reserved for slices in an audit that looks for them."""
 DISCOVER_BY = ("metadata", "cells")
 FIRST_LOOK = 60
-"""The draw at which an audit first looks for slices: fewer answers seldom tell anything."""
+"""Draw at which an audit first looks for slices: fewer answers seldom show any."""
 DEFAULT_TARGETS = ("concepts", "relations")
 
 
 @dataclass(frozen=True)
 class Certify:
-    """What an audit certifies, how surely, and by which predictions.
+    """Options of what an audit certifies, how surely, and with which predictions.
 
-    With neither ``half_width`` nor ``at_most`` nothing is certified, and the rest has no effect.
-    Each field has its description from SPEC.toml next to it. Python takes more:
+    With neither ``half_width`` nor ``at_most`` nothing is certified, and the others have no effect.
+    The text next to each field is its description in SPEC.toml. From Python, more is possible:
 
-    - ``half_width``: an audit that is gone on with may be given another, narrower or wider: see
-      ``rules.Rules.aiming``.
+    - ``half_width``: a resumed audit may be given another, narrower or wider
+      (``rules.Rules.aiming``).
     - ``targets``: names as in ``certify.named_targets``. Default: every concept's miss and
-      false-alarm rate, and every relation's error; of a ``Pool`` the mean loss of all items.
-    - ``weights``: Default None: by what is known of the targets' sizes (``rules.by_size``) where
-      the strategy is ``certify``; even under others, which do not turn to the rarest targets by
-      themselves.
-    - ``surrogate``: ``surrogates.named(name, options)``, too (``docs/how-to/own-parts.md``).
+      false-alarm rate, and every relation's error; for a ``Pool``, the mean loss of all items.
+    - ``weights``: default None. Under the strategy ``certify`` the shares then follow from the
+      targets' sizes (``rules.by_size``). Other strategies do not prefer the rarest targets by
+      themselves, so shares are even.
+    - ``surrogate``: also ``surrogates.named(name, options)`` (``docs/how-to/own-parts.md``).
     - ``proxies``: name -> answers of a cheaper model, as ``engine.proxies.Proxies`` takes them.
-      They move effort, never what is certified.
-    - ``self_taught``: ``models.SelfTaught``. "auto": where labels decide what is right (oracles
-      correctness and top-class), some concept has 30 of them on each side, and rendering every
-      follow-up would take no more than a minute or so.
-    - ``prior_journal``: a question GP that learns its answers is a proxy (``engine.priors``).
-    - ``cohort``: how each of the other models follows from the others is the prior of this model's
-      losses (``engine.priors``).
+      They change which questions are asked, never what is certified.
+    - ``self_taught``: trains ``models.SelfTaught``. "auto" trains it if labels decide what is right
+      (oracles correctness and top-class), some concept has 30 labels on each side, and rendering
+      all follow-ups takes a minute at most.
+    - ``prior_journal``: a question GP learns its answers and becomes a proxy (``engine.priors``).
+    - ``cohort``: a regression of each of the other models on the rest gives the prior of this
+      model's losses (``engine.priors``).
     - ``discover``, ``discover_by``: see ``slices``. Each slice becomes a target with the draw after
-      which it was discovered, certified to ``half_width``, too.
-    - ``set_aside``: what a journal was begun with stays.
-    - ``compare``: what decides which of two models is better, in place of ``half_width`` and
+      which it was discovered, and is certified to ``half_width``, too.
+    - ``set_aside``: a resumed audit keeps the share that its journal began with.
+    - ``compare``: the claim about two models that is decided, in place of ``half_width`` and
       ``at_most``; set by ``Versus``. Default None: nothing is compared.
     """
 
@@ -188,27 +190,32 @@ class Certify:
 
     @property
     def certifies(self) -> bool:
-        wanted = (self.half_width, self.at_most, self.compare)
-        return any(each is not None for each in wanted)
+        goals = (self.half_width, self.at_most, self.compare)
+        return any(goal is not None for goal in goals)
 
     @property
     def drops(self) -> bool:
-        """True where it certifies drops: how much worse answers are about changed images."""
+        """True if targets are drops: how much worse answers about changed images are."""
         return DROPS in self.targets
 
     @property
     def of_two(self) -> bool:
-        """True where its targets are differences of two losses."""
+        """True if each target is a difference of two losses: a drop, or two models compared."""
         return self.drops or self.compare is not None
 
     @property
     def aim(self) -> float | None:
-        """``half_width`` as that of a mean loss, which a drop is twice."""
+        """``half_width`` on the scale of a mean loss; the scale of a drop is twice as long."""
         return self.half_width and self.half_width / (OfDrop.scale if self.drops else 1)
 
     def check(self, exploration: float) -> None:
-        """Raises InputError for anything out of range."""
-        self._check_drops()
+        """Raise InputError for an option out of range, or for two that exclude each other.
+
+        Args:
+            exploration: Uniform share of the proposal, from 0 to 1.
+        """
+        if self.drops:
+            self._check_drops()
         if self.half_width is not None:
             check_half_width(self.half_width)
         check_options(Certify, vars(self))
@@ -217,7 +224,13 @@ class Certify:
                 'weights: expected none where the guarantee is "each", as no target shares with '
                 f"others there; got {dict(self.weights)}"
             )
-        self._check_discovery()
+        goals = {"at_most": self.at_most, "a comparison": self.compare}
+        others = [name for name, goal in goals.items() if goal is not None]
+        if (self.discover or self.set_aside) and (self.half_width is None or others):
+            raise InputError(
+                "discover: expected an audit to a half_width alone, as slices are certified to it; "
+                f"got {' and '.join(others) or 'nothing certified'}"
+            )
         if self.certifies and exploration <= 0:
             raise InputError(
                 f"exploration: expected a share above 0 where targets are certified, got "
@@ -225,8 +238,7 @@ class Certify:
             )
 
     def _check_drops(self) -> None:
-        if not self.drops:
-            return
+        """Raise InputError for an option that is about a single rate."""
         refused: dict[str, object] = {
             name: getattr(self, name)
             for name in ("at_most", "proxies", "prior_journal", "cohort", "discover", "where")
@@ -240,19 +252,8 @@ class Certify:
                 f"{remedy.get(name, '; leave it out')}"
             )
 
-    def _check_discovery(self) -> None:
-        if not (self.discover or self.set_aside):
-            return
-        if self.half_width is None or self.at_most is not None or self.compare is not None:
-            asked = {"at_most": self.at_most, "a comparison": self.compare}
-            got = " and ".join(n for n, v in asked.items() if v is not None) or "nothing certified"
-            raise InputError(
-                "discover: expected an audit to a half_width alone, as slices are certified to it; "
-                f"got {got}"
-            )
-
     def meaning(self) -> JsonObject:
-        """What of it decides what draws are about, predictions aside: for the audit's key."""
+        """Return the options that define the targets, for the audit's key."""
         return {
             "certifies": self.certifies,
             "confidence": self.confidence,
@@ -262,7 +263,7 @@ class Certify:
         }
 
     def goal(self) -> dict[str, float]:
-        """Return how precisely it certifies, by option: an audit may be resumed with others."""
+        """Return the goals by option, of those that are set. A resumed audit may have others."""
         compare = self.compare
         goal = {
             "half_width": self.half_width,
@@ -270,26 +271,23 @@ class Certify:
             "margin": None if compare is None else compare.margin,
             "at_least": None if compare is None else compare.at_least,
         }
-        # float: the key hashes their text, and a journal gives 0 back as 0.0
+        # The audit's key hashes their text, and a journal returns 0 as 0.0.
         return {name: float(value) for name, value in goal.items() if value is not None}
 
     def rule(self) -> StoppingRule | None:
-        """Certified or decided, whichever is asked for; both where both are."""
+        """Return the rule that is met once every goal is reached; None without a goal."""
         if self.compare is not None:
             rule = Compared(self.compare.margin, self.compare.at_least)
             return rule if self.compare.stops else None
-        rules: list[Any] = []
-        if self.half_width is not None:
-            rules.append(Certified(self.half_width))
-        if self.at_most is not None:
-            rules.append(Decided(self.at_most))
-        if not rules:
-            return None
-        return rules[0] if len(rules) == 1 else rules[0] & rules[1]
+        precise = None if self.half_width is None else Certified(self.half_width)
+        decided = None if self.at_most is None else Decided(self.at_most)
+        return precise & decided if precise and decided else precise or decided
 
     def check_targets(self, space: QuestionSpace) -> None:
-        """Raises InputError for targets and weights that do not fit: before nets are taught, images
-        are made and models are asked."""
+        """Raise InputError for targets or weights that do not fit ``space``.
+
+        It is called before nets are trained, images are made and models are asked.
+        """
         targets = named_targets(space, self.targets, self.where)
         if self.weights:
             shares(self.weights, [target.id for target in targets])
@@ -302,10 +300,17 @@ class Certify:
         *,
         even: bool = False,
     ) -> Certifier | None:
-        """The certifier of the targets in ``space``; None where nothing is certified.
+        """Return the certifier of the targets in ``space``; None where nothing is certified.
 
-        ``begun``: the certificate of the journal that is gone on with, which says what the audit
-        bets by. ``even``: whether targets share alpha evenly, unless their weights are given.
+        Args:
+            space: All questions.
+            answers: "one" where a call is one question, "all" where it is one image.
+            begun: The certificate of the journal that is resumed, which fixes the constants of the
+                bets. Default None: a new audit.
+            even: True if targets share alpha evenly where no weights are given.
+
+        Raises:
+            InputError: For unknown targets, or slices that the journal reserved no alpha for.
         """
         if not self.certifies:
             return None
@@ -335,14 +340,14 @@ class Certify:
         return Certifier(space, [*targets, *discovered], answers=answers, rules=rules, since=since)
 
     def _set_aside(self, begun: CertificateFacts | None) -> float:
-        """The share of alpha that is kept for slices: it was fixed before the first bet."""
+        """Return the share of alpha that is reserved for slices, fixed before the first bet."""
         if begun is None:
             return (self.set_aside or SET_ASIDE) if self.discover or self.set_aside else 0.0
         if self.discover and not begun.set_aside:
             raise InputError(
-                "discover: expected an audit that set a share of its alpha aside for slices when "
-                "it began, got one that did not, so none can be certified any more; 'avtt slices "
-                "DIR' looks for some, and a new audit, begun with discover = N, certifies them"
+                "discover: expected an audit that set a share of its alpha aside for slices, got "
+                "one that did not; 'avtt slices DIR' looks for some, and a new audit with "
+                "discover = N certifies them"
             )
         return begun.set_aside
 
@@ -354,7 +359,7 @@ class Certify:
         begun: CertificateFacts | None,
         even: bool,
     ) -> tuple[float, ...] | None:
-        """Every target's share of alpha: as given, as journaled, or by its size; None: even."""
+        """Return every target's share of alpha: as given, as journaled, or by size; None: even."""
         if self.guarantee == "each" or len(targets) == 1:
             return None
         if self.weights:
@@ -370,12 +375,11 @@ class Certify:
         )
 
     def describe(self, certifier: Certifier | None) -> JsonObject | None:
-        """For the journal: what is certified, to what, and how sure."""
+        """Return the fact "certificate" of a new journal; None where nothing is certified."""
         if certifier is None:
             return None
-        weights, changes = certifier.rules.weights, certifier.rules.changes
-        targets, aside = certifier.registered, certifier.rules.set_aside
-        given = certifier.strata.given if isinstance(certifier.strata, CallStrata) else None
+        rules, targets = certifier.rules, certifier.registered
+        strata = certifier.strata.given if isinstance(certifier.strata, CallStrata) else None
         return {
             "half_width": self.half_width,
             "at_most": self.at_most,
@@ -383,24 +387,24 @@ class Certify:
             "confidence": self.confidence,
             "guarantee": self.guarantee,
             "decided": "by bets" if certifier.decisions is not None else "by intervals",
-            "weights": weights if weights is None else [*weights],
+            "weights": None if rules.weights is None else [*rules.weights],
             "unanswered": self.unanswered,
             "targets": [t.name for t in targets],
             "ids": [t.id.as_dict() for t in targets],
             "sizes": [int(n) for n in certifier.sizes[: len(targets)]],
             "subsets": fingerprint(targets),
-            # for the difference of two models the rate of one answer has no meaning
+            # A constant answer has no meaningful rate where two losses are subtracted.
             "constants": [] if self.of_two else constants_of(certifier.space, targets),
-            "bets": asdict(certifier.rules.bets),
+            "bets": asdict(rules.bets),
             **({} if self.compare is None else {"versus": self.compare.describe()}),
-            **({"set_aside": aside} if aside else {}),
-            **({"aims": [list(change) for change in changes]} if changes else {}),
-            **({"theta": [*certifier.rules.theta]} if certifier.rules.theta else {}),
-            **({"strata": given.tolist()} if given is not None else {}),
+            **({"set_aside": rules.set_aside} if rules.set_aside else {}),
+            **({"aims": [list(change) for change in rules.changes]} if rules.changes else {}),
+            **({"theta": [*rules.theta]} if rules.theta else {}),
+            **({"strata": strata.tolist()} if strata is not None else {}),
         }
 
     def changes_width(self, begun: CertificateFacts | None) -> bool:
-        """Whether an audit begun with one half-width is gone on with to another."""
+        """Return whether the half-width differs from the one that the journal has."""
         widths = (self.half_width, None if begun is None else begun.half_width)
         return None not in widths and widths[0] != widths[1]
 
@@ -410,21 +414,21 @@ Group = TypeVar("Group")
 
 @dataclass(frozen=True)
 class Sampling:
-    """How an audit chooses what to ask, and what it keeps of the answers.
+    """Options of how an audit chooses its questions, and what it keeps of the answers.
 
-    Each field has its description from SPEC.toml next to it. Python takes more:
+    The text next to each field is its description in SPEC.toml. From Python, more is possible:
 
-    - ``strategy``: also a Strategy; names are ``strategies.names()``.
-    - ``strategy_options``: of a strategy that is given by its name, or of the default one.
+    - ``strategy``: also a Strategy; ``strategies.names()`` lists the names.
+    - ``strategy_options``: for a strategy that is given by name, or for the default one.
     - ``exploration``: above 0 where targets are certified.
-    - ``seed``: random choices follow from it and from what is audited (``engine.audit_key``).
-      Default None: the journal's where one is continued, else fresh.
+    - ``seed``: all random choices follow from it and from what is audited (``engine.audit_key``).
+      Default None: the journal's in a resumed audit, else a fresh one.
     - ``form``: see ``surrogates.AnswerGP``; ``history``: see ``surrogates.Predictability``.
-    - ``keep_masks``: about 2 kB for a mask of 512 x 512 pixels, in addition to its scores.
-    - ``by_price``: by the root of what calls are expected to cost, where the strategy is
-      ``certify``: see ``engine.prices``.
+    - ``keep_masks``: a mask of 512 x 512 pixels takes about 2 kB, in addition to its scores.
+    - ``by_price``: weights are divided by the root of the expected cost, under the strategy
+      ``certify`` (``engine.prices``).
     - ``replay``: an earlier audit whose draws come first; set by ``Versus``.
-      Default None: all draws are its own.
+      Default None: the audit makes all draws itself.
     """
 
     strategy: Annotated[
@@ -462,7 +466,7 @@ class Sampling:
     by_price: Annotated[
         bool,
         Option(
-            "ask cheap calls more often than dear ones, where prices of tokens are given and "
+            "ask cheap calls more often than expensive ones, where prices of tokens are given and "
             "targets are certified"
         ),
     ] = True
@@ -478,42 +482,46 @@ class Sampling:
 
     @property
     def name(self) -> str | None:
-        """What the strategy is called in the journal; None where it is left to the default."""
+        """The strategy's name in the journal; None for the default strategy."""
         if self.strategy is None or isinstance(self.strategy, str):
             return self.strategy
         return named(self.strategy).name
 
     def chosen(self, certifies: bool) -> Named:
-        """The strategy and its name in the journal; raises InputError for an unknown name or
-        option."""
+        """Return the strategy with its name in the journal.
+
+        Args:
+            certifies: True if the audit certifies targets, which decides the default strategy.
+
+        Raises:
+            InputError: For an unknown name or option.
+        """
         strategy = default(certifies) if self.strategy is None else self.strategy
         return named(strategy, self.strategy_options)
 
     def share(self, certifies: bool) -> float:
-        """The even share of the proposal, as given or by default."""
+        """Return the uniform share of the proposal, from 0 to 1, as given or by default."""
         if self.exploration is not None:
             return self.exploration
         return DEFAULT_EXPLORATION if certifies else 0.0
 
     def check(self) -> None:
-        """Raises InputError for anything out of range."""
+        """Raise InputError for an option out of range."""
         check_options(Sampling, vars(self))
 
 
 @dataclass(frozen=True)
 class Limits:
-    """When an audit ends, apart from what it is to certify.
+    """Options of when an audit ends, apart from the goals of ``Certify``.
 
-    Each field has its description from SPEC.toml next to it. Python takes more:
+    The text next to each field is its description in SPEC.toml. From Python, more is possible:
 
-    - ``budget``: calls about source images and repeat probes included. Default None: as many as it
-      takes.
-    - ``max_cost``: calls on their way count at their worst price. Default None: no cap.
-    - ``fail_on_error``: ``run`` ends with ModelError; resuming counts anew.
-    - ``stop``: any other StoppingRule. Default None: none.
-    - ``goal``: what else must be known before the audit has reached its end, such as
-      ``UncertaintyBelow(0.5)``: needed with half_width and at_most, where those are given, while
-      a limit ends it anyway. Default None: nothing else.
+    - ``budget``: counts calls about source images and repeat probes, too. Default None: no limit.
+    - ``max_cost``: calls in flight count at their worst price. Default None: no cap.
+    - ``fail_on_error``: ``run`` ends with ModelError; a resumed audit counts from 0 again.
+    - ``stop``: any other StoppingRule, which ends the audit by itself. Default None: no such rule.
+    - ``goal``: a StoppingRule that must be met together with half_width and at_most, such as
+      ``UncertaintyBelow(0.5)``. Default None: no further goal.
     """
 
     budget: Annotated[int | None, Option("a limit: calls of the model, at most, ever", ge=1)] = None
@@ -523,9 +531,9 @@ class Limits:
     fail_on_error: Annotated[
         float | None,
         Option(
-            "end with an error when more than this share of calls stays unanswered, of 20 calls or "
-            "more, or of all in the end; 1: never (default: 0.5, and when none of the first 10 "
-            "calls was answered)",
+            "end with an error when more than this share of calls stays unanswered, from 20 calls "
+            "on, and in the end; 1: never (default: 0.5; also when none of the first 10 was "
+            "answered)",
             gt=0,
             le=1,
         ),
@@ -534,24 +542,30 @@ class Limits:
     goal: StoppingRule | None = None
 
     def check(self) -> None:
-        """Raises InputError for anything out of range."""
+        """Raise InputError for an option out of range."""
         check_options(Limits, vars(self))
 
     def rules(self, certified: StoppingRule | None, currency: str = USD) -> list[StoppingRule]:
-        """The stopping rules, any of which ends the audit: all goals together, ``certified`` among
-        them, and each limit, that on cost in ``currency``. Raises InputError for a limit that is
-        none."""
-        for name, given in (("stop", self.stop), ("goal", self.goal)):
-            if given is not None:
-                check_rule(given, name)
-        goals = [rule for rule in (certified, self.goal) if rule is not None]
-        first = AllOf(tuple(goals)) if len(goals) > 1 else next(iter(goals), None)
-        limits = limits_of(self.budget, self.max_cost, currency)
-        return [*(rule for rule in (first, self.stop) if rule is not None), *limits]
+        """Return the stopping rules; each of them ends the audit by itself.
+
+        Args:
+            certified: The rule of ``Certify``, which is met together with ``goal``.
+            currency: Unit of ``max_cost``.
+
+        Raises:
+            InputError: If ``stop`` or ``goal`` is no StoppingRule.
+        """
+        for name, rule in (("stop", self.stop), ("goal", self.goal)):
+            if rule is not None:
+                check_rule(rule, name)
+        goals = tuple(rule for rule in (certified, self.goal) if rule is not None)
+        reached = goals if len(goals) <= 1 else (AllOf(goals),)
+        others = [rule for rule in (self.stop,) if rule is not None]
+        return [*reached, *others, *limits_of(self.budget, self.max_cost, currency)]
 
 
 class Shorthands(TypedDict, total=False):
-    """Every field of every group as a keyword of an Audit; see there what it says."""
+    """Every field of the three groups, as a keyword of an Audit."""
 
     half_width: float | None
     at_most: float | None
@@ -596,9 +610,10 @@ def grouped(
     sampling: Sampling | None,
     limits: Limits | None,
 ) -> tuple[Certify, Sampling, Limits]:
-    """The three groups: those given, the others made of the keywords.
+    """Return the three groups: those that are given, the others made from the keywords.
 
-    Raises InputError for a keyword of a group that is given too, and for one that no group has.
+    Raises:
+        InputError: For a keyword that no group has, or of a group that is also given.
     """
     known = [field.name for kind in (Certify, Sampling, Limits) for field in fields(kind)]
     for name in keywords:
