@@ -238,7 +238,7 @@ class Audit:
                 run_model(self._loop, self.model, batch, step)
             finally:
                 self._failing.runs = False
-                self._made.judging.keep_rest(self._loop)
+                self._made.judging.keep_replies(self._loop)
 
     def certify_also(self, targets: Mapping[str, Target]) -> None:
         """Certify more targets with the draws to come, as slices are.

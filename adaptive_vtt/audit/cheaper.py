@@ -85,7 +85,7 @@ def choice(
     certify.check(EXPLORATION)
     sources = Judge(space, model.answers).sources
     calls = space.images if model.answers == "all" else space.size
-    calls += sources.count * sources.most
+    calls += sources.count * sources.most_per_source
     paid = model.costs_money or space.oracle.judge_by is not None
     if paid or (budget is not None and budget < calls):
         return Choice()
@@ -119,7 +119,7 @@ def seconds_per_call(space: QuestionSpace, model: ModelDefaults) -> tuple[float,
         begun, count = time.perf_counter(), len(calls)
         made += count
         if space.needs_answers:
-            prompts = [judge.sources.prompt(judge.sources.of(int(q))) for q in questions[:count]]
+            prompts = [judge.sources.prompt(judge.sources.source_of(int(q))) for q in questions[:count]]
         else:
             prompts = [judge.prompt(int(call)) for call in calls]
         checked(model, prompts)

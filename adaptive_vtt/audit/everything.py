@@ -37,7 +37,7 @@ def calls_of(space: QuestionSpace, model: ModelUnderTest) -> int:
     if calls > MAX_CALLS or not sources.count:
         return calls
     questions = space.nth(np.arange(space.size))
-    return calls + len({sources.of(int(question)) for question in questions})
+    return calls + len({sources.source_of(int(question)) for question in questions})
 
 
 def all_losses(
@@ -117,7 +117,7 @@ def _source_scores(space: QuestionSpace, journal: Journal) -> dict[int, Floats]:
     number."""
     sources = Judge(space, read_facts(journal.facts()).settings.answers).sources
     for reply in journal.sources():
-        sources.know(reply)
+        sources.keep(reply)
     scores: dict[int, Floats] = {}
     for number, values in sources.known.items():
         sample, place = divmod(number, sources.per_sample)

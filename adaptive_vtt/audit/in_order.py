@@ -104,7 +104,7 @@ class InOrder(Selector):
         self._calls, first = np.unique(about, return_index=True)
         self._questions = questions[first]
         sources = judge.sources
-        self._sources = len({*map(sources.of, questions)}) if sources.count else 0
+        self._sources = len({*map(sources.source_of, questions)}) if sources.count else 0
         self.draws = 0
         self._targets = every_target(space, certify.targets, certify.where)
         both = certify.unanswered == "both"

@@ -226,7 +226,7 @@ class _Rejudged:
                 before = tuple(from_json(value, "journal: sources") for value in row.answers)
                 values = self.reading.values(row.reply, prompt, before)
                 row = replace(row, answers=tuple(map(to_json, values)))
-            self.judge.sources.know(row)
+            self.judge.sources.keep(row)
             rows.append(row)
         return rows
 
@@ -243,7 +243,7 @@ class _Rejudged:
             if isinstance(value, str):
                 verdicts[None, step.asked] = value
         for call in self.calls:
-            source = judge.sources.of(int(judge.all_questions_of(call.call)[0]))
+            source = judge.sources.source_of(int(judge.all_questions_of(call.call)[0]))
             if oracle.needs_source and judge.sources.missing(source):
                 raise self._refusal(
                     f"{self.oracle_name} compares with answers about source images, and one that "

@@ -200,7 +200,7 @@ def planned(spec: Spec, base: Path, space: QuestionSpace, model: ModelDefaults) 
     exploration = Sampling(exploration=section.exploration).share(certify.certifies)
     certify.check(exploration)
     sources, probes = SourceCalls(space, model.answers), section.repeat_probes
-    check_budget(section.budget, 1 + probes + sources.most * bool(sources.count))
+    check_budget(section.budget, 1 + probes + sources.most_per_source * bool(sources.count))
     if section.strategy is not None:
         named(section.strategy, section.strategy_options, base)  # raises for an unknown one
     if section.strategy == "random":
@@ -226,7 +226,7 @@ def planned(spec: Spec, base: Path, space: QuestionSpace, model: ModelDefaults) 
     draws = space.size if model.answers == "one" else space.images
     return Plan(
         questions=space.size,
-        total=draws + sources.count * sources.most + probes,
+        total=draws + sources.count * sources.most_per_source + probes,
         targets=rows[:-1],
         together=rows[-1] if rows else None,
         worst=worst,
@@ -249,7 +249,7 @@ def _in_calls(row: Forecast, sources: SourceCalls, space: QuestionSpace, probes:
 
     first = math.ceil(row.at_least / max(1, len(space.variants))) if count else 0
     likely = {loss: calls(draws) for loss, draws in row.likely.items()}
-    most = row.at_most + count * sources.most + probes
+    most = row.at_most + count * sources.most_per_source + probes
     return Forecast(row.target, row.at_least + first + probes, likely, most)
 
 

@@ -166,7 +166,7 @@ class SourceQueue:
         """Queue the calls that ``question`` has to wait for; return its source, if any."""
         if not self.sources.count:
             return None
-        source = self.sources.of(question)
+        source = self.sources.source_of(question)
         self.begun.add(source)
         self._put(source, draw)
         return source
@@ -178,13 +178,13 @@ class SourceQueue:
     def received(self, row: SourceRow) -> None:
         """Take the answer to a call, which may make (more) versions necessary."""
         draw = self._queue.expect(-1 - row.source).draw
-        self.sources.know(row)
+        self.sources.keep(row)
         self._queue.done(-1 - row.source)
         self._put(self.sources.root(row.source), draw)
 
     def recall(self, row: SourceRow) -> None:
         """Take an answer from the journal."""
-        self.sources.know(row)
+        self.sources.keep(row)
         self.begun.add(self.sources.root(row.source))
 
     @property
@@ -196,12 +196,12 @@ class SourceQueue:
     def left(self) -> int:
         """The most calls about source images that another question, and what is asked already, may
         yet take."""
-        fresh = self.sources.most if len(self.begun) < self.sources.count else 0
+        fresh = self.sources.most_per_source if len(self.begun) < self.sources.count else 0
         return fresh + sum(map(self._not_received, self._queue.awaited))
 
     def _not_received(self, source: int) -> int:
         """How many versions may yet have to be asked about, in addition to those that wait."""
-        count, most = self.sources.count, self.sources.most
+        count, most = self.sources.count, self.sources.most_per_source
         numbers = range(source, source + most * count, count)
         return sum(n not in self.sources.known and -1 - n not in self._queue for n in numbers)
 

@@ -1,7 +1,7 @@
-"""From questions to calls, and from a call's answer to judged rows for the journal.
+"""From a call's number to its prompt, and from its answer to judged rows for the journal.
 
-Where an oracle compares a follow-up with its source, the source image is asked about first, once
-(``SourceCalls``). Some oracles then have to hear of versions of it, too (``oracles.Version``).
+If an oracle compares a follow-up with its source, the source image is asked about first, once
+(``SourceCalls``). Some oracles also need answers about versions of it (``oracles.Version``).
 """
 
 from collections import Counter
@@ -44,68 +44,74 @@ from ..utils.image_codec import png
 
 
 class SourceCalls:
-    """Source calls by number.
+    """Calls about source images and versions of them, by number.
 
-    A source is a sample's place; where a call answers one concept, that times the number of
-    concepts plus the concept's place. Version v of source s is call ``s + (1 + v) * count``.
-    ``known``: the answers, by number.
+    The source of sample i is number i; if a call is about one concept, that of concept k is number
+    i * concepts + k. Version v of source s is number ``s + (1 + v) * count``.
+
+    - ``known``: number -> values of the answer, one per concept sent.
+    - ``per_sample``: the number of sources of a sample.
+    - ``most_per_source``: the most calls about a source, versions included.
     """
 
     def __init__(self, space: QuestionSpace, answers: CallMode) -> None:
         self.space = space
         self.answers = answers
         self.known: dict[int, tuple[Value, ...]] = {}
-        # a few samples stay decoded: calls about one source come in a row, and decoding is slow
+        # Calls about one source come in a row, and decoding is slow, so a few samples are kept.
         self._sample = lru_cache(maxsize=16)(space.dataset.sample)
         self.per_sample = len(space.asked) if answers == "one" else 1
-        self.most = 1 + space.oracle.most_versions(space.dataset)
+        self.most_per_source = 1 + space.oracle.most_versions(space.dataset)
 
     @property
     def count(self) -> int:
-        """How many sources there can be; 0 where the oracle needs none."""
+        """The number of sources; 0 if the oracle needs none."""
         return len(self.space.dataset) * self.per_sample if self.space.oracle.needs_source else 0
 
-    def of(self, question: int) -> int:
-        """The source that a question's answer is compared with."""
+    def source_of(self, question: int) -> int:
+        """Return the number of the source that a question's answer is compared with."""
         sample, _, concept = self.space.numbering.parts(int(question))
         return sample * self.per_sample + (concept if self.answers == "one" else 0)
 
     def root(self, number: int) -> int:
-        """The source that a call is about, itself or a version of it."""
+        """Return the source that a call is about, whether about a version of it or not."""
         return number % self.count
 
     def missing(self, source: int) -> list[int]:
-        """The calls still to make before follow-ups of ``source`` can be judged, as far as the
-        answers about it and its versions show."""
+        """Return the calls to make before follow-ups of ``source`` can be judged.
+
+        Their answers may show that further versions are needed.
+        """
         if source not in self.known:
             return [source]
         numbers = (source + (1 + v) * self.count for v in self._versions(source))
         return [number for number in numbers if number not in self.known]
 
     def received(self, source: int, place: int) -> SourceAnswer:
-        """The answer about ``source`` for the space's concept at ``place``; None: nothing."""
+        """Return the answer about ``source`` for the concept at ``place``; None: none yet."""
         values = self.known.get(source)
         if values is None:
             return None
         if self.space.oracle.whole_source:
             places = [0] if self.answers == "one" else self.space.asked_by
             return tuple(values[place] for place in places)
-        where = 0 if self.answers == "one" else self.space.asked_by[place]
-        return values[where] if self.most == 1 else self._received(source, where)
+        sent = 0 if self.answers == "one" else self.space.asked_by[place]
+        return values[sent] if self.most_per_source == 1 else self._received(source, sent)
 
-    def _received(self, source: int, where: int) -> Received:
-        numbers = {v: source + (1 + v) * self.count for v in range(self.most - 1)}
-        versions = {v: self.known[n][where] for v, n in numbers.items() if n in self.known}
-        return Received(self.known[source][where], versions)
+    def _received(self, source: int, place: int) -> Received:
+        """Return the answers about ``source`` and its versions, at a place among the values."""
+        numbers = {v: source + (1 + v) * self.count for v in range(self.most_per_source - 1)}
+        versions = {v: self.known[n][place] for v, n in numbers.items() if n in self.known}
+        return Received(self.known[source][place], versions)
 
     def _versions(self, source: int) -> Mapping[int, Version]:
-        if self.most == 1:
+        if self.most_per_source == 1:
             return {}
         sample = self._sample(source // self.per_sample)
         return self.space.oracle.versions(sample, self._received(source, 0))
 
     def prompt(self, number: int) -> Prompt:
-        """What is sent."""
+        """Return the prompt of a call about a source, or about a version of one."""
         source = self.root(number)
         index, concept = divmod(source, self.per_sample)
         sample = self._sample(index)
@@ -118,37 +124,42 @@ class SourceCalls:
         return Prompt(image, concepts, sample.id, relation, severity, asks)
 
     def row(self, number: int, answer: Answer | Unanswered, elapsed: float) -> SourceRow:
-        """The answer, ready for the journal."""
+        """Return the journal's row of the answer to call ``number``, after ``elapsed`` seconds."""
         count = 1 if self.answers == "one" else len(self.space.asked)
         values = (answer,) * count if isinstance(answer, Unanswered) else answer.values
         encoded = (to_json(value) for value in values)
         paid = answer.cost, elapsed, answer.unconfirmed
         return SourceRow(number, tuple(encoded), *paid, answer.reply)
 
-    def know(self, row: SourceRow) -> None:
-        """Keeps the answer, to judge follow-ups by."""
+    def keep(self, row: SourceRow) -> None:
+        """Keep a journaled answer, to judge follow-ups with it."""
         where = f"journal: sources, row {row.source}"
         self.known[row.source] = tuple(from_json(value, where) for value in row.answers)
         source = self.root(row.source)
-        dataset, needed = self.space.dataset, self.space.needs_answers
-        if needed and isinstance(dataset, Captioned) and not self.missing(source):
-            # from now on its follow-ups can be made
+        dataset = self.space.dataset
+        own_captions = self.space.needs_answers and isinstance(dataset, Captioned)
+        if own_captions and not self.missing(source):
+            # The dataset makes a sample's follow-ups from the model's captions of it.
             dataset.received[source // self.per_sample] = self._received(source, 0)
 
 
 def with_answers(space: QuestionSpace, journal: Journal) -> QuestionSpace:
-    """The space with what the audit of ``journal`` received, where follow-ups depend on that."""
+    """Return the space with a journal's answers about sources, if follow-ups depend on them."""
     if space.needs_answers:
         space = space.without_answers()
         sources = SourceCalls(space, read_facts(journal.facts()).settings.answers)
         for row in journal.sources():
             if not row.repeat_probe:
-                sources.know(row)
+                sources.keep(row)
     return space
 
 
 def asks_of(sample_id: str, asks: Mapping[str, Ask], concepts: tuple[str, ...]) -> tuple[Ask, ...]:
-    """The words of each concept; none where the sample has none."""
+    """Return the words in which a sample asks about each concept; () if it has none.
+
+    Raises:
+        InputError: If it has words for some of the concepts alone.
+    """
     if not asks:
         return ()
     missing = [concept for concept in concepts if concept not in asks]
@@ -161,15 +172,17 @@ def asks_of(sample_id: str, asks: Mapping[str, Ask], concepts: tuple[str, ...]) 
 
 
 MASK = "mask"
-"""Where a mask stands among an answer's details: packed bits, as those of source images do."""
+"""Key of a mask among an answer's details: packed bits, encoded as those of source images."""
 LOST = Unanswered("not journaled")
-"""In place of a value that the journal does not hold: a mask that was not kept, or a number in
+"""Stands for a value that the journal does not have: a mask that was not kept, or a number in
 answer to a question that turned out not to count."""
 
 
 def with_masks(rows: Sequence[AnswerRow], values: Sequence[Value]) -> tuple[AnswerRow, ...]:
-    """The rows with the masks among their ``values``, one each. A mask that answers several
-    questions stands with the first of them."""
+    """Return the rows with the masks among their ``values``, one value per row.
+
+    A mask that answers several questions is kept with the first of them.
+    """
     masked, kept = [], set()
     for row, value in zip(rows, values, strict=True):
         if isinstance(value, np.ndarray) and id(value) not in kept:
@@ -180,10 +193,13 @@ def with_masks(rows: Sequence[AnswerRow], values: Sequence[Value]) -> tuple[Answ
 
 
 def values_of(space: QuestionSpace, answers: CallMode, call: CallRow) -> tuple[Value, ...]:
-    """The model's answer to a journaled call, in the order in which its concepts were sent.
+    """Return the model's answer to a journaled call, in the order of the concepts sent.
 
-    Of a mask that was not kept it is the score that its oracle gave it; where not even that is
-    journaled, ``LOST``. Raises JournalError for a mask that is none.
+    A mask that was not kept is replaced by the score that its oracle gave it. Without a score the
+    value is ``LOST``.
+
+    Raises:
+        JournalError: If a kept mask cannot be read.
     """
     rows = sorted(call.answers, key=lambda row: row.question)
     places = [0] if answers == "one" else space.asked_by
@@ -205,13 +221,13 @@ def _value(row: AnswerRow) -> Value:
 
 
 PICTURE_BYTES = 64 * 2**20
-"""Pictures of failing calls (of two models: of those where one lost more) that a journal keeps, at
-most: those of some 600 photographs with their sources, or of all where images are small."""
+"""Most bytes of pictures of failing calls in a journal (of two models: of calls where one lost
+more). That is enough for some 600 photographs with their sources."""
 PICTURE_SIDE = 160
-"""Pictures are shrunk to this many pixels on the longer side."""
+"""Longer side of a picture, in pixels."""
 
 SHOWN = 80
-"""Characters of a judge's reply that stand with the answer; the whole is with what was asked."""
+"""Characters of a judge's reply that are kept with the answer; "judging" has all of it."""
 NONE: Mapping[int, Value] = MappingProxyType({})
 
 
@@ -219,12 +235,16 @@ Answers = Mapping[int, Answer | Unanswered]
 
 
 class Judge:
-    """Knows what one call covers, what to send, and what the answer is worth.
+    """The questions, the prompt and the judged answers of each call.
 
-    With ``answers`` "all" a call is about one image and all concepts, and is numbered by
-    the image; with "one" it is one question, numbered as such. ``keep_masks``: whether
-    rows hold masks that were answered.
-    Raises InputError where the oracle has to see all concepts at once and the model answers one.
+    Args:
+        space: All questions.
+        answers: With "all", a call is about one image and all concepts, and has the image's number.
+            With "one", it is one question and has the question's number.
+        keep_masks: True if rows hold the masks that were answered.
+
+    Raises:
+        InputError: If the oracle needs all concepts at once and the model answers one.
     """
 
     def __init__(
@@ -235,11 +255,13 @@ class Judge:
         self.keep_masks = keep_masks
         self.sources = SourceCalls(space, answers)
         self._pairs: dict[int, tuple[Sample, FollowUp]] = {}
-        self.pictures = 0  # bytes kept so far, those of an earlier run included
+        self.pictures = 0
+        """Bytes of pictures in the journal, those of earlier runs included."""
         self.at_once: Callable[[Judge, Answers], Mapping[int, tuple[AnswerRow, ...]]] | None = None
-        """Judges calls together: what ``judged`` gives, of those that it can."""
+        """Function that judges many calls together, as ``judged`` does one; it may leave some out.
+        Default None: each call is judged by itself."""
         self.pictured: int | None = None
-        """Calls per relation and severity of which pictures are kept, at most; None: any number."""
+        """Most calls per relation and severity that get pictures; None: any number."""
         self._pictured: Counter[int] = Counter()
         several = space.oracle.whole_call or len(space.concepts) > len(space.asked)
         if answers == "one" and several:
@@ -249,64 +271,75 @@ class Judge:
             )
 
     def all_questions_of(self, call: int) -> Indices:
-        """Every question the call answers, those that cannot be judged included."""
+        """Return the numbers of all questions of a call, also of those that cannot be judged."""
         if self.answers == "one":
             return np.array([call])
         count = len(self.space.concepts)
         return np.arange(call * count, (call + 1) * count)
 
     def questions_of(self, call: int) -> Indices:
-        """The eligible questions the call answers."""
+        """Return the numbers of a call's eligible questions."""
         questions = self.all_questions_of(call)
         return questions[self.space.eligible(questions)]
 
     def prompt(self, call: int) -> Prompt:
-        """What is sent to the model."""
+        """Return what is sent to the model."""
         question = self.space.question(int(self.all_questions_of(call)[0]))
         sample, follow_up = self._pair(call)
-        place = self.space.numbering.parts(int(question.number))[2]
-        mine = self.space.asked[self.space.asked_by[place]]
-        concepts = (mine,) if self.answers == "one" else self.space.asked
-        where = (question.sample_id, question.relation, question.severity)
+        concepts = self.space.asked
+        if self.answers == "one":
+            place = self.space.numbering.parts(int(question.number))[2]
+            concepts = (self.space.asked[self.space.asked_by[place]],)
+        variant = (question.sample_id, question.relation, question.severity)
         asks = asks_of(sample.id, sample.asks, concepts)
-        return Prompt(follow_up.image, concepts, *where, asks, follow_up.words)
+        return Prompt(follow_up.image, concepts, *variant, asks, follow_up.words)
 
     def source(self, call: int) -> Sample:
-        """The sample that the call is about, unchanged."""
+        """Return the sample that the call is about, unchanged."""
         return self._pair(call)[0]
 
     def judged(
         self, call: int, answer: Answer | Unanswered, verdicts: Mapping[int, Value] = NONE
     ) -> tuple[AnswerRow, ...]:
-        """Every question that the call answers, with what the answer says and is worth;
-        ``verdicts``: by question the verdict of a judge model."""
+        """Return a judged row for each of the call's questions.
+
+        Args:
+            call: Number of the call.
+            answer: The model's answer to it.
+            verdicts: Question -> reply of a judge model.
+        """
         values = self._values(answer)
-        rows = self._judged(call, self.all_questions_of(call), values, verdicts)
+        rows = self._judged(call, values, verdicts)
         return with_masks(rows, values) if self.keep_masks else rows
 
     def _values(self, answer: Answer | Unanswered) -> tuple[Value, ...]:
-        """One value per question of a call."""
-        if self.answers == "one":
-            return _values(answer, 1)
-        values = _values(answer, len(self.space.asked))
-        return tuple(values[k] for k in self.space.asked_by)
+        """Return one value per question of a call, as the journal can hold it."""
+        if isinstance(answer, Unanswered):
+            return (answer,) * (1 if self.answers == "one" else len(self.space.asked_by))
+        values = tuple(map(_plain, answer.values))
+        return values if self.answers == "one" else tuple(values[k] for k in self.space.asked_by)
 
     def expected(self, question: int) -> Any:
-        """What the answer should be, as the oracle has it: 0 or 1, accepted words, a mask."""
-        whole = self.answers == "all"
-        call = self.space.numbering.image_of(int(question)) if whole else question
+        """Return the right answer by the oracle: 0 or 1, accepted words, or a mask."""
+        image = self.space.numbering.image_of(int(question))
+        call = question if self.answers == "one" else image
         return self._case(call, question, Unanswered("not asked")).expected
 
     def queries(self, call: int, answer: Answer) -> dict[int, Query]:
-        """By question what the oracle's judge model may be asked about an answer."""
-        questions, values = self.all_questions_of(call), self._values(answer)
+        """Return by question what the oracle's judge model may be asked about an answer."""
+        cases = self._cases(call, self._values(answer))
+        queries = {question: self.space.oracle.query(case) for question, case in cases.items()}
+        return {question: query for question, query in queries.items() if query is not None}
+
+    def _cases(self, call: int, values: Sequence[Value]) -> dict[int, Case]:
+        """Return by question what is to be judged, of the call's eligible questions."""
+        questions = self.all_questions_of(call)
         eligible = self.space.eligible(questions).tolist()
-        queries = {}
-        for question, value, there in zip(questions.tolist(), values, eligible, strict=True):
-            query = self.space.oracle.query(self._case(call, question, value)) if there else None
-            if query is not None:
-                queries[question] = query
-        return queries
+        return {
+            question: self._case(call, question, value)
+            for question, value, judged in zip(questions.tolist(), values, eligible, strict=True)
+            if judged
+        }
 
     def row(
         self,
@@ -315,12 +348,13 @@ class Judge:
         elapsed: float,
         verdicts: Mapping[int, Value] = NONE,
     ) -> CallRow:
-        """The judged answer, ready for the journal; ``verdicts`` as in ``judged``."""
-        return self._paid(call, answer, elapsed, self.judged(call, answer, verdicts))
+        """Return the call's row for the journal, judged with ``verdicts`` as in ``judged``."""
+        return self._call_row(call, answer, elapsed, self.judged(call, answer, verdicts))
 
-    def _paid(
+    def _call_row(
         self, call: int, answer: Answer | Unanswered, elapsed: float, rows: tuple[AnswerRow, ...]
     ) -> CallRow:
+        """Return the call's row, with pictures if it failed or two models differ."""
         paired = isinstance(self.space.oracle, Paired)
         losses = [r.loss for r in rows if r.loss is not None]
         shown = any(loss != ALIKE if paired else loss >= 0.5 for loss in losses)
@@ -329,16 +363,16 @@ class Judge:
         return CallRow(call, *paid, answer.reply)
 
     def rows(self, answers: Answers, elapsed: float) -> tuple[list[CallRow], dict[int, Exception]]:
-        """Rows of what could be judged, by call why the rest could not.
+        """Return the rows of calls that could be judged, and by call the errors of the others.
 
-        One answer's trouble must not cost the others: an oracle may be a model itself.
+        An error must not lose the other answers: an oracle may be a model that fails at times.
         """
         rows, errors = [], {}
         at_once = {} if self.at_once is None else self.at_once(self, answers)
         for call, answer in answers.items():
             try:
                 if call in at_once:
-                    rows.append(self._paid(call, answer, elapsed, at_once[call]))
+                    rows.append(self._call_row(call, answer, elapsed, at_once[call]))
                     continue
                 rows.append(self.row(call, answer, elapsed))
             except Exception as error:
@@ -346,32 +380,33 @@ class Judge:
         return rows, errors
 
     def hold(self, pairs: Mapping[int, tuple[Sample, FollowUp]]) -> None:
-        """Takes sources and follow-ups that were made elsewhere, by call."""
+        """Keep sources with their follow-ups, by call, that were made elsewhere."""
         self._pairs.update(pairs)
 
     def forget(self, call: int) -> None:
-        """Lets go of the call's image."""
+        """Drop the images of a call."""
         self._pairs.pop(call, None)
 
     def _judged(
-        self, call: int, questions: Indices, values: Sequence[Value], verdicts: Mapping[int, Value]
+        self, call: int, values: Sequence[Value], verdicts: Mapping[int, Value]
     ) -> tuple[AnswerRow, ...]:
-        eligible = self.space.eligible(questions).tolist()
-        places = [k for k, there in enumerate(eligible) if there]
-        cases = [self._case(call, int(questions[k]), values[k]) for k in places]
-        together = self.space.oracle.judge_call(cases, values)
+        cases = self._cases(call, values)
+        by_rule = self.space.oracle.judge_call([*cases.values()], values)
         outcomes = {
-            k: self._with_verdict(case, outcome, verdicts.get(int(questions[k])))
-            for k, case, outcome in zip(places, cases, together, strict=True)
+            question: self._with_verdict(case, outcome, verdicts.get(question))
+            for (question, case), outcome in zip(cases.items(), by_rule, strict=True)
         }
-        judged = dict(zip(places, cases, strict=True))
-        return tuple(
-            _row(int(q), call, value, self._truth(judged.get(k)), self._sound(outcomes.get(k), q))
-            for k, (q, value) in enumerate(zip(questions, values, strict=True))
-        )
+        rows = []
+        for question, value in zip(self.all_questions_of(call).tolist(), values, strict=True):
+            if question not in cases:
+                rows.append(_row(question, call, value, 1, None))
+                continue
+            outcome = self._checked(outcomes[question], question)
+            rows.append(_row(question, call, value, self._truth(cases[question]), outcome))
+        return tuple(rows)
 
     def _with_verdict(self, case: Case, rule: Outcome, verdict: Value | None) -> Outcome:
-        """The outcome by rule, or by the judge model's verdict where the rule is not sure."""
+        """Return the outcome by rule, or by the judge model's verdict if the rule is not sure."""
         query = None if verdict is None else self.space.oracle.query(case)
         if query is None or verdict is None:
             return rule
@@ -381,50 +416,49 @@ class Judge:
         details = {"said": words, "judge": _right(judge), "rule": _right(rule), "sure": query.sure}
         return replace(outcome, details={**(outcome.details or {}), JUDGED: details})
 
-    def _truth(self, case: Case | None) -> int:
-        """What was expected as 0 or 1; where nothing is known but the source's answer, the space
-        counts every question as one that should be answered alike: 1."""
+    def _truth(self, case: Case) -> int:
+        """Return the right answer as 0 or 1.
+
+        If a source's answer is all that is known, every question has truth 1: "answer alike".
+        """
         oracle = self.space.oracle
-        if case is not None and (oracle.tells_losses or oracle.whole_source):
-            return case.question.truth  # what is expected are the words of an item, or two answers
-        if case is None or self.space.oracle.needs_source or not isinstance(case.expected, int):
+        if oracle.tells_losses or oracle.whole_source:
+            return case.question.truth  # their oracles expect an item's words, or two answers
+        if oracle.needs_source or not isinstance(case.expected, int):
             return 1
         return case.expected
 
-    def _sound(self, outcome: Outcome | None, question: int) -> Outcome | None:
-        """The outcome in plain floats; raises InputError for a loss that is none."""
-        if outcome is None:
-            return None
-        if not 0 <= outcome.loss <= 1:  # NaN is not
+    def _checked(self, outcome: Outcome, question: int) -> Outcome:
+        """Return the outcome in plain floats; raise InputError for one out of range."""
+        oracle = type(self.space.oracle).__name__
+        if not 0 <= outcome.loss <= 1:  # also if it is NaN
             raise InputError(
-                f"oracle {type(self.space.oracle).__name__}: expected a loss between 0 and 1, got "
-                f"{outcome.loss} for {self.space.question(question)}"
+                f"oracle {oracle}: expected a loss between 0 and 1, got {outcome.loss} for "
+                f"{self.space.question(question)}"
             )
         coordinate = None if outcome.coordinate is None else float(outcome.coordinate)
         score = None if outcome.score is None else float(outcome.score)
         details = outcome.details
         if outcome.margin is not None:
-            details = {**(details or {}), MARGIN: self._finite(outcome.margin, question)}
+            if not np.isfinite(outcome.margin):
+                raise InputError(
+                    f"oracle {oracle}: expected a finite margin, got {outcome.margin} for "
+                    f"{self.space.question(question)}"
+                )
+            details = {**(details or {}), MARGIN: float(outcome.margin)}
         loss = float(outcome.loss)
         return replace(outcome, loss=loss, coordinate=coordinate, score=score, details=details)
-
-    def _finite(self, margin: float, question: int) -> float:
-        if not np.isfinite(margin):
-            raise InputError(
-                f"oracle {type(self.space.oracle).__name__}: expected a finite margin, got "
-                f"{margin} for {self.space.question(question)}"
-            )
-        return float(margin)
 
     def _case(self, call: int, number: int, value: Value) -> Case:
         question = self.space.question(number)
         _, variant, place = self.space.numbering.parts(int(number))
-        before = self.sources.received(self.sources.of(number), place)
+        received = self.sources.received(self.sources.source_of(number), place)
         sample, follow_up = self._pair(call)
         relation = self.space.variants[variant].relation
-        given = Premise(relation, follow_up, sample, question, before)
-        expected = self.space.oracle.expect(given)
-        return Case(question, place, value, expected, before)
+        expected = self.space.oracle.expect(
+            Premise(relation, follow_up, sample, question, received)
+        )
+        return Case(question, place, value, expected, received)
 
     def _pair(self, call: int) -> tuple[Sample, FollowUp]:
         if call not in self._pairs:
@@ -433,6 +467,7 @@ class Judge:
         return self._pairs[call]
 
     def _picture(self, call: int) -> tuple[bytes, bytes] | None:
+        """Return PNGs of the source and the follow-up, None if the journal has enough pictures."""
         source, follow_up = self._pair(call)
         if follow_up.image is None or self.pictures >= PICTURE_BYTES:
             return None
@@ -441,25 +476,18 @@ class Judge:
             if self._pictured[variant] >= self.pictured:
                 return None
             self._pictured[variant] += 1
-        kept = thumbnail(source.require_image()), thumbnail(follow_up.image)
-        self.pictures += sum(map(len, kept))
-        return kept
+        pictures = thumbnail(source.require_image()), thumbnail(follow_up.image)
+        self.pictures += sum(map(len, pictures))
+        return pictures
 
 
 def _right(outcome: Outcome) -> bool | None:
-    """Whether an answer is right; None where it is none."""
+    """Return whether an answer is right; None if there is no answer."""
     return None if outcome.unanswered is not None else outcome.loss < 0.5
 
 
-def _values(answer: Answer | Unanswered, count: int) -> tuple[Value, ...]:
-    """One value per concept sent; numbers as plain floats."""
-    if isinstance(answer, Unanswered):
-        return (answer,) * count
-    return tuple(map(_plain, answer.values))
-
-
 def _plain(value: Value) -> Value:
-    """Numbers as plain floats, words as can be written down."""
+    """Return a number as a plain float, and words without what UTF-8 cannot encode."""
     if isinstance(value, Unanswered | np.ndarray):
         return value
     if isinstance(value, PairedAnswer):
@@ -468,7 +496,7 @@ def _plain(value: Value) -> Value:
 
 
 def _row(question: int, call: int, value: Value, truth: int, outcome: Outcome | None) -> AnswerRow:
-    """One answer for the journal; without an outcome it cannot be judged."""
+    """Return the journal's row of one answer; without an outcome it cannot be judged."""
     reason = value.reason if isinstance(value, Unanswered) else None
     answer = value if isinstance(value, float) else None
     words = value if isinstance(value, str) else None
@@ -485,7 +513,7 @@ def _row(question: int, call: int, value: Value, truth: int, outcome: Outcome | 
 
 
 def thumbnail(image: Image) -> bytes:
-    """A PNG of H x W x 1 or 3 uint8, shrunk to PICTURE_SIDE."""
+    """Return a PNG of an H x W x 1 or 3 uint8 image, shrunk to ``PICTURE_SIDE``."""
     import cv2
 
     scale = PICTURE_SIDE / max(image.shape[:2])

@@ -1,14 +1,14 @@
-"""Asking a judge model what answers mean of which the oracle's rule is not sure.
+"""A judge model reads the answers that an oracle's rule is not sure about.
 
-An answer that a judge is to read is committed as it came before anything is sent (a row "judging"
-with question -1), and so is what the judge says of each question, before it is used. An audit
-that is interrupted in between goes on with what is open: no reply is paid for twice, but those
-that were on their way, which are counted as lost at the judge's worst price. Then the call is
-judged and committed as any other, at the cost of its answer and of the judge together.
+Such an answer is committed before the judge is asked, as a row "judging" with question -1. Each of
+the judge's replies is committed before it is used. So an interrupted audit continues with the open
+questions and pays for no reply twice. Calls of the judge that were in flight count as lost, at its
+worst price. At last the call is judged and committed as any other. It costs the answer and the
+judge's replies together.
 
-A judge that fails, or says what is no verdict, leaves a question without an answer. One that
-cannot work at all, from its first call on (a wrong key, no such model), ends the audit in a
-sentence, as a model does; nothing is lost by that, as the answer waits in the journal.
+If the judge fails, or its reply is no verdict, the question stays unanswered. If its first call
+shows that it cannot work at all (wrong key, unknown model), the audit ends with ModelError, as
+it does for a model. Nothing is lost: the answer waits in the journal.
 """
 
 import hashlib
@@ -32,32 +32,36 @@ from .judge import Judge
 from .loop import AnyAnswer, Hook, Loop
 
 RECEIVED = -1
-"""In place of a question's number: the answer that the judge is asked about."""
+"""Stands for a question's number in the row of the answer that the judge reads."""
 
 
 @dataclass
-class _Open:
-    """An answer, at the cost of its call and its judge so far, that waits for the judge: what is to
-    be asked, and the verdicts."""
+class _Waiting:
+    """An answer that waits for the judge.
+
+    - ``answer``: its cost includes the judge's replies so far.
+    - ``asked``: question -> text that the judge is sent.
+    - ``verdicts``: question -> reply.
+    - ``hashes``: question -> hash of the text, computed once, as every reply looks them up.
+    """
 
     answer: Answer
     asked: dict[int, str]
     verdicts: dict[int, Value] = field(default_factory=dict)
     hashes: dict[int, str] = field(init=False)
-    """By question, of what is asked: they are compared at every reply, and made once."""
 
     def __post_init__(self) -> None:
         self.hashes = {question: hash_of(text) for question, text in self.asked.items()}
 
     @property
     def left(self) -> list[int]:
-        """The questions of which the judge has not spoken."""
+        """The questions without a verdict."""
         return [question for question in self.asked if question not in self.verdicts]
 
 
 @dataclass(frozen=True)
 class Reply:
-    """The judge's answer about a question; ``lost``: nobody knows what that cost."""
+    """The judge's answer about a question. ``lost``: True if its cost is unknown."""
 
     call: int
     question: int
@@ -66,16 +70,16 @@ class Reply:
 
 
 class Judging(Hook):
-    """The answers that wait for a judge, and the judge's calls. Does nothing without a judge.
+    """The answers that wait for a judge model, and its calls. Does nothing without a judge model.
 
-    ``key``: the audit's, by which the answers to check are drawn.
+    ``judge`` turns answers into rows. ``key``, the audit's, decides which sure answers are checked.
     """
 
     def __init__(self, judge: Judge, queue: CallQueue, budget: Budget, key: int | str) -> None:
         self._judge, self._queue, self._budget, self._key = judge, queue, budget, key
-        self._by: JudgeModel | None = judge.space.oracle.judge_by
-        self._open: dict[int, _Open] = {}
-        self._known: dict[str, Value] = {}  # verdicts, by the hash of what was asked
+        self._judge_model: JudgeModel | None = judge.space.oracle.judge_by
+        self._waiting: dict[int, _Waiting] = {}
+        self._known: dict[str, Value] = {}  # hash of the text sent -> verdict
         self._sent: dict[tuple[int, int], Future[AnyAnswer]] = {}
         self._error: ModelError | None = None
         self._answered = False
@@ -83,70 +87,73 @@ class Judging(Hook):
 
     @property
     def held(self) -> int:
-        """How many answers wait."""
-        return len(self._open)
+        """The number of answers that wait for the judge."""
+        return len(self._waiting)
 
     def holds(self, call: int) -> bool:
-        return call in self._open
+        return call in self._waiting
 
-    # -- answers that came -------------------------------------------------------------
+    # -- answers of the model ----------------------------------------------------------
 
     def on_answers(
         self, loop: Loop, answers: Mapping[int, AnyAnswer], seconds: float
     ) -> Mapping[int, AnyAnswer]:
-        """Keeps the answers of which a judge is to be asked; gives the others."""
-        rest, rows = dict(answers), []
+        """Hold the answers that the judge has to read; return the others."""
+        judgeable, rows = dict(answers), []
         for call, answer in answers.items():
-            asked = self._to_ask(call, answer)
+            asked = self._texts(call, answer)
             if asked and isinstance(answer, Answer):
-                del rest[call]
+                del judgeable[call]
                 encoded = tuple(to_json(value) for value in answer.values)
                 rows.append(self._row(call, RECEIVED, "", encoded, answer, seconds))
-                self._open[call] = _Open(answer, asked)
+                self._waiting[call] = _Waiting(answer, asked)
         loop.journal.add(rows)
         for row in rows:
             self._queue.done(row.call)
             self._budget.pay(row.cost)
         self._count()
-        return rest
+        return judgeable
 
-    def _to_ask(self, call: int, answer: AnyAnswer) -> dict[int, str]:
-        """By question what the judge is asked about an answer."""
-        if self._by is None or isinstance(answer, Unanswered):
+    def _texts(self, call: int, answer: AnyAnswer) -> dict[int, str]:
+        """Return by question the text that the judge is sent about an answer."""
+        if self._judge_model is None or isinstance(answer, Unanswered):
             return {}
         try:
             queries = self._judge.queries(call, answer)
-        except Exception:  # it is raised again where the answer is judged
+        except Exception:  # it is raised again when the answer is judged
             return {}
         return {q: query.text for q, query in queries.items() if not query.sure or self._checks(q)}
 
     def _checks(self, question: int) -> bool:
-        """Whether a question of which the rule is sure is asked about, too."""
-        share = 0.0 if self._by is None else self._by.check
+        """Return whether the judge is asked about an answer although the rule is sure."""
+        share = 0.0 if self._judge_model is None else self._judge_model.check
         return share > 0 and generator(self._key, "judge", question).random() < share
 
-    # -- what the judge is asked and says ----------------------------------------------
+    # -- questions to the judge, and its replies ---------------------------------------
 
     def after_answers(self, loop: Loop) -> None:
         self.send(loop.journal)
 
     def before_ask(self, loop: Loop, *, wait: bool) -> bool:
-        """Asks what may be asked, and takes the replies, all of them to ``wait`` for that. Raises
-        ModelError for a judge that cannot work."""
-        received = self._hear(loop, [])
+        """Ask the judge and take its replies; with ``wait``, until none is open.
+
+        Raises:
+            ModelError: If the judge cannot work at all.
+        """
+        received = self._commit(loop, [])
         while self.send(loop.journal):
-            received = self._hear(loop, self.replies(wait_for=wait)) or received
+            received = self._commit(loop, self.replies(wait_for=wait)) or received
             if not wait:
                 break
         return received
 
-    def keep_rest(self, loop: Loop) -> None:
-        """Keeps what the judge is saying as a run ends: it is paid for."""
+    def keep_replies(self, loop: Loop) -> None:
+        """Commit the replies that are on their way when a run ends, as they are paid for."""
         with suppress(Exception):
-            self._hear(loop, self.replies(every=True))
+            self._commit(loop, self.replies(every=True))
 
-    def _hear(self, loop: Loop, replies: Sequence[Reply]) -> bool:
-        """Commits replies, and the calls whose questions all have one; whether there were any."""
+    def _commit(self, loop: Loop, replies: Sequence[Reply]) -> bool:
+        """Commit replies, and the calls that now have all verdicts. Return whether any came."""
         seconds = loop.watch.seconds()
         for hook in loop.hooks:
             hook.before_commit(loop)
@@ -156,71 +163,78 @@ class Judging(Hook):
         if rows:
             loop.commit(rows)
             for row in rows:
-                del self._open[row.call]
+                del self._waiting[row.call]
             loop.draw_order.catch_up()
         return bool(replies or rows)
 
     def send(self, journal: Journal) -> int:
-        """Asks what may be asked now; gives how many replies there are to take or to wait for."""
-        if self._by is None or not self._open:
+        """Ask the judge what the budget allows now. Return how many replies will come."""
+        if self._judge_model is None or not self._waiting:
             return 0
         fresh = self._fresh()
         most = self._budget.judgeable(self._queue.under_way, len(self._sent))
         fresh = fresh if most is None else fresh[:most]
         if self._budget.judged.send(question for _, question in fresh):
             journal.set_facts(**self._budget.facts())
-        for place in fresh:
-            self._sent[place] = self._asked(*place)
+        for call, question in fresh:
+            self._sent[call, question] = self._submit(call, question)
         return len(self._sent) + len(self._known_replies())
 
     def _known_replies(self) -> list[Reply]:
-        """Replies that are known, as the same was asked before: they cost nothing."""
+        """Return replies to texts that the judge was sent before; they cost nothing."""
         return [
             Reply(call, question, Answer((known,)))
-            for call, one in self._open.items()
-            for question in one.left
-            if (known := self._known.get(one.hashes[question])) is not None
+            for call, waiting in self._waiting.items()
+            for question in waiting.left
+            if (known := self._known.get(waiting.hashes[question])) is not None
         ]
 
-    def _to_pay(self, one: _Open) -> list[int]:
-        """The questions of which the judge has not spoken, nor of the same words."""
-        return [q for q in one.left if one.hashes[q] not in self._known]
+    def _to_pay(self, waiting: _Waiting) -> list[int]:
+        """Return the questions without a verdict, whose text the judge was never sent."""
+        return [q for q in waiting.left if waiting.hashes[q] not in self._known]
 
     def _fresh(self) -> list[tuple[int, int]]:
-        """The questions to ask next: one of those in the same words, as its reply serves all."""
-        under_way = {self._open[call].hashes[question] for call, question in self._sent}
+        """Return (call, question) to ask next: one for each text, as its reply serves all."""
+        in_flight = {self._waiting[call].hashes[question] for call, question in self._sent}
         fresh = []
-        for call, one in self._open.items():
-            for question in self._to_pay(one):
-                digest = one.hashes[question]
-                if (call, question) not in self._sent and digest not in under_way:
-                    under_way.add(digest)
+        for call, waiting in self._waiting.items():
+            for question in self._to_pay(waiting):
+                digest = waiting.hashes[question]
+                if (call, question) not in self._sent and digest not in in_flight:
+                    in_flight.add(digest)
                     fresh.append((call, question))
         return fresh
 
     def replies(self, *, every: bool = False, wait_for: bool = True) -> list[Reply]:
-        """Return the judge's replies by now; first wait for one if ``wait_for``, for all that are
-        on their way if ``every``. Raise ModelError where it cannot work at all."""
+        """Return the judge's replies by now.
+
+        Args:
+            every: True to wait for all that are on their way.
+            wait_for: True to wait for one, if none is known.
+
+        Raises:
+            ModelError: If the judge cannot work at all.
+        """
         known = self._known_replies()
         if self._sent and (every or (wait_for and not known)):
             wait(self._sent.values(), None, "ALL_COMPLETED" if every else FIRST_COMPLETED)
-        done = [place for place, future in self._sent.items() if future.done()]
-        replies = known + [reply for place in done if (reply := self._reply(*place)) is not None]
+        done = [sent for sent, future in self._sent.items() if future.done()]
+        replies = known + [reply for sent in done if (reply := self._reply(*sent)) is not None]
         error, self._error = self._error, None
         if error is not None and not self._answered:
             raise error
         return replies
 
     def keep(self, replies: Sequence[Reply], journal: Journal, elapsed: float) -> None:
-        """Commit replies."""
+        """Commit replies, after ``elapsed`` seconds of audit."""
         rows = []
         for reply in replies:
-            answer, digest = reply.answer, self._open[reply.call].hashes[reply.question]
+            answer, digest = reply.answer, self._waiting[reply.call].hashes[reply.question]
             value = answer if isinstance(answer, Unanswered) else answer.values[0]
             encoded = (to_json(value),)
             rows.append(self._row(reply.call, reply.question, digest, encoded, answer, elapsed))
         lost = [reply.question for reply in replies if reply.lost]
-        if lost:  # first: a crash in between must not forget what they may have cost
+        if lost:  # before the replies: a crash in between must not forget what they may have cost
             self._budget.judged.lost += len(lost)
             journal.set_facts(**self._budget.facts())
         journal.add(rows)
@@ -229,37 +243,36 @@ class Judging(Hook):
         self._count()
 
     def complete(self, elapsed: float) -> list[CallRow]:
-        """The calls whose questions all have a verdict, judged."""
+        """Return the judged rows of the calls that have all verdicts."""
         return [
-            self._judge.row(call, one.answer, elapsed, one.verdicts)
-            for call, one in self._open.items()
-            if not one.left
+            self._judge.row(call, waiting.answer, elapsed, waiting.verdicts)
+            for call, waiting in self._waiting.items()
+            if not waiting.left
         ]
 
-    def _asked(self, call: int, question: int) -> "Future[AnyAnswer]":
-        """The judge's answer, later; at once where it can only be called."""
-        model, prompt = self._model, prompt_of(self._open[call].asked[question], question)
+    def _submit(self, call: int, question: int) -> "Future[AnyAnswer]":
+        """Ask the judge; the result is there at once if it cannot be asked concurrently."""
+        model, prompt = self._model, prompt_of(self._waiting[call].asked[question], question)
         try:
             if isinstance(model, ConcurrentModel):
                 return model.submit(prompt)
-            called: Future[AnyAnswer] = Future()
-            called.set_result(checked(model, [prompt])[0])
+            future: Future[AnyAnswer] = Future()
+            future.set_result(checked(model, [prompt])[0])
         except Exception as error:
-            called = Future()
-            called.set_exception(error)
-        return called
+            future = Future()
+            future.set_exception(error)
+        return future
 
     def _reply(self, call: int, question: int) -> Reply | None:
-        """What came of a question; None where it is asked again, or no judge can work."""
+        """Return the judge's reply to a question; None if it failed in a way that ends the run."""
         future = self._sent.pop((call, question))
+        name = self._judge_model.name if self._judge_model else ""
         try:
             answer = future.result()
-            check_answer(
-                answer, prompt_of("", question), f"judge {self._by.name if self._by else ''!r}"
-            )
+            check_answer(answer, prompt_of("", question), f"judge {name!r}")
         except Exception as error:
-            # a client's error that no call before went without says that none can succeed; that of
-            # a function may be about this reply
+            # If a client raises before any call succeeded, none can succeed. A function may raise
+            # because of this one question.
             concurrent = isinstance(self._model, ConcurrentModel)
             if isinstance(error, ModelError) and concurrent and not self._answered:
                 self._error = error
@@ -267,27 +280,28 @@ class Judging(Hook):
             reason = f"{type(error).__name__}: {one_line(error)}"[:200]
             return Reply(call, question, Unanswered(writable(reason)), lost=True)
         self._answered = True
-        words = isinstance(answer, Unanswered) or isinstance(answer.values[0], str | Unanswered)
-        if not words:
+        if isinstance(answer, Answer) and not isinstance(answer.values[0], str | Unanswered):
             answer = Unanswered("no words", answer.cost, answer.unconfirmed)
         return Reply(call, question, answer)
 
     def _take(self, row: JudgingRow) -> None:
-        one, value = self._open[row.call], from_json(row.said[0], "journal: judging")
-        one.verdicts[row.question] = value
-        cost, unconfirmed = one.answer.cost + row.cost, one.answer.unconfirmed + row.unconfirmed
-        one.answer = replace(one.answer, cost=cost, unconfirmed=unconfirmed)
+        """Add a journaled verdict, and its cost, to the answer that it is about."""
+        waiting, value = self._waiting[row.call], from_json(row.said[0], "journal: judging")
+        waiting.verdicts[row.question] = value
+        cost = waiting.answer.cost + row.cost
+        unconfirmed = waiting.answer.unconfirmed + row.unconfirmed
+        waiting.answer = replace(waiting.answer, cost=cost, unconfirmed=unconfirmed)
         self._budget.pay(row.cost)
         if isinstance(value, str):
             self._known[row.asked] = value
 
     @property
     def _model(self) -> ModelDefaults:
-        if self._by is None:
+        if self._judge_model is None:
             raise ModelError("judge: none was given")
-        return self._by.model
+        return self._judge_model.model
 
-    # -- going on ----------------------------------------------------------------------
+    # -- resuming ----------------------------------------------------------------------
 
     def on_replay(self, loop: Loop, calls: Mapping[int, CallRow]) -> None:
         rows = loop.journal.judging()
@@ -296,23 +310,23 @@ class Judging(Hook):
             if row.received and row.call not in calls:
                 values = tuple(from_json(value, "journal: judging") for value in row.said)
                 answer = Answer(values, row.cost, row.unconfirmed, row.reply)
-                self._open[row.call] = _Open(answer, self._to_ask(row.call, answer))
+                self._waiting[row.call] = _Waiting(answer, self._texts(row.call, answer))
                 self._budget.pay(row.cost)
-            elif row.call in self._open:
+            elif row.call in self._waiting:
                 self._take(row)
             elif not row.received and isinstance(row.said[0], str):
                 self._known[row.asked] = row.said[0]
         self._answered = any(not row.received for row in rows)
-        if self._by is not None:
+        if self._judge_model is not None:
             self._model.trusted = self._answered
         self._count()
 
     def lose(self) -> None:
-        """What is open may have been sent before the audit was interrupted."""
-        self._budget.judged.lose(q for one in self._open.values() for q in self._to_pay(one))
+        """Count open questions as lost: an interrupted run may have sent them."""
+        self._budget.judged.lose(q for w in self._waiting.values() for q in self._to_pay(w))
 
     def _count(self) -> None:
-        self._budget.judged.open = sum(len(self._to_pay(one)) for one in self._open.values())
+        self._budget.judged.open = sum(len(self._to_pay(w)) for w in self._waiting.values())
 
     def _row(
         self,
@@ -320,20 +334,20 @@ class Judging(Hook):
         question: int,
         asked: str,
         encoded: tuple[object, ...],
-        by: AnyAnswer,
-        at: float,
+        paid: AnyAnswer,
+        elapsed: float,
     ) -> JudgingRow:
-        """``by``: the answer or reply that was paid for, ``at`` so many seconds of audit."""
+        """Return the next row, with the cost of the answer or reply that was ``paid`` for."""
         self._rows += 1
-        paid = by.cost, at, by.unconfirmed, by.reply
-        return JudgingRow(self._rows - 1, call, question, asked, encoded, *paid)
+        cost = paid.cost, elapsed, paid.unconfirmed, paid.reply
+        return JudgingRow(self._rows - 1, call, question, asked, encoded, *cost)
 
 
 def prompt_of(text: str, question: int) -> Prompt:
-    """What a judge is asked: words, and no image."""
+    """Return the prompt for a judge: a text without an image."""
     return Prompt(None, ("judge",), f"question {question}", "identity", 0, (Ask(text),))
 
 
 def hash_of(text: str) -> str:
-    """The hash by which the same words are recognised."""
+    """Return the hash by which equal texts are recognised."""
     return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest()

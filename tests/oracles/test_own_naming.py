@@ -180,12 +180,12 @@ def test_the_second_way_to_hide_a_box_waits_for_the_first() -> None:
 def test_there_are_no_follow_ups_before_all_that_has_to_be_heard_of_a_source() -> None:
     """Nothing bears the name of a zebra, so that captions without each box are needed."""
     judge = Judge(space(), "one")
-    judge.sources.know(judge.sources.row(0, Answer(("A zebra.",)), 0.0))
+    judge.sources.keep(judge.sources.row(0, Answer(("A zebra.",)), 0.0))
     assert judge.sources.missing(0)
     with pytest.raises(InputError, match=r"own caption .*, got none"):
         judge.prompt(0)
     while missing := judge.sources.missing(0):
-        judge.sources.know(judge.sources.row(missing[0], Answer(("A dog.",)), 0.0))
+        judge.sources.keep(judge.sources.row(missing[0], Answer(("A dog.",)), 0.0))
     assert judge.prompt(0).image is not None
 
 
