@@ -1,4 +1,4 @@
-"""Candidates to weights to proposal to draw: the engine's choice, without any input or output."""
+"""From candidates to weights to a proposal to a draw, without any input or output."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,44 +27,49 @@ from .tensors import array
 
 @dataclass(frozen=True)
 class Proposal:
-    """m calls (m,) and their probabilities (m,), which sum to one."""
+    """The distribution of one draw: ``calls`` (m,) and their ``probabilities`` (m,), 1 in all."""
 
     calls: Indices
     probabilities: Floats
 
     def draw(self, rng: np.random.Generator) -> int:
-        """The place (0..m-1) of one call, by inverse transform."""
+        """Draw the place (0 to m - 1) of one call, by inverse transform."""
         ends = np.cumsum(self.probabilities)
         place = int(np.searchsorted(ends, rng.random() * ends[-1], side="right"))
-        # rounding may point past the end, or at a call of probability zero there
+        # Rounding may point past the end, or at a call of probability zero there.
         place = min(place, len(ends) - 1)
         while self.probabilities[place] == 0:
             place -= 1
         return place
 
     def pack(self) -> bytes:
-        """The proposal as bytes for the journal."""
+        """Return the proposal as bytes for the journal."""
         return pack_proposal(self.calls, self.probabilities)
 
     @classmethod
     def unpack(cls, packed: bytes) -> "Proposal":
-        """The proposal that ``pack`` wrote; raises JournalError for what it cannot have written."""
+        """Return the proposal that ``pack`` wrote; raise JournalError if the bytes are damaged."""
         return cls(*unpack_proposal(packed))
 
 
 def mix(
     calls: Indices, weights: Floats, exploration: float, even: Floats | None = None
 ) -> Proposal:
-    """q = (1 - exploration) w / sum(w) + exploration * even, for m weights >= 0.
+    """Return the proposal q = (1 - exploration) w / sum(w) + exploration * even.
 
-    ``even`` (m,) is a proposal of its own, uniform by default. Raises AvttError where a strategy
-    returned something that is no set of weights.
+    Args:
+        calls: (m,) numbers of calls.
+        weights: (m,) weights w, at least 0, not all 0.
+        exploration: From 0 to 1.
+        even: (m,) probabilities of the exploration. Default None: uniform, 1 / m.
+
+    Raises:
+        AvttError: For weights of another shape, negative or infinite ones, or zeros alone.
     """
     if weights.shape != calls.shape:
         raise AvttError(f"strategy: expected {calls.shape} weights, got {weights.shape}")
     total = weights.sum()
-    # a sum is finite only where every weight is
-    if not (np.isfinite(total) and weights.min(initial=0.0) >= 0):
+    if not (np.isfinite(total) and weights.min(initial=0.0) >= 0):  # NaN makes the total NaN
         raise AvttError("strategy: expected finite weights of at least 0, got others")
     if total <= 0:
         raise AvttError(
@@ -76,33 +81,45 @@ def mix(
 
 
 def shares_of(
-    mixture: Mapping[str, Floats], mine: Bools, exploration: float, probability: float
+    mixture: Mapping[str, Floats], of_call: Bools, exploration: float, probability: float
 ) -> dict[str, float]:
-    """The parts of a call's ``probability``, by reason, "even" last: each of the ``mixture`` of
-    weights (n,) gives what its questions ``mine`` weigh, and the exploration the rest."""
+    """Return how much of a call's probability each reason contributes, "even" last.
+
+    Args:
+        mixture: Reason -> its part (n,) of the weights of all questions.
+        of_call: (n,) True for the call's questions.
+        exploration: From 0 to 1.
+        probability: The call's probability, exploration included.
+    """
     total = sum(float(part.sum()) for part in mixture.values())
-    parts = {n: (1 - exploration) * float(part[mine].sum()) / total for n, part in mixture.items()}
+    parts = {
+        reason: (1 - exploration) * float(part[of_call].sum()) / total
+        for reason, part in mixture.items()
+    }
     return parts | {"even": max(probability - sum(parts.values()), 0.0)}
 
 
 class Replay:
-    """The draws of an earlier audit, gone through again before an audit draws questions of its own.
+    """The draws of model A's earlier audit, which come first in an audit of A and B.
 
-    Where model A was audited before, B may be asked what A was asked, in A's order, so that of each
-    pair only B is paid for. The proposal of such a draw is A's, as journaled: it was fixed by A's
-    earlier answers and drawn by A's key, which knew nothing of B. So a draw is random given all
-    that comes before it in either audit, and what is expected of the pair at draw t may follow from
-    both models' losses on draws before t. From A's later losses it may not: those tell which
-    questions are still to come. That A's audit ended when it did follows from its answers by then,
-    so it may be gone on from.
+    B is asked what A was asked, in A's order, so that only B is paid for. The proposal of each such
+    draw is A's, as journaled. It was fixed by A's earlier answers and drawn with A's key, and
+    neither knew anything of B. So the draw is random given everything before it in either audit.
 
-    It fails where B knows the draws: a model mended with the failures of A's audit, and targets
-    that were chosen by it, are right or wrong about these very questions and no others.
+    Predictions for draw t may therefore use both models' losses on draws before t. They must not
+    use A's later losses, which show the questions that are still to come. The draw at which A's
+    audit ended depends on A's answers until then, so the audit may continue from there.
 
-    ``journal`` is that of an audit with ``facts``, at ``where`` for errors.
+    The argument fails if B depends on A's draws: if B was trained on the failures of A's audit, or
+    if targets were chosen by them.
 
-    Proposals are read as they are needed, so the journal has to stay open. Raises InputError for
-    draws whose proposals leave candidates out.
+    Args:
+        journal: A's journal, which has to stay open: proposals are read when they are needed.
+        facts: Its facts.
+        where: Its path, for error messages.
+
+    Raises:
+        InputError: If A's proposals give some candidates no chance.
     """
 
     def __init__(self, journal: Journal, facts: Facts, where: str) -> None:
@@ -115,7 +132,7 @@ class Replay:
         self._settings = facts.settings
         self._stratified = any("stratum" in draw.why for draw in self.draws)
         self.strata: Indices | None = None
-        """The strata of calls that A's draws chose among: see ``CallStrata``."""
+        """The strata of calls that A's draws came from (``CallStrata``); None: not of calls."""
         if self._stratified and facts.settings.answers == "all" and facts.population:
             masks = [unpack(target["variants"]) for target in facts.population["targets"]]
             self.strata = by_variant(np.array(masks))
@@ -124,33 +141,37 @@ class Replay:
     def check(
         self, targets: Sequence[str], subsets: str, stratified: bool, candidates: int
     ) -> None:
-        """Raises InputError where the draws chose among strata of questions by other targets than
-        these, named and hashed (``certify.targets.fingerprint``), or among strata of calls with
-        another number of ``candidates``; ``stratified``: whether these targets have strata."""
+        """Raise InputError if A's draws came from other strata than this audit has.
+
+        Args:
+            targets: Names of this audit's targets.
+            subsets: Their ``certify.targets.fingerprint``.
+            stratified: True if they form strata.
+            candidates: This audit's number of candidates per draw.
+        """
         if not self._stratified:
             return
-        own = self.strata is None and self._subsets != (tuple(targets), subsets)
-        if own or not stratified:
-            mine = ", ".join(self._subsets[0]) if self._subsets else "none"
+        differ = self.strata is None and self._subsets != (tuple(targets), subsets)
+        if differ or not stratified:
+            names = ", ".join(self._subsets[0]) if self._subsets else "none"
             got = f"{', '.join(targets)}; A's draws chose groups of questions by its targets"
-            raise InputError(_message(self._where, f"the targets of that audit ({mine})", got))
+            raise InputError(_message(self._where, f"the targets of that audit ({names})", got))
         if self._settings.answers == "all" and self._settings.candidates != candidates:
             expected = f"candidates = {self._settings.candidates}, as in that audit"
             raise InputError(_message(self._where, expected, f"{candidates}"))
 
     def at(self, number: int) -> DrawRow | None:
-        """The draw of this number, without its proposal; None where the audit draws by itself."""
+        """Return A's draw of this number, without its proposal; None if A made fewer draws."""
         return self.draws[number] if number < len(self.draws) else None
 
     def proposal(self, number: int) -> Proposal:
-        """The proposal of a draw. Raises JournalError where the draw is not of it."""
+        """Return the proposal of A's draw; raise JournalError if the draw does not match it."""
         proposal, draw = Proposal.unpack(self._journal.proposal(number)), self.draws[number]
         probability = proposal.probabilities[proposal.calls == draw.call]
         if len(probability) != 1 or probability[0] != draw.probability:
             raise JournalError(
-                f"journal_a {self._where!r}: expected draw {number} to be drawn from its "
-                f"proposal, got "
-                "another proposal; the journal is damaged: restore a copy of it"
+                f"journal_a {self._where!r}: expected draw {number} to be drawn from its proposal, "
+                "got another proposal; the journal is damaged: restore a copy of it"
             )
         return proposal
 
@@ -160,20 +181,23 @@ def _message(where: str, expected: str, got: str) -> str:
 
 
 LEAST = 1e-3
-"""An exploration below it stays as it is: baselines have next to none, and stay plain draws."""
+"""Exploration below this value is never raised: baselines have next to none, and are to draw as
+their strategy says."""
 MAX_AHEAD = 2**18
-"""Questions of a space, at most, of which all losses are foreseen at once."""
+"""Most questions of a space whose losses are all predicted at once."""
 
 
 @dataclass(frozen=True)
 class Why:
-    """Why a call was drawn: what its proposal was made of, for the journal and the report.
+    """The quantities that a call's proposal was made of, for the journal and the report.
 
-    ``candidates``: calls it was drawn among; ``eligible``: those of them with a chance.
-    ``reasons``: what the strategy went by, by its own names. ``price``: what the call sends and is
-    expected to cost (``Prices.reasons``). ``parts``: of its probability, by reason, where the
-    strategy is made of several. ``stratum``: the one it was drawn from; None: all calls.
-    ``in_flight``: c, where it changes with this draw (``draw_order.Blocks``).
+    - ``candidates``: number of calls in the proposal; ``eligible``: those with a chance above 0.
+    - ``reasons``: the strategy's quantities, by its own names.
+    - ``price``: what the call sends and is expected to cost (``Prices.reasons``).
+    - ``parts``: reason -> part of the probability, if the strategy mixes several.
+    - ``stratum``: the stratum that it was drawn from; None: all calls.
+    - ``in_flight``: calls in flight, if their number changes with this draw
+      (``draw_order.Blocks``).
     """
 
     candidates: int
@@ -185,7 +209,7 @@ class Why:
     in_flight: int | None = None
 
     def as_dict(self) -> Reasons:
-        """As a journal has it, in this order."""
+        """Return all of them as the journal has them, in its order."""
         reasons: dict[str, Any] = {**self.reasons}
         reasons |= {"candidates": self.candidates, "eligible": self.eligible}
         reasons |= {**self.price, **self.parts}
@@ -196,9 +220,14 @@ class Why:
 
 @dataclass(frozen=True)
 class Draw:
-    """One random choice: its number, the call drawn, the question in it that weighed most,
-    the proposal, ``why``, and, where there are certificates, what the draw fixes
-    for them."""
+    """One random choice.
+
+    - ``number``: 0 for the first draw.
+    - ``call``: the call drawn; ``question``: the question in it with the largest weight.
+    - ``probability``: the call's probability in ``proposal``.
+    - ``why``: the quantities that the proposal was made of.
+    - ``bet``: what the draw fixes for the targets; None: nothing is certified.
+    """
 
     number: int
     call: int
@@ -210,17 +239,23 @@ class Draw:
 
 
 class Selector:
-    """Draws calls and learns from their outcomes. Everything follows from the seed, a number or
-    an audit's key.
+    """Draws calls, and learns from their outcomes in the order of the draws.
 
-    ``belief`` may carry a certifier; then every draw is worth a move of its sequences, and
-    ``exploration`` must be above 0. ``replay``: an earlier audit whose draws come first.
-    ``exact``: everything is asked, so that nothing is bet and targets are ``counted``.
+    Args:
+        space: All questions.
+        strategy: Weighs the candidates of each draw.
+        seed: A number or an audit's key; all random choices follow from it.
+        exploration: Uniform share of the proposal, above 0 if ``belief`` has a certifier.
+        candidates: Most questions that are considered per draw.
+        answers: "one" where a call is one question, "all" where it is one image.
+        belief: What was learnt so far, and the certifier if targets are certified.
+        replay: An earlier audit whose draws come first.
     """
 
     exact: bool = False
+    """True in a subclass that asks everything: it counts targets and bets nothing."""
     batch: int = 1
-    """Calls that are drawn at a time, at least."""
+    """Fewest calls that are drawn together."""
 
     def __init__(
         self,
@@ -239,15 +274,14 @@ class Selector:
         self.seed = seed
         self.exploration = exploration
         self.belief = belief or Belief(space, seed=seed)
-        # nothing but NumPy goes by losses alone: no torch is needed then
-        plain = space.oracle.tells_losses and self.belief.losses is None
-        plain = plain and isinstance(strategy, ByNeed)
+        # Nobody needs tensors if losses are given, nothing predicts them, and NumPy weighs them.
+        by_need = isinstance(strategy, ByNeed)
+        plain = by_need and space.oracle.tells_losses and self.belief.losses is None
         self.pool = CandidatePool(space, seed=seed, limit=candidates, answers=answers, plain=plain)
-        if isinstance(strategy, ByNeed) and self.belief.certifier is not None:
-            given = None if replay is None else replay.strata
-            self.belief.certifier.stratify(self.pool.most, given)
-        self.replay = replay
-        if replay is not None and (certifier := self.belief.certifier) is not None:
+        self.replay, certifier = replay, self.belief.certifier
+        if by_need and certifier is not None:
+            certifier.stratify(self.pool.most, None if replay is None else replay.strata)
+        if replay is not None and certifier is not None:
             names = [target.name for target in certifier.targets]
             subsets, stratified = fingerprint(certifier.targets), certifier.strata is not None
             replay.check(names, subsets, stratified, candidates)
@@ -261,19 +295,19 @@ class Selector:
 
     @property
     def targets(self) -> list[Target]:
-        """What is certified, or counted."""
+        """The targets that are certified, or counted."""
         return [] if self.certifier is None else self.certifier.targets
 
     def counted(self) -> list[TargetStatus]:
-        """Where everything is asked, where each target stands."""
+        """Return the status of each target, in a subclass that asks everything."""
         return []
 
     def draw(self, together: int = 1) -> Draw | None:
-        """The next call, or None when all have been seen. Does not take it out.
+        """Draw the next call, without removing it from the pool; None if all were drawn.
 
-        ``together``: how many draws know what this one knows, itself included. Each has candidates
-        and a proposal of its own; what is expected of the questions may be worked out for all of
-        them.
+        Args:
+            together: Number of draws, this one included, that are made with the same belief. Each
+                has its own candidates and proposal, but all of them can share predictions.
         """
         if not len(self.pool):
             return None
@@ -281,7 +315,7 @@ class Selector:
         if together > 1 and self.space.size <= min(together * self.pool.limit, MAX_AHEAD):
             self.belief.look_ahead(self.pool.everything())
         if self.replay is not None and (earlier := self.replay.at(number)) is not None:
-            return self._again(earlier, self.replay.proposal(number))
+            return self._repeat(earlier, self.replay.proposal(number))
         exploration = self._exploration()
         stratum = self._stratum(number, exploration)
         candidates = self._candidates(number, stratum)
@@ -295,7 +329,7 @@ class Selector:
         proposal = mix(calls, by_call, exploration, self._even(candidates))
         place = proposal.draw(generator(self.seed, "draw", number))
         chosen = self._heaviest(np.flatnonzero(unit == place), weights, number)
-        stratum = self._expecting(stratum)
+        stratum = self._with_predictions(stratum)
         question = int(candidates.question[chosen])
         probability = float(proposal.probabilities[place])
         why = self._why(proposal, place, question, stratum)
@@ -308,15 +342,15 @@ class Selector:
         return Draw(number, int(calls[place]), question, probability, proposal, why, bet)
 
     def _mixture(self, candidates: Candidates) -> dict[str, Floats]:
-        """The strategy's weights, as the sum of those that it is made of."""
+        """Return the parts that the strategy's weights are the sum of, by reason."""
         if isinstance(self.strategy, Mixed):
             parts: Mapping[str, Any] = self.strategy.mixture(candidates, self.belief)
         else:
             parts = {"chosen": self.strategy.weights(candidates, self.belief)}
-        return {n: self._weights(part, len(candidates)) for n, part in parts.items()}
+        return {reason: self._weights(part, len(candidates)) for reason, part in parts.items()}
 
     def _weights(self, returned: Any, count: int) -> Floats:
-        """The weights (count,) that a strategy returned; raises AvttError for anything else."""
+        """Return a strategy's weights (count,) as an array; raise AvttError for anything else."""
         weights = array(returned)
         if weights.shape == (count,) and weights.dtype.kind in "biuf":
             bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
@@ -333,25 +367,31 @@ class Selector:
             f"0, one per candidate, got {got}{defined_at(self.strategy.weights)}; {remedy}"
         )
 
-    def _again(self, earlier: DrawRow, proposal: Proposal) -> Draw:
-        """The draw of an earlier audit, by its proposal, with what is expected of the questions
-        now."""
+    def _repeat(self, earlier: DrawRow, proposal: Proposal) -> Draw:
+        """Return an earlier audit's draw from its proposal, with the predictions of now."""
         candidates = self.pool.of(proposal.calls)
         self.belief.look_at(candidates)
         place = int(np.searchsorted(proposal.calls, earlier.call))
-        stratum = self._expecting(Stratum.of(earlier.why))
+        stratum = self._with_predictions(Stratum.of(earlier.why))
         why = self._why(proposal, place, earlier.question, stratum)
         bet, probability = self._bet(candidates, proposal, place, stratum), earlier.probability
         return Draw(earlier.draw, earlier.call, earlier.question, probability, proposal, why, bet)
 
     def _why(self, proposal: Proposal, place: int, question: int, stratum: Stratum | None) -> Why:
-        """Of the call at ``place``, drawn for ``question``, without what the strategy says."""
+        """Return why the call at ``place`` was drawn, without the strategy's reasons."""
         eligible = int(np.count_nonzero(proposal.probabilities))
         price = self.belief.price_of(place, question)
         return Why(len(proposal.calls), eligible, price=price, stratum=stratum)
 
     def row(self, draw: Draw, questions: Indices, learned: int, elapsed: float) -> DrawRow:
-        """The draw for the journal; ``questions`` are those of its call."""
+        """Return the journal's row of a draw.
+
+        Args:
+            draw: The draw.
+            questions: (n,) questions of its call.
+            learned: Number of draws that the belief had learnt from.
+            elapsed: Seconds of audit.
+        """
         sample, _, _ = self.space.parts(draw.question)
         moves: tuple[MoveRow, ...] = ()
         if self.certifier is not None and draw.bet is not None:
@@ -370,8 +410,7 @@ class Selector:
         )
 
     def take(self, questions: Indices, bet: Bet | None = None, why: Reasons | None = None) -> None:
-        """Counts one draw, of which the journal says ``why``, and takes the questions its call
-        answers out of the pool."""
+        """Count one draw with its journaled reasons, and remove its questions from the pool."""
         if self.belief.prices is not None and why is not None:
             self.belief.prices.take(why)
         if bet is not None:
@@ -382,14 +421,14 @@ class Selector:
             self.certifier.strata.remove(questions)
 
     def restore(self, questions: Indices, bet: Bet | None, why: Reasons) -> None:
-        """Take a draw from the journal, with its reasons."""
+        """Count a draw of the journal, with its bet and its reasons."""
         if bet is not None and self.certifier is not None:
             inside = self.certifier.members(questions)
             self.certifier.restore(bet, inside, Stratum.of(why))
         self.take(questions, bet, why)
 
     def learn(self, outcomes: Sequence[Observation], cost: float = 0.0) -> None:
-        """Takes in the judged questions of the next draw, in draw order, and what it cost."""
+        """Learn from the judged questions of the next draw, in draw order, and from its cost."""
         if self.belief.prices is not None:
             self.belief.prices.learn(cost)
         if self.certifier is not None:
@@ -398,21 +437,23 @@ class Selector:
         self.belief.learn(outcomes)
 
     def open_uncertainty(self) -> Floats:
-        """C x 2: relative uncertainty of each side, NaN where nothing is left to ask."""
+        """Return the relative uncertainty (C x 2) of each side; NaN if nothing is left to ask."""
         return np.where(self.pool.remaining > 0, self.belief.side_uncertainty(), np.nan)
 
     # -- certificates ------------------------------------------------------------------
 
     def _exploration(self) -> float:
-        """The exploration; larger where adaptive draws turn out worse than uniform ones, unless
-        draws are to be the strategy's alone."""
+        """Return the exploration, raised if adaptive draws turn out worse than uniform ones."""
         if self.exploration < LEAST or self.certifier is None or self.certifier.settled.all():
             return self.exploration
         excess = float(np.clip(self.certifier.variance_ratio() - 1, 0, 1))
         return self.exploration + (1 - self.exploration) * excess
 
     def _even(self, candidates: Candidates) -> Floats | None:
-        """Half uniform over all calls, half uniform over those of each open target."""
+        """Return probabilities, half uniform over all calls, half over each open target's calls.
+
+        The second half keeps the importance weights of rare targets bounded.
+        """
         if self.certifier is None:
             return None
         calls = len(candidates.call)
@@ -424,21 +465,23 @@ class Selector:
         own = (touched / touched.sum(axis=1, keepdims=True)).mean(axis=0)
         return 0.5 / calls + 0.5 * own
 
-    def _heaviest(self, mine: Indices, weights: Floats, number: int) -> int:
-        """Which of a call's questions, at places ``mine``, the draw is about: that with
-        the largest weight, by chance among equals. Draws do not follow from it."""
-        best = mine[weights[mine] == weights[mine].max()]
+    def _heaviest(self, places: Indices, weights: Floats, number: int) -> int:
+        """Return which of a call's questions, at these places, the draw is about.
+
+        It has the largest weight; chance decides among equals. Later draws do not depend on it.
+        """
+        best = places[weights[places] == weights[places].max()]
         if len(best) == 1:
             return int(best[0])
         return int(generator(self.seed, "heaviest question", number).choice(best))
 
     def _stratum(self, number: int, exploration: float) -> Stratum | None:
-        """The stratum of a draw, or None where it is drawn from all calls."""
+        """Draw the stratum of a draw; None if it is drawn from all calls."""
         if self.certifier is None:
             return None
         prices, strata = self.belief.prices, self.certifier.strata
-        known = 1.0 if prices is None or strata is None else prices.of_strata(strata)
-        shares = self.certifier.shares(exploration, known)
+        costs = 1.0 if prices is None or strata is None else prices.of_strata(strata)
+        shares = self.certifier.shares(exploration, costs)
         if shares is None:
             return None
         proposal = Proposal(np.arange(len(shares)), shares)
@@ -449,8 +492,8 @@ class Selector:
             return self.pool.candidates(number)
         return self.pool.candidates(number, self.certifier.strata, stratum.place)
 
-    def _expecting(self, stratum: Stratum | None) -> Stratum | None:
-        """The stratum with what its candidates are expected to lose."""
+    def _with_predictions(self, stratum: Stratum | None) -> Stratum | None:
+        """Return the stratum with the predicted mean and variance of its candidates' losses."""
         if stratum is None:
             return None
         inside = self.belief.inside
@@ -460,11 +503,11 @@ class Selector:
             overall = float(values.mean())
             if self.pool.answers == "one":  # all questions of the stratum have the same targets
                 return round(overall, DIGITS)
-            own = np.where(count > 0, inside @ values / np.maximum(count, 1), overall)
-            return np.asarray(np.round(own, DIGITS), np.float64)
+            by_target = np.where(count > 0, inside @ values / np.maximum(count, 1), overall)
+            return np.asarray(np.round(by_target, DIGITS), np.float64)
 
-        foreseen = mean(self.belief.expected()), mean(self.belief.variance())
-        return replace(stratum, mean=foreseen[0], variance=foreseen[1])
+        expected, variance = self.belief.expected(), self.belief.variance()
+        return replace(stratum, mean=mean(expected), variance=mean(variance))
 
     def _bet(
         self, candidates: Candidates, proposal: Proposal, place: int, stratum: Stratum | None
@@ -483,9 +526,9 @@ class Selector:
 def teach(
     certifier: Certifier, bet: Bet, questions: Indices, outcomes: Sequence[Observation]
 ) -> None:
-    """What the judged ``questions`` of a draw tell of the targets."""
-    losses = {o.question: o for o in outcomes}
-    judged = [losses[question] for question in questions.tolist()]
+    """Let a certifier learn from a draw's bet and the outcomes of its ``questions`` (n,)."""
+    by_question = {outcome.question: outcome for outcome in outcomes}
+    judged = [by_question[question] for question in questions.tolist()]
     least, most = np.array([o.least for o in judged]), np.array([o.most for o in judged])
-    out = np.array([o.excluded for o in judged])
-    certifier.learn(bet, certifier.members(questions), least, most, out)
+    excluded = np.array([o.excluded for o in judged])
+    certifier.learn(bet, certifier.members(questions), least, most, excluded)
