@@ -122,7 +122,7 @@ def test_features_and_cheap_guesses_foretell_losses() -> None:
     told(guessed, losses)
     for audit in (by_features, guessed):
         candidates = audit._loop.selector.pool.candidates(99)
-        found = audit.belief.foreseen(candidates)
+        found = audit.belief.predict(candidates)
         items = candidates.question.numpy()
         assert found[losses[items] == 1].mean() > 2 * found[losses[items] == 0].mean()
         verify(audit.journal)

@@ -1,4 +1,4 @@
-"""What drives an audit, put together from its options: its belief, its loop, and their parts."""
+"""An audit's belief, loop and their parts, made from its options."""
 
 import hashlib
 from collections.abc import Callable
@@ -44,23 +44,27 @@ if TYPE_CHECKING:
     from .priors import CohortLosses, WarmStart
 
 MAX_HASHED = 1_000_000
-"""Samples whose metadata the audit's key follows from, at most, evenly spread."""
+"""Most samples whose metadata is hashed into the audit's key; of more, evenly spread ones."""
 REFERENCE = 500
-"""Questions by whose images principal components of follow-ups are computed, and whose losses are
-foreseen for the bets; they are looked at once."""
+"""Questions that are looked at once, before any draw: principal components of follow-ups are
+computed from their images, and their predicted losses set what bets on larger rates weigh."""
 MAX_PIXELS = 500_000_000
-"""Pixels of all follow-ups together, above which none is taught by default and the question GP
-does not look at them: rendering them takes some 0.1 s per million."""
+"""Most pixels of all follow-ups together at which nets are trained by default and the question GP
+looks at follow-ups: rendering takes some 0.1 s per million."""
 
 
 InOrder = Callable[[Judge, Belief, Certify, Sampling], tuple[Selector, DrawOrder]]
+"""Function that makes the selector and draw order of an audit that asks everything."""
 
 
 @dataclass(frozen=True)
 class Assembled:
-    """What an audit is made of: its ``loop``, and ``judging``, one of the loop's hooks.
+    """The parts of an audit.
 
-    ``settings``: what the journal says of it; ``origin``: what its random choices follow from.
+    - ``loop``: draws, asks and learns; ``judging``: its hook for a judge model.
+    - ``settings``: the fact "settings" of a new journal.
+    - ``origin``: the audit's key and what it was made from.
+    - ``proxies``: cheaper predictions of losses.
     """
 
     loop: Loop
@@ -83,10 +87,22 @@ def assembled(
     watch: Stopwatch,
     in_order: InOrder | None = None,
 ) -> Assembled:
-    """The loop of an audit that has asked nothing yet, or goes on with a journal of ``facts``.
-    ``in_order``: what gives its calls in place of draws, and takes in their answers.
+    """Return the parts of an audit.
 
-    Raises InputError for options that do not fit.
+    Args:
+        space: All questions.
+        model: The model under test.
+        certify: What is certified.
+        sampling: How questions are chosen.
+        limits: When the audit ends.
+        facts: Facts of the journal that is resumed; None: a new audit.
+        device: Where surrogates compute, as PyTorch names it.
+        watch: The audit's stopwatch.
+        in_order: For an audit that asks everything, the function that makes its selector and draw
+            order. Default None: calls are drawn.
+
+    Raises:
+        InputError: For options that do not fit together.
     """
     exploration = sampling.share(certify.certifies)
     chosen = sampling.chosen(certify.certifies)
@@ -184,10 +200,13 @@ def assembled(
 
 
 def suited(certify: Certify, space: QuestionSpace) -> Certify:
-    """What is certified of a space where the user left it open: of one without concepts its first
-    kind of target; and nothing is foretold of losses by which nobody knows what is alike."""
-    known = [certify.proxies, certify.prior_journal, certify.cohort, space.dataset.features]
-    if space.oracle.tells_losses and all(each is None for each in known):
+    """Return the options with defaults that fit the space.
+
+    A space without concepts gets its first kind of target. Given losses are not predicted if
+    nothing shows which items are alike.
+    """
+    similarity = [certify.proxies, certify.prior_journal, certify.cohort, space.dataset.features]
+    if space.oracle.tells_losses and all(source is None for source in similarity):
         certify = replace(certify, surrogate=False)
     if certify.targets is not DEFAULT_TARGETS or "concepts" in space.kinds:
         return certify
@@ -197,17 +216,24 @@ def suited(certify: Certify, space: QuestionSpace) -> Certify:
 def taught(
     certify: Certify, space: QuestionSpace, facts: Facts | None, check: Callable[[], None]
 ) -> "SelfTaught | None":
-    """The self-taught proxy of an audit that goes on with ``facts``; None where it is not wanted,
-    or "auto" finds that it does not suit.
+    """Return nets trained on the space's own images; None if they are not wanted or do not fit.
 
-    The nets' seed is the dataset's fingerprint: what follows from images and labels alone knows
-    nothing of any draw, and every audit of a space is helped alike. ``check`` is called before
-    they learn, which takes seconds.
+    Their seed is the dataset's fingerprint. So they depend on images and labels alone, not on any
+    draw, and are the same in every audit of a space.
+
+    Args:
+        certify: ``self_taught`` says whether they are wanted.
+        space: All questions.
+        facts: Facts of the journal that is resumed; None: a new audit.
+        check: Called before the training, which takes seconds: it checks the model's key.
+
+    Raises:
+        InputError: If they are demanded although labels do not decide what is right.
     """
     wanted = certify.self_taught
     if wanted is False or not certify.certifies or certify.surrogate is False:
         return None
-    if wanted == "auto" and not _suits(space, facts):
+    if wanted == "auto" and not _fits(space, facts):
         return None
     if not _judged_by_label(space):
         masks = " (nets that were taught with masks have saved no calls)"
@@ -225,14 +251,12 @@ def taught(
     return space.shared.setdefault("nets", nets)
 
 
-def _suits(space: QuestionSpace, facts: Facts | None) -> bool:
-    """What "auto" is: where a journal is gone on with, what was done there."""
+def _fits(space: QuestionSpace, facts: Facts | None) -> bool:
+    """Return whether "auto" trains nets: as the journal says, else if images and labels fit."""
     if facts is not None:
         return facts.self_taught is not None
     dataset = space.dataset
-    if not dataset.has_images or _pixels(space) > MAX_PIXELS:
-        return False
-    if not _judged_by_label(space):
+    if not dataset.has_images or _pixels(space) > MAX_PIXELS or not _judged_by_label(space):
         return False
     from ..models.local.self_taught import teachable
 
@@ -240,13 +264,13 @@ def _suits(space: QuestionSpace, facts: Facts | None) -> bool:
 
 
 def _judged_by_label(space: QuestionSpace) -> bool:
-    # Of pairs, nets would foretell the answers, not the difference.
+    # Nets predict the answers of one model, not the difference of two.
     by_label = space.oracle.concepts_are in ("labels", "classes")
     return by_label and not isinstance(space.oracle, Paired)
 
 
 def _pixels(space: QuestionSpace) -> int:
-    """Of all follow-ups, if all are as large as the first source image."""
+    """Return the pixels of all follow-ups, if each is as large as the first source image."""
     height, width, _ = space.dataset.sample(0).require_image().shape
     return space.images * height * width
 
@@ -254,10 +278,10 @@ def _pixels(space: QuestionSpace) -> int:
 def warm_start(
     certify: Certify, space: QuestionSpace, answers: CallMode, renderings: Renderings, device: str
 ) -> "WarmStart | None":
-    """What the prior journal foretells; None where there is none.
+    """Return the predictions of the prior journal; None without one.
 
-    Its surrogate is the question GP, whatever predicts this audit's losses, and follows from the
-    space and that journal alone.
+    They are made by the question GP, whatever surrogate this audit has, so that they depend on the
+    space and on that journal alone.
     """
     if certify.prior_journal is None:
         return None
@@ -275,8 +299,10 @@ def cohort_losses(
     device: str,
     facts: Facts | None,
 ) -> "CohortLosses | None":
-    """Return the cohort's prior for an audit resumed with ``facts``; None where there is none, or
-    nothing is certified, which predictions serve."""
+    """Return the prior that a cohort gives; None without one, or if no losses are predicted.
+
+    ``facts``, of the journal that is resumed, name the cohort's members.
+    """
     if certify.cohort is None or not certify.certifies or certify.surrogate is False:
         return None
     from .priors import CohortLosses
@@ -288,7 +314,7 @@ def cohort_losses(
 def _of_earlier(
     space: QuestionSpace, answers: CallMode, renderings: Renderings, device: str
 ) -> "Callable[[], LossSurrogate]":
-    """What makes the question GP of an earlier audit's answers."""
+    """Return a function that makes the question GP for an earlier audit's answers."""
     gp = named(QUESTION_GP)
     return partial(_losses, gp, space, answers, renderings, space.fingerprint, device)
 
@@ -305,19 +331,32 @@ def fresh_belief(
     even: bool = False,
     **readings: Any,
 ) -> Belief:
-    """The belief of an audit that has asked nothing yet, with certifier and surrogate of losses
-    where targets are certified.
+    """Return the belief before any answer, with a certifier and a surrogate if there are targets.
 
-    ``seed``: the audit's key; ``begun``, ``even``: see ``Certify.certifier``.
-    ``readings`` are Belief's ``form`` and ``history``.
+    Args:
+        certify: What is certified.
+        space: All questions.
+        answers: "one" where a call is one question, "all" where it is one image.
+        seed: The audit's key.
+        device: Where surrogates compute, as PyTorch names it.
+        proxies: Cheaper predictions of losses.
+        begun: The certificate of the journal that is resumed (``Certify.certifier``).
+        even: True if targets share alpha evenly by default (``Certify.certifier``).
+        **readings: ``form``, ``history`` and ``prices`` of ``Belief``.
     """
     certifier = certify.certifier(space, answers, begun, even=even)
     if certifier is None:
         return Belief(space, seed=seed, device=device, **readings)
     losses = None
     if certify.surrogate is not False:
-        usual = _drop_gp() if certify.drops else named(QUESTION_GP)
-        chosen = usual if certify.surrogate is True else named(certify.surrogate)
+        if not isinstance(certify.surrogate, bool):
+            chosen = named(certify.surrogate)
+        elif certify.drops:
+            from ..surrogates.difference_gp import DropGP  # imports PyTorch
+
+            chosen = Named("drop-gp", DropGP)
+        else:
+            chosen = named(QUESTION_GP)
         losses = _losses(
             chosen,
             space,
@@ -330,33 +369,31 @@ def fresh_belief(
         )
         if begun is None and not certify.of_two:
             questions = _reference(space, seed)
-            foreseen = _foreseen(space, losses, proxies, questions)
-            if foreseen is not None:
-                certifier.set_theta(questions, foreseen)
+            predicted = _first_predictions(space, losses, proxies, questions)
+            if predicted is not None:
+                certifier.set_theta(questions, predicted)
     return Belief(space, seed=seed, device=device, losses=losses, certifier=certifier, **readings)
 
 
-def _drop_gp() -> Named:
-    from ..surrogates.difference_gp import DropGP  # imports PyTorch
-
-    return Named("drop-gp", DropGP)
-
-
-def _foreseen(
+def _first_predictions(
     space: QuestionSpace, losses: "LossSurrogate", proxies: Proxies, questions: Indices
 ) -> Floats | None:
-    """Return the losses (n,) that are foreseen of ``questions`` before any answer, None where
-    nothing is known: by itself the question GP expects 1/2 of each."""
+    """Return losses (n,) predicted before any answer; None if neither proxy nor cohort gives some.
+
+    The question GP alone predicts 1/2 for every question, which would say nothing.
+    """
     table = columns(space, questions)
     if proxies.cohort is None:
-        return proxies.foreseen(questions, table[-1])
+        return proxies.predicted(questions, table[-1])
     unit = np.arange(len(questions))
     return array(losses.posterior(candidates_of((*table, unit, questions))).mean)
 
 
 def surrogate_in_journal(certify: Certify) -> bool | str | JsonObject:
-    """What the setting is called: the name of a surrogate, True for the question GP; with its
-    options where some are given."""
+    """Return the setting as the journal has it: True for the question GP, False, or a name.
+
+    A surrogate with options is a dict of "name" and "options".
+    """
     if isinstance(certify.surrogate, bool):
         return certify.surrogate
     chosen = named(certify.surrogate)
@@ -366,28 +403,32 @@ def surrogate_in_journal(certify: Certify) -> bool | str | JsonObject:
 
 
 def surrogate_is_custom(certify: Certify) -> bool:
-    """Whether losses are predicted by code from outside this package."""
+    """Return whether code from outside this package predicts losses."""
     chosen = certify.surrogate
     return not isinstance(chosen, bool) and is_custom(named(chosen).make)
 
 
 def features_used(space: QuestionSpace) -> str:
-    """What shows a surrogate which source images are alike, for the journal: a hash of the features
-    that the dataset brings, "thumbnails", or "truths" alone where images are not looked at."""
-    given = space.dataset.features
-    if given is not None:
-        return GIVEN + hashed(np.asarray(given, np.float64))[:16]
+    """Return, for the journal, by which features a surrogate knows which source images are alike.
+
+    That is a hash of the dataset's features, "thumbnails", or "truths" if images are not looked at.
+    """
+    features = space.dataset.features
+    if features is not None:
+        return GIVEN + hashed(np.asarray(features, np.float64))[:16]
     if not space.dataset.has_images:
         return "truths"
     from ..surrogates.features import MAX_IMAGES
 
-    looks = len(space.dataset) <= MAX_IMAGES
-    return "thumbnails" if looks else "truths"
+    return "thumbnails" if len(space.dataset) <= MAX_IMAGES else "truths"
 
 
 def metadata_used(space: QuestionSpace) -> str | None:
-    """A hash of the dataset's metadata, None where it has none: targets are chosen by it, slices
-    whenever somebody looks for them, and it may be the result of an earlier audit."""
+    """Return a hash of the dataset's metadata; None if it has none.
+
+    It is part of the audit's key: targets and slices are chosen by metadata, which may be a result
+    of an earlier audit.
+    """
     dataset = space.dataset
     if not dataset.metadata_columns:
         return None
@@ -400,7 +441,7 @@ def metadata_used(space: QuestionSpace) -> str | None:
 
 
 def features_changed(space: QuestionSpace, facts: Facts) -> dict[str, bool]:
-    """For a journal that is gone on with: whether its draws ever went by other features."""
+    """Return the fact of a resumed journal that says whether features ever differed."""
     return {"features_changed": facts.features_changed or facts.features != features_used(space)}
 
 
@@ -414,7 +455,7 @@ def _losses(
     proxies: Proxies | None = None,
     cohort: "CohortLosses | None" = None,
 ) -> "LossSurrogate":
-    """The surrogate of losses, made for this space; see ``surrogates.QuestionGP``."""
+    """Return a surrogate of losses for this space (``surrogates.QuestionGP`` explains it)."""
     from ..surrogates.features import same_truths, sample_features
 
     relations = list(dict.fromkeys(v.relation.name for v in space.variants))
@@ -443,7 +484,7 @@ def _losses(
 def _follow_ups(
     space: QuestionSpace, renderings: Renderings, seed: int | str
 ) -> "FollowUpFeatures | None":
-    """What a surrogate is to know of follow-up images: nothing, where it would take long."""
+    """Return features of the follow-up images; None if rendering them would take long."""
     if not renderings.available or _pixels(space) > MAX_PIXELS:
         return None
     from ..surrogates.features import FollowUpFeatures
@@ -455,5 +496,5 @@ def _follow_ups(
 
 
 def _reference(space: QuestionSpace, seed: int | str) -> Indices:
-    """Questions drawn evenly from the space, which are looked at before any draw."""
+    """Return ``REFERENCE`` questions, drawn uniformly from the space."""
     return space.nth(generator(seed, "follow-ups").integers(space.size, size=REFERENCE))

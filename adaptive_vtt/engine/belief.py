@@ -1,4 +1,4 @@
-"""What the audit has learnt, for strategies to read."""
+"""The belief: everything that an audit has learnt, for strategies to read."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,21 +24,25 @@ if TYPE_CHECKING:
     from .tensors import Tensor
 
 REFERENCE = 2_000
-"""Samples over which predictability is counted, at most."""
+"""Most samples over which predictability is counted."""
 
 FAILURE = 0.5
-"""A loss from here on is a failure."""
+"""A loss of at least this much is a failure."""
 
 
 @dataclass(frozen=True)
 class Observation:
-    """One judged question: where it stands, its truth, P(yes) and a (None: unanswered).
+    """One judged question.
 
-    ``loss`` is the oracle's; the mean loss of all questions surely lies between those of
-    ``low`` and ``high``, which differ from it only where unanswered questions count both
-    ways. ``details``: what else the oracle returned, as JSON has it. ``margin``: by how much the
-    answer was right; see ``margin``. ``excluded``: it turned out not to count; its loss, 0, teaches
-    nothing.
+    - ``question``: its number; ``truth``: 0 or 1; ``loss``: the oracle's, in [0, 1].
+    - ``answer``: P(yes), or the oracle's score; None: unanswered.
+    - ``coordinate``: a = (P(yes) + truth) / 2, where the answer GPs learn it; None: unanswered.
+    - ``low``, ``high``: bounds of the loss, if unanswered questions count both ways; None: ``loss``
+      itself.
+    - ``details``: further results of the oracle, as JSON.
+    - ``margin``: how far the answer was on the right side (``oracles.labels.margin``).
+    - ``excluded``: True if the answer showed that the question does not count. Its loss is 0, and
+      nothing is learnt from it.
     """
 
     question: int
@@ -54,7 +58,7 @@ class Observation:
 
     @classmethod
     def of(cls, row: AnswerRow, both: bool) -> Self:
-        """A judged answer as journaled; ``both``: unanswered questions count both ways."""
+        """Return a journaled answer; with ``both``, an unanswered question counts both ways."""
         open_ = row.answer is None and both and not row.excluded
         low, high = (0.0, 1.0) if open_ else (None, None)
         truth = row.truth or 0
@@ -81,18 +85,30 @@ class Observation:
 
 
 class Belief:
-    """The answer GPs per concept, how predictable each image's next answer is, and, in audits
-    that certify, the expected loss of every question and how far each target is.
+    """Answer GPs, predictability and, in audits that certify, predicted losses and targets.
 
-    ``losses``: what predicts losses, mostly a QuestionGP, or None; ``certifier``: a Certifier or
-    None. ``received``: counts of
-    answers C x 2 x V x 51, by concept, side, variant and bin of that side's half. ``tally``:
-    questions judged and their summed losses, C x 2 x V x 2. ``asked``:
-    sample -> how many questions were judged of it, in order of the first; ``failed``: (sample,
-    concept) pairs.
-    ``hard``: how many answers there were, where all of them were 0 or 1; else 0.
-    ``form`` is that of AnswerGP's uncertainty, ``history`` that of Predictability.
-    ``prices``: what calls are expected to cost; None: all the same.
+    C concepts have V variants and two sides each: truth 0 and truth 1.
+
+    Args:
+        space: All questions.
+        seed: The audit's key; it decides over which samples predictability is counted.
+        device: Where surrogates compute, as PyTorch names it.
+        losses: Surrogate that predicts losses, mostly a QuestionGP; None: nothing predicts them.
+        certifier: The targets' certifier; None: nothing is certified.
+        form: How AnswerGP measures uncertainty.
+        history: Which answers Predictability counts.
+        prices: Expected costs of calls; None: all cost the same.
+
+    Attributes:
+        received: C x 2 x V x 51, number of answers by concept, side, variant and bin of the
+            coordinate within the side's half.
+        tally: C x 2 x V x 2, number of judged questions and sum of their losses.
+        asked: Sample -> number of its judged questions, in the order of the first.
+        failed: (sample, concept) of each failure.
+        sources: Sources that were asked about; shared with the audit.
+        hard: Number of answers while all of them are 0 or 1; 0 once another came.
+        inside: K x n, True where a candidate question of the draw belongs to a target.
+        predictions: (n,) predicted losses of the draw's candidate questions; None: not predicted.
     """
 
     def __init__(
@@ -116,33 +132,32 @@ class Belief:
             self.predictability = surrogates.Predictability(*reference, history=history)
         self.losses = losses
         self.certifier = certifier
-        # answers by concept, side, variant, and bin counted from the side's lower end
-        self._places = surrogates.BINS - 1
-        shape = (len(space.concepts), 2, len(space.variants), self._places // 2 + 1)
+        self._bins = surrogates.BINS - 1
+        shape = (len(space.concepts), 2, len(space.variants), self._bins // 2 + 1)
         self.received = np.zeros(shape, dtype=np.float32)
         self.tally = np.zeros((*shape[:3], 2))
         self.hard, self._soft = 0, False
         self._form = form
-        self.sources: set[int] = set()  # asked about; shared with the audit
+        self.sources: set[int] = set()
         self.asked: dict[int, int] = {}
         self.failed: set[tuple[int, int]] = set()
         self.inside: Bools = np.zeros((0, 0), dtype=bool)
         self.predictions: Tensor | None = None
-        self._variance: Tensor | None = None  # of what was predicted
-        self._needs: Floats | None = None  # by target, of the candidates looked at
+        self._variance: Tensor | None = None  # (n,), of the predictions
+        self._needs: Floats | None = None  # K x n
         self._ahead: tuple[Indices, Posterior] | None = None  # of questions, ascending
-        self._uncertain: Tensor | None = None
-        self._sent: Floats | None = None  # m x 2: what the calls looked at send
-        self._price: Floats | float = 1.0  # (m,) of them; 1: all the same
+        self._uncertainty: Tensor | None = None
+        self._sent: Floats | None = None  # m x 2, pixels and characters of the candidate calls
+        self._price: Floats | float = 1.0  # (m,), of these calls; 1: all cost the same
 
     def look_at(self, candidates: Candidates) -> None:
-        """Prepares ``inside`` (K x n) and ``predictions`` (n,) for the candidates of a draw."""
+        """Compute ``inside``, ``predictions`` and prices for the candidates of a draw."""
         self._needs = None
         if self.prices is not None:
             unit = array(candidates.unit)
             first = np.searchsorted(unit, np.arange(len(candidates.call)))
-            about = array(candidates.sample)[first], array(candidates.concept)[first]
-            self._sent = self.prices.sent(*about)
+            samples, concepts = array(candidates.sample)[first], array(candidates.concept)[first]
+            self._sent = self.prices.sent(samples, concepts)
             price = self.prices.expected(self._sent)
             self._price = price if np.ptp(price) > 0 else 1.0
         if self.certifier is not None:
@@ -152,10 +167,7 @@ class Belief:
             self.predictions, self._variance = posterior.mean, posterior.variance
 
     def look_ahead(self, slices: Iterable[Candidates]) -> None:
-        """Predicts these questions, in ascending order, once for all draws until more is learnt.
-
-        Does nothing where that was done.
-        """
+        """Predict these questions, in ascending order, once for all draws until more is learnt."""
         if self._ahead is not None or self.losses is None:
             return
         parts = [(s.question, self.losses.posterior(s)) for s in slices]
@@ -168,7 +180,7 @@ class Belief:
         )
 
     def _predicted(self, candidates: Candidates, losses: "LossSurrogate") -> "Posterior":
-        """What ``losses`` expects of each candidate, (n,) each."""
+        """Return mean and variance (n,) of each candidate's loss."""
         if self._ahead is None:
             posterior = losses.posterior(candidates)
             return surrogates.Posterior(_in_range(losses, posterior.mean), posterior.variance)
@@ -176,59 +188,74 @@ class Belief:
         places = tensor(np.searchsorted(questions, array(candidates.question)))
         return surrogates.Posterior(ahead.mean[places], ahead.variance[places])
 
-    def foreseen(self, candidates: "Questions") -> Floats:
-        """(n,): what is expected now of these questions, whatever was looked at. Raises InputError
-        where nothing predicts losses."""
+    def predict(self, candidates: "Questions") -> Floats:
+        """Return the losses (n,) that are predicted now for these questions.
+
+        Raises:
+            InputError: If nothing predicts losses.
+        """
         if self.losses is None:
             raise InputError("belief: expected a surrogate that predicts losses, got none")
         return array(_in_range(self.losses, self.losses.posterior(candidates).mean))
 
     def model(self) -> "QuestionModel":
-        """What the question GP believes, as a BoTorch model whose points are questions by number,
-        (... x q x 1). Raises InputError where something else predicts losses, or nothing."""
+        """Return the question GP as a BoTorch model; its points are numbers of questions.
+
+        BoTorch gives points as a tensor ... x q x 1.
+
+        Raises:
+            InputError: If the question GP does not predict losses.
+        """
         if not isinstance(self.losses, surrogates.QuestionGP):
             raise InputError(
-                "belief: expected the question GP, of which BoTorch can make use, got "
+                "belief: expected the question GP, which BoTorch can use, got "
                 f"{type(self.losses).__name__}; give half_width, and no other surrogate"
             )
         return surrogates.QuestionModel(self.losses, self._questions)
 
     def _questions(self, numbers: "Tensor") -> Candidates:
-        """Questions by number (n,), each as a call of its own."""
+        """Return questions by number (n,), each as a separate call."""
         table = columns(self.space, array(numbers))
         return candidates_of((*table, np.arange(len(numbers)), array(numbers)))
 
     @property
     def certifying(self) -> Certifier:
-        """The certifier. Raises InputError for an audit that explores and has none."""
+        """The certifier; raises InputError in an audit that certifies nothing."""
         if self.certifier is None:
             raise InputError("belief: expected an audit with half_width or at_most, got neither")
         return self.certifier
 
     def needs(self, candidates: Candidates) -> Floats:
-        """(m,): what each candidate call is worth to the targets that are still open."""
+        """Return each candidate call's worth (m,) to the targets that are still open."""
         unit, calls = array(candidates.unit), len(candidates.call)
         return self.certifying.needs(self.inside, unit, calls, self.variance(), self._price)
 
     def needs_by_target(self, candidates: Candidates) -> Floats:
-        """K x n: what each candidate question adds to its call's need, by open target.
+        """Return what each candidate question adds to its call's need, by open target (K x n).
 
-        Worked out once per draw, of the candidates that were looked at.
+        It is computed once per draw, for the candidates of ``look_at``.
         """
         if self._needs is None:
             unit, calls = array(candidates.unit), len(candidates.call)
-            find = self.certifying.needs_by_target
-            self._needs = find(self.inside, unit, calls, self.variance(), self._price)
+            needs = self.certifying.needs_by_target
+            self._needs = needs(self.inside, unit, calls, self.variance(), self._price)
         return self._needs
 
     def costs(self, candidates: Candidates) -> Floats:
-        """(m,): how many calls each candidate call takes, those about its source included, relative
-        to a call of all models; where prices differ, times what one is expected to cost."""
+        """Return the cost (m,) of each candidate call.
+
+        The unit is a call of all models. A call counts one more if its source was not asked about.
+        If prices differ, the number is multiplied by the expected price.
+        """
         return np.asarray(self._calls(candidates) * self._price)
 
     def price_of(self, place: int, question: int) -> Reasons:
-        """What the proposal went by for the call at ``place``, drawn for ``question``: for the
-        journal. Empty where prices are not known."""
+        """Return the expected price of a drawn call, for the journal; empty without prices.
+
+        Args:
+            place: Place of the call among the candidate calls.
+            question: Question that it was drawn for.
+        """
         if self.prices is None or self._sent is None:
             return Reasons()
         oracle = self.space.oracle
@@ -236,6 +263,7 @@ class Belief:
         return self.prices.reasons(self._sent[place], float(asked[0] / oracle.models))
 
     def _calls(self, candidates: Candidates) -> Floats:
+        """Return how many calls (m,) each candidate call takes, in calls of all models."""
         oracle, calls = self.space.oracle, np.empty(len(candidates.call))
         asked = oracle.models_asked(array(candidates.question))
         calls[array(candidates.unit)] = asked / oracle.models
@@ -243,16 +271,18 @@ class Belief:
             return calls
         first = np.searchsorted(array(candidates.unit), np.arange(len(calls)))
         source = array(candidates.sample)[first]
-        alone = np.array_equal(array(candidates.call), array(candidates.question))
-        if alone:  # each call is one question: a source per concept
+        if np.array_equal(array(candidates.call), array(candidates.question)):
+            # Each call is one question, so every concept has a source.
             source = source * len(self.space.asked) + array(candidates.concept)
         known = np.fromiter(self.sources, np.int64, len(self.sources))
         fresh = ~np.isin(source, known)
         return np.asarray(calls + fresh)
 
     def expected(self) -> Floats:
-        """(n,): each candidate's loss, by the best prediction there is: what predicts losses, else
-        the mean of the targets it belongs to, 1/2 in none."""
+        """Return the best prediction (n,) of each candidate's loss.
+
+        Without a surrogate it is the mean of the candidate's targets, 1/2 if it has none.
+        """
         if self.predictions is not None:
             return array(self.predictions)
         count = self.inside.sum(axis=0)
@@ -260,96 +290,89 @@ class Belief:
         return np.where(count > 0, mean, 0.5)
 
     def variance(self) -> Floats:
-        """(n,): variance of each candidate's loss: what predicts it says, else f (1 - f)."""
+        """Return the variance (n,) of each candidate's loss f: the surrogate's, else f (1 - f)."""
         if self._variance is not None:
             return array(self._variance)
         f = self.expected()
         return np.asarray(f * (1 - f))
 
     def learn(self, outcomes: Sequence[Observation]) -> None:
-        """Takes in judged questions, in order. Those unanswered teach the answer GPs nothing."""
+        """Learn from judged questions, in order. The answer GPs ignore unanswered ones."""
         self._ahead = None
         counting = [o for o in outcomes if not o.excluded]
         if self.losses is not None and counting:
             self.losses.observe(self._losses(counting))
-        self._remember(outcomes)
-        numbering = self.space.numbering
-        half = self._places // 2
+        numbering, half = self.space.numbering, self._bins // 2
         concepts, coordinates = [], []
         for outcome in outcomes:
+            sample, variant, concept = numbering.parts(outcome.question)
+            self.asked[sample] = self.asked.get(sample, 0) + 1
+            if not outcome.excluded:
+                self.tally[concept, outcome.truth, variant] += (1, outcome.loss)
+                if outcome.loss >= FAILURE:
+                    self.failed.add((sample, concept))
             answer, coordinate = outcome.answer, outcome.coordinate
             if answer is None or coordinate is None:
                 continue
             self._soft |= answer not in (0, 1)
             self.hard = 0 if self._soft else self.hard + 1
             image = numbering.image_of(outcome.question)
-            sample, variant, concept = numbering.parts(outcome.question)
-            place = round(coordinate * self._places) - outcome.truth * half
+            place = round(coordinate * self._bins) - outcome.truth * half
             self.received[concept, outcome.truth, variant, min(max(place, 0), half)] += 1
             self.predictability.observe(image, sample, concept, outcome.truth, answer)
             concepts.append(concept)
             coordinates.append(coordinate)
         if concepts:
-            self._uncertain = None
+            self._uncertainty = None
             points = surrogates.AnswerPoints(
                 tensor(np.array(concepts)), tensor(np.array(coordinates, float))
             )
             self.answers.observe(points)
 
-    def _remember(self, outcomes: Sequence[Observation]) -> None:
-        """Keeps which samples were judged, and which concepts failed on which of them."""
-        for outcome in outcomes:
-            sample, variant, concept = self.space.numbering.parts(outcome.question)
-            self.asked[sample] = self.asked.get(sample, 0) + 1
-            if outcome.excluded:
-                continue
-            self.tally[concept, outcome.truth, variant] += (1, outcome.loss)
-            if outcome.loss >= FAILURE:
-                self.failed.add((sample, concept))
-
     @property
     def answers(self) -> "AnswerGP":
-        """The answer GPs. Raises InputError where the model returns losses, and no answers."""
+        """The answer GPs; raises InputError if the model returns losses instead of answers."""
         if self._answers is None:
             raise InputError(
                 "belief: expected answers of a model to learn from, got losses alone; take a "
-                "strategy that goes by losses, such as 'certify' or 'random'"
+                "strategy that uses losses, such as 'certify' or 'random'"
             )
         return self._answers
 
     def uncertainty(self) -> "Tensor":
-        """C x 2 on the CPU: u- and u+ of every concept, as shares of their prior value."""
-        if self._uncertain is None:  # draws that are made together ask for it a few times each
-            self._uncertain = (self.answers.uncertainty() / self.answers.prior_uncertainty).cpu()
-        return self._uncertain
+        """Return u- and u+ of every concept (C x 2, on the CPU), as shares of their prior value."""
+        if self._uncertainty is None:  # draws made together read it a few times each
+            self._uncertainty = (self.answers.uncertainty() / self.answers.prior_uncertainty).cpu()
+        return self._uncertainty
 
     def side_uncertainty(self) -> Floats:
-        """``uncertainty`` as an array; 1, as before any answer, where the model returns losses."""
+        """Return ``uncertainty`` as an array; 1, its prior value, if the model returns losses."""
         if self._answers is None:
             return np.ones((len(self.space.concepts), 2))
         return array(self.uncertainty())
 
     @property
     def lowest(self) -> float:
-        """What no uncertainty falls below while all answers are 0 or 1; 0 where they are not."""
+        """Lowest uncertainty that can be reached while all answers are 0 or 1; 0 otherwise."""
         return surrogates.lowest_with_hard_answers(self._form) if self.hard else 0.0
 
     def _losses(self, outcomes: Sequence[Observation]) -> "Losses":
+        """Return outcomes as the surrogate learns them, with the two losses of each difference."""
         numbers = np.array([o.question for o in outcomes])
         truth = tensor(np.array([o.truth for o in outcomes]))
         sample, variant, concept = (tensor(p) for p in self.space.parts(numbers))
 
         def losses(observations: Iterable[Observation | PairedLoss]) -> "Losses":
-            pairs = [(one.loss, one.margin) for one in observations]
-            lost, margins = np.array(pairs, np.float64).T  # None: NaN
-            return surrogates.Losses(sample, variant, concept, truth, tensor(lost), tensor(margins))
+            pairs = [(o.loss, o.margin) for o in observations]
+            values, margins = map(tensor, np.array(pairs, np.float64).T)  # None becomes NaN
+            return surrogates.Losses(sample, variant, concept, truth, values, margins)
 
         halves = zip(*(self.space.oracle.paired_losses(o.details) for o in outcomes), strict=True)
         return replace(losses(outcomes), halves=tuple(map(losses, halves)) or None)
 
 
 def _in_range(surrogate: "LossSurrogate", means: "Tensor") -> "Tensor":
-    """Expected losses again; raises InputError where any is not in [0, 1], as bets need it."""
+    """Return ``means``; raise InputError if any is outside [0, 1], the range of bets."""
     values = array(means)
     if not ((values >= 0) & (values <= 1)).all():
         raise InputError(

@@ -174,7 +174,7 @@ class Sample:
         losses = self._belief.losses
         if losses is None:
             return {"images": {}} if images else {}
-        f = self._belief.foreseen(self._asked)
+        f = self._belief.predict(self._asked)
         mean = _mean(f, self._cell, self._groups.cells)
         spread = np.sqrt(_mean(f * (1 - f), self._cell, self._groups.cells))
         values: dict[str, object] = {"predicted": _plain(mean), "spread": _plain(spread)}

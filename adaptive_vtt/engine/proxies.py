@@ -214,7 +214,7 @@ class Proxies:
         columns = [proxy.losses(question, side)[:, None] for proxy in self._proxies.values()]
         return tensor(np.concatenate(columns, axis=1), like=sample)
 
-    def foreseen(self, questions: Indices, truth: Indices) -> Floats | None:
+    def predicted(self, questions: Indices, truth: Indices) -> Floats | None:
         """Return the mean loss (n,) that the proxies foresee, without asking any model; None where
         none can tell. Who guesses says nothing of how often a model is wrong."""
         telling = [p for p in self._proxies.values() if not isinstance(p, _Asked | _Guessing)]
