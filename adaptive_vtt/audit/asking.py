@@ -308,7 +308,7 @@ class Audit:
     @property
     def prepared(self) -> str | None:
         """The self-taught proxy in words, trained before the first draw; or None."""
-        net = self._made.proxies.taught
+        net = self._made.proxies.self_taught
         return None if net is None else str(net)
 
     @property

@@ -109,11 +109,10 @@ def assembled(
     if isinstance(chosen.strategy, ByNeed) and not certify.certifies:
         raise needs_targets()
     renderings: Renderings = space.shared.setdefault("renderings", Renderings(space))
-    earlier = warm_start(certify, space, model.answers, renderings, device)
-    net = taught(certify, space, facts, model.check_key)
+    prior = warm_start(certify, space, model.answers, renderings, device)
+    nets = taught(certify, space, facts, model.check_key)
     cohort = cohort_losses(certify, space, model.answers, renderings, device, facts)
-    given = certify.proxies or {}
-    proxies = Proxies(space, given, earlier, net, renderings, cohort)
+    proxies = Proxies(space, certify.proxies or {}, prior, nets, renderings, cohort)
     by_price = sampling.by_price and isinstance(chosen.strategy, ByNeed)
     prices = Prices.of(space, model, by_price, facts)
     settings = describe_settings(
@@ -136,7 +135,7 @@ def assembled(
         None if sampling.replay is None else sampling.replay.facts,
         custom=surrogate_is_custom(certify)
         or any(is_custom(part) for part in code if part is not None)
-        or proxies.untold,
+        or proxies.unversioned,
         features=features_used(space),
         metadata=metadata_used(space),
         weights=certify.weights,

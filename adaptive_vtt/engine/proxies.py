@@ -1,10 +1,10 @@
-"""Cheaper models, and earlier audits, as hints at what will fail.
+"""Proxies: cheaper models and earlier audits that predict which questions fail.
 
-A proxy's expected loss on a question becomes a feature of the question GP. It may be as wrong as
-it likes: predictions move effort, never what is certified.
+A proxy's expected loss on a question is a feature of the question GP. Proxies decide which
+questions are asked, never what is certified, so a wrong one costs calls but breaks no guarantee.
 
-Predictions look at thousands of candidate follow-ups per draw and mostly at the same ones again.
-Rendering is what costs, so small pictures of them are kept (``Renderings``).
+Each draw looks at thousands of candidate follow-ups, mostly the same ones as before. Rendering is
+slow, so thumbnails are kept (``Renderings``).
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,20 +35,24 @@ if TYPE_CHECKING:
 
 
 SIDE = 16
-"""Thumbnails are at most SIDE pixels high and wide; smaller images keep their size."""
+"""Most pixels of a thumbnail's height and width; smaller images keep their size."""
 
 LIMIT_BYTES = 256 * 2**20
-"""Thumbnails kept, at most: 350,000 in colour, a million in grey, at the full 16 x 16."""
+"""Most bytes of thumbnails that are kept: 350,000 in colour, a million in grey, of 16 x 16."""
 
 Thumbnails = npt.NDArray[np.uint8]
 
 
 class Renderings:
-    """Thumbnails of a space's follow-ups, as ``space.follow_up(image)`` renders them.
+    """A cache of thumbnails of a space's follow-ups, as ``space.follow_up(image)`` renders them.
 
-    ``side``: of thumbnails in pixels, at most. ``limit_bytes``: of what is kept; pictures pushed
-    out are rendered again when asked about again, and come out the same. All thumbnails have the
-    shape that the first source image gives: grey where that is grey.
+    All thumbnails have the shape of the first source image's thumbnail, grey if that is grey.
+
+    Args:
+        space: All questions.
+        side: Most pixels of a thumbnail's height and width.
+        limit_bytes: Most bytes that are kept. A thumbnail that was dropped is rendered again when
+            it is needed, and comes out the same.
     """
 
     def __init__(
@@ -56,17 +60,16 @@ class Renderings:
     ) -> None:
         self._space, self._side = space, side
         self._limit = limit_bytes
-        self._slot: dict[int, int] = {}  # row of each image that is kept
-        self._image = np.empty(0, np.int64)  # image of each row
-        self._used = np.empty(0, np.int64)  # request that asked for each row last
+        self._slot: dict[int, int] = {}  # image -> its row, for images that are kept
+        self._image = np.empty(0, np.int64)  # (rows,), image in each row
+        self._used = np.empty(0, np.int64)  # (rows,), last request that read each row
         self._rows: Thumbnails = np.empty((0, 0), np.uint8)
         self._request = 0
         self._lock = Lock()  # audits of one space share this, in any thread
 
     @property
     def available(self) -> bool:
-        """Whether there are images that are known before any answer; where not, thumbnails
-        are (n, 0)."""
+        """True if follow-up images exist before any answer; if not, thumbnails are (n, 0)."""
         return self._space.dataset.has_images and not self._space.needs_answers
 
     @cached_property
@@ -77,19 +80,23 @@ class Renderings:
         return small(self._space.dataset.sample(0).require_image(), self._side)
 
     def thumbnails(self, images: Indices) -> Thumbnails:
-        """(n, height * width * channels) uint8 of follow-ups by number (n,), repeats allowed."""
+        """Return thumbnails of follow-ups by number (n,), which may repeat.
+
+        Returns:
+            (n, height * width * channels) uint8.
+        """
         width = int(np.prod(self.shape))
-        distinct, back = np.unique(images, return_inverse=True)
+        distinct, place = np.unique(images, return_inverse=True)
         if not width:
-            return np.empty((len(back), 0), np.uint8)
+            return np.empty((len(place), 0), np.uint8)
         most = max(1, self._limit // width)
         parts = [distinct[i : i + most] for i in range(0, len(distinct), most)]
         with self._lock:
-            rows = [self._rows_of(part, most, width) for part in parts]
-        return np.concatenate(rows or [np.empty((0, width), np.uint8)])[back]
+            rows = [self._cached(part, most, width) for part in parts]
+        return np.concatenate(rows or [np.empty((0, width), np.uint8)])[place]
 
-    def _rows_of(self, images: Indices, most: int, width: int) -> Thumbnails:
-        """Thumbnails of at most ``most`` distinct images."""
+    def _cached(self, images: Indices, most: int, width: int) -> Thumbnails:
+        """Return thumbnails of at most ``most`` distinct images, and keep them."""
         self._request += 1
         numbers = images.tolist()
         self._used[[self._slot[n] for n in numbers if n in self._slot]] = self._request
@@ -105,47 +112,50 @@ class Renderings:
         return self._rows[[self._slot[n] for n in numbers]]
 
     def _room(self, count: int, most: int, width: int) -> list[int]:
-        """``count`` rows to write to: unused ones, then those whose image waited longest."""
+        """Return ``count`` rows to write to: unused ones, then the least recently read ones."""
         start, size = len(self._slot), len(self._image)
         if start + count > size:
             self._grow(min(most, max(start + count, 2 * size)), width)
-        fresh = list(range(start, min(start + count, len(self._image))))
-        if len(fresh) == count:
-            return fresh
-        gone = np.argsort(self._used[:start], kind="stable")[: count - len(fresh)].tolist()
-        for row in gone:
+        unused = list(range(start, min(start + count, len(self._image))))
+        if len(unused) == count:
+            return unused
+        oldest = np.argsort(self._used[:start], kind="stable")[: count - len(unused)].tolist()
+        for row in oldest:
             del self._slot[int(self._image[row])]
-        return fresh + gone
+        return unused + oldest
 
     def _grow(self, size: int, width: int) -> None:
-        more = size - len(self._image)
-        self._rows = np.concatenate(
-            [self._rows.reshape(-1, width), np.empty((more, width), np.uint8)]
-        )
-        self._image = np.concatenate([self._image, np.empty(more, np.int64)])
-        self._used = np.concatenate([self._used, np.empty(more, np.int64)])
+        new = size - len(self._image)
+        rows = self._rows.reshape(-1, width)
+        self._rows = np.concatenate([rows, np.empty((new, width), np.uint8)])
+        self._image = np.concatenate([self._image, np.empty(new, np.int64)])
+        self._used = np.concatenate([self._used, np.empty(new, np.int64)])
 
 
 class _Proxy(Protocol):
     def losses(self, question: Indices, truth: Indices) -> Floats:
-        """(n,) expected losses in [0, 1]."""
+        """Return expected losses (n,) in [0, 1]."""
 
     def content(self) -> str:
-        """What the losses follow from, as far as that is known: for the audit's key."""
+        """Return what the losses depend on, as far as that is known, for the audit's key."""
 
 
 class Proxies:
-    """P proxies as one function: (sample, variant, concept, truth) (n,) each -> n x P.
+    """P proxies as one function: (sample, variant, concept, truth), (n,) each -> n x P losses.
 
-    A source is an array samples x variants x concepts of P(yes) (of a ``Pool``, n expected losses),
-    a table as for
-    ``models.Recorded``, a model, or a callable as for ``models.PythonModel`` (asked about
-    follow-up images as candidates come up, each image once). ``prior``: what an
-    earlier audit of the same space foretells. ``renderings``:
-    small follow-ups. ``taught``: nets that learnt from this dataset.
-    ``cohort``: what follows from other models, which is no proxy and is kept apart.
-    Raises InputError for what is none of these, arrays of another shape, and answers that are
-    missing or NaN.
+    Args:
+        space: All questions.
+        sources: Name -> a proxy: an array of P(yes) (samples x variants x concepts), or n expected
+            losses for a ``Pool``; a table as for ``models.Recorded``; a model; or a function as for
+            ``models.PythonModel``. Models and functions are asked about each follow-up image once,
+            when it is first a candidate.
+        prior: Predictions from an earlier audit of the same space.
+        self_taught: Nets trained on this dataset.
+        renderings: Thumbnails of follow-ups, for the nets.
+        cohort: Predictions from other models. They are no proxy, and are only kept here.
+
+    Raises:
+        InputError: For another kind of source, an array of another shape, or missing answers.
     """
 
     def __init__(
@@ -153,7 +163,7 @@ class Proxies:
         space: QuestionSpace,
         sources: Mapping[str, ProxySource],
         prior: "WarmStart | None" = None,
-        taught: "SelfTaught | None" = None,
+        self_taught: "SelfTaught | None" = None,
         renderings: Renderings | None = None,
         cohort: "CohortLosses | None" = None,
     ) -> None:
@@ -169,9 +179,9 @@ class Proxies:
         guessing = space.dataset.guessing
         if guessing is not None:
             self._proxies["guessing"] = _Guessing(guessing, space)
-        self.taught, self.renderings = taught, renderings or Renderings(space)
-        if taught is not None:
-            self._proxies[taught.name] = _Taught(taught, self.renderings, space)
+        self.self_taught, self.renderings = self_taught, renderings or Renderings(space)
+        if self_taught is not None:
+            self._proxies[self_taught.name] = _SelfTaught(self_taught, self.renderings, space)
         self.cohort = cohort
         self.prior_keys = [] if cohort is None else cohort.cohort.keys
         if prior is not None:
@@ -184,26 +194,26 @@ class Proxies:
 
     @property
     def content(self) -> list[tuple[str, str]]:
-        """Name and content of each, for the audit's key."""
+        """Name and content of each proxy, for the audit's key."""
         contents = [(name, proxy.content()) for name, proxy in self._proxies.items()]
         return contents + ([] if self.cohort is None else [("cohort", self.cohort.content)])
 
     @property
-    def untold(self) -> bool:
-        """Whether nobody can tell what some of them follow from."""
+    def unversioned(self) -> bool:
+        """True if a proxy is a model without a version, so that its content is not known."""
         asked = (p for p in self._proxies.values() if isinstance(p, _Asked))
-        return any(proxy.untold for proxy in asked)
+        return any(proxy.version is None for proxy in asked)
 
     def facts(self) -> JsonObject:
-        """For a new journal: what the self-taught proxy is, and the cohort, where they are."""
-        facts = {} if self.taught is None else {"self_taught": self.taught.describe()}
+        """Return the facts "self_taught" and "cohort" of a new journal, if there are any."""
+        facts = {} if self.self_taught is None else {"self_taught": self.self_taught.describe()}
         return facts if self.cohort is None else facts | self.cohort.facts()
 
     def changes(self, facts: Facts) -> JsonObject:
-        """For a journal that is gone on with: whether it ever taught other nets there."""
-        if self.taught is None:
+        """Return the fact of a resumed journal that says whether it ever trained other nets."""
+        if self.self_taught is None:
             return {}
-        changed = facts.self_taught != self.taught.describe()
+        changed = facts.self_taught != self.self_taught.describe()
         return {"self_taught_changed": changed or facts.self_taught_changed}
 
     def __call__(
@@ -215,15 +225,18 @@ class Proxies:
         return tensor(np.concatenate(columns, axis=1), like=sample)
 
     def predicted(self, questions: Indices, truth: Indices) -> Floats | None:
-        """Return the mean loss (n,) that the proxies foresee, without asking any model; None where
-        none can tell. Who guesses says nothing of how often a model is wrong."""
-        telling = [p for p in self._proxies.values() if not isinstance(p, _Asked | _Guessing)]
-        if not telling:
+        """Return the proxies' mean loss (n,), without asking any model; None if there is none.
+
+        The error of guessing is left out, as it does not depend on the model.
+        """
+        proxies = [p for p in self._proxies.values() if not isinstance(p, _Asked | _Guessing)]
+        if not proxies:
             return None
-        return np.mean([proxy.losses(questions, truth) for proxy in telling], axis=0)
+        return np.mean([proxy.losses(questions, truth) for proxy in proxies], axis=0)
 
 
 def _proxy(name: str, source: ProxySource, space: QuestionSpace) -> _Proxy:
+    """Return the proxy that a source stands for; raise InputError for another kind of source."""
     if isinstance(source, np.ndarray):
         return _Table(name, source, space)
     if is_table(source):
@@ -239,6 +252,8 @@ def _proxy(name: str, source: ProxySource, space: QuestionSpace) -> _Proxy:
 
 
 class _Table:
+    """An array of P(yes), or of expected losses."""
+
     def __init__(self, name: str, values: npt.NDArray[Any], space: QuestionSpace) -> None:
         expected = (len(space.dataset), len(space.variants), len(space.concepts))
         if expected[1:] == (1, 1) and values.shape == expected[:1]:
@@ -266,7 +281,7 @@ class _Table:
 
 
 class _Guessing:
-    """The error of who knows nothing and guesses, where questions have options."""
+    """The error (samples x concepts) of guessing among a question's options."""
 
     def __init__(self, errors: Floats, space: QuestionSpace) -> None:
         self._errors, self._space = errors, space
@@ -301,54 +316,49 @@ class _Asked:
         return np.abs(np.array([self._known[i][c] for i, c in pairs]) - truth)
 
     def content(self) -> str:
-        return f"{name_of(self._model)} {version_of(self._model)}"
+        return f"{name_of(self._model)} {self.version}"
 
     @property
-    def untold(self) -> bool:
-        return version_of(self._model) is None
+    def version(self) -> str | None:
+        return version_of(self._model)
 
     def _ask(self, images: Sequence[int]) -> None:
-        answers = checked(self._model, [self._prompt(image) for image in images])
-        for image, answer in zip(images, answers, strict=True):
+        concepts, prompts = self._space.concepts, []
+        for image in images:
+            first = self._space.question(image * len(concepts))
+            place = first.sample_id, first.relation, first.severity
+            if self._model.needs_image:
+                follow_up = self._space.follow_up(image)
+                prompts.append(Prompt(follow_up.image, concepts, *place, words=follow_up.words))
+            else:
+                prompts.append(Prompt(None, concepts, *place))
+        answers = checked(self._model, prompts)
+        for image, prompt, answer in zip(images, prompts, answers, strict=True):
             values = answer.values if isinstance(answer, Answer) else (answer,)
             if not all(isinstance(v, float) for v in values):
-                question = self._space.question(image * len(self._space.concepts))
                 raise InputError(
                     f"proxy {self._name!r}: expected an answer for every question, got none for "
-                    f"sample {question.sample_id!r}, {question.relation} severity "
-                    f"{question.severity}"
+                    f"sample {prompt.sample_id!r}, {prompt.relation} severity {prompt.severity}"
                 )
             self._known[image] = np.array(values, float)
 
-    def _prompt(self, image: int) -> Prompt:
-        question = self._space.question(image * len(self._space.concepts))
-        made = self._space.follow_up(image) if self._model.needs_image else None
-        return Prompt(
-            None if made is None else made.image,
-            self._space.concepts,
-            question.sample_id,
-            question.relation,
-            question.severity,
-            words="" if made is None else made.words,
-        )
 
+class _SelfTaught:
+    """Nets trained on this dataset, which see thumbnails of the follow-ups.
 
-class _Taught:
-    """Nets that learnt from this dataset, asked about thumbnails of all follow-ups at once.
-
-    Its content is what the nets follow from, not their weights: those may differ in the last bit
-    on another machine, where the audit should go on with the same key.
+    The content names the dataset, not the nets' weights: these may differ in the last bit on
+    another machine, where a resumed audit must have the same key.
     """
 
-    def __init__(self, taught: "SelfTaught", renderings: Renderings, space: QuestionSpace) -> None:
-        self._taught, self._renderings, self._space = taught, renderings, space
+    def __init__(self, nets: "SelfTaught", renderings: Renderings, space: QuestionSpace) -> None:
+        self._nets, self._renderings, self._space = nets, renderings, space
 
     def losses(self, question: Indices, truth: Indices) -> Floats:
-        images, back = np.unique(self._space.image_of(question), return_inverse=True)
+        images, place = np.unique(self._space.image_of(question), return_inverse=True)
         samples, _ = self._space.numbering.image_parts(images)
-        answers = self._taught.predict(self._renderings.thumbnails(images), samples)
+        answers = self._nets.predict(self._renderings.thumbnails(images), samples)
         _, _, concept = self._space.parts(question)
-        return np.abs(answers[back, concept] - truth)
+        return np.abs(answers[place, concept] - truth)
 
     def content(self) -> str:
-        return f"version {self._taught.version} of {self._space.dataset.fingerprint}"
+        return f"version {self._nets.version} of {self._space.dataset.fingerprint}"

@@ -126,7 +126,7 @@ def noisy(images: list[np.ndarray]) -> np.ndarray:
 @pytest.mark.usefixtures("quick")
 def test_predictions_are_of_the_follow_up_and_the_side_asked_about():
     audit = Audit(space(), PythonModel(noisy), **OPTIONS)
-    here, taught = audit.space, audit._made.proxies.taught
+    here, taught = audit.space, audit._made.proxies.self_taught
     questions = here.nth(np.array([0, 5, 400, 630]))
     sample, variant, concept = here.parts(questions)
     truth = here.truth(questions)
