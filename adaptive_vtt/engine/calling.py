@@ -1,4 +1,4 @@
-"""Asking the model until the audit ends: a batch at a time, a round, or many calls in flight."""
+"""Ask the model until the audit ends: in batches, in rounds, or with many calls in flight."""
 
 import threading
 from collections import deque
@@ -22,25 +22,28 @@ from .call_queue import Call
 from .endpoint import JournalRecord
 from .loop import Loop
 
-Back = tuple[Call, "Future[Answer | Unanswered] | None"]
-"""A call that came back, with its answer or what went wrong; None: it was not sent."""
+Returned = tuple[Call, "Future[Answer | Unanswered] | None"]
+"""A call with the future of its answer or error; None: it was not sent."""
 
 
 STATES = ("at the end", "workers")
-"""Numbers among what a model counts that say how it stands, and add up to nothing."""
+"""Names of a model's statistics that describe a state, and are not added up over runs."""
 FIRST = ("first_malformed",)
-"""Texts of which the earliest is kept."""
+"""Names of a model's statistics whose first value is kept."""
 
 
 class Flight:
-    """Calls that wait to be sent, are on their way, or came back and were not taken out.
+    """Calls that wait to be sent, are on their way, or have returned.
 
-    They are sent from a thread of its own, so that the next one goes out the moment an answer
-    comes, whatever the audit computes meanwhile: a refit takes as long as many answers.
-    ``affordable(calls, sent)`` gives those of the calls that the cap allows with ``sent`` calls;
-    it is asked before each is sent, since what a call may cost can rise after it was drawn. Calls
-    count as sent until ``paid`` says that their cost is spent: for a moment they count as both,
-    never as neither.
+    A separate thread sends them. So the next one is sent the moment an answer comes, even while the
+    audit refits a GP, which takes as long as many answers.
+
+    Args:
+        model: The model.
+        affordable: Function of (calls, number of calls sent) that returns the calls that the cap
+            allows. It is called before each is sent, since the worst price of a call can rise
+            after it was drawn. A call counts as sent until ``paid`` says that its cost is spent:
+            for a moment it counts as both, never as neither.
     """
 
     def __init__(
@@ -49,10 +52,10 @@ class Flight:
         self._model, self._affordable = model, affordable
         self._calls: dict[int, Call] = {}
         self._inbox: SimpleQueue[Sequence[Call] | None] = SimpleQueue()  # None: no more
-        self._coming: deque[Back] = deque()
-        self._news: SimpleQueue[None] = SimpleQueue()  # one for each that came
-        self._back: dict[int, Back] = {}
-        # each is counted up by one thread alone, and read by the other
+        self._coming: deque[Returned] = deque()
+        self._news: SimpleQueue[None] = SimpleQueue()  # one entry for each in _coming
+        self._returned: dict[int, Returned] = {}
+        # Each is raised by one thread alone, and read by the other.
         self._sent = self._paid = 0
         self._thread = threading.Thread(target=self._send, name="calls", daemon=True)
 
@@ -68,42 +71,47 @@ class Flight:
 
     @property
     def calls(self) -> list[Call]:
-        """All that were added and not landed."""
+        """All calls that were added and not removed."""
         return list(self._calls.values())
 
     def add(self, calls: Sequence[Call]) -> None:
-        """Calls to send, in this order, as soon as the model takes another."""
+        """Send these calls, in this order, as soon as the model takes another."""
         if calls:
             self._calls.update({call.number: call for call in calls})
             self._inbox.put(calls)
 
-    def back(self, *, wait: bool) -> list[Back]:
-        """All that came back and did not land; ``wait``: at least until another came."""
+    def returned(self, *, wait: bool) -> list[Returned]:
+        """Return all calls that have returned and were not removed.
+
+        Args:
+            wait: True to wait first until one more has returned.
+        """
         if wait:
             self._news.get()
         while not self._news.empty():
             self._news.get()
         while self._coming:
             call, _ = self._coming[0]
-            self._back[call.number] = self._coming[0]  # before it is gone: this may be interrupted
+            # Copied before it is removed: a KeyboardInterrupt may come in between.
+            self._returned[call.number] = self._coming[0]
             self._coming.popleft()
-        return list(self._back.values())
+        return list(self._returned.values())
 
-    def land(self, calls: Sequence[Call]) -> None:
-        """These are no longer in flight."""
+    def remove(self, calls: Sequence[Call]) -> None:
+        """Remove calls that have returned."""
         for call in calls:
-            del self._calls[call.number], self._back[call.number]
+            del self._calls[call.number], self._returned[call.number]
 
     def paid(self, count: int) -> None:
-        """So many of those that were sent count as spent from now on."""
+        """Count ``count`` more of the sent calls as spent."""
         self._paid += count
 
-    def end(self) -> list[Back]:
-        """Sends nothing more, and waits for all that are on their way."""
+    def end(self) -> list[Returned]:
+        """Stop sending, wait for all calls on their way, and return the calls that returned."""
         self._stop()
-        while len(back := self.back(wait=False)) < len(self):
+        while len(returned := self.returned(wait=False)) < len(self):
             self._news.get()
-        return back
+        return returned
 
     def _stop(self) -> None:
         self._inbox.put(None)
@@ -112,28 +120,27 @@ class Flight:
     # -- the thread that sends -------------------------------------------------------------
 
     def _send(self) -> None:
-        ahead: deque[Call] = deque()
+        waiting: deque[Call] = deque()
         live: list[Future[Answer | Unanswered]] = []
-        while (more := self._inbox.get()) is not None:
-            ahead.extend(more)
-            # a call that failed ends the audit: what else is sent would be paid for in vain
-            if any(f.done() and not f.cancelled() and f.exception() is not None for f in live):
-                self._give_back(ahead)
+        while (calls := self._inbox.get()) is not None:
+            waiting.extend(calls)
+            if any(map(_ends_the_audit, live)):  # further calls would be paid for in vain
+                self._return_unsent(waiting)
                 continue
             live = [future for future in live if not future.done()]
-            while ahead and len(live) < self._model.in_flight:
-                if not self._affordable([ahead[0]], self._sent - self._paid):
-                    self._give_back(ahead)  # the server counted more than its bound
+            while waiting and len(live) < self._model.in_flight:
+                if not self._affordable([waiting[0]], self._sent - self._paid):
+                    self._return_unsent(waiting)  # a reply had more tokens than its bound
                     break
-                live.append(self._submit(ahead.popleft()))
-        self._give_back(ahead)
+                live.append(self._submit(waiting.popleft()))
+        self._return_unsent(waiting)
 
-    def _give_back(self, ahead: deque[Call]) -> None:
-        while ahead:
-            self._came(ahead.popleft(), None)
+    def _return_unsent(self, waiting: deque[Call]) -> None:
+        while waiting:
+            self._came(waiting.popleft(), None)
 
     def _submit(self, call: Call) -> "Future[Answer | Unanswered]":
-        """Sends a call; whatever goes wrong with that comes back as its answer would."""
+        """Send a call. An exception is returned in place of its answer."""
         self._sent += 1
         future: Future[Answer | Unanswered]
         try:
@@ -145,27 +152,33 @@ class Flight:
         return future
 
     def _came(self, call: Call, future: "Future[Answer | Unanswered] | None") -> None:
-        """In whatever thread an answer comes."""
+        """Note that a call returned. May be called from any thread."""
         self._coming.append((call, future))
         self._news.put(None)
         self._inbox.put(())
 
 
+def _ends_the_audit(future: "Future[Answer | Unanswered]") -> bool:
+    """Return whether a call raised an exception, which ends the audit."""
+    return future.done() and not future.cancelled() and future.exception() is not None
+
+
 CHUNK = 8
-"""Most calls drawn in a row. Drawing takes time in which answers come back; looking for them
-between chunks keeps the model busy."""
+"""Most calls that are drawn in a row. Drawing takes time; taking answers between chunks keeps the
+model busy."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a running audit stands, as ``run`` reports it after every batch.
+    """The state of a running audit, as ``run`` reports it after every batch.
 
     Attributes:
         state: What stopping rules read.
         cost: Money spent so far, in ``currency``.
         concept: The concept whose answers are most uncertain, on ``side`` 0 (absent) or 1
             (present).
-        certified: Number of targets that are certified or decided, of ``of`` targets.
+        certified: Number of targets that are certified or decided.
+        total: Number of all targets.
     """
 
     state: State
@@ -174,7 +187,7 @@ class Progress:
     side: int
     currency: str = USD
     certified: int = 0
-    of: int = 0
+    total: int = 0
     statuses: Callable[[], list[TargetStatus]] = field(default=list, repr=False, compare=False)
 
     @property
@@ -200,10 +213,10 @@ class Progress:
 
     @cached_property
     def targets(self) -> list[TargetStatus]:
-        """Where every target stands: name, estimate, lower, upper, half_width, certified and more.
+        """The status of every target: name, estimate, lower, upper, half_width, certified and more.
 
-        Estimates are computed when this is first read, so read it during the callback. Where two
-        models are compared, ``difference`` has estimate and ends of R_A - R_B.
+        Estimates are computed when this is first read, so read it during the callback. In a
+        comparison of two models, ``difference`` has the estimate and the ends of R_A - R_B.
         """
         return self.statuses()
 
@@ -213,7 +226,7 @@ OnProgress = Callable[[Progress], object]
 
 
 def progress_of(loop: Loop) -> Progress:
-    """Where the audit stands, and the side of a concept that is most uncertain."""
+    """Return the state of an audit, with its most uncertain concept and side."""
     state, budget = loop.state(), loop.budget
     uncertainty = loop.belief.side_uncertainty()
     if not state.exhausted:
@@ -232,38 +245,44 @@ def progress_of(loop: Loop) -> Progress:
 
 
 def run_model(loop: Loop, model: ModelDefaults, batch: int, step: Callable[[], None]) -> None:
-    """Asks the model until the audit ends, calling ``step`` whenever answers came.
+    """Ask the model until the audit ends.
 
-    What the model counted (``statistics``) is added to what the journal has of earlier runs,
-    however it ends.
+    The model's ``statistics`` are added to those of earlier runs in the journal, even after an
+    error.
+
+    Args:
+        loop: The audit's loop.
+        model: The model.
+        batch: Number of calls at a time, for a model that is neither batched nor concurrent.
+        step: Called whenever answers came.
     """
-    who = f"model {name_of(model)!r}"
-    before, first = loop.journal.facts().get("endpoint") or {}, model.statistics() or {}
+    name = f"model {name_of(model)!r}"
+    earlier, start = loop.journal.facts().get("endpoint") or {}, model.statistics() or {}
     try:
         if isinstance(model, BatchModel):
-            run_rounds(loop, model, who, step)
+            run_rounds(loop, model, name, step)
         elif isinstance(model, ConcurrentModel):
-            run_concurrently(loop, model, who, step)
+            run_concurrently(loop, model, name, step)
         else:
             run_batches(loop, model, batch, step)
     except BaseException:
-        with suppress(Exception):  # the first error is the one to tell of
-            _keep_statistics(loop, model, before, first)
+        with suppress(Exception):  # the first error is the one to report
+            _keep_statistics(loop, model, earlier, start)
         raise
-    _keep_statistics(loop, model, before, first)
+    _keep_statistics(loop, model, earlier, start)
 
 
 def _keep_statistics(
-    loop: Loop, model: ModelDefaults, before: JsonObject, first: JsonObject
+    loop: Loop, model: ModelDefaults, earlier: JsonObject, start: JsonObject
 ) -> None:
-    """Journals what the model counted in all runs: ``before`` this one, and since ``first``."""
+    """Journal a model's statistics of all runs, given those at the ``start`` of this run."""
     statistics = model.statistics()
     if statistics is not None:
-        loop.journal.set_facts(endpoint=_added(before, first, statistics))
+        loop.journal.set_facts(endpoint=_added(earlier, start, statistics))
 
 
 def _added(before: JsonObject, first: JsonObject, now: JsonObject) -> JsonObject:
-    """What was counted ``before``, and what was counted on the way from ``first`` to ``now``."""
+    """Return ``before`` + ``now`` - ``first``, name by name."""
     total: JsonObject = {}
     for name in {**before, **now}:
         earlier, value = before.get(name), now.get(name)
@@ -279,9 +298,9 @@ def _added(before: JsonObject, first: JsonObject, now: JsonObject) -> JsonObject
 
 
 def run_batches(loop: Loop, model: ModelDefaults, batch: int, step: Callable[[], None]) -> None:
-    """``batch`` calls at a time, or all that wait: nothing is learnt between those.
+    """Ask ``batch`` calls at a time, or all that wait if those are more.
 
-    A model that raises leaves them to be asked again.
+    If the model raises, its calls are asked again in the next run.
     """
     while calls := loop.ask(max(batch, loop.waiting)):
         try:
@@ -293,18 +312,18 @@ def run_batches(loop: Loop, model: ModelDefaults, batch: int, step: Callable[[],
         step()
 
 
-def run_rounds(loop: Loop, model: BatchModel, who: str, step: Callable[[], None]) -> None:
-    """A round of ``model.batch`` calls at a time, submitted together.
+def run_rounds(loop: Loop, model: BatchModel, name: str, step: Callable[[], None]) -> None:
+    """Submit rounds of ``model.batch`` calls.
 
-    The journal knows what was submitted, so nothing is lost where the model raises: the next
-    round is about the same calls, and the model finds their answers.
+    The journal has what was submitted, so nothing is lost if the model raises: the next run submits
+    the same calls, and the model fetches their answers.
     """
     record = JournalRecord(loop.journal, loop.queue.__contains__)
     while calls := loop.ask(max(model.batch, loop.waiting)):
         try:
             replies = model.ask_batch({call.number: call.prompt for call in calls}, record)
             for call in calls:
-                check_answer(replies[call.number], call.prompt, who)
+                check_answer(replies[call.number], call.prompt, name)
         except BaseException:
             loop.take_back(calls)
             raise
@@ -313,13 +332,13 @@ def run_rounds(loop: Loop, model: BatchModel, who: str, step: Callable[[], None]
 
 
 def run_concurrently(
-    loop: Loop, model: ConcurrentModel, who: str, step: Callable[[], None]
+    loop: Loop, model: ConcurrentModel, name: str, step: Callable[[], None]
 ) -> None:
-    """Keeps ``model.in_flight`` calls on their way, and learns from answers as they come.
+    """Keep ``model.in_flight`` calls on their way, and learn from answers as they come.
 
-    Some calls are drawn ahead, so that one can be sent the moment another comes back (``Flight``).
-    Where anything fails, those on their way are waited for and kept: they are paid for. What did
-    not come back is to be asked again.
+    Some calls are drawn ahead, so that one can be sent the moment another returns (``Flight``).
+    After an error the answers on their way are awaited and kept, as they are paid for. Calls
+    without an answer are asked again in the next run.
     """
     with Flight(model, loop.budget.affordable) as flight:
         try:
@@ -330,39 +349,42 @@ def run_concurrently(
                 flight.add(drawn)
                 if not len(flight):
                     return
-                # a full chunk: there may be more to draw, so do not wait for an answer
-                if back := flight.back(wait=len(drawn) < CHUNK):
-                    _tell(loop, who, flight, back)
+                # After a full chunk there may be more to draw, so do not wait for an answer.
+                if returned := flight.returned(wait=len(drawn) < CHUNK):
+                    _take(loop, name, flight, returned)
                     step()
         except BaseException:
-            with suppress(Exception):  # the first error is the one to tell of
-                _tell(loop, who, flight, flight.end())
+            with suppress(Exception):  # the first error is the one to report
+                _take(loop, name, flight, flight.end())
             loop.take_back(flight.calls, sent=True)
-            with suppress(Exception):  # where that is not written, they count as lost
+            with suppress(Exception):  # if that is not written, they count as lost
                 loop.mark_unsent()
             raise
 
 
-def _tell(loop: Loop, who: str, flight: Flight, back: Iterable[Back]) -> None:
-    """Tell what came back whole, take back what was not charged for, to be asked again, and raise
-    what went wrong with the rest, which stays in flight. ``who``: the model, for errors."""
-    answered, unsent, wrong = [], [], []
-    for call, future in back:
+def _take(loop: Loop, name: str, flight: Flight, returned: Iterable[Returned]) -> None:
+    """Give the loop all answers that returned, and put uncharged calls back into its queue.
+
+    Calls that failed stay in flight; the first of their errors is raised. ``name`` is the model's,
+    for error messages.
+    """
+    answered, unsent, errors = [], [], []
+    for call, future in returned:
         if future is None:
             unsent.append(call)
             continue
         try:
             answer = future.result()
-            check_answer(answer, call.prompt, who)
+            check_answer(answer, call.prompt, name)
         except Exception as error:
-            wrong.append(error)
+            errors.append(error)
             if isinstance(error, NotCharged):
                 unsent.append(call)
         else:
             answered.append((call, answer))
     loop.take_back(unsent)
-    flight.land([*unsent, *(call for call, _ in answered)])
+    flight.remove([*unsent, *(call for call, _ in answered)])
     loop.tell_all((call.number, answer) for call, answer in answered)
     flight.paid(len(answered))
-    if wrong:
-        raise wrong[0]
+    if errors:
+        raise errors[0]

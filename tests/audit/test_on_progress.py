@@ -59,7 +59,7 @@ def test_the_last_progress_is_what_the_result_says(tmp_path: Path) -> None:
             result.cost,
         )
         assert last.elapsed > 0
-        assert last.of == len(result.targets) == len(targets)
+        assert last.total == len(result.targets) == len(targets)
         assert last.certified == result.targets["certified"].sum()
         assert last.half_width == pytest.approx(result.targets["half_width"].max())
         for target, stated in zip(targets, result.statuses, strict=True):
@@ -78,7 +78,7 @@ def test_of_a_comparison_targets_are_differences() -> None:
 
 def test_an_audit_that_explores_certifies_no_target() -> None:
     _, last, targets = followed(Audit(SPACE, ScriptedModel(), budget=3, seed=1))
-    assert (last.of, last.certified, last.half_width, targets) == (0, 0, None, [])
+    assert (last.total, last.certified, last.half_width, targets) == (0, 0, None, [])
 
 
 def test_a_function_that_raises_is_one_warning_and_changes_nothing() -> None:
