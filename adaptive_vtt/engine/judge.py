@@ -136,9 +136,8 @@ class SourceCalls:
         where = f"journal: sources, row {row.source}"
         self.known[row.source] = tuple(from_json(value, where) for value in row.answers)
         source = self.root(row.source)
-        dataset = self.space.dataset
-        own_captions = self.space.needs_answers and isinstance(dataset, Captioned)
-        if own_captions and not self.missing(source):
+        dataset, own_captions = self.space.dataset, self.space.needs_answers
+        if own_captions and isinstance(dataset, Captioned) and not self.missing(source):
             # The dataset makes a sample's follow-ups from the model's captions of it.
             dataset.received[source // self.per_sample] = self._received(source, 0)
 

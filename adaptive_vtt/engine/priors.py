@@ -1,15 +1,14 @@
-"""What is foretold of every question before the first draw: by an earlier audit, and by a cohort.
+"""Predictions before the first draw, from an earlier audit and from a cohort of other models.
 
-An earlier audit asked a small part of the questions, and this one seldom asks the same. What
-carries over is not the loss of one question but where losses are: which images, which relations. So
-a question GP of its own learns all its answers, once, and what it expects is a proxy of the new
-model (``WarmStart``). It may be wrong as any proxy may. It knows the earlier draws, and nothing of
-those to come, which follow from a key of their own (``audit_key``).
+An earlier audit asked a small part of the questions, seldom the same as this one. Single losses
+do not carry over, but the images and relations with high losses do. So a separate question GP
+learns all its answers once, and its predictions are a proxy (``WarmStart``), which may be wrong as
+any proxy. It knows the earlier draws, but not those to come: they follow from another key
+(``audit_key``).
 
-Of a cohort, the question GP gets a prior and columns for every question (``CohortLosses``). A
-model that was asked a part of the questions predicts the others as a warm start from its audit
-does, or, where it came from a table, what the other models and its own mean say. Nothing here
-knows an answer of this audit.
+From a cohort, the question GP gets a prior and features for every question (``CohortLosses``).
+Unknown losses of a model in the cohort are predicted: by a warm start from its audit, or, if it
+came from a table, from its mean and the other models. No answer of this audit is used here.
 """
 
 from collections.abc import Callable
@@ -36,17 +35,21 @@ if TYPE_CHECKING:
 
 
 NEUTRAL = 0.5
-"""The expected loss where the earlier audit has no answer."""
+"""Predicted loss if the earlier audit has no answers."""
 MAX_KEPT = 2**24
-"""Questions of a space up to which expected losses are kept, 64 MB; else they are worked out again
-each time."""
+"""Most predictions that are kept, 64 MB; in a larger space they are computed again each time."""
 
 
 class WarmStart:
-    """Expected losses of questions, by ``surrogate`` once it has learnt the answers of ``prior``.
+    """A proxy: a surrogate's predictions from the answers of an earlier audit.
 
-    ``surrogate`` makes one that has learnt nothing, when it is needed. Raises InputError where the
-    earlier audit was of another space.
+    Args:
+        prior: The earlier audit.
+        space: All questions.
+        surrogate: Returns a new surrogate, when one is needed.
+
+    Raises:
+        InputError: If the earlier audit was of another space.
     """
 
     def __init__(
@@ -60,35 +63,37 @@ class WarmStart:
                 f"{then.dataset!r} with {then.size}"
             )
         self._prior, self._space, self._make = prior, space, surrogate
-        self._learnt: LossSurrogate | None = None
+        self._fitted: LossSurrogate | None = None
         self._kept = np.full(space.total if space.total <= MAX_KEPT else 0, np.nan, np.float32)
 
     @property
     def key(self) -> str:
-        """That of the earlier audit."""
+        """The earlier audit's key."""
         return self._prior.key
 
     def losses(self, question: Indices, truth: Indices) -> Floats:
+        """Return predicted losses (n,) of questions (n,); ``truth`` makes no difference."""
         if not len(self._prior.questions):
             return np.full(len(question), NEUTRAL)
         if not len(self._kept):
-            return self._expected(question)
+            return self._predicted(question)
         new = np.unique(question[np.isnan(self._kept[question])])
         if len(new):
-            self._kept[new] = self._expected(new)
+            self._kept[new] = self._predicted(new)
         return self._kept[question].astype(np.float64)
 
     def content(self) -> str:
+        """Return the earlier audit's key with a hash of its answers."""
         return f"{self._prior.key} {hashed(self._prior.questions, self._prior.losses)}"
 
-    def _expected(self, question: Indices) -> Floats:
-        if self._learnt is None:
-            self._learnt = self._taught()
+    def _predicted(self, question: Indices) -> Floats:
+        if self._fitted is None:
+            self._fitted = self._fit()
         table = columns(self._space, question)
         places = np.arange(len(question))
-        return array(self._learnt.posterior(candidates_of((*table, places, question))).mean)
+        return array(self._fitted.posterior(candidates_of((*table, places, question))).mean)
 
-    def _taught(self) -> LossSurrogate:
+    def _fit(self) -> LossSurrogate:
         prior, surrogate = self._prior, self._make()
         table = columns(self._space, prior.questions)
         sample, variant, concept, truth = (tensor(np.ascontiguousarray(row)) for row in table[2:])
@@ -99,15 +104,24 @@ class WarmStart:
 
 
 MOSTLY = 0.5
-"""The share of the space above which a journal's other questions need no question GP."""
+"""If a journal has answers to more than this share of the space, no GP predicts the others."""
 
 
 class CohortLosses:
-    """Prior and columns that a cohort gives for a space; see ``surrogates.cohort.CohortSignals``.
+    """The prior and the features that a cohort gives (``surrogates.cohort.CohortSignals``).
 
-    ``surrogate`` makes a question GP that has learnt nothing. ``begun``: the facts of a journal
-    that is gone on with, by whose members it goes: a pattern may match other runs by now, such as
-    this one. Raises InputError where fewer than three models tell anything.
+    K models of the cohort have D = K + 2 features per question.
+
+    Args:
+        cohort: The other models.
+        space: All questions.
+        surrogate: Returns a new question GP.
+        begun: Facts of the journal that is resumed. Its members are used: a pattern may match
+            other runs by now, even this one. None: a new audit.
+
+    Raises:
+        InputError: If fewer than three models have answers on this space.
+        JournalError: If a member that the journal began with is missing.
     """
 
     def __init__(
@@ -117,29 +131,29 @@ class CohortLosses:
         surrogate: Callable[[], LossSurrogate],
         begun: Facts | None = None,
     ) -> None:
-        known = _then(cohort, begun)
-        there = [(m, k) for m, k in zip(known.members, known.on(space), strict=True) if len(k[0])]
-        self.cohort, self._space = Cohort([member for member, _ in there]), space
-        self._known = [known for _, known in there]
-        journals = [member.journal for member in self.cohort.members]
+        cohort = _as_begun(cohort, begun)
+        pairs = zip(cohort.members, cohort.on(space), strict=True)
+        answered = [(member, known) for member, known in pairs if len(known.questions)]
+        self.cohort, self._space = Cohort([member for member, _ in answered]), space
+        self._known = [known for _, known in answered]
         self._warm_starts = [
             None
-            if journal is None or len(known.questions) > MOSTLY * space.size
-            else WarmStart(journal, space, surrogate)
-            for journal, known in zip(journals, self._known, strict=True)
+            if member.journal is None or len(known.questions) > MOSTLY * space.size
+            else WarmStart(member.journal, space, surrogate)
+            for member, known in answered
         ]
-        self._usual = np.array([known.losses.mean() for known in self._known])
+        self._means = np.array([known.losses.mean() for known in self._known])
         kept = space.total if space.total * self._width <= MAX_KEPT else 0
         self._kept = np.full((kept, self._width), np.nan, np.float32)
 
     def __call__(self, sample: "Tensor", variant: "Tensor", concept: "Tensor") -> "Tensor":
-        """(n, D) columns of the regression, of questions (n,)."""
+        """Return the features (n, D) of questions (n,)."""
         question = self._space.number(*(array(part) for part in (sample, variant, concept)))
         if not len(self._kept):
-            return tensor(self._columns(question))
+            return tensor(self._features(question))
         new = np.unique(question[np.isnan(self._kept[question, 0])])
         if len(new):
-            self._kept[new] = self._columns(new)
+            self._kept[new] = self._features(new)
         return tensor(self._kept[question].astype(np.float64))
 
     @property
@@ -148,21 +162,20 @@ class CohortLosses:
 
     @cached_property
     def prior(self) -> CohortPrior:
-        """Of the questions of which any loss is known."""
-        known = [each.questions for each in self._known]
-        asked = np.unique(np.concatenate(known))
+        """The prior, from at most ``MAX_ROWS`` questions with a known loss, evenly spread."""
+        asked = np.unique(np.concatenate([known.questions for known in self._known]))
         asked = asked[np.linspace(0, len(asked) - 1, min(len(asked), MAX_ROWS)).astype(int)]
         losses = self._losses(asked)
         return CohortPrior.of(losses, self._filled(asked, losses), self._cells(asked))
 
     @property
     def content(self) -> str:
-        """A digest of all that is known of its members."""
+        """A hash of all losses of the members."""
         parts = [part for known in self._known for part in known]
         return hashed(*parts, np.array([len(k.questions) for k in self._known]))
 
     def facts(self) -> JsonObject:
-        """For a new journal: what the prior follows from, and what it is."""
+        """Return the fact "cohort" of a new journal: the members, their answers, the prior."""
         mean, variance = prior_of(self.prior.members)
         facts = {
             "models": self.cohort.names,
@@ -179,26 +192,28 @@ class CohortLosses:
     def _width(self) -> int:
         return 2 + len(self.cohort)
 
-    def _columns(self, question: Indices) -> Floats:
+    def _features(self, question: Indices) -> Floats:
         return self.prior.features(self._filled(question, self._losses(question)))
 
     def _losses(self, question: Indices) -> Floats:
-        """n x K, NaN where nothing is known."""
+        """Return each model's losses (n x K); NaN where they are not known."""
         return np.stack([known.of(question) for known in self._known], axis=1)
 
     def _filled(self, question: Indices, losses: Floats) -> Floats:
-        """The same with what is expected where nothing is known."""
+        """Return ``losses`` (n x K) with predictions in place of NaN."""
         filled, truth = losses.copy(), np.zeros(len(question), np.int64)
         for column, warm_start in enumerate(self._warm_starts):
-            lacking = np.isnan(losses[:, column])
-            if warm_start is not None and lacking.any():
-                filled[lacking, column] = warm_start.losses(question[lacking], truth[lacking])
-        there = ~np.isnan(filled)
-        total, count = np.where(there, filled, 0).sum(axis=1), there.sum(axis=1)
-        guess = (total[:, None] + self._usual) / (count[:, None] + 1)
-        return np.where(there, filled, guess)
+            missing = np.isnan(losses[:, column])
+            if warm_start is not None and missing.any():
+                filled[missing, column] = warm_start.losses(question[missing], truth[missing])
+        # Without a warm start: the mean of the other models' losses and the model's mean loss.
+        known = ~np.isnan(filled)
+        total, count = np.where(known, filled, 0).sum(axis=1), known.sum(axis=1)
+        guess = (total[:, None] + self._means) / (count[:, None] + 1)
+        return np.where(known, filled, guess)
 
     def _cells(self, question: Indices) -> Cells:
+        """Return where questions (n,) belong in the prior's regression."""
         sample, variant, concept = self._space.parts(question)
         truth = self._space.dataset.truth(sample, concept)
         variants = self._space.variants
@@ -212,18 +227,18 @@ class CohortLosses:
         )
 
 
-def _then(cohort: Cohort, begun: Facts | None) -> Cohort:
-    """The members that the audit was begun with, of those there are now. Raises JournalError where
-    one is missing."""
+def _as_begun(cohort: Cohort, begun: Facts | None) -> Cohort:
+    """Return the cohort's members that the audit began with; raise JournalError if one lacks."""
     if begun is None or begun.cohort is None:
         return cohort
-    keys = [member.journal and member.journal.key for member in cohort.members]
-    there = {key or m.name: m for key, m in zip(keys, cohort.members, strict=True)}
+    members = {
+        member.journal.key if member.journal else member.name: member for member in cohort.members
+    }
     then = list(zip(begun.cohort.models, begun.cohort.keys, strict=True))
-    missing = [name for name, key in then if (key or name) not in there]
+    missing = [name for name, key in then if (key or name) not in members]
     if missing:
         raise JournalError(
             f"journal: was begun with a cohort that has {missing[0]!r}, which is not in this one; "
             "give the cohort as it was, or begin a new audit"
         )
-    return Cohort([there[key or name] for name, key in then])
+    return Cohort([members[key or name] for name, key in then])

@@ -1,4 +1,4 @@
-"""What an audit is begun with: checked, described for the journal, compared on resuming."""
+"""Settings of an audit: check them, describe them for the journal, compare them on resuming."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,7 +15,7 @@ from .options import Sampling
 
 
 def public_options(strategy: Strategy) -> dict[str, Any]:
-    """A strategy's options, as its plain attributes."""
+    """Return a strategy's options: its public attributes that are numbers, texts or flags."""
     plain = (int, float, str, bool)
     return {k: v for k, v in vars(strategy).items() if k[0] != "_" and isinstance(v, plain)}
 
@@ -23,7 +23,7 @@ def public_options(strategy: Strategy) -> dict[str, Any]:
 def describe_settings(
     space: QuestionSpace, model: ModelDefaults, sampling: Sampling, chosen: Named, **plain: Any
 ) -> JsonObject:
-    """What an audit was begun with, by name; ``plain`` are options as they were given."""
+    """Return the fact "settings" of a new journal, with ``plain`` options as they were given."""
     return {
         "strategy": chosen.name,
         **plain,
@@ -39,7 +39,7 @@ def describe_settings(
 
 
 def describe_oracle(space: QuestionSpace) -> JsonObject:
-    """The oracle's class and plain attributes, as JSON gives them back."""
+    """Return the oracle's class and plain attributes, as JSON returns them."""
     oracle = space.oracle.original
     plain = (int, float, str, bool, tuple)
     options: dict[str, Any] = {k: v for k, v in vars(oracle).items() if isinstance(v, plain)}
@@ -49,12 +49,13 @@ def describe_oracle(space: QuestionSpace) -> JsonObject:
         options["tells_losses"] = True
     if space.oracle.judge_by is not None:
         options["judge"] = space.oracle.judge_by.describe()
-    described = {"name": type(oracle).__name__, "needs_source": oracle.needs_source, **options}
-    described["rates"] = dict(space.oracle.rates)
-    return {k: list(v) if isinstance(v, tuple) else v for k, v in described.items()}
+    facts = {"name": type(oracle).__name__, "needs_source": oracle.needs_source, **options}
+    facts["rates"] = dict(space.oracle.rates)
+    return {name: list(v) if isinstance(v, tuple) else v for name, v in facts.items()}
 
 
 def describe_space(space: QuestionSpace) -> JsonObject:
+    """Return the fact "space" of a new journal."""
     return {
         "fingerprint": space.fingerprint,
         "dataset": space.dataset.name,
@@ -71,8 +72,8 @@ def describe_space(space: QuestionSpace) -> JsonObject:
 
 
 def other_pictures(before: Mapping[str, str], now: Mapping[str, str]) -> str | None:
-    """Why pictures are others, of two ``QuestionSpace.shown``; None where they are the same."""
-    return next((what for what in {**before, **now} if before.get(what) != now.get(what)), None)
+    """Return the name of the first difference of two ``QuestionSpace.shown``; None: equal."""
+    return next((name for name in {**before, **now} if before.get(name) != now.get(name)), None)
 
 
 def same_audit(
@@ -81,82 +82,83 @@ def same_audit(
     settings: Mapping[str, Any],
     answered: Callable[[], bool] = lambda: True,
 ) -> None:
-    """Raises JournalError where an audit with ``facts`` was begun with another space or settings.
+    """Raise JournalError if an audit began with another space or with other settings.
 
-    ``answered``: whether its journal holds answers; where not, the error says how to begin anew.
+    Args:
+        facts: Facts of its journal.
+        space: The space of now.
+        settings: Facts of now by name, as a new journal would have them.
+        answered: Returns whether the journal has answers. If not, the error says how to start
+            again.
     """
     if facts.rejudged is not None and settings:
         raise JournalError(
-            f"journal: holds answers of {facts.rejudged.source!r}, judged anew by another oracle; "
-            "its draws were made for the first one, so go on with that audit, and judge it again"
+            f"journal: holds answers of {facts.rejudged.source!r}, judged again by another oracle; "
+            "its draws were made for the first one, so resume that audit, and judge it again"
         )
-    if not (difference := _other_audit(facts, space, settings)):
+    if not (difference := _other_space(facts, space) or _other_settings(facts, settings)):
         return
     if answered():
         difference += "; give what it was begun with, or begin another audit in another folder"
     else:
         difference += (
-            "; it holds no answer yet: to begin anew give journal=adaptive_vtt.journal.begin_anew("
+            "; it holds no answer yet: to start again give journal=adaptive_vtt.journal.begin_anew("
             "Path(...)), which sets it aside and counts calls that may have been lost"
         )
     raise JournalError(difference)
 
 
-def _other_audit(facts: Facts, space: QuestionSpace, settings: Mapping[str, Any]) -> str | None:
-    """What makes it another audit, in words."""
+def _other_space(facts: Facts, space: QuestionSpace) -> str | None:
+    """Return how the space differs from the journal's, as a sentence; None if it is the same."""
     then = facts.space
-    if then.fingerprint != space.fingerprint:
-        alike = (then.dataset, then.size) == (space.dataset.name, space.size)
-        changed = ": other images, truths, boxes, or options of relations" if alike else ""
-        lists = {
-            "relations": (
-                then.relations,
-                [*dict.fromkeys(v.relation.name for v in space.variants)],
-            ),
-            "concepts": (then.concepts, space.concepts),
-        }
-        for what, (were, are) in lists.items():
-            if [*were] != [*are]:
-                changed = f": {what} {listed(were)}, not {listed(are)}"
-                break
-        return (
-            f"journal: belongs to another space: {then.dataset!r} with {then.size} "
-            f"questions, not {space.dataset.name!r} with {space.size}{changed}"
-        )
-    for name, value in settings.items():
-        before, now = facts.begun_with.get(name), without_ids(value)
-        if name == "certificate" and before != now and (difference := _other_targets(before, now)):
-            return f"journal: was begun with {difference}"
-        if before != now and name == "template":
-            return _other_template(facts, before, now)
-        if before != now:
-            return f"journal: was begun with {_difference(name, before, now)}"
-    return None
-
-
-def _other_template(facts: Facts, before: Any, now: Any) -> str:
-    called = facts.protocol.template
-    whose = "" if called is None else f" of {called!r}"
+    if then.fingerprint == space.fingerprint:
+        return None
+    same_size = (then.dataset, then.size) == (space.dataset.name, space.size)
+    change = ": other images, truths, boxes, or options of relations" if same_size else ""
+    relations = [*dict.fromkeys(v.relation.name for v in space.variants)]
+    if [*then.concepts] != [*space.concepts]:
+        change = f": concepts {listed(then.concepts)}, not {listed(space.concepts)}"
+    if [*then.relations] != relations:
+        change = f": relations {listed(then.relations)}, not {listed(relations)}"
     return (
-        f"journal: was begun with other words of the prompt, those{whose} with the hash {before}, "
-        f"and the template's hash is {now} now; restore the template, or begin a new audit"
+        f"journal: belongs to another space: {then.dataset!r} with {then.size} "
+        f"questions, not {space.dataset.name!r} with {space.size}{change}"
     )
 
 
+def _other_settings(facts: Facts, settings: Mapping[str, Any]) -> str | None:
+    """Return the first difference from the journal's settings, as a sentence; None without one."""
+    for name, value in settings.items():
+        before, now = facts.begun_with.get(name), without_ids(value)
+        if before == now:
+            continue
+        if name == "template":
+            template = facts.protocol.template
+            source = "" if template is None else f" of {template!r}"
+            return (
+                f"journal: was begun with other words of the prompt, those{source} with the hash "
+                f"{before}, and the template's hash is {now} now; restore the template, or begin a "
+                "new audit"
+            )
+        targets = _other_targets(before, now) if name == "certificate" else None
+        return f"journal: was begun with {targets or _difference(name, before, now)}"
+    return None
+
+
 def _other_targets(before: Any, now: Any) -> str | None:
-    """How two certificates differ in their targets: all else may follow from that."""
+    """Return how two certificates differ in targets; other differences may follow from that."""
     if not (isinstance(before, dict) and isinstance(now, dict)):
         return None
     if before["targets"] != now["targets"]:
-        then, given = before["targets"], now["targets"]
-        return f"{len(then)} targets, {listed(then)}, not with {len(given)}, {listed(given)}"
+        then, names = before["targets"], now["targets"]
+        return f"{len(then)} targets, {listed(then)}, not with {len(names)}, {listed(names)}"
     if before["subsets"] != now["subsets"]:
         return "targets of these names that are about other questions (where=, [certify.where])"
     return None
 
 
 def _difference(name: str, before: Any, value: Any) -> str:
-    """What differs first, in words; of tables the field."""
+    """Return what differs first, as a part of a sentence; inside a dict, with the field's name."""
     if isinstance(before, dict) and isinstance(value, dict):
         for key in [*value, *before]:
             if before.get(key) != value.get(key):
@@ -165,7 +167,7 @@ def _difference(name: str, before: Any, value: Any) -> str:
 
 
 def check_model(model: ModelDefaults, space: QuestionSpace) -> None:
-    """Raises ModelError or InputError where the model cannot be asked about the space."""
+    """Raise ModelError or InputError if the model cannot be asked about the space."""
     if model.answers not in ("one", "all"):
         raise ModelError(f"model {name_of(model)!r}: answers must be 'one' or 'all'")
     if model.needs_image and not space.dataset.has_images:
@@ -173,30 +175,25 @@ def check_model(model: ModelDefaults, space: QuestionSpace) -> None:
             f"model {name_of(model)!r} looks at images, but dataset {space.dataset.name!r} has "
             "none; name their folder by images = ... in [dataset]"
         )
-    if not model.takes_words:
-        _check_words(model, space)
-
-
-def _check_words(model: ModelDefaults, space: QuestionSpace) -> None:
-    """Raises InputError for a relation whose words would not reach the model."""
+    if model.takes_words:
+        return
     for relation in {v.relation.name: v.relation for v in space.variants}.values():
-        who = f"relation {relation.name!r} and model {name_of(model)!r}: expected"
+        place = f"relation {relation.name!r} and model {name_of(model)!r}"
         if model.template_hash is not None and relation.in_words != "nothing":
             raise InputError(
-                f"{who} a prompt that says what is marked in the image, got a template without "
-                "{words}; put {words} where that is to stand"
+                f"{place}: expected a prompt that says what is marked in the image, got a template "
+                "without {words}; put {words} where that is to stand"
             )
         if relation.in_words == "only":
             raise InputError(
-                f"{who} a model that takes words, as this relation says where to look and "
-                "changes no pixel, got one that does not; leave the relation out, or, if the "
-                "model goes by Prompt.words, say takes_words = True of it (in [model] of a "
-                "program takes_words = true; of an http request {words})"
+                f"{place}: expected a model that takes words, got one that does not; leave the "
+                "relation out, or set takes_words if the model reads Prompt.words "
+                "(takes_words=true in a program's [model], {words} in an http request)"
             )
 
 
 def check_cost(model: ModelDefaults, max_cost: float | None) -> None:
-    """Raises InputError where a cap on cost could not be kept."""
+    """Raise InputError if a cap on cost could not be kept with this model's prices."""
     if max_cost is not None and not model.prices_known:
         raise InputError(
             f"max_cost: expected the prices of model {name_of(model)!r} to be known, as the cap "
@@ -218,10 +215,16 @@ def check_cost(model: ModelDefaults, max_cost: float | None) -> None:
 
 
 def currency_paid(model: ModelDefaults, judge: ModelDefaults | None, facts: Facts | None) -> str:
-    """The currency of all costs of an audit, which goes on with ``facts`` (None: a new one).
+    """Return the currency of all costs of an audit.
 
-    Raises InputError where model and judge are paid in two, JournalError where the journal's costs
-    are in another.
+    Args:
+        model: The model.
+        judge: The judge model; None: there is none.
+        facts: Facts of the journal that is resumed; None: a new audit.
+
+    Raises:
+        InputError: If model and judge have prices in two currencies.
+        JournalError: If the journal's costs are in another currency.
     """
     models = [model] if judge is None else [model, judge]
     now, before = currency_of(models, "oracle.judge"), None if facts is None else facts.currency
@@ -234,8 +237,10 @@ def currency_paid(model: ModelDefaults, judge: ModelDefaults | None, facts: Fact
 
 
 def check_judge(space: QuestionSpace, model: ModelDefaults, max_cost: float | None) -> None:
-    """Raises InputError where a cap on cost could not be kept with the judge of the oracle, which
-    may be asked about every question that a call answers."""
+    """Raise InputError if a cap on cost could not be kept with the oracle's judge model.
+
+    The judge may be asked about every question of a call.
+    """
     if space.oracle.judge_by is None or max_cost is None:
         return
     judge, per_call = space.oracle.judge_by.model, questions_per_call(space, model.answers)
@@ -255,14 +260,14 @@ def check_judge(space: QuestionSpace, model: ModelDefaults, max_cost: float | No
 
 
 def questions_per_call(space: QuestionSpace, answers: CallMode) -> int:
-    """How many questions a call answers at most."""
+    """Return the most questions that a call answers."""
     return 1 if answers == "one" else len(space.concepts)
 
 
-def check_budget(budget: int | None, question: int) -> None:
-    """Raises InputError for a budget that is not enough for one question and all repeat probes."""
-    if budget is not None and 0 < budget < question:
+def check_budget(budget: int | None, least: int) -> None:
+    """Raise InputError for a budget below ``least``: one question and all repeat probes."""
+    if budget is not None and 0 < budget < least:
         raise InputError(
-            f"budget: expected at least {question} calls, which one question may take with all "
-            f"that has to be asked about its source image, and all repeat probes; got {budget}"
+            f"budget: expected at least {least} calls, which one question may take with all that "
+            f"has to be asked about its source image, and all repeat probes; got {budget}"
         )

@@ -335,7 +335,7 @@ def test_a_journal_of_other_answers_is_not_gone_on_with(
 ) -> None:
     strict = space(Correctness(threshold=0.8))
     rejudge(plain, strict, out=tmp_path)
-    with pytest.raises(JournalError, match=r"holds answers of 'memory', judged anew"):
+    with pytest.raises(JournalError, match=r"holds answers of 'memory', judged again"):
         Audit(strict, ScriptedModel(), half_width=0.1, journal=tmp_path / "journal.db")
     with pytest.raises(InputError, match=r"holds an audit already; name a new folder"):
         rejudge(plain, strict, out=tmp_path)
