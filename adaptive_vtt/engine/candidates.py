@@ -1,4 +1,4 @@
-"""The questions that may be drawn next: all of them, or those of a uniform subset of calls."""
+"""Candidates of the next draw: all unseen questions, or those of a uniform subset of calls."""
 
 from collections.abc import Callable, Iterator
 
@@ -13,16 +13,26 @@ from .tensors import candidates_of
 Table = Indices
 
 SLICE = 4096
-"""Questions that are predicted at once, where all of a space are."""
+"""Questions that are predicted at once, if all questions of a space are."""
 
 
 class CandidatePool:
-    """The unseen questions of a space, of which about ``limit`` are looked at per draw.
+    """The unseen questions of a space.
 
-    A space of up to ``limit`` questions is held as arrays; of a larger one, calls are
-    sampled uniformly anew for each draw, at a cost that does not depend on its size. With
-    ``answers`` "all" a call is an image with all its questions, else one question. ``plain``:
-    candidates are arrays, not tensors.
+    A space of up to ``limit`` questions is kept as arrays. In a larger one, each draw samples calls
+    uniformly, at a cost that does not depend on the size of the space.
+
+    Args:
+        space: All questions.
+        seed: The audit's key.
+        limit: About how many questions are candidates of a draw.
+        answers: With "all", a call is an image with all its questions. With "one", it is one
+            question.
+        plain: True if candidates are arrays instead of tensors.
+
+    Attributes:
+        remaining: C x 2, unseen questions of each concept with truth 0 and 1.
+        most: Most calls that are candidates of a draw.
     """
 
     def __init__(
@@ -40,15 +50,14 @@ class CandidatePool:
         self.answers = answers
         self.plain = plain
         self.remaining: Indices = space.cell_counts.copy()
-        self._seen: set[int] = set()  # calls; of a space held as arrays, questions
-        self._order: list[int] = []  # the same, in the order in which they were seen
-        self._rests: dict[int | None, _Rest] = {}  # what is left, by stratum; None: of all
+        self._seen: set[int] = set()  # calls; if the space is kept as arrays, questions
+        self._order: list[int] = []  # the same numbers, in the order in which they were seen
+        self._unseen: dict[int | None, _Unseen] = {}  # by stratum; None: of all calls
         self._left = int(space.size)
         self._every: Indices | None = None
         self._listed: _Listed | None = None
         self._ranks = self._calls = int(space.size)
         self.most = limit
-        """Calls that are looked at per draw, at most."""
         if answers == "all":
             self._ranks, self._calls = space.total // len(space.concepts), space.images
             small = space.size <= limit
@@ -57,18 +66,23 @@ class CandidatePool:
             self._listed = _Listed(columns(space, space.nth(np.arange(space.size))))
 
     def __len__(self) -> int:
-        """How many questions are unseen."""
+        """Return the number of unseen questions."""
         return self._left
 
     def candidates(self, draw: int, strata: Strata | None = None, place: int = 0) -> Candidates:
-        """The candidates of draw number ``draw``, in the order of their calls.
+        """Return the candidates of a draw, in the order of their calls.
 
-        That order is also the order of the journaled proposal, so that whoever has the key and
-        the proposal can repeat the draw. With ``strata`` only questions of the stratum ``place``.
+        The journaled proposal has the same order, so that the draw can be repeated from it and the
+        audit's key.
 
-        Every draw has a subset of its own, those of one batch included. Were two draws made from
-        one, the second would be biased given the first, whose pseudo-outcome shows what the subset
-        expects to lose: what is left of it is then no uniform subset of the unseen calls.
+        Every draw has its own subset, even in one batch. If two draws shared a subset, the second
+        would be biased given the first. The first pseudo-outcome shows what the subset is expected
+        to lose, so the rest of it would be no uniform subset of the unseen calls.
+
+        Args:
+            draw: Number of the draw.
+            strata: All strata. Default None: the candidates come from all calls.
+            place: Number of the stratum that the candidates come from.
         """
         if self._listed:
             table = self._listed.columns()
@@ -79,14 +93,14 @@ class CandidatePool:
         by_call = table[0] if self.answers == "one" else table[1]
         return self._by_call(table[:, np.argsort(by_call, kind="stable")])
 
-    def of(self, calls: Indices) -> Candidates:
-        """The candidates that these calls (m,), ascending, are."""
+    def of_calls(self, calls: Indices) -> Candidates:
+        """Return these calls (m,), ascending, as candidates."""
         return self._by_call(self._asked(calls))
 
     def everything(self) -> Iterator[Candidates]:
-        """All questions of the space, seen ones too, in ascending order, ``SLICE`` at a time.
+        """Return all questions of the space, also seen ones, ascending, ``SLICE`` at a time.
 
-        Always the same slices: what is worked out of one comes out the same to the last bit.
+        The slices are always the same, so that predictions are equal to the last bit.
         """
         if self._every is None:
             self._every = np.sort(self.space.nth(np.arange(self.space.size)))
@@ -94,7 +108,7 @@ class CandidatePool:
             yield self._by_call(columns(self.space, self._every[start : start + SLICE]))
 
     def _by_call(self, table: Table) -> Candidates:
-        """The columns of questions, in the order of their calls, with what call each is of."""
+        """Return candidates from columns of questions that are in the order of their calls."""
         if self.answers == "one":
             unit, call = np.arange(table.shape[1]), table[0]
         else:
@@ -102,37 +116,37 @@ class CandidatePool:
         return candidates_of((*table, unit, call), plain=self.plain)
 
     def unseen(self, questions: Indices) -> Bools:
-        """(n,): which of these questions may still be drawn."""
+        """Return which (n,) of these questions may still be drawn."""
         return np.array([number not in self._seen for number in self._seen_by(questions)], np.bool_)
 
     def remove(self, questions: Indices) -> None:
-        """Takes eligible questions out, all that a call answers at once where several are; what
-        is out stays out."""
+        """Remove eligible questions; all questions of a call have to be removed together."""
         numbers = np.array(list(dict.fromkeys(questions.tolist())), np.int64)
-        known = self._seen_by(numbers)
-        numbers = numbers[[number not in self._seen for number in known]]
+        seen_by = self._seen_by(numbers)
+        numbers = numbers[[number not in self._seen for number in seen_by]]
         if not len(numbers):
             return
         sample, _, concept = self.space.parts(numbers)
         truth = self.space.dataset.truth(sample, concept)
         for cell in zip(concept.tolist(), truth.tolist(), strict=True):
             self.remaining[cell] -= 1
-        self._order += [number for number in dict.fromkeys(known) if number not in self._seen]
-        self._seen.update(known)
+        self._order += [number for number in dict.fromkeys(seen_by) if number not in self._seen]
+        self._seen.update(seen_by)
         self._left -= len(numbers)
         if self._listed:
             self._listed.remove(numbers.tolist())
 
     def _seen_by(self, questions: Indices) -> list[int]:
-        """The numbers by which these questions are known to have been seen: one per call, where
-        there may be many calls."""
+        """Return the numbers under which ``_seen`` has these questions.
+
+        In a large space with several questions per call, these are calls, to save memory.
+        """
         by_call = self.answers == "all" and self._listed is None
-        known: list[int] = (self.space.image_of(questions) if by_call else questions).tolist()
-        return known
+        numbers: list[int] = (self.space.image_of(questions) if by_call else questions).tolist()
+        return numbers
 
     def _sampled(self, draw: int, strata: Strata | None, place: int) -> Table:
-        """Unseen calls of the space, or of a stratum: a uniform ``most``, or all where no more are
-        left."""
+        """Return unseen calls of the space, or of a stratum: ``most`` uniform ones, or all left."""
         rng = generator(self.seed, "candidates", draw)
         if strata is None:
             key, size, unseen = None, self._calls, self._calls - len(self._seen)
@@ -141,25 +155,25 @@ class CandidatePool:
         ranks = self._ranks if strata is None else int(strata.ranks[place])
 
         def nth(numbers: Indices) -> Indices:
-            calls = self._nth(numbers) if strata is None else strata.nth(place, numbers)
+            if strata is not None:
+                calls = strata.nth(place, numbers)
+            else:
+                calls = self.space.nth(numbers) if self.answers == "one" else numbers
             return calls if self.answers == "one" else calls[self._askable(calls)]
 
+        # While at least half is unseen, rejecting seen calls costs less than listing all calls.
         if unseen > self.most and 2 * unseen >= size:
             fresh = _fresh(lambda: nth(rng.integers(ranks, size=self.most)), self._seen, self.most)
             return self._asked(fresh)
-        if key not in self._rests:
-            self._rests[key] = _Rest(nth(np.arange(ranks)))
-        rest = self._rests[key].without(self._order)
-        if len(rest) > self.most:
-            rest = rest[np.sort(rng.choice(len(rest), self.most, replace=False))]
-        return self._asked(rest)
-
-    def _nth(self, ranks: Indices) -> Indices:
-        """The calls of these ranks; of images, some may have nothing to ask about."""
-        return self.space.nth(ranks) if self.answers == "one" else ranks
+        if key not in self._unseen:
+            self._unseen[key] = _Unseen(nth(np.arange(ranks)))
+        calls = self._unseen[key].without(self._order)
+        if len(calls) > self.most:
+            calls = calls[np.sort(rng.choice(len(calls), self.most, replace=False))]
+        return self._asked(calls)
 
     def _asked(self, calls: Indices) -> Table:
-        """The columns of the questions that these calls answer."""
+        """Return the columns of these calls' eligible questions."""
         if self.answers == "one":
             return columns(self.space, calls)
         concepts = len(self.space.concepts)
@@ -167,36 +181,37 @@ class CandidatePool:
         return columns(self.space, questions[self.space.eligible(questions)])
 
     def _askable(self, images: Indices) -> Bools:
+        """Return which (m,) of these images have an eligible question."""
         concepts = len(self.space.concepts)
         eligible = self.space.eligible(images[:, None] * concepts + np.arange(concepts))
         return np.logical_or.reduce(eligible, axis=1)
 
 
 def _fresh(draws: Callable[[], Indices], seen: set[int], most: int) -> Indices:
-    """``most`` distinct numbers that are not ``seen``, drawn uniformly by ``draws``."""
+    """Return ``most`` distinct numbers outside ``seen``, from repeated uniform ``draws``."""
     chosen: dict[int, None] = {}
     while len(chosen) < most:
         chosen |= dict.fromkeys(number for number in draws().tolist() if number not in seen)
     return np.fromiter(chosen, np.int64, len(chosen))[:most]
 
 
-class _Rest:
-    """What is left of numbers of which ever more are seen: only new ones are looked for in it."""
+class _Unseen:
+    """Numbers from which seen ones are removed. Each call looks at the newly seen ones alone."""
 
     def __init__(self, numbers: Indices) -> None:
-        self._numbers, self._known = numbers, 0
+        self._numbers, self._removed = numbers, 0
 
     def without(self, order: list[int]) -> Indices:
-        """The numbers without those of ``order``, which only ever grows."""
-        if self._known < len(order):
-            seen = np.array(order[self._known :], np.int64)
+        """Return the numbers without those in ``order``, a list that only grows."""
+        if self._removed < len(order):
+            seen = np.array(order[self._removed :], np.int64)
             self._numbers = self._numbers[~np.isin(self._numbers, seen)]
-            self._known = len(order)
+            self._removed = len(order)
         return self._numbers
 
 
 class _Listed:
-    """Columns of questions from which any can be taken out in constant time."""
+    """A table of questions that can remove any column in constant time."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -209,14 +224,14 @@ class _Listed:
     def remove(self, questions: list[int]) -> None:
         for question in questions:
             hole, last = self._place.pop(question), self._size - 1
-            if hole != last:
+            if hole != last:  # the last column fills the hole
                 self._table[:, hole] = self._table[:, last]
                 self._place[int(self._table[0, hole])] = hole
             self._size = last
 
 
 def columns(space: QuestionSpace, questions: Indices) -> Table:
-    """6 x n: question, image, sample, variant, concept and truth, as in ``Candidates``."""
+    """Return question, image, sample, variant, concept and truth (6 x n), as in ``Candidates``."""
     sample, variant, concept = space.parts(questions)
     truth = space.dataset.truth(sample, concept)
     return np.stack([questions, space.image_of(questions), sample, variant, concept, truth])

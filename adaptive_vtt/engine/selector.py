@@ -369,7 +369,7 @@ class Selector:
 
     def _repeat(self, earlier: DrawRow, proposal: Proposal) -> Draw:
         """Return an earlier audit's draw from its proposal, with the predictions of now."""
-        candidates = self.pool.of(proposal.calls)
+        candidates = self.pool.of_calls(proposal.calls)
         self.belief.look_at(candidates)
         place = int(np.searchsorted(proposal.calls, earlier.call))
         stratum = self._with_predictions(Stratum.of(earlier.why))

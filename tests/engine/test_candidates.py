@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from adaptive_vtt import QuestionSpace
-from adaptive_vtt.engine.candidates import CandidatePool, _Rest
+from adaptive_vtt.engine.candidates import CandidatePool, _Unseen
 from adaptive_vtt.testing import tiny_dataset
 
 
@@ -17,8 +17,8 @@ def test_near_the_end_what_is_left_is_not_worked_out_anew(monkeypatch: pytest.Mo
     cut = int(0.7 * len(order))
     pool.remove(order[:cut])
     made = []
-    whole = _Rest.__init__
-    monkeypatch.setattr(_Rest, "__init__", lambda *given: made.append(1) or whole(*given))
+    whole = _Unseen.__init__
+    monkeypatch.setattr(_Unseen, "__init__", lambda *given: made.append(1) or whole(*given))
     for draw, question in enumerate(order[cut:-1].tolist()):
         found = np.asarray(pool.candidates(draw).question)
         left = set(order[cut + draw :].tolist())
