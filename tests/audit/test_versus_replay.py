@@ -218,7 +218,7 @@ def test_an_earlier_audit_that_went_on_is_another_one(tmp_path: Path):
     audited(tmp_path / "more.db", a, space(), budget=13)
     for use, sentence in (
         ("condition", "journal_a .*more.db': this run was continued since the comparison began"),
-        ("replay", "was begun with 12 draws of .{8}, not with 13 draws of .{8}: journal_a went on"),
+        ("replay", "was begun with 12 draws of .{8}, not with 13 draws of .{8}: journal_a was"),
     ):
         given: dict[str, Any] = {**PLAIN, "use": use, "journal": tmp_path / f"{use}.db", "seed": 1}
         Versus(space(), a, b, journal_a=tmp_path / "a.db", budget=8, **given).close()
