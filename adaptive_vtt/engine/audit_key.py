@@ -203,7 +203,7 @@ def _version_for(model: ModelUnderTest, facts: Facts | None) -> tuple[str | None
         raise JournalError(
             f"journal: the file {name!r} that the model is made of changed since the audit began, "
             "so answers would mix two models; restore it, or begin a new audit, with "
-            "version = '...' in [model] if the model only writes it"
+            "version='...' in [model] if the model only writes it"
         )
     if now == then or not both:
         return now, False
