@@ -15,7 +15,7 @@ from ..engine.belief import Belief
 from ..engine.call_queue import Call
 from ..engine.calling import progress_of, run_model
 from ..engine.checkpoints import Checkpoints
-from ..engine.endpoint import Failing, JournaledWays, submitted
+from ..engine.endpoint import JournaledElicitation, UnansweredCalls, submitted
 from ..engine.loop import Stopwatch
 from ..engine.options import Certify, Limits, Sampling, Shorthands, grouped
 from ..engine.settings import check_cost, check_judge, check_model, describe_space, same_audit
@@ -119,11 +119,11 @@ class Audit:
             in_order=in_order if everything else None,
         )
         self._loop = self._made.loop
-        self._failing = Failing(self.limits.fail_on_error, self.model)
+        self._failing = UnansweredCalls(self.limits.fail_on_error, self.model)
         self._loop.hooks = [self._failing, *self._loop.hooks, self._discovery]
         with opened(journal) as self.journal:
             by = space.oracle.judge_by
-            self._ways = JournaledWays(self.journal, self.model, None if by is None else by.model)
+            self._ways = JournaledElicitation(self.journal, self.model, None if by is None else by.model)
             self._loop.journal = self.journal
             self._loop.hooks.append(self._ways)
             self._begin(notes or {})

@@ -1,8 +1,7 @@
-"""What is known of the model: how it is asked, what is on its way, if it fails.
+"""The journal's record of a model's endpoint: elicitation, token bounds, batches; failed calls.
 
-The journal keeps how a model and its judge are asked, so that an audit that goes on asks in the
-same way and reserves as much money, and the batches that were submitted, until their calls are
-answered.
+A resumed audit asks the model and its judge in the same way and reserves as much money. It knows
+the batches that were submitted until their calls are answered.
 """
 
 from collections import Counter
@@ -23,32 +22,34 @@ from .loop import Hook, Loop
 Bounds = Mapping[str, tuple[int, int]]
 
 
-class JournaledWays(Hook):
-    """``ModelDefaults.ways`` of ``model``, as the fact "ways"; and the ``bounds`` of tokens that it
-    and its ``judge`` turned out to have, as the fact "bounds"."""
+class JournaledElicitation(Hook):
+    """Writes how the model is asked, as the fact "ways", and token bounds, as the fact "bounds".
+
+    Bounds are those that the model and its ``judge`` turned out to have.
+    """
 
     def __init__(
         self, journal: Journal, model: ModelDefaults, judge: ModelDefaults | None = None
     ) -> None:
         self._journal, self._model, self._judge = journal, model, judge
-        self._kept: Mapping[str, WayFacts] = {}
+        self._modes: Mapping[str, WayFacts] = {}
         self._bounds: Bounds = {}
 
     def recall(self, ways: Mapping[str, WayFacts], bounds: Bounds) -> None:
-        """Tells the models what the journal has."""
-        self._kept, self._bounds = ways, bounds
+        """Let the models continue with the journal's elicitation and bounds."""
+        self._modes, self._bounds = ways, bounds
         self._model.keep_to(ways)
         self._model.keep_bounds(bounds)
         if self._judge is not None and "judge" in bounds:
             self._judge.keep_bounds({"": bounds["judge"]})
 
     def before_commit(self, loop: Loop) -> None:
-        """Write how the model is asked, where that is new, before the answers to it."""
-        ways, bounds = self._model.elicitation(), dict(self._model.bounds())
-        if ways != self._kept:
-            modes = {side: mode.model_dump(mode="json") for side, mode in ways.items()}
-            self._journal.set_facts(ways=modes)
-            self._kept = ways
+        """Write elicitation and bounds if they changed, before the answers that follow."""
+        modes, bounds = self._model.elicitation(), dict(self._model.bounds())
+        if modes != self._modes:
+            facts = {side: mode.model_dump(mode="json") for side, mode in modes.items()}
+            self._journal.set_facts(ways=facts)
+            self._modes = modes
         if self._judge is not None and (limits := self._judge.bounds()):
             bounds["judge"] = limits[""]
         if bounds != self._bounds:
@@ -57,10 +58,10 @@ class JournaledWays(Hook):
 
 
 class JournalRecord:
-    """``models.base.Record`` in an audit's journal; ``awaits`` says which calls wait.
+    """``models.base.Record`` in an audit's journal.
 
-    The fact "batches" is written before anything is submitted. Batches that were lost stay in it,
-    for the report to tell of.
+    The fact "batches" is written before anything is submitted. Lost batches stay in it, for the
+    report. ``awaits`` returns whether the call of a number waits for its answer.
     """
 
     def __init__(self, journal: Journal, awaits: Callable[[int], bool]) -> None:
@@ -77,7 +78,7 @@ class JournalRecord:
         )
 
     def calls(self) -> set[int]:
-        """The numbers of the calls that were submitted and wait."""
+        """Return the numbers of the submitted calls that wait."""
         return {number for batch in self.read() for number in batch.calls if self._awaits(number)}
 
     def _all(self) -> tuple[BatchFacts, ...]:
@@ -85,13 +86,20 @@ class JournalRecord:
 
 
 def give_up(journal: Journal, name: str) -> None:
-    """Counts the batch of which the provider's id is ``name`` as lost, at its worst price. Raises
-    InputError where no answers of such a batch are awaited."""
-    waiting = [batch.id for batch in under_way(journal) if batch.id is not None]
-    if name not in waiting:
-        awaited = ", ".join(waiting) or "none is"
+    """Count a batch as lost, at its worst price.
+
+    Args:
+        journal: The audit's journal.
+        name: The provider's id of the batch.
+
+    Raises:
+        InputError: If no answers of such a batch are awaited.
+    """
+    awaited = [batch.id for batch in under_way(journal) if batch.id is not None]
+    if name not in awaited:
         raise InputError(
-            f"--give-up-batch: expected a batch that is awaited ({awaited}), got {name!r}"
+            f"--give-up-batch: expected a batch that is awaited ({', '.join(awaited) or 'none is'})"
+            f", got {name!r}"
         )
     batches = read_facts(journal.facts()).batches
     given_up = [b.model_copy(update={"lost": True}) if b.id == name else b for b in batches]
@@ -99,37 +107,39 @@ def give_up(journal: Journal, name: str) -> None:
 
 
 def submitted(model: ModelDefaults, journal: Journal, awaits: Callable[[int], bool]) -> set[int]:
-    """The numbers of an audit's calls in batches that may be answered yet."""
+    """Return the numbers of an audit's calls whose batches may still be answered."""
     return JournalRecord(journal, awaits).calls() if isinstance(model, BatchModel) else set()
 
 
 def under_way(journal: Journal) -> list[BatchFacts]:
-    """The batches of a journal, at rest, of which some call was not answered."""
+    """Return the batches of a journal, with no audit running, that have unanswered calls."""
     answered = {row.call for row in journal.calls()} | {number_of(r) for r in journal.sources()}
     answered |= {row.call for row in journal.judging()}
     sent = JournalRecord(journal, lambda number: number not in answered)
     return [batch for batch in sent.read() if not batch.lost]
 
 
-class Failing(Hook):
-    """Counts the calls that this process made, and those that stayed unanswered.
+class UnansweredCalls(Hook):
+    """Counts this run's calls that stay unanswered, and ends the run if there are too many.
 
-    ``share``: raise ModelError when more than this share of calls stays unanswered, of
-    ``FEWEST`` calls or more, and of all calls once nothing is left to ask; 1: never; None: when it
-    is more than half, or none of the first ``FIRST`` was answered. Of earlier runs only answered
-    calls count, and only in the end. ``runs``: whether the audit asks the model itself; who tells
-    answers by hand sees what they are.
+    ``share`` is the share of calls that may stay unanswered, from ``FEWEST`` calls on; once nothing
+    is left to ask, any number of calls is enough. With 1 it never ends the run. With None the share
+    is ``MUTE``, and the run also ends if none of the first ``FIRST`` calls was answered. In the
+    end, answered calls of earlier runs count, too.
+
+    ``runs`` is True if the audit asks the model itself. Whoever passes answers to the audit sees
+    them, so their run is not ended.
     """
 
     runs = False
 
     def __init__(self, share: float | None, model: ModelDefaults) -> None:
         self._share, self._model = share, model
-        self._answered, self._before = False, 0  # answered calls of earlier runs
+        self._answered, self._before = False, 0  # any answer yet; answered calls of earlier runs
         self._calls, self._reasons = 0, Counter[str]()
 
     def on_received(self, loop: Loop, answers: Collection[Answer | Unanswered]) -> None:
-        """Counts these; a call is unanswered where none of its questions has an answer."""
+        """Count answers; a call is unanswered if none of its questions has an answer."""
         for answer in answers:
             self._calls += 1
             values = (answer,) if isinstance(answer, Unanswered) else answer.values
@@ -140,11 +150,10 @@ class Failing(Hook):
                 self._answered = True
 
     def on_replay(self, loop: Loop, calls: Mapping[int, CallRow]) -> None:
-        """Calls of an earlier run show that the model could be reached, so a first refused call
-        does not end this run.
+        """Take up a journal: calls of earlier runs show that the model could be reached.
 
-        Where one of them has an answer, the model is known to answer: a run whose first calls all
-        stay unanswered then goes on, unless ``share`` ends it.
+        So a first refused call does not end this run. If one of them has an answer, the run also
+        continues when all its first calls stay unanswered, unless ``share`` ends it.
         """
         if calls:
             self._model.trusted = True
@@ -153,14 +162,14 @@ class Failing(Hook):
         self._answered |= any(answered)
 
     def on_end(self, loop: Loop) -> None:
-        """An end is not journaled where too many calls stayed unanswered."""
+        """Raise ModelError before the end is journaled, if too many calls stayed unanswered."""
         if self.runs:
             self._check(self._calls + self._before, fewest=1)
 
     def check(self) -> None:
         """Raise ModelError where too many calls stayed unanswered while more are to come."""
         if self._share is None and not self._answered and self._calls >= FIRST:
-            raise self._error("none was answered, where fail_on_error = 1 would go on")
+            raise self._error("none was answered; fail_on_error = 1 would continue")
         self._check(self._calls, FEWEST)
 
     def _check(self, calls: int, fewest: int) -> None:
@@ -177,12 +186,12 @@ class Failing(Hook):
         return ModelError(
             f"model {name_of(self._model)!r}: {self._reasons.total()} of {self._calls} calls "
             f"stayed unanswered (most often: {text}), {why}, so nothing is certified; "
-            f"{remedy(reason)}; what came back is kept: mend the cause and go on"
+            f"{remedy(reason)}; the answers are kept: correct the cause and resume"
         )
 
 
 def _missing(value: Value) -> str | None:
-    """Why there is no answer; of two models, why there is none of one of them."""
+    """Return why there is no answer, None if there is one; of two models, the first reason."""
     if isinstance(value, PairedAnswer):
         return _missing(value.a) or _missing(value.b)
     return value.reason if isinstance(value, Unanswered) else None
