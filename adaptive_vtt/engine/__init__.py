@@ -1,2 +1,1 @@
-"""The loop's parts: belief to proposal to draw to call to outcome. No input or output happens
-here."""
+"""The loop of an audit: belief, proposal, draw, call, outcome. No input or output happens here."""

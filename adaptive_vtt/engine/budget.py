@@ -1,4 +1,4 @@
-"""What an audit has spent, what it may have lost, and what it can still afford."""
+"""The money of an audit: spent, possibly lost, and still allowed by the cap."""
 
 from collections.abc import Iterable, Sequence
 
@@ -13,29 +13,35 @@ from .call_queue import Call
 
 
 class Lost:
-    """Calls that may have been charged for though no answer came: ``lost`` of them."""
+    """Calls without an answer that may have been charged for.
+
+    - ``lost``: their number; a call that is sent again and lost again counts twice.
+    - ``counted``: waiting calls that are counted in ``lost``, or that were never sent.
+    """
 
     def __init__(self) -> None:
         self.lost = 0
-        # those that wait and are among the lost already, or were never sent
         self.counted: set[int] = set()
 
     def lose(self, numbers: Iterable[int]) -> None:
-        """These wait for an answer that will not come; they are to be sent again."""
+        """Count calls that will get no answer, and that wait to be sent again."""
         new = set(numbers) - self.counted
         self.lost += len(new)
         self.counted |= new
 
     def send(self, numbers: Iterable[int]) -> bool:
-        """These are sent now; whether any of them was lost before."""
+        """Note that calls are sent now. Return whether ``counted`` changed."""
         again = self.counted & set(numbers)
         self.counted -= again
         return bool(again)
 
 
 class Judged(Lost):
-    """The calls of a judge ``model``: ``open`` of them wait or are on their way, and a call of the
-    model under test may lead to ``per_call`` of them."""
+    """The calls of a judge ``model``.
+
+    - ``open``: the number of calls that wait or are on their way.
+    - ``per_call``: the most calls of the judge after one call of the model under test.
+    """
 
     def __init__(self, model: ModelDefaults | None = None, per_call: int = 0) -> None:
         super().__init__()
@@ -43,23 +49,29 @@ class Judged(Lost):
 
     @property
     def most(self) -> float:
-        """No call of the judge costs more."""
+        """The worst price of a call of the judge; 0 without a judge."""
         return 0.0 if self._model is None else float(self._model.most_cost or 0.0)
 
     @property
-    def is_there(self) -> bool:
-        """Whether there is a judge."""
+    def exists(self) -> bool:
+        """True if there is a judge."""
         return self._model is not None
 
 
 class Budget:
-    """``spent`` is what answers cost, and never falls. ``lost`` counts calls that were sent,
-    or may have been, and never came back: each may have been charged for at its worst price.
-    ``drawn``: the calls of models that all draws take, those about source images apart.
+    """The money and the calls of an audit.
 
-    ``cap``: what spent and lost may come to, or None.
-    ``judged``: the judge's calls, of which every call of the model may lead to some, so that those
-    are reserved with it. ``currency``: of all costs.
+    Each call of the model may lead to calls of a judge, whose money is reserved with it.
+
+    Args:
+        model: The model under test.
+        cap: The most that answers and lost calls may cost together; None: no cap.
+        judged: The judge's calls; None: there is no judge.
+        currency: Currency of all costs.
+
+    Attributes:
+        spent: Cost of all answers; it never falls.
+        drawn: Number of calls of models that all draws take, without those about source images.
     """
 
     def __init__(
@@ -78,22 +90,26 @@ class Budget:
 
     @property
     def lost(self) -> int:
-        """How many calls of the model were sent, or may have been, and never came back."""
+        """The number of calls of the model that may have been charged for without an answer."""
         return self._calls.lost
 
     def pay(self, cost: float) -> None:
-        """The cost of one answer; raises JournalError for one that is no sum of money."""
+        """Add the cost of one answer; raise JournalError if it is not finite or below 0."""
         if not is_cost(cost):
             raise JournalError(f"journal: expected a cost that is finite and 0 or more, got {cost}")
         self.spent += cost
 
     def reserved(self, calls: int) -> float:
-        """What ``calls`` calls, those lost, and what a judge is asked of them, cost at most."""
+        """Return the most that ``calls`` calls, lost calls and the judge's open calls may cost."""
         return calls * self.worst + self.lost_cost + self.judged.open * self.judged.most
 
     def judgeable(self, under_way: int, sent: int) -> int | None:
-        """Return how many more calls of the judge may be paid for, with ``under_way`` calls of the
-        model and ``sent`` of the judge; None: any number."""
+        """Return how many more calls of the judge the cap allows; None: any number.
+
+        Args:
+            under_way: Number of calls of the model that are being made.
+            sent: Number of calls of the judge that are being made.
+        """
         if self.cap is None or self.judged.most <= 0:
             return None
         calls = under_way + len(self._submitted)
@@ -101,8 +117,10 @@ class Budget:
         return max(0, int(left / self.judged.most) - sent)
 
     def affordable(self, calls: Sequence[Call], under_way: int) -> list[Call]:
-        """Return as many of the calls as may be paid for with those under way: first what is on its
-        way in a batch, from which no money can be kept."""
+        """Return the calls that the cap allows, given ``under_way`` calls that are being made.
+
+        Calls that were submitted in a batch come first: their money is spent in any case.
+        """
         if self.cap is None or self.worst <= 0:
             return list(calls)
         left = self.cap + CENTS - self.spent - self.reserved(under_way)
@@ -111,8 +129,11 @@ class Budget:
         return sent + [call for call in calls if call.number not in self._submitted][:most]
 
     def submitted(self, numbers: Iterable[int]) -> None:
-        """These calls wait, and are on their way in a batch. Raises InputError for a cap below what
-        they, what was spent and what was lost may come to."""
+        """Note which waiting calls are on their way in a batch.
+
+        Raises:
+            InputError: If they, spent and lost money may exceed the cap together.
+        """
         self._submitted = set(numbers)
         count = len(self._submitted)
         least = self.spent + self.lost_cost + count * self._most
@@ -123,51 +144,52 @@ class Budget:
             )
 
     def lose(self, numbers: Iterable[int]) -> None:
-        """These calls wait for an answer that will not come; they are to be sent again."""
+        """Count calls that will get no answer, and that wait to be sent again."""
         self._calls.lose(numbers)
 
     def mark_unsent(self, numbers: Iterable[int]) -> None:
-        """These calls wait and were not sent since they were last lost, if ever."""
+        """Note waiting calls that were not sent, or not since they were counted as lost."""
         self._calls.counted |= set(numbers) - self._submitted
 
     def send(self, calls: Sequence[Call]) -> bool:
-        """These calls are sent now; whether any of them was lost before."""
+        """Note that calls are sent now. Return whether the journal's facts changed."""
         numbers = {call.number for call in calls}
         self._submitted -= numbers
         return self._calls.send(numbers)
 
     def facts(self) -> JsonObject:
-        """For the journal."""
+        """Return the facts about money for the journal (``LostFacts``)."""
         facts: JsonObject = {"max_cost": self.cap, "interrupted": self.lost}
         facts |= {"counted": sorted(self._calls.counted), "worst": self._most}
         facts |= {} if self.currency == USD else {"currency": self.currency}
-        if self.judged.is_there:
+        if self.judged.exists:
             facts["judge_interrupted"] = self.judged.lost
             facts["judge_counted"] = sorted(self.judged.counted)
             facts["judge_worst"] = self.judged.most
         return facts
 
     def recall(self, facts: LostFacts) -> None:
-        """Take the facts of the journal."""
+        """Take the facts of the journal that is resumed."""
         self._calls.lost, self._calls.counted = facts.interrupted, set(facts.counted)
         self.judged.lost = facts.judge_interrupted
         self.judged.counted = set(facts.judge_counted)
 
     @property
     def worst(self) -> float:
-        """What one call may cost at most, with what a judge is asked of its answer."""
+        """The worst price of a call, with the judge's calls that may follow."""
         return self._most + self.judged.per_call * self.judged.most
 
     @property
     def lost_cost(self) -> float:
-        """What was lost may have cost so much."""
+        """The most that lost calls may have cost."""
         return self.lost * self._most + self.judged.lost * self.judged.most
 
     @property
     def attempts(self) -> int:
-        """How often a call may be sent, and billed, at most."""
+        """The most times that a call may be sent, and billed."""
         return self._model.most_attempts
 
     @property
     def _most(self) -> float:
-        return float(self._model.most_cost or 0.0)  # may rise, if wrongly bounded
+        """Worst price of a call; it rises if a reply has more tokens than its bound."""
+        return float(self._model.most_cost or 0.0)

@@ -1,7 +1,7 @@
-"""The calls that wait for an answer, in the order in which they may be made.
+"""The queue of calls that wait for an answer, in the order in which they may be made.
 
-A drawn call has the number of its question or image, 0 or more. One about source image s, or a
-version of it, has the number -1 - s, and a repeat probe, which asks call c again, REPEATED - c.
+A drawn call has the number of its question or image, 0 or more. A call about source image s, or a
+version of it, has the number -1 - s. A repeat probe of call c has the number REPEATED - c.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,21 +19,24 @@ REPEATED = -(2**63)
 
 
 def is_repeat_probe(number: int) -> bool:
-    """Whether the call of this number is asked again."""
+    """Return whether the call of this number is a repeat probe."""
     return number <= REPEATED
 
 
 def number_of(row: SourceRow) -> int:
-    """The number under which the call of such a row waited in the queue."""
+    """Return the number that the call of a row had in the queue."""
     return REPEATED + 1 + row.source if row.repeat_probe else -1 - row.source
 
 
 @dataclass(frozen=True, repr=False)
 class Call:
-    """One call of the model: its number, the draw that led to it, and what to send.
+    """One call of the model.
 
-    A call about a source image, to which others are compared, has a number below 0. ``made``: the
-    prompt, or what makes it once it may be sent, as the answer about its source may decide on it.
+    Attributes:
+        number: Its number; below 0 for a call about a source image and for a repeat probe.
+        draw: The number of the draw that led to it; -1 for a repeat probe.
+        made: The prompt, or a function that makes it when it is sent: the prompt may depend on
+            the answer about the source image.
     """
 
     number: int
@@ -46,7 +49,7 @@ class Call:
 
     @property
     def item(self) -> int:
-        """Which item of a ``Pool`` it is about. Raises InputError for a call about an image."""
+        """The item of a ``Pool`` that it is about; raises InputError if it is about an image."""
         if self.prompt.concepts != (ITEM,):
             raise InputError(
                 f"call: expected one about an item of a pool, got one about sample "
@@ -67,13 +70,13 @@ class Call:
 
 
 class CallQueue:
-    """Calls that were committed and not yet answered. A call may have to wait for another."""
+    """Calls that were committed and are not answered. A call may have to wait for others."""
 
     def __init__(self) -> None:
         self._waiting: dict[int, Call] = {}
-        self._handed: set[int] = set()
-        self._after: dict[int, int] = {}
-        self._part_of: dict[int, int] = {}
+        self._handed_out: set[int] = set()
+        self._after: dict[int, int] = {}  # call -> source that has to be answered first
+        self._part_of: dict[int, int] = {}  # call about a source or a version -> that source
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -82,10 +85,12 @@ class CallQueue:
         return number in self._waiting
 
     def put(self, call: Call, *, after: int | None = None, part_of: int | None = None) -> None:
-        """Adds a call to the queue.
+        """Add a call to the queue.
 
-        ``after``: the source whose calls must all be answered before this one may be made.
-        ``part_of``: the source that this call itself asks about.
+        Args:
+            call: The call.
+            after: The source whose calls must all be answered before this one is made.
+            part_of: The source that this call itself asks about.
         """
         self._waiting[call.number] = call
         if after is not None:
@@ -99,37 +104,38 @@ class CallQueue:
 
     @property
     def under_way(self) -> int:
-        """How many calls are being made."""
-        return len(self._handed)
+        """The number of calls that are being made."""
+        return len(self._handed_out)
 
     @property
-    def parts(self) -> int:
-        """How many of the calls are about source images."""
+    def source_calls(self) -> int:
+        """The number of waiting calls about source images and versions of them."""
         return len(self._part_of)
 
     @property
     def awaited(self) -> set[int]:
-        """The sources that still lack an answer."""
+        """The sources that an answer is missing about."""
         return set(self._part_of.values())
 
     def ready(self) -> list[Call]:
-        """The calls that may be made now and are not being made."""
+        """Return the calls that may be made now and are not being made."""
         awaited = self.awaited
         return [
             call
             for number, call in self._waiting.items()
-            if number not in self._handed and self._after.get(number) not in awaited
+            if number not in self._handed_out and self._after.get(number) not in awaited
         ]
 
     def hand_out(self, calls: list[Call]) -> None:
-        self._handed.update(call.number for call in calls)
+        """Note that these calls are being made."""
+        self._handed_out.update(call.number for call in calls)
 
     def take_back(self, calls: Sequence[Call]) -> None:
-        """The calls were not made; they are to be asked again."""
-        self._handed.difference_update(call.number for call in calls)
+        """Note that these calls were not made, or not answered: they are ready again."""
+        self._handed_out.difference_update(call.number for call in calls)
 
     def expect(self, number: int) -> Call:
-        """The call, if it may be answered now; raises OrderError if not."""
+        """Return a call that may be answered now; raise OrderError if it may not."""
         if number not in self._waiting:
             raise OrderError(
                 f"tell: call {number} is not waiting for an answer: it was never asked, or is "
@@ -142,28 +148,28 @@ class CallQueue:
         return self._waiting[number]
 
     def done(self, number: int) -> None:
-        """The call is answered."""
+        """Remove a call that was answered."""
         del self._waiting[number]
-        self._handed.discard(number)
+        self._handed_out.discard(number)
         self._after.pop(number, None)
         self._part_of.pop(number, None)
 
 
 class SourceQueue:
-    """Puts calls about source images into the queue, each once, before those about follow-ups.
+    """Puts each call about a source image into the queue once, before those about its follow-ups.
 
-    ``begun``: the sources asked about, whether answered or not.
+    ``begun`` are the sources that were asked about, answered or not.
     """
 
     def __init__(self, sources: SourceCalls, queue: CallQueue, begun: set[int]) -> None:
         self.sources, self.begun, self._queue = sources, begun, queue
 
     def owns(self, number: int) -> bool:
-        """Whether a call of this number is about a source image."""
+        """Return whether a call of this number is about a source image or a version of it."""
         return number < 0 and not is_repeat_probe(number)
 
     def before(self, question: int, draw: int) -> int | None:
-        """Queue the calls that ``question`` has to wait for; return its source, if any."""
+        """Queue the calls that ``question`` has to wait for; return its source, or None."""
         if not self.sources.count:
             return None
         source = self.sources.source_of(question)
@@ -172,11 +178,11 @@ class SourceQueue:
         return source
 
     def row(self, number: int, answer: Answer | Unanswered, elapsed: float) -> SourceRow:
-        """The answer to the call of this number, ready for the journal."""
+        """Return the journal's row of the answer to call ``number``, after ``elapsed`` seconds."""
         return self.sources.row(-1 - number, answer, elapsed)
 
     def received(self, row: SourceRow) -> None:
-        """Take the answer to a call, which may make (more) versions necessary."""
+        """Take an answer, and queue the calls about versions that it makes necessary."""
         draw = self._queue.expect(-1 - row.source).draw
         self.sources.keep(row)
         self._queue.done(-1 - row.source)
@@ -189,21 +195,18 @@ class SourceQueue:
 
     @property
     def calls(self) -> int:
-        """Calls about source images, made or waiting."""
-        return len(self.sources.known) + self._queue.parts
+        """The number of calls about source images and versions, made or waiting."""
+        return len(self.sources.known) + self._queue.source_calls
 
     @property
     def left(self) -> int:
-        """The most calls about source images that another question, and what is asked already, may
-        yet take."""
-        fresh = self.sources.most_per_source if len(self.begun) < self.sources.count else 0
-        return fresh + sum(map(self._not_received, self._queue.awaited))
-
-    def _not_received(self, source: int) -> int:
-        """How many versions may yet have to be asked about, in addition to those that wait."""
+        """The most calls about source images that may follow, if one more question is drawn."""
         count, most = self.sources.count, self.sources.most_per_source
-        numbers = range(source, source + most * count, count)
-        return sum(n not in self.sources.known and -1 - n not in self._queue for n in numbers)
+        fresh = most if len(self.begun) < count else 0
+        # Versions of awaited sources that do not wait yet, and may become necessary.
+        versions = (n for s in self._queue.awaited for n in range(s, s + most * count, count))
+        known = self.sources.known
+        return fresh + sum(n not in known and -1 - n not in self._queue for n in versions)
 
     def _put(self, source: int, draw: int) -> None:
         for number in self.sources.missing(source):

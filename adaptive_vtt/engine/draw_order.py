@@ -1,13 +1,13 @@
-"""What a draw knows: answers in the order of the draws, each once all before it are answered.
+"""The order of learning: outcomes are learnt in draw order, each after all earlier ones.
 
-With c calls in flight, a draw follows from all but the last LAG * c draws: so many that one slow
-answer seldom holds up the others. Draws come in blocks of c / 2 that know the same, so that what
-is expected of a small space is worked out once per block. What is drawn then follows from the
-answers alone, in whatever order and however late they came, and from the c of every block. Where
-that changes, the first draw of a block says so in the journal ("in_flight" among its reasons), so
-that an interrupted audit goes on in the middle of a block as if nothing had happened. What decides
-about c, such as how fast answers come, lies before the block it is chosen for, so that every draw
-is random given all that came before it.
+With c calls in flight, a draw depends on all but the last LAG * c draws. The lag is so long that
+one slow answer seldom delays the others. Draws come in blocks of c / 2 that depend on the same
+draws, so that a small space is predicted once per block.
+
+So the draws depend only on the answers, in whatever order they came, and on c in every block. If c
+changes, the first draw of the block journals it ("in_flight" among its reasons), so that an
+interrupted audit can continue in the middle of a block. Whatever decides c, such as the speed of
+answers, comes before the block. So every draw is random given all that came before it.
 """
 
 from collections.abc import Callable
@@ -23,21 +23,29 @@ LAG = 2
 
 
 class Blocks:
-    """Blocks of ``calls() // parts`` draws, those from draw t on knowing draws 0 .. t - lag - 1,
-    where lag is ``lag`` times ``calls()``. ``adapts``: whether that changes, and is journaled."""
+    """Blocks of draws that depend on the same earlier draws.
+
+    A block that starts at draw t depends on draws 0 to t - lag * c - 1, and has c // parts draws.
+
+    Args:
+        calls: Returns c, the number of calls in flight.
+        lag: Number of draws that are not known yet, in units of c.
+        parts: Number of blocks per c draws.
+        adapts: True if c changes, so that it is journaled.
+    """
 
     def __init__(
         self, calls: Callable[[], int], *, lag: int, parts: int, adapts: bool = False
     ) -> None:
         self._calls, self._lag, self._parts, self._adapts = calls, lag, parts, adapts
-        self._journaled: int | None = None  # c of the last draw that holds it
+        self._journaled: int | None = None  # c in the last draw that has it
         self._level = 0
         self._start = self._end = self._known = 0
 
     @classmethod
     def of(cls, model: ModelDefaults) -> Self | None:
-        """Those of an audit of ``model``; None where a draw knows all that was answered."""
-        if isinstance(model, BatchModel):  # a round knows all answers before it, none of its own
+        """Return the blocks for a model; None if a draw depends on all answers so far."""
+        if isinstance(model, BatchModel):  # a round depends on all rounds before it
             return cls(lambda: model.batch, lag=0, parts=1)
         if not isinstance(model, ConcurrentModel):
             return None
@@ -45,25 +53,27 @@ class Blocks:
 
     @property
     def size(self) -> int:
-        """How many draws know what the next one knows, itself included."""
+        """The number of draws in the current block."""
         return self._end - self._start
 
     def known(self, draw: int) -> int:
-        """How many draws the one of this number, the next, knows. Where it begins a block, c is
-        decided, once."""
+        """Return how many draws the next draw, of this number, depends on.
+
+        If it starts a block, c is read now, once for the block.
+        """
         if draw >= self._end:
             self._begin(draw, self._calls())
         return self._known
 
     def new_level(self, draw: int) -> int | None:
-        """Return c if the next draw, of this number, has to journal it; None if it is known."""
+        """Return c if the next draw, of this number, has to journal it, otherwise None."""
         if not self._adapts or draw != self._start or self._level == self._journaled:
             return None
         self._journaled = self._level
         return self._level
 
     def restore(self, draw: int, reasons: Reasons) -> None:
-        """Take a draw from the journal. Raises JournalError where its c is none."""
+        """Take a draw from the journal; raise JournalError if its c is no count."""
         level = reasons.get("in_flight")
         if level is not None:
             if not isinstance(level, int) or level < 1:
@@ -83,14 +93,19 @@ class Blocks:
 
 
 class DrawOrder:
-    """What the selector is to learn. ``calls`` lists the calls as they were drawn.
+    """Gives outcomes to the selector in the order of the draws.
 
-    ``learned`` counts the draws learnt from, ``questions`` the questions judged. ``both``:
-    unanswered questions count both ways.
+    Args:
+        selector: Learns the outcomes.
+        both: True if unanswered questions count both ways.
+        blocks: Say which draws the next one depends on, so that draws do not depend on when answers
+            come. None: a draw depends on all answers so far.
+        learnt: Called with the outcomes of each draw that was learnt from.
 
-    With ``blocks``, a draw knows what they say, and no other draws: what is drawn then does not
-    depend on when answers came, nor on which draws were asked for together.
-    ``learnt`` is called with the outcomes of every draw that is learnt from.
+    Attributes:
+        calls: The calls drawn, in order.
+        learned: Number of draws that were learnt from.
+        questions: Number of questions judged.
     """
 
     def __init__(
@@ -106,24 +121,24 @@ class DrawOrder:
         self._selector = selector
         self._both = both
         self._blocks, self._learnt = blocks, learnt
-        self._outcomes: dict[int, tuple[list[Observation], float]] = {}  # and what the call cost
+        self._outcomes: dict[int, tuple[list[Observation], float]] = {}  # call -> outcomes, cost
 
     def keep(self, row: CallRow) -> None:
-        """Holds a call's judged answers until it is their turn."""
+        """Keep a call's judged answers until it is their turn."""
         outcomes = self.outcomes(row)
         self._outcomes[row.call] = outcomes, row.cost
         self.questions += len(outcomes)
 
     def outcomes(self, row: CallRow) -> list[Observation]:
-        """What a call's judged answers teach."""
+        """Return a call's judged answers as the belief learns them."""
         return [Observation.of(a, self._both) for a in row.answers if a.loss is not None]
 
     def catch_up(self) -> None:
-        """Learns whatever can be learnt now: in blocks, what the next draw is to know."""
+        """Learn all that may be learnt now; in blocks, all that the next draw depends on."""
         self.learn(self._due)
 
     def ready(self) -> bool:
-        """Learns what the next draw is to know; False where some of that is not answered yet."""
+        """Learn what the next draw depends on. Return False if some of that is unanswered."""
         due = self._due
         if due is None:
             return True
@@ -132,25 +147,25 @@ class DrawOrder:
 
     @property
     def _due(self) -> int | None:
-        """How many draws the next one is to know; None: all that can be."""
+        """The number of draws that the next one depends on; None: as many as possible."""
         return None if self._blocks is None else self._blocks.known(len(self.calls))
 
     def together(self, wanted: int) -> int:
-        """How many draws, the next among them, know the same, where ``wanted`` are made now."""
+        """Return how many draws share the next draw's belief, if ``wanted`` are made now."""
         return wanted if self._blocks is None else self._blocks.size
 
     def level(self) -> int | None:
-        """The calls in flight that the next draw is to tell the journal of; None: nothing new."""
+        """Return the calls in flight that the next draw has to journal; None: no change."""
         return None if self._blocks is None else self._blocks.new_level(len(self.calls))
 
     def restore(self, row: DrawRow) -> None:
-        """Learn what the next draw of the journal knew."""
+        """Learn what a draw of the journal depended on."""
         self.learn(row.learned)
         if self._blocks is not None:
             self._blocks.restore(row.draw, row.why)
 
     def learn(self, until: int | None = None) -> None:
-        """Learns from answered draws in draw order, as far as they are complete (or ``until``)."""
+        """Learn from draws in order, up to the first unanswered one or to draw ``until``."""
         end = len(self.calls) if until is None else until
         while self.learned < end and self.calls[self.learned] in self._outcomes:
             outcomes, cost = self._outcomes.pop(self.calls[self.learned])

@@ -1,26 +1,25 @@
-"""The estimate that is reported for every target: draws and predictions, each by its precision.
+"""The reported estimate of every target, from draws and predictions, weighted by precision.
 
-Two guesses at a target's mean loss R:
+There are two estimates of a target's mean loss R:
 
-    P    the weighted mean of the pseudo-outcomes (``sequences``): unbiased whatever was
-         predicted, but every draw counts with the prediction made for it, early and poor ones too
-    G    the losses seen, and for the unseen questions the mean of today's predictions, which
-         know all answers and share them among targets, but may be biased
+    P    The weighted mean of the pseudo-outcomes (``sequences``). It is unbiased whatever was
+         predicted. But every draw counts with the prediction made for it, also early, poor ones.
+    G    The mean of the losses seen and, for unseen questions, of today's predictions. These use
+         all answers of all targets, but may be biased.
 
-With V the estimated variance of P and E the estimated squared error of G, each counts by its
-precision,
+With V the estimated variance of P, and E the estimated squared error of G, the estimate is
 
-    estimate = P + V / (V + E) (G - P)
-    E = max(u^2 e^2 / n, (P - G)^2 - APART V)
+    P + V / (V + E) (G - P)        with        E = max(u^2 e^2 / n, (P - G)^2 - APART V)
 
-where u is the share of the target's questions that are unseen, n how many are seen, and e^2 the
-mean squared residual of the predictions made for them, weighed to be that of the whole target.
-(Where G looks at a part of the unseen questions only, its variance comes on top.) Residuals show no
-error that all unseen questions share, but P does: where G is farther from it than P's own error
-explains, the difference is G's bias (Green & Strawderman, JASA 86, 1991, have APART = 1). So no
-estimate is moved by more than sqrt(APART V), and one whose G is far off hardly at all.
+Here u is the share of the target's questions that are unseen, and n the number of seen ones. The
+mean squared residual of the predictions for seen questions, weighted to represent the whole target,
+is e^2. If G uses a sample of the unseen questions, its sampling variance is added.
 
-Nothing here enters draws, bets or intervals. It is worked out when it is read, never per draw.
+Residuals cannot show an error that all unseen questions share, but P can: if G is farther from P
+than P's own error explains, the difference is G's bias. (Green & Strawderman, JASA 86, 1991, have
+APART = 1.) So no estimate moves by more than sqrt(APART V), and it hardly moves if G is far off.
+
+Nothing here enters draws, bets or intervals. It is computed when it is read, not per draw.
 """
 
 from dataclasses import dataclass, replace
@@ -40,18 +39,20 @@ if TYPE_CHECKING:
     from ..surrogates import LossSurrogate
 
 APART = 2.0
-"""Squared difference of P and G, in variances of P, beyond which the rest counts as G's bias. At
-1, good predictions are distrusted by chance; without it, predictions that are all wrong alike make
-estimates 1.5 times as wrong as none (1.2 times at 2)."""
+"""Squared difference of P and G, in variances of P, that is not counted as G's bias. At 1, good
+predictions are distrusted by chance. Without a bias term, predictions with a common error make
+estimates 1.5 times as wrong as no predictions; at 2 it is 1.2 times."""
 CREDIT = 10.0
-"""Answers that the variance f (1 - f), which predictions imply, counts as among the residuals."""
+"""Number of residuals that the variance f (1 - f), which predictions imply, counts as."""
 TINY = 1e-300
 
 
 @dataclass(frozen=True)
 class Guesses:
-    """Of K targets: P and its variance V, G and its squared error E; (K,) each. NaN where a target
-    has no P or no G."""
+    """P (``draws``), its variance V, G (``predictions``) and its squared error E of K targets.
+
+    Each is (K,), with NaN where a target has none.
+    """
 
     draws: Floats
     variance: Floats
@@ -59,43 +60,55 @@ class Guesses:
     error: Floats
 
     def combined(self) -> Floats:
-        """(K,): P and G by precision; NaN where either is."""
-        apart = self.predictions - self.draws
-        error = np.maximum(self.error, apart**2 - APART * self.variance)
-        return self.draws + self.variance / np.maximum(self.variance + error, TINY) * apart
+        """Return the estimates (K,), weighted by precision; NaN if P or G is NaN."""
+        difference = self.predictions - self.draws
+        error = np.maximum(self.error, difference**2 - APART * self.variance)
+        return self.draws + self.variance / np.maximum(self.variance + error, TINY) * difference
 
 
 def statuses(selector: Selector, calls_per_draw: float = 1.0) -> list[TargetStatus]:
-    """Return the certifier's table with ``estimate`` as above, kept within its interval, and
-    ``drawn``, the estimate by the draws alone; [] where nothing is certified. Where everything is
-    asked, what is counted.
+    """Return the status of every target, with estimates as explained on top of this file.
 
-    Both are the same where nothing predicts losses, and before any draw.
+    ``estimate`` is clipped to the target's interval. ``drawn`` is P, the estimate from draws alone.
+    Both are equal if nothing predicts losses, and before the first draw.
+
+    Args:
+        selector: The audit's selector; if it asks everything, its counts are returned.
+        calls_per_draw: Mean number of calls that a draw took so far.
+
+    Returns:
+        [] if nothing is certified.
     """
     if selector.exact:
         return selector.counted()
     if selector.certifier is None:
         return []
     rows, sequences = selector.certifier.table(calls_per_draw), selector.certifier.sequences
-    both = guesses(selector)
-    combined = np.full(len(rows), np.nan) if both is None else both.combined()
-    kept = np.clip(combined, sequences.lower, sequences.upper)
+    two = guesses(selector)
+    combined = np.full(len(rows), np.nan) if two is None else two.combined()
+    clipped = np.clip(combined, sequences.lower, sequences.upper)
     return [
         replace(
             row,
             estimate=row.estimate if np.isnan(value) else row.id.measured(value),
             drawn=row.estimate,
         )
-        for row, value in zip(rows, kept.tolist(), strict=True)
+        for row, value in zip(rows, clipped.tolist(), strict=True)
     ]
 
 
 def guesses(selector: Selector) -> Guesses | None:
-    """What both come to now; None where nothing predicts losses, or nothing is certified."""
+    """Return both estimates of now; None if nothing predicts losses, or nothing is certified."""
     certifier, surrogate = selector.certifier, selector.belief.losses
     if certifier is None or surrogate is None:
         return None
-    unseen = _unseen(selector)
+    # All questions; of a large space, a uniform sample that is the same every time.
+    space, most = selector.space, selector.pool.limit
+    ranks = np.arange(space.size)
+    if space.size > most:
+        ranks = np.unique(generator(selector.seed, "estimate").integers(space.size, size=most))
+    questions = np.asarray(space.nth(ranks))
+    unseen = questions[selector.pool.unseen(questions)]
     predicted = _predicted(selector, surrogate, unseen) if len(unseen) else np.zeros(0)
     mean, error = _posterior(certifier, certifier.members(unseen), predicted)
     sequences = certifier.sequences
@@ -103,11 +116,18 @@ def guesses(selector: Selector) -> Guesses | None:
 
 
 def _posterior(certifier: Certifier, inside: Bools, predicted: Floats) -> tuple[Floats, Floats]:
-    """(K,) each: G, and its squared error; ``inside`` K x n, ``predicted`` (n,)."""
+    """Return G and its squared error, (K,) each.
+
+    Args:
+        certifier: Has the losses seen.
+        inside: (K, n) True where one of n unseen questions belongs to a target.
+        predicted: (n,) their predicted losses.
+    """
     count, waiting = inside.sum(axis=1), certifier.waiting
     answered = certifier.sizes - waiting
     counting = answered - certifier.out
-    coming = certifier.sequences.share * waiting  # as many of those will count, by the draws
+    # Some waiting questions will turn out not to count; the draws estimate which share will.
+    coming = certifier.sequences.share * waiting
     total = np.maximum(counting + coming, 1)
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.where(waiting > 0, inside @ predicted / count, 0.0)
@@ -120,20 +140,7 @@ def _posterior(certifier: Certifier, inside: Bools, predicted: Floats) -> tuple[
 
 
 def _predicted(selector: Selector, surrogate: "LossSurrogate", questions: Indices) -> Floats:
-    """(n,): today's predictions."""
+    """Return today's predictions (n,)."""
     table = columns(selector.space, questions)
     candidates = candidates_of((*table, np.arange(len(questions)), questions))
     return array(surrogate.posterior(candidates).mean)
-
-
-def _unseen(selector: Selector) -> Indices:
-    """The unseen ones among all questions, or, in a space of more than a draw looks at, among
-    as many that are drawn evenly once and for all."""
-    space, most = selector.space, selector.pool.limit
-    if space.size <= most:
-        places = np.arange(space.size)
-    else:
-        rng = generator(selector.seed, "estimate")
-        places = np.unique(rng.integers(space.size, size=most))
-    questions = np.asarray(space.nth(places))
-    return questions[selector.pool.unseen(questions)]

@@ -1,15 +1,16 @@
 """Repeat probes: answered questions asked again, to notice a model that changes during an audit.
 
-They are counted and paid for as all calls are, and never enter an interval: they detect drift
-and cannot repair it. In the journal they stand among the answers about source images, with
-numbers below 0: -1 - c is call c asked again. What stands there is every judged question's
-number, P(yes) or None, and loss.
+They are counted and paid for as all calls, and never enter an interval: they detect drift but
+cannot correct it. The journal has them among the answers about source images, with numbers below
+0: -1 - c is call c asked again. A row has the number, P(yes) or None, and loss of every judged
+question.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 
-from ..journal.rows import AnswerRow, CallRow, SourceRow
+from ..journal.rows import CallRow, SourceRow
 from ..types import Answer, JsonObject, Unanswered
 from ..utils.random_streams import generator
 from .call_queue import REPEATED, Call, CallQueue, is_repeat_probe, number_of
@@ -20,14 +21,14 @@ from .loop import Hook, Loop
 FIRST = 25
 """The first repeat probe follows this many draws, the next twice as many, and so on."""
 TOLERANCE = 0.05
-"""Answers differ where P(yes), or without it the loss, differs by more than this."""
+"""Answers differ if P(yes), or without it the loss, differs by more than this."""
 
 
 class RepeatProbes(Hook):
-    """Asks ``count`` calls again; which and when follows from the key and the draws.
+    """Asks ``count`` calls again. Which ones and when depends on the key and the draws alone.
 
-    Half of them (rounded down) are due after 25, 50, 100 ... draws, the others when the audit is
-    to end. Each repeats a call that was learnt from by then, every one at most once.
+    Half of them (rounded down) are due after 25, 50, 100 ... draws, the others at the end. Each
+    repeats a call that was learnt from by then; no call is repeated twice.
     """
 
     def __init__(
@@ -40,26 +41,26 @@ class RepeatProbes(Hook):
 
     @property
     def calls(self) -> int:
-        """How many were asked or wait."""
+        """The number of probes that were asked or wait."""
         return len(self._chosen | self._known)
 
     @property
     def left(self) -> int:
-        """How many are still to be asked."""
+        """The number of probes that are still to be asked."""
         return max(0, self.count - self.calls)
 
     def owns(self, number: int) -> bool:
         return is_repeat_probe(number)
 
     def after_draw(self, loop: Loop) -> None:
-        """Queues the one that is due after so many draws, if any."""
+        """Queue the probe that is due after this draw, if any."""
         place = next((j for j in range(self.count // 2) if FIRST << j == loop.draws), None)
         call = None if place is None else self._choose(place, self._chosen)
         if call is not None and (call in self._known or self.left):
             self._put(call)
 
     def before_end(self, loop: Loop) -> bool:
-        """Queues those that are left; whether there are any."""
+        """Queue the probes that are left. Return True if there are any."""
         asked = self.calls
         while self.left:
             call = self._choose(self.calls, self._chosen | self._known)
@@ -69,36 +70,36 @@ class RepeatProbes(Hook):
         return self.calls > asked
 
     def row(self, number: int, answer: Answer | Unanswered, elapsed: float) -> SourceRow:
-        """The answer, ready for the journal."""
+        """Return the journal's row of the answer to call ``number``, after ``elapsed`` seconds."""
         call = REPEATED - number
-        rows, open_ = self._judge.judged(call, answer), set[int]()
-        if isinstance(answer, Answer):  # what a judge would have to read is not compared
+        rows, unsure = self._judge.judged(call, answer), set[int]()
+        if isinstance(answer, Answer):  # answers that a judge would have to read are not compared
             queries = self._judge.queries(call, answer)
-            open_ = {question for question, query in queries.items() if not query.sure}
+            unsure = {question for question, query in queries.items() if not query.sure}
         self._judge.forget(call)
         judged = tuple(
             [row.question, row.answer, row.loss]
             for row in rows
-            if row.loss is not None and row.question not in open_
+            if row.loss is not None and row.question not in unsure
         )
         paid = answer.cost, elapsed, answer.unconfirmed
         return SourceRow(-1 - call, judged, *paid, answer.reply)
 
     def received(self, row: SourceRow) -> None:
-        """The answer is in the journal."""
+        """Take an answer that is in the journal now."""
         self._queue.done(number_of(row))
 
     def recall(self, row: SourceRow) -> None:
-        """Take an answer from the journal."""
+        """Take an answer from the journal that is resumed."""
         self._known.add(-1 - row.source)
 
     def _choose(self, place: int, used: set[int]) -> int | None:
-        """One of the calls learnt from that were not used, by chance; None where there is none."""
+        """Return a random call that was learnt from and is not ``used``; None if there is none."""
         learnt = self._draw_order.calls[: self._draw_order.learned]
-        open_ = [call for call in learnt if call not in used]
-        if not open_:
+        unused = [call for call in learnt if call not in used]
+        if not unused:
             return None
-        return open_[int(generator(self._key, "canary", place).integers(len(open_)))]
+        return unused[int(generator(self._key, "canary", place).integers(len(unused)))]
 
     def _put(self, call: int) -> None:
         self._chosen.add(call)
@@ -108,8 +109,11 @@ class RepeatProbes(Hook):
 
 @dataclass(frozen=True)
 class Repeated:
-    """The result of repeat probes: ``calls`` asked again, with ``answers`` to judged questions, of
-    which ``differ`` are not as they were (see TOLERANCE)."""
+    """The result of repeat probes.
+
+    - ``calls``: number of calls asked again; ``answers``: number of judged questions in them.
+    - ``differ``: number of answers that differ from the first ones by more than ``TOLERANCE``.
+    """
 
     calls: int
     answers: int
@@ -117,29 +121,30 @@ class Repeated:
 
     @property
     def share(self) -> float:
-        """The share of answers that differ."""
+        """The share of answers that differ, from 0 to 1."""
         return self.differ / max(self.answers, 1)
 
     def as_dict(self) -> JsonObject:
-        """For JSON."""
+        """Return the figures for JSON."""
         return {**asdict(self), "share": self.share}
 
 
 def repeated(rows: Iterable[SourceRow], calls: Sequence[CallRow]) -> Repeated | None:
-    """The result of the repeat probes among ``rows``, given all ``calls``; None without repeat
-    probes."""
+    """Return the result of the repeat probes among ``rows``; None if there are none.
+
+    ``calls`` are all calls of the journal, with the first answers.
+    """
     repeat_probes = [row for row in rows if row.repeat_probe]
     if not repeat_probes:
         return None
     again = {-1 - row.source for row in repeat_probes}
     first = {a.question: a for call in calls if call.call in again for a in call.answers}
-    compared = [
-        _differs(first[q], now, loss) for row in repeat_probes for q, now, loss in row.answers
-    ]
-    return Repeated(len(repeat_probes), len(compared), sum(compared))
-
-
-def _differs(first: AnswerRow, now: float | None, loss: float) -> bool:
-    if first.answer is not None and now is not None:
-        return abs(first.answer - now) > TOLERANCE
-    return abs((first.loss or 0.0) - loss) > TOLERANCE
+    changes = []
+    for question, answer, loss in chain.from_iterable(row.answers for row in repeat_probes):
+        before = first[question]
+        if before.answer is not None and answer is not None:
+            changes.append(abs(before.answer - answer))
+        else:
+            changes.append(abs((before.loss or 0.0) - loss))
+    differ = sum(change > TOLERANCE for change in changes)
+    return Repeated(len(repeat_probes), len(changes), differ)

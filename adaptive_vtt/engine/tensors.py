@@ -1,6 +1,6 @@
-"""The hop between NumPy, which the engine speaks, and torch, which surrogates and strategies speak.
+"""Conversion between NumPy arrays, in the engine, and torch tensors, in surrogates and strategies.
 
-Nothing else in the engine imports torch, and this only where a tensor is made.
+No other file of the engine imports torch, and this one does so only when a tensor is made.
 """
 
 import hashlib
@@ -17,27 +17,31 @@ if TYPE_CHECKING:
 
 
 def load_torch() -> None:
-    """Load PyTorch, whose threads ``utils.threads.one_thread`` limits only once it is loaded."""
+    """Load PyTorch: ``utils.threads.one_thread`` limits its threads only if it is loaded."""
     import torch  # noqa: F401
 
 
 def array(values: "Tensor | npt.ArrayLike") -> npt.NDArray[Any]:
-    """The tensor as an array of its shape and type; on the CPU they share their memory. An array
-    is taken as it is, and a list becomes one."""
+    """Return a tensor, an array or a list as an array.
+
+    A tensor on the CPU shares its memory with the array.
+    """
     return np.asarray(values.detach().cpu().numpy() if hasattr(values, "detach") else values)
 
 
 def tensor(values: npt.NDArray[Any], like: "Tensor | None" = None) -> "Tensor":
-    """The array as a tensor of its shape and type that shares its memory, on the CPU; a copy on
-    the device of ``like`` where that is elsewhere."""
+    """Return an array as a tensor of its shape and type, on the device of ``like``.
+
+    On the CPU, the default, it shares its memory with the array.
+    """
     import torch
 
-    copied = torch.from_numpy(values)
-    return copied if like is None else copied.to(like.device)
+    shared = torch.from_numpy(values)
+    return shared if like is None else shared.to(like.device)
 
 
 def hashed(*arrays: npt.NDArray[Any]) -> str:
-    """A digest of the arrays' values."""
+    """Return a hash of the arrays' values, 32 hexadecimal digits."""
     digest = hashlib.blake2b(digest_size=16)
     for values in arrays:
         digest.update(np.ascontiguousarray(values).tobytes())
@@ -45,13 +49,15 @@ def hashed(*arrays: npt.NDArray[Any]) -> str:
 
 
 def joined(parts: "Iterable[Tensor]") -> "Tensor":
-    """The tensors one after the other along their first axis."""
+    """Return the tensors concatenated along their first axis."""
     import torch
 
     return torch.cat(tuple(parts))
 
 
 def candidates_of(columns: Iterable[Indices], *, plain: bool = False) -> Candidates:
-    """The candidates whose columns these int64 arrays are, in the order of their fields.
-    ``plain``: they stay arrays, for who reads them by NumPy alone."""
+    """Return candidates from int64 columns, in the order of ``Candidates``' fields.
+
+    With ``plain`` they stay arrays, for strategies that use NumPy alone.
+    """
     return Candidates(*(columns if plain else map(tensor, columns)))
