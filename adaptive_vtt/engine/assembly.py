@@ -106,15 +106,15 @@ def assembled(
     """
     exploration = sampling.share(certify.certifies)
     chosen = sampling.chosen(certify.certifies)
-    if isinstance(chosen.strategy, ByNeed) and not certify.certifies:
+    by_need = isinstance(chosen.strategy, ByNeed)
+    if by_need and not certify.certifies:
         raise needs_targets()
     renderings: Renderings = space.shared.setdefault("renderings", Renderings(space))
     prior = warm_start(certify, space, model.answers, renderings, device)
     nets = taught(certify, space, facts, model.check_key)
     cohort = cohort_losses(certify, space, model.answers, renderings, device, facts)
     proxies = Proxies(space, certify.proxies or {}, prior, nets, renderings, cohort)
-    by_price = sampling.by_price and isinstance(chosen.strategy, ByNeed)
-    prices = Prices.of(space, model, by_price, facts)
+    prices = Prices.of(space, model, sampling.by_price and by_need, facts)
     settings = describe_settings(
         space,
         model,
@@ -126,16 +126,16 @@ def assembled(
         proxies=proxies.names,
         **({} if prices is None else {"prices": prices.facts}),
     )
-    code = (chosen.strategy, *space.oracle.code, *(v.relation for v in space.variants))
+    surrogate = None if isinstance(certify.surrogate, bool) else named(certify.surrogate).make
+    relations = (variant.relation for variant in space.variants)
+    code = (chosen.strategy, surrogate, *space.oracle.code, *relations)
     origin = Origin.of(
         facts,
         model,
         proxies.prior_keys,
         certify.goal(),
         None if sampling.replay is None else sampling.replay.facts,
-        custom=surrogate_is_custom(certify)
-        or any(is_custom(part) for part in code if part is not None)
-        or proxies.unversioned,
+        custom=proxies.unversioned or any(is_custom(part) for part in code if part is not None),
         features=features_used(space),
         metadata=metadata_used(space),
         weights=certify.weights,
@@ -152,7 +152,7 @@ def assembled(
         device=device,
         proxies=proxies,
         begun=None if facts is None else facts.certificate,
-        even=not isinstance(chosen.strategy, ByNeed),
+        even=not by_need,
         form=sampling.form,
         history=sampling.history,
         prices=prices,
@@ -176,9 +176,10 @@ def assembled(
         both = certify.unanswered == "both"
         draw_order = DrawOrder(selector, both, Blocks.of(model), checkpoints.learnt)
     probes = RepeatProbes(origin.key, sampling.repeat_probes, judge, queue, draw_order)
-    by = space.oracle.judge_by
-    judged = None if by is None else Judged(by.model, questions_per_call(space, model.answers))
-    currency = currency_paid(model, None if by is None else by.model, facts)
+    judge_model = None if space.oracle.judge_by is None else space.oracle.judge_by.model
+    currency = currency_paid(model, judge_model, facts)
+    per_call = questions_per_call(space, model.answers)
+    judged = None if judge_model is None else Judged(judge_model, per_call)
     budget = Budget(model, limits.max_cost, judged, currency)
     loop = Loop(
         selector,
@@ -399,12 +400,6 @@ def surrogate_in_journal(certify: Certify) -> bool | str | JsonObject:
     if chosen.options:
         return {"name": chosen.name, "options": dict(chosen.options)}
     return chosen.name == QUESTION_GP or chosen.name
-
-
-def surrogate_is_custom(certify: Certify) -> bool:
-    """Return whether code from outside this package predicts losses."""
-    chosen = certify.surrogate
-    return not isinstance(chosen, bool) and is_custom(named(chosen).make)
 
 
 def features_used(space: QuestionSpace) -> str:

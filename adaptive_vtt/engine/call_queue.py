@@ -99,10 +99,6 @@ class CallQueue:
             self._part_of[call.number] = part_of
 
     @property
-    def numbers(self) -> list[int]:
-        return list(self._waiting)
-
-    @property
     def under_way(self) -> int:
         """The number of calls that are being made."""
         return len(self._handed_out)

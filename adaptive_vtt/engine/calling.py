@@ -124,7 +124,8 @@ class Flight:
         live: list[Future[Answer | Unanswered]] = []
         while (calls := self._inbox.get()) is not None:
             waiting.extend(calls)
-            if any(map(_ends_the_audit, live)):  # further calls would be paid for in vain
+            failed = (f.done() and not f.cancelled() and f.exception() is not None for f in live)
+            if any(failed):  # an exception ends the audit: further calls would be paid for in vain
                 self._return_unsent(waiting)
                 continue
             live = [future for future in live if not future.done()]
@@ -156,11 +157,6 @@ class Flight:
         self._coming.append((call, future))
         self._news.put(None)
         self._inbox.put(())
-
-
-def _ends_the_audit(future: "Future[Answer | Unanswered]") -> bool:
-    """Return whether a call raised an exception, which ends the audit."""
-    return future.done() and not future.cancelled() and future.exception() is not None
 
 
 CHUNK = 8
