@@ -470,9 +470,9 @@ def _losses(
             f"surrogate {chosen.name!r}: expected options other than those of the audit itself, "
             f"got {name!r}; leave it out"
         )
-    made = REGISTRY.called(chosen.make, chosen.name, {**arguments, **chosen.options})
-    surrogate: LossSurrogate = REGISTRY.checked(made, chosen.name)
-    return surrogate
+    surrogate = REGISTRY.called(chosen.make, chosen.name, {**arguments, **chosen.options})
+    checked: LossSurrogate = REGISTRY.checked(surrogate, chosen.name)
+    return checked
 
 
 def _follow_ups(

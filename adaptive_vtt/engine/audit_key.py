@@ -195,9 +195,9 @@ def _version_for(model: ModelUnderTest, facts: Facts | None) -> tuple[str | None
     report names the change. Raises JournalError if a file changed that the model's options name.
     """
     now, then = version_of(model), None if facts is None else facts.model_version
-    both = all((version or "").startswith(CONTENT) for version in (now, then))
+    by_content = all((version or "").startswith(CONTENT) for version in (now, then))
     name = None if facts is None else changed_file(now, then)
-    if both and name is None:
+    if by_content and name is None:
         name = changed_content(model, now, then)
     if name is not None:
         raise JournalError(
@@ -205,6 +205,6 @@ def _version_for(model: ModelUnderTest, facts: Facts | None) -> tuple[str | None
             "so answers would mix two models; restore it, or begin a new audit, with "
             "version='...' in [model] if the model only writes it"
         )
-    if now == then or not both:
+    if now == then or not by_content:
         return now, False
     return then, True

@@ -625,18 +625,19 @@ def grouped(
     )
 
 
-def _group(name: str, kind: type[Group], given: Group | None, keywords: Mapping[str, Any]) -> Group:
-    own = {f.name: keywords[f.name] for f in fields(kind) if f.name in keywords}  # type: ignore[arg-type]  # dataclasses
-    if given is None:
-        return kind(**own)
-    if not isinstance(given, kind):
+def _group(name: str, kind: type[Group], group: Group | None, keywords: Mapping[str, Any]) -> Group:
+    """Return ``group`` if it is given, otherwise one made from its keywords."""
+    options = {f.name: keywords[f.name] for f in fields(kind) if f.name in keywords}  # type: ignore[arg-type]  # dataclasses
+    if group is None:
+        return kind(**options)
+    if not isinstance(group, kind):
         raise InputError(
-            f"{name}: expected a {kind.__name__}, got {given!r} of type {type(given).__name__}"
+            f"{name}: expected a {kind.__name__}, got {group!r} of type {type(group).__name__}"
         )
-    if own:
-        field = next(iter(own))
+    if options:
+        field = next(iter(options))
         raise InputError(
             f"audit: expected {field!r} in {name} = {kind.__name__}(...) or as a keyword, got "
-            f"both; write {name} = {kind.__name__}(..., {field} = {own[field]!r})"
+            f"both; write {name} = {kind.__name__}(..., {field} = {options[field]!r})"
         )
-    return given
+    return group

@@ -105,9 +105,9 @@ class Renderings:
         for sample, follow_ups in groupby(missing, lambda n: n // self._space.numbering.variants):
             source = self._space.dataset.sample(sample)  # read once for all of its follow-ups
             for number in follow_ups:
-                made = self._space.made_of(source, number).require_image()
+                image = self._space.made_of(source, number).require_image()
                 row = self._slot[number] = rows[number]
-                self._rows[row] = shrunk(made, self.shape).ravel()
+                self._rows[row] = shrunk(image, self.shape).ravel()
                 self._image[row], self._used[row] = number, self._request
         return self._rows[[self._slot[n] for n in numbers]]
 
