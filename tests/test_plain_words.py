@@ -28,7 +28,7 @@ MEAN = 15.5
 """Words in a sentence: at most in each, and on average in the documentation."""
 
 OUTGROWN = {
-    r"told|tells|tell(?!: )|foretells?": "give, print, show, predict",  # "tell: " names a method
+    r"told|tells|XX
     r"said": "read, printed, given",
     r"errs?|erring": "is wrong, fails",
     r"foresee[ns]?|foresaw": "predict",
@@ -58,7 +58,7 @@ BUDGETS = {
     "config": 0,
     "datasets": 0,
     "demo": 0,
-    "engine": 185,
+    "engine": 0,
     "journal": 0,
     "models": 0,
     "oracles": 0,
