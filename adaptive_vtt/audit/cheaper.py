@@ -119,7 +119,7 @@ def seconds_per_call(space: QuestionSpace, model: ModelDefaults) -> tuple[float,
         begun, count = time.perf_counter(), len(calls)
         made += count
         if space.needs_answers:
-            prompts = [judge.sources.prompt(judge.sources.source_of(int(q))) for q in questions[:count]]
+            prompts = [judge.sources.prompt(judge.sources.source_of(q)) for q in questions[:count]]
         else:
             prompts = [judge.prompt(int(call)) for call in calls]
         checked(model, prompts)
