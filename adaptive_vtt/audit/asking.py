@@ -123,7 +123,7 @@ class Audit:
         self._loop.hooks = [self._failing, *self._loop.hooks, self._discovery]
         with opened(journal) as self.journal:
             by = space.oracle.judge_by
-            self._ways = JournaledElicitation(self.journal, self.model, by and by.model)
+            self._ways = JournaledElicitation(self.journal, self.model, by.model if by else None)
             self._loop.journal = self.journal
             self._loop.hooks.append(self._ways)
             self._begin(notes or {})
