@@ -17,7 +17,7 @@ BUDGETS = {
     "config": 1328,
     "datasets": 3638,
     "demo": 363,
-    "engine": 4431,
+    "engine": 4438,
     "journal": 1798,
     "models": 5265,
     "oracles": 2295,
