@@ -141,9 +141,10 @@ def test_predictions_are_of_the_follow_up_and_the_side_asked_about():
 def test_audits_of_one_space_share_nets_and_small_follow_ups():
     here = space()
     first, second = (Audit(here, ScriptedModel(), **OPTIONS)._made.proxies for _ in range(2))
-    assert first.taught is second.taught is not None
+    assert first.self_taught is second.self_taught is not None
     assert first.renderings is second.renderings
-    assert first.taught is not Audit(space(), ScriptedModel(), **OPTIONS)._made.proxies.taught
+    third = Audit(space(), ScriptedModel(), **OPTIONS)._made.proxies
+    assert first.self_taught is not third.self_taught
     assert copy(here).shared == {}  # as a pickle of it has none
 
 
