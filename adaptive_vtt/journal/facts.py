@@ -450,13 +450,8 @@ class CertificateFacts(Fact):
 
 
 class DiscoverFacts(Fact):
-    """How slices are searched for.
-
-    Attributes:
-        most: Largest number of slices.
-        by: Names of the proposers.
-        also: Draws at which to search in addition to those of ``audit.slices.looking``.
-    """
+    """How slices are searched for: at most ``most``, by the proposers named in ``by``, and in
+    addition to ``audit.slices.looking`` at the draws ``also``."""
 
     most: int
     by: tuple[str, ...]
@@ -472,14 +467,9 @@ class EndedFacts(Fact):
 
 
 class RejudgedFacts(Fact):
-    """The answers that were judged again.
-
-    Attributes:
-        source: File of the journal that they come from.
-        head: That journal's head at the time.
-        oracle: The oracle that judged them first.
-        reading: How the raw replies were read again, in words; None if they were not.
-    """
+    """The answers that were judged again, from the journal in the file ``source`` while its head
+    was ``head``. ``oracle`` judged them first; ``reading`` says how raw replies were read again,
+    None if they were not."""
 
     source: str
     head: str

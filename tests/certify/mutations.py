@@ -48,7 +48,7 @@ MUTATIONS = [
         "dict.fromkeys(number for number in draws().tolist() if number not in seen)",
         "dict.fromkeys(draws().tolist())",
     ),
-    Mutation(candidates, "self._seen.update(known)", "self._seen.update(known[:-1])"),
+    Mutation(candidates, "self._seen.update(seen_by)", "self._seen.update(seen_by[:-1])"),
     Mutation(candidates, "self.most = limit\n", "self.most = limit // 2\n"),
     Mutation(candidates, "rng.integers(ranks, size", "rng.integers(ranks - 1, size"),
     Mutation(candidates, "else max(1, limit //", "else 1 + max(1, limit //"),
@@ -57,8 +57,8 @@ MUTATIONS = [
     ),
     Mutation(
         candidates,
-        "rest = rest[np.sort(rng.choice(len(rest), self.most, replace=False))]",
-        "rest = rest[: self.most]",
+        "calls = calls[np.sort(rng.choice(len(calls), self.most, replace=False))]",
+        "calls = calls[: self.most]",
     ),
     Mutation(
         candidates,
@@ -72,8 +72,8 @@ MUTATIONS = [
     ),
     Mutation(
         candidates,
-        "numbers = numbers[[number not in self._seen for number in known]]",
-        "numbers = numbers[[number in self._seen for number in known]]",
+        "numbers = numbers[[number not in self._seen for number in seen_by]]",
+        "numbers = numbers[[number in self._seen for number in seen_by]]",
     ),
     # draws and proposals
     Mutation(selector, "rng.random() * ends[-1]", "rng.random() ** 2 * ends[-1]"),

@@ -58,7 +58,7 @@ def test_the_command_takes_another_oracle_or_other_options(
     assert tables[0]["targets"] != json.loads((base / "result.json").read_text())["targets"]
     assert run("verify", str(folder / "b")) == 0
     assert run("resume", str(folder / "c")) == 2
-    assert "go on with that audit, and judge it again" in capsys.readouterr().err
+    assert "resume that audit, and judge it again" in capsys.readouterr().err
     assert run("gate", str(folder / "c"), "--rule", "overall <= 0.5") in (0, 1, 4)
     assert run("gate", str(folder / "c"), "--rule", "overall <= 0.001") in (1, 4)
     shown = resuming(read_facts(read_journal(folder / "c" / "journal.db").facts()), folder / "c")
