@@ -329,10 +329,12 @@ def _certifying(
         without_gate = f"avtt audit {names.spec} --out {names.folder}-more"
         return Step(without_gate, why_open or "without its gate certifies the rest")
     drawn = len(run.draws) + len(run.sources)
-    more = more_calls(facts, drawn, longest(status.more_calls for status in open_))
+    forecast = longest(status.more_calls for status in open_)
+    more = more_calls(facts, drawn, forecast)
     limits = raised(facts, drawn, len(run.table), run.cost, more) if more else ""
     options = _with_width(width, limits) if more else ""
-    why = why_open or "continues, likely until the rest is certified"
+    reach = "likely until the rest is certified" if forecast else "it is not known yet how far"
+    why = why_open or f"continues, {reach}"
     return _resumed(run, names, options, f"budget={rounded(drawn + more):.0f}", why)
 
 
