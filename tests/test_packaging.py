@@ -107,6 +107,7 @@ def test_version_is_that_of_the_tag_and_of_an_archive_the_fallback(tmp_path: Pat
     assert version() == "0.7.0"
 
 
+@pytest.mark.slow
 def test_a_spec_elsewhere_names_drawn_worlds_of_an_installed_wheel(
     wheel: Path, tmp_path: Path
 ) -> None:

@@ -10,13 +10,11 @@ import pytest
 import adaptive_vtt as avtt
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.verify import verify
-from adaptive_vtt.engine.priors import WarmStart
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal import read_journal
 from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.journal.prior import read_prior
 from adaptive_vtt.models import Recorded
-from adaptive_vtt.surrogates import Losses, Posterior
 from tests.helpers.command_line import run
 
 SAMPLES = 300
@@ -50,41 +48,7 @@ def earlier(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-class Mean:
-    """Foretells the mean of what it learnt; counts how often it is asked."""
-
-    def __init__(self) -> None:
-        self.learnt: Losses | None = None
-        self.asked: list[int] = []
-
-    def observe(self, losses: Losses) -> None:
-        self.learnt = losses
-
-    def posterior(self, candidates: Any) -> Posterior:
-        assert self.learnt is not None
-        self.asked += candidates.question.tolist()
-        mean = self.learnt.loss.mean().expand(len(candidates.question))
-        return Posterior(mean, mean * (1 - mean))
-
-
 # -- what is carried over ------------------------------------------------------------------------
-
-
-def test_the_surrogate_learns_all_that_was_found_once_and_is_asked_once(earlier: Path) -> None:
-    prior, surrogate = read_prior(earlier), Mean()
-    made = WarmStart(prior, space(), lambda: surrogate)
-    assert surrogate.learnt is None  # before anything is asked
-    question = np.array([5, 5, 200])
-    found = made.losses(question, np.ones(3, np.int64))
-    assert found == pytest.approx(prior.losses.mean())
-    made.losses(question, np.ones(3, np.int64))
-    assert sorted(surrogate.asked) == [5, 200]
-    assert surrogate.learnt is not None
-    assert surrogate.learnt.sample.tolist() == prior.questions.tolist()
-    assert surrogate.learnt.loss.tolist() == prior.losses.tolist()
-    assert surrogate.learnt.margin is not None
-    right = surrogate.learnt.margin.numpy() > 0
-    assert right.tolist() == (prior.losses == 0).tolist()
 
 
 def test_where_losses_were_is_known_of_questions_that_were_not_asked(earlier: Path) -> None:
@@ -162,10 +126,3 @@ def test_what_does_not_go_together_has_its_sentence(
     spec, after = str(first / "SPEC.toml"), ("--after", str(first / "first"))
     assert run("audit", spec, *given, *after, "--out", str(first / "third")) == 2
     assert message in capsys.readouterr().err
-
-
-def test_other_targets_are_not_compared(first: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    goal = (*GOAL[:3], "relations", *GOAL[4:], "--budget", "3")
-    given = (str(first / "SPEC.toml"), *goal, "--after", str(first / "first"))
-    assert run("audit", *given, "--out", str(first / "fourth")) == 0
-    assert "certified other targets" in " ".join(capsys.readouterr().out.split())

@@ -55,14 +55,6 @@ def test_what_is_saved_in_the_middle_is_what_the_journal_comes_to(
         assert check(tmp_path)[1] == []
 
 
-def test_plain_numbers_are_taken_as_an_answer(space: QuestionSpace) -> None:
-    audit = Audit(space, ScriptedModel())
-    (call,) = audit.ask()
-    audit.tell(call, np.array([0.25, 0.75]))  # type: ignore[arg-type]
-    (row,) = audit.journal.calls()
-    assert [a.answer for a in row.answers] == [0.25, 0.75]
-
-
 def test_telling_what_does_not_wait_is_refused(space: QuestionSpace) -> None:
     audit = Audit(space, ScriptedModel())
     message = r"tell: call {} is not waiting for an answer"
@@ -72,6 +64,8 @@ def test_telling_what_does_not_wait_is_refused(space: QuestionSpace) -> None:
     audit.tell(call, [0.5, 0.5])
     with pytest.raises(OrderError, match=message.format(call.number)):
         audit.tell(call, [0.5, 0.5])
+    with pytest.raises(OrderError, match=r"expected a call that ask\(\) returned, got 'first'"):
+        audit.tell("first", [0.5, 0.5])  # type: ignore[arg-type]
     assert len(audit.journal.calls()) == 1
 
 

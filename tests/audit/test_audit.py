@@ -1,18 +1,25 @@
-"""The audit: no question asked twice, none over the budget, and every answer counted."""
+"""The audit: no question asked twice, none over the budget, every answer counted; its settings."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
+from torch import Tensor
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.datasets import from_table
+from adaptive_vtt.engine.belief import Belief
+from adaptive_vtt.errors import AvttError, InputError
+from adaptive_vtt.experiments.engine.tiled import TiledDataset
 from adaptive_vtt.journal import MemoryJournal
-from adaptive_vtt.models import Answer, Recorded, Unanswered
+from adaptive_vtt.models import Answer, PythonModel, Recorded, Unanswered
 from adaptive_vtt.results.outcomes import confusion, outcomes
 from adaptive_vtt.testing import ScriptedModel
-from tests.helpers.audits import finished
+from adaptive_vtt.types import Candidates
+from tests.helpers.audits import Content, content, finished
 
 # -- budget and coverage -------------------------------------------------------------------
 
@@ -58,15 +65,6 @@ def test_audit_has_not_ended_while_calls_wait(space: QuestionSpace) -> None:
     audit.tell(last, [0.5, 0.5])
     assert audit.ask(1000) == []
     assert audit.stopped == audit.result().reason == "every question was asked"
-
-
-def test_a_call_answers_one_concept_or_all(space: QuestionSpace) -> None:
-    (one,) = Audit(space, ScriptedModel(answers="one")).ask()
-    (everything,) = Audit(space, ScriptedModel(answers="all")).ask()
-    assert len(one.concepts) == 1
-    assert everything.concepts == ("c0", "c1")
-    assert one.image is not None
-    assert one.image.shape == (16, 16, 3)
 
 
 def test_unknown_truths_are_never_drawn_and_never_judged(labels: pd.DataFrame) -> None:
@@ -139,9 +137,63 @@ def test_result_is_counted_from_the_answers() -> None:
     assert table.loc["B", ["sensitivity", "specificity", "f1", "kappa"]].tolist() == [1] * 4
 
 
-def test_result_for_json_has_null_for_what_is_unknown(space: QuestionSpace) -> None:
-    result = finished(space, budget=2).result().to_dict()
-    assert result["calls"] == 2
-    assert result["stop_reason"] == "2 calls were made"
-    assert result["targets"][0]["target"] == "overall label error"
-    assert result["targets"][0]["lower"] is None
+# -- determinism ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("candidates", [4096, 10])
+def test_same_seed_same_journal_other_seed_other_draws(
+    space: QuestionSpace, candidates: int, tmp_path: Path
+) -> None:
+    def journal(seed: int, where: Path | None = None) -> Content:
+        options: Any = {"budget": 12, "batch": 2, "candidates": candidates, "journal": where}
+        return content(finished(space, seed=seed, **options).journal)
+
+    first = journal(1)
+    assert first == journal(1, tmp_path / "journal.db")
+    assert [d["question"] for d in first[0]] != [d["question"] for d in journal(2)[0]]
+
+
+def test_beliefs_are_frozen_within_a_batch(space: QuestionSpace) -> None:
+    audit = finished(space, budget=8, batch=3)
+    assert [row.learned for row in audit.journal.draws()] == [0, 0, 0, 3, 3, 3, 6, 6]
+
+
+# -- what is refused -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"exploration": -0.1}, r"exploration: expected .* least 0 and at most 1, got -0\.1"),
+        ({"exploration": 1.5}, r"exploration: expected .* least 0 and at most 1, got 1\.5"),
+        ({"exploration": float("nan")}, r"exploration: expected .* least 0 and at most 1, got nan"),
+        ({"candidates": 0}, r"candidates: expected a whole number of at least 1, got 0"),
+        ({"batch": 0}, r"batch: expected a whole number of at least 1, got 0"),
+        ({"budget": 0}, r"budget: expected a whole number of at least 1, got 0"),
+        ({"strategy": "randon"}, r"unknown strategy 'randon'.*did you mean 'random'"),
+        ({"device": "abacus"}, r"device 'abacus' cannot be used: expected auto, cpu"),
+        ({"device": "meta"}, r"device 'meta' cannot be used: .*; 'auto' is CUDA where there is"),
+    ],
+)
+def test_settings_out_of_range_are_refused(
+    space: QuestionSpace, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        Audit(space, ScriptedModel(), **options)
+
+
+def test_model_that_needs_images_is_refused_where_there_are_none() -> None:
+    space = QuestionSpace(TiledDataset([[0, 1]], 10))
+    with pytest.raises(InputError, match=r"'len' looks at images, but dataset 'tiled' has none"):
+        Audit(space, PythonModel(len))
+
+
+def test_strategy_without_weights_is_refused_and_nothing_is_journaled(space: QuestionSpace) -> None:
+    class Nothing:
+        def weights(self, candidates: Candidates, belief: Belief) -> Tensor:
+            return torch.zeros(len(candidates))
+
+    audit = Audit(space, ScriptedModel(), strategy=Nothing())
+    with pytest.raises(AvttError, match=r"strategy: expected a weight above 0 for some of 36"):
+        audit.run()
+    assert audit.journal.draws() == []

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,7 +15,6 @@ from adaptive_vtt.models import OnnxModel
 from adaptive_vtt.models.local.python import PythonModel
 from adaptive_vtt.oracles import TopClass
 from adaptive_vtt.types import Image
-from tests.helpers.command_line import run
 from tests.helpers.onnx_graphs import channels
 
 NUMBERS = [str(k) for k in range(12)]
@@ -120,29 +118,3 @@ def test_the_columns_of_an_onnx_file_are_named_by_its_option(tmp_path: Path) -> 
         Audit(colours, OnnxModel(path), budget=5).run()
     named = OnnxModel(path, concepts=["a", "b", "c"])
     assert Audit(colours, named, budget=5).run().failures().empty
-
-
-def test_a_command_ends_with_2_and_asks_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for name in NUMBERS:
-        for k in range(4):
-            path = tmp_path / "data" / name / f"{k}.png"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            cv2.imwrite(str(path), np.full((8, 8, 3), 20 * int(name), np.uint8))
-    (tmp_path / "m.py").write_text(
-        "import numpy as np\n"
-        "order = sorted(map(str, range(12)))\n"
-        "def model(images):\n"
-        "    return np.array([[float(int(o) == i[0, 0, 0] // 20) for o in order] for i in images])"
-    )
-    (tmp_path / "SPEC.toml").write_text(
-        '[dataset]\nkind = "classes"\npath = "data"\n'
-        '[model]\nkind = "python"\ntarget = "m.py:model"\n[oracle]\nkind = "top-class"\n'
-        "[certify]\nhalf_width = 0.2\n"
-    )
-    out = tmp_path / "run"
-    assert run("audit", str(tmp_path / "SPEC.toml"), "--out", str(out)) == 2
-    message = capsys.readouterr().err
-    assert "fits the order 0, 1, 10, 11 and 8 more better" in message
-    assert "the same command begins again" in message

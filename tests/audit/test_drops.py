@@ -1,8 +1,7 @@
 """Drops: how much worse answers are about changed images than about the same original ones."""
 
-import sqlite3
 from collections.abc import Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +16,9 @@ from adaptive_vtt.audit.rejudging import rejudge
 from adaptive_vtt.audit.slices.looking import explore
 from adaptive_vtt.certify import named_targets
 from adaptive_vtt.certify.verify import verify
-from adaptive_vtt.errors import AvttError, InputError, JournalError, ModelError
+from adaptive_vtt.errors import AvttError, InputError, ModelError
 from adaptive_vtt.experiments.program import Watch
 from adaptive_vtt.families import DROPS
-from adaptive_vtt.journal import read_journal
 from adaptive_vtt.oracles import Consistency
 from adaptive_vtt.oracles.drops import Drops
 from adaptive_vtt.results.export.failures import export_failures
@@ -34,6 +32,7 @@ from tests.contracts.test_oracle_journeys import Says
 from tests.contracts.test_oracles import CASES
 from tests.helpers.command_line import run
 from tests.helpers.report_pages import Tags
+from tests.helpers.twins import slowly
 
 RELATIONS = [IDENTITY, "gaussian_noise", "brightness_down"]
 ERRS = {IDENTITY: 0.1, "gaussian_noise": 0.4, "brightness_down": 0.15}
@@ -123,22 +122,11 @@ def test_report_and_result_speak_of_drops(audited: Any) -> None:
     assert set(failures["relation"]) <= set(RELATIONS[1:])
 
 
-def test_verify_notices_a_changed_row(tmp_path: Path) -> None:
-    path = tmp_path / "journal.db"
-    with Audit(space(), Errs(), half_width=0.2, budget=20, journal=path, **QUICK) as audit:
-        audit.run()
-    with closing(sqlite3.connect(path)) as file:
-        file.execute("UPDATE answers SET loss = 0.5 WHERE loss = 1")
-        file.commit()
-    with closing(read_journal(path)) as journal, pytest.raises(JournalError):
-        verify(journal)
-
-
-@pytest.mark.parametrize("last", [1, 2, 25])
+@pytest.mark.parametrize("last", [1, *slowly(2), 25])
 def test_an_audit_that_was_cut_off_goes_on_and_pays_for_nothing_twice(
     last: int, tmp_path: Path
 ) -> None:
-    options = {**QUICK, "half_width": 0.2, "budget": 60}
+    options = {**QUICK, "half_width": 0.2, "budget": 35}
     whole = Audit(space(), Errs(), **options).run()
     first, second = Errs(last=last), Errs()
     for model in (first, second):
@@ -156,7 +144,7 @@ def test_a_cap_keeps_the_price_of_the_original_s_call() -> None:
 
 
 def test_who_goes_on_may_want_a_narrower_interval(tmp_path: Path) -> None:
-    for width in (0.45, 0.4):
+    for width in (0.5, 0.45):
         options = {**QUICK, "half_width": width, "journal": tmp_path / "journal.db"}
         with Audit(space(), Errs(), **options) as audit:
             assert audit.run().targets["half_width"].max() <= width
@@ -271,7 +259,8 @@ self_taught = false
 
 
 def test_one_line_and_the_command_line_certify_drops(tmp_path: Path) -> None:
-    found = avtt.audit(space(), Errs(), out=tmp_path / "one", on_progress=False, **QUICK)
+    options = {**QUICK, "budget": 12}
+    found = avtt.audit(space(), Errs(), out=tmp_path / "one", on_progress=False, **options)
     assert found.targets["kind"].tolist() == ["drop"] * 2
     spec, out = tmp_path / "SPEC.toml", str(tmp_path / "run")
     spec.write_text(SPEC)

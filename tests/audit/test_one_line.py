@@ -13,7 +13,6 @@ from PIL import Image
 
 import adaptive_vtt as avtt
 from adaptive_vtt.audit.shortcut import questions
-from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.datasets import as_dataset, from_table, recognised
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.journal import read_journal
@@ -73,30 +72,6 @@ NAMED = pd.DataFrame(
 # -- what a path holds -----------------------------------------------------------------
 
 
-def test_class_folders_are_recognised(tmp_path: Path) -> None:
-    layout = recognised(class_folders(tmp_path))
-    assert (layout.kind, layout.options) == ("classes", {})
-    assert layout.load().concepts == CLASSES
-
-
-def test_images_beside_masks_are_recognised(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        picture(tmp_path / "images" / f"{name}.png")
-        picture(tmp_path / "masks" / f"{name}.png", 255)
-    layout = recognised(tmp_path)
-    assert layout.kind == "masks"
-    assert layout.load().concepts == ("object",)
-
-
-@pytest.mark.parametrize("below", ["", "pictures"])
-def test_images_alone_are_recognised_right_there_or_one_folder_down(
-    tmp_path: Path, below: str
-) -> None:
-    picture(tmp_path / below / "one.png")
-    layout = recognised(tmp_path)
-    assert (layout.kind, layout.path) == ("images", tmp_path / below)
-
-
 @pytest.mark.parametrize("given", ["folder", "file"])
 def test_a_table_is_read_by_what_its_columns_hold(tmp_path: Path, given: str) -> None:
     path = table(tmp_path, BINARY)
@@ -112,22 +87,6 @@ def test_a_table_is_read_by_what_its_columns_hold(tmp_path: Path, given: str) ->
     assert dataset.truth(np.arange(4), np.array(1)).tolist() == [1, -1, 0, 1]
 
 
-def test_a_column_of_classes_gives_a_concept_each(tmp_path: Path) -> None:
-    layout = recognised(table(tmp_path, NAMED, "pics"))
-    assert layout.options["class_column"] == "label"
-    dataset = layout.load()
-    assert dataset.concepts == CLASSES
-    assert dataset.sample(3).truth == {"cat": 0, "dog": 0, "emu": 1}
-    assert dataset.sample(3).metadata["age"] == "5"
-
-
-def test_several_rows_of_one_image_keep_their_own_ids(tmp_path: Path) -> None:
-    rows = pd.DataFrame({"file": ["a.png", "a.png"], "id": ["p", "q"], "x": [0, 1]})
-    layout = recognised(table(tmp_path, rows))
-    assert (layout.options["id_column"], layout.options["file_column"]) == ("id", "file")
-    assert layout.load().sample_id(1) == "q"
-
-
 def test_what_is_none_of_these_is_said_with_what_was_expected(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"expected one folder of images per class.*got none"):
         recognised(tmp_path)
@@ -140,10 +99,6 @@ def test_what_is_none_of_these_is_said_with_what_was_expected(tmp_path: Path) ->
         picture(tmp_path / "splits" / split / "one.png")
     with pytest.raises(InputError, match="expected one folder of images per class"):
         recognised(tmp_path / "splits")
-
-
-def test_a_space_takes_a_path(tmp_path: Path) -> None:
-    assert avtt.QuestionSpace(class_folders(tmp_path)).concepts == CLASSES
 
 
 # -- images and labels in memory -------------------------------------------------------
@@ -263,12 +218,6 @@ def test_what_is_asked_and_certified_follows_from_what_is_known(tmp_path: Path) 
     assert questions(from_table(images, rates), oracle="consistency").targets[0] == "overall"
 
 
-def test_classes_are_certified_as_a_whole_and_under_every_relation(tmp_path: Path) -> None:
-    result = avtt.audit(class_folders(tmp_path), classify, relations=["identity"], **QUICK)
-    assert result.targets["target"].tolist() == ["overall misclassification rate"]
-    assert result.targets["size"].tolist() == [6]
-
-
 @pytest.mark.parametrize("kind", ["classes", "table", "masks", "images", "arrays", "dataset"])
 def test_every_kind_of_data_in_one_line(tmp_path: Path, kind: str) -> None:
     images = [np.full((8, 10, 3), 40 * k, np.uint8) for k in range(4)]
@@ -290,15 +239,6 @@ def test_every_kind_of_data_in_one_line(tmp_path: Path, kind: str) -> None:
     result = avtt.audit(*found, labels=labels, **QUICK)
     assert 0 < result.calls <= 6
     assert result.guarantee is not None
-
-
-def test_the_folder_of_avtt_init_is_audited_in_one_line(tmp_path: Path) -> None:
-    write_start(tmp_path)
-    result = avtt.audit(tmp_path, f"{tmp_path / 'model.py'}:predict", **QUICK)
-    names = {"overall label error", "relation identity: label error"}
-    assert names < set(result.targets["target"])
-    title, _, _ = result.report(tmp_path / "report.html").read_text().partition("</title>")
-    assert title.endswith("Audit of model.py:predict on labels")  # without the file's folders
 
 
 # -- going on from the command line ------------------------------------------------------
@@ -335,16 +275,3 @@ def test_a_run_made_in_python_goes_on_from_the_command_line(tmp_path: Path, caps
         assert getattr(avtt.read_result(out), name).equals(
             getattr(avtt.read_result(apart / "run"), name)
         )
-
-
-def test_another_model_and_other_limits_are_refused(tmp_path: Path, capsys: Any) -> None:
-    out, model = begun_in_python(tmp_path)
-    other = model.replace(":classify", ":other")
-    for given, sentence in {
-        ("--model", other): "model",
-        ("--model", f"{model}s"): "unknown name 'classifys'; did you mean 'classify'",
-        ("--model", model, "--set", "stop.seconds=9"): "--set stop.seconds: expected budget, max",
-        ("--model", model, "--budget", "2"): "budget: expected at least 6 calls, which were made",
-    }.items():
-        assert command("resume", str(out), *given) == 2
-        assert sentence in " ".join(capsys.readouterr().err.split())

@@ -1,6 +1,5 @@
 """Answers judged by another oracle: the same draws, other losses, and intervals that hold."""
 
-import json
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
@@ -15,11 +14,11 @@ import adaptive_vtt as avtt
 from adaptive_vtt import Audit, QuestionSpace, Versus, rejudge
 from adaptive_vtt.audit.everything import all_losses, means
 from adaptive_vtt.certify import named_targets
-from adaptive_vtt.certify.verify import recompute, verify
+from adaptive_vtt.certify.verify import recompute
 from adaptive_vtt.datasets.formats.endobench import from_endobench
 from adaptive_vtt.datasets.view import Subset
 from adaptive_vtt.errors import InputError, JournalError
-from adaptive_vtt.journal import MemoryJournal, read_journal
+from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.journal.rows import AnswerRow
 from adaptive_vtt.models import Answer, Prompt, PythonModel, Unanswered
@@ -41,7 +40,7 @@ def space(oracle: Any = None, samples: int = 40, seed: int = 0) -> QuestionSpace
 
 def audited(made: QuestionSpace | None = None, model: Any = None, **options: Any) -> MemoryJournal:
     journal = MemoryJournal()
-    given = {"half_width": 0.1, "budget": 30, "seed": 1, "surrogate": False, "journal": journal}
+    given = {"half_width": 0.1, "budget": 20, "seed": 1, "surrogate": False, "journal": journal}
     targets = ["overall", "concepts", "relations"]
     chosen = {**given, "self_taught": False, "targets": targets, **options}
     Audit(made or space(), model or ScriptedModel(), **chosen).run()
@@ -97,24 +96,6 @@ def test_another_threshold_gives_its_own_intervals_from_the_same_draws(
     assert rows[0].tolist() != pytest.approx([before[0].lower, before[0].upper, before[0].estimate])
     assert result.reason == "judged again: nothing was asked"
     assert "chosen without looking at these answers" in result.warnings[0]
-
-
-@pytest.mark.slow
-def test_losses_are_those_of_asking_with_the_new_oracle(
-    plain: MemoryJournal, tmp_path: Path
-) -> None:
-    strict = space(Correctness(threshold=0.8))
-    rejudge(plain, strict, out=tmp_path)
-    questions, losses = all_losses(strict, ScriptedModel())
-    known = dict(zip(questions.tolist(), losses.tolist(), strict=True))
-    with closing(read_journal(tmp_path / "journal.db")) as made:
-        table = outcomes(made)
-        verify(made)
-    assert table["loss"].tolist() == [known[q] for q in table["question"].tolist()]
-    assert table["answer"].tolist() == outcomes(plain)["answer"].tolist()
-    assert table["loss"].tolist() != outcomes(plain)["loss"].tolist()
-    assert json.loads((tmp_path / "result.json").read_text())["guarantee"]
-    assert "judged again" in (tmp_path / "report.html").read_text()
 
 
 def test_an_audit_that_certifies_nothing_has_other_raw_rates() -> None:

@@ -5,7 +5,6 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from adaptive_vtt import Audit, QuestionSpace
@@ -242,12 +241,3 @@ def test_a_proposal_of_the_earlier_journal_that_was_altered_is_noticed(tmp_path:
         replayed(tmp_path / "a.db", a, b, space()) as versus,
     ):
         versus.run()
-
-
-def test_a_replayed_draw_costs_one_call_of_the_budget(tmp_path: Path):
-    """The last of 13 stays unused: the next question may have taken two."""
-    a, b = both()
-    audited(tmp_path / "a.db", a, space())
-    verdict = replayed(tmp_path / "a.db", a, b, space(), budget=13).run()
-    assert (verdict.calls_a, verdict.calls_b) == (0, 12)
-    assert np.isfinite(verdict.targets["delta"]).all()

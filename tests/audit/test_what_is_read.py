@@ -11,7 +11,7 @@ from rich.console import Console
 
 from adaptive_vtt import QuestionSpace
 from adaptive_vtt.audit.overview import overview, show
-from adaptive_vtt.datasets import as_dataset, from_table, read_table, recognised
+from adaptive_vtt.datasets import as_dataset, from_table, read_table
 from adaptive_vtt.datasets.formats.folders import from_class_folders
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.oracles import TopClass
@@ -32,13 +32,6 @@ def pages(root: Path, **columns: Any) -> Path:
     rows = {"file": NAMES, "even": EVEN, "loop": LOOP, "site": SITE, **columns}
     pd.DataFrame(rows).to_csv(root / "labels.csv", index=False)
     return root
-
-
-@pytest.mark.parametrize(("yes", "no"), [("yes", "No"), ("TRUE", "false"), ("Ja", "nein")])
-def test_words_are_labels_beside_a_column_of_numbers(yes: str, no: str, tmp_path: Path) -> None:
-    dataset = as_dataset(pages(tmp_path, loop=[yes, no, no] * 4))
-    assert dataset.concepts == ("even", "loop")
-    assert dataset.counts.tolist() == [[6, 6], [8, 4]]
 
 
 def test_one_odd_cell_is_named_and_not_the_model_blamed(tmp_path: Path) -> None:
@@ -74,18 +67,6 @@ def test_a_column_of_metadata_that_could_be_asked_about_is_named(tmp_path: Path)
     assert "loop" not in chosen.remarks
 
 
-def test_a_column_of_counts_is_no_mistake(tmp_path: Path) -> None:
-    layout = recognised(pages(tmp_path, loop=[0, 1, 2, 3, 4, 5] * 2))
-    assert (layout.options["metadata"], layout.apart) == (["loop", "site"], "")
-
-
-def test_a_missing_image_is_named_with_its_row(tmp_path: Path) -> None:
-    root = pages(tmp_path, file=[*NAMES[:6], "page_999.png", *NAMES[7:]])
-    expected = r"11 of 12 images found in '.*images', missing: page_999\.png \(row 7\); mend"
-    with pytest.raises(InputError, match=expected):
-        as_dataset(root)
-
-
 def test_init_leaves_out_a_row_without_its_image_and_says_so_in_the_spec(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -97,13 +78,6 @@ def test_init_leaves_out_a_row_without_its_image_and_says_so_in_the_spec(
     assert "page_999.png (missing)" in output
     assert 'broken = "skip"' in (start / "SPEC.toml").read_text()
     assert run("audit", str(start / "SPEC.toml"), "--dry-run") == 0
-
-
-def test_a_duplicate_is_named_with_its_rows(tmp_path: Path) -> None:
-    root = pages(tmp_path, file=[*NAMES[:3], NAMES[2], *NAMES[4:]])
-    expected = r"'page_2\.png' stands more than once in 'file': rows 3, 4"
-    with pytest.raises(InputError, match=expected):
-        recognised(root)
 
 
 def test_concepts_choose_columns_or_are_refused(tmp_path: Path) -> None:
@@ -162,14 +136,6 @@ def test_init_and_dry_run_print_it(tmp_path: Path, capsys: pytest.CaptureFixture
     assert again.index("concept: 4 yes") < again.index("calls in all until certified")
 
 
-def test_a_table_among_its_images_is_not_passed_over(tmp_path: Path) -> None:
-    for name in NAMES:
-        write_bytes(tmp_path / name, PIXELS)
-    assert as_dataset(tmp_path, concepts=["a", "b"]).concepts == ("a", "b")
-    pd.DataFrame({"file": NAMES, "even": EVEN}).to_csv(tmp_path / "labels.csv", index=False)
-    assert as_dataset(tmp_path).counts.tolist() == [[6, 6]]
-
-
 def test_an_id_with_a_dot_names_its_image_and_labels_csv_is_the_one_meant(tmp_path: Path) -> None:
     """As `avtt export --failures` writes them: "page_0.png--identity-0", beside failures.csv."""
     root = pages(tmp_path, file=[f"page_{k}.v1" for k in range(12)])
@@ -181,12 +147,6 @@ def test_an_id_with_a_dot_names_its_image_and_labels_csv_is_the_one_meant(tmp_pa
     assert dataset.has_images
     assert dataset.sample(3).id == "page_3.v1"
     assert dataset.sample(3).image is not None
-
-
-@pytest.mark.parametrize("cell", ["a long story. " * 40, "\u9577" * 120])  # the other in bytes
-def test_a_cell_longer_than_a_files_name_names_none(cell: str, tmp_path: Path) -> None:
-    layout = recognised(pages(tmp_path, site=[cell] * 12))
-    assert layout.options["metadata"] == ["site"]
 
 
 def test_twelve_bits_in_a_file_of_sixteen_are_asked_about() -> None:

@@ -1,7 +1,6 @@
 """Calls in batches: nothing submitted twice, the cap kept, whatever breaks, whatever comes back."""
 
 from collections import Counter
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,8 @@ from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.engine.endpoint import give_up, under_way
 from adaptive_vtt.errors import InputError, ModelError
-from adaptive_vtt.journal import Journal, MemoryJournal, SQLiteJournal
+from adaptive_vtt.journal import Journal, MemoryJournal
 from adaptive_vtt.journal.facts import read_facts
-from adaptive_vtt.journal.rows import CallRow
 from adaptive_vtt.oracles import Consistency
 from adaptive_vtt.testing import tiny_dataset
 from tests.helpers.audits import content, same_targets
@@ -55,13 +53,6 @@ def test_a_round_is_one_batch_of_draws_that_know_all_rounds_before_and_none_of_t
     assert [row.learned for row in found.journal.draws()] == [0] * 8 + [8] * 8 + [16] * 4
     assert [len(batch["requests"]) for batch in provider.batches.values()] == [8, 8, 4]
     verify(found.journal)
-
-
-def test_after_each_round_it_is_known_where_the_audit_stands():
-    seen: list[Any] = []
-    running = audit(Provider(), budget=24, half_width=0.2)
-    running.run(lambda step: seen.append(step.state.targets[0].upper))
-    assert all(upper < 1.0 for upper in seen)
 
 
 def test_what_is_submitted_is_journaled_before_and_its_id_before_it_is_looked_at():
@@ -122,29 +113,6 @@ def test_struck_at_any_exchange_it_goes_on_and_nothing_is_submitted_twice(option
         assert under_way(journal) == []
 
 
-@pytest.mark.slow
-def test_struck_between_sources_and_follow_ups_of_a_round_it_draws_what_it_would_have():
-    class Striking(MemoryJournal):
-        strike_at = 0
-
-        def add(self, rows: Any) -> None:
-            calls = any(isinstance(row, CallRow) for row in rows)
-            self.strike_at -= calls
-            if calls and self.strike_at == 0:
-                raise Struck
-            super().add(rows)
-
-    given: dict[str, Any] = {"budget": 40, "batch_size": 8, "space": space(oracle=Consistency())}
-    undisturbed, _ = whole(**given)
-    for strike in (1, 2, 3):
-        provider, journal = Provider(), Striking()
-        journal.strike_at = strike
-        with pytest.raises(Struck):
-            audit(provider, journal, **given).run()
-        audit(provider, journal, **given).run()
-        assert content(journal) == content(undisturbed.journal), strike
-
-
 @settings(max_examples=8, deadline=None)
 @given(st.lists(st.integers(1, 12), max_size=8), st.booleans(), st.integers(1, 3))
 @pytest.mark.slow
@@ -188,18 +156,10 @@ def test_a_cap_below_what_is_on_its_way_is_refused_on_going_on():
     assert audit(provider, journal, budget=8, max_cost=24.0).run().calls == 8
 
 
-def test_an_interrupted_audit_in_a_file_knows_what_goes_on_at_the_provider(tmp_path: Path):
-    provider, path = Provider(strike=2), tmp_path / "journal.db"
-    with pytest.raises(Struck), audit(provider, path, budget=20) as found:
-        found.run()
-    with closing(SQLiteJournal(path, read_only=True)) as journal:
-        assert [(batch.id, len(batch.calls)) for batch in under_way(journal)] == [("b0", 8)]
-
-
 # -- money ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cap", [3.0, 9.5, 30.0])
+@pytest.mark.parametrize("cap", [3.0, 9.5])
 def test_a_whole_batch_is_reserved_at_its_worst_price_before_it_is_submitted(cap: float):
     spent: list[float] = []
 
@@ -218,20 +178,15 @@ def test_a_whole_batch_is_reserved_at_its_worst_price_before_it_is_submitted(cap
 
 LIES: dict[str, Any] = {
     "nothing": lambda lines: [],
-    "half": lambda lines: lines[::2],
     "doubled": lambda lines: [*lines, *lines],
     "foreign": lambda lines: [{**one, "custom_id": f"x{k}"} for k, one in enumerate(lines)],
-    "nameless": lambda lines: [{"prompt": one["prompt"]} for one in lines],
     "odd names": lambda lines: [{**one, "custom_id": [1]} for one in lines],
-    "no objects": lambda lines: [[1], None, 3, "a"],
     "no JSON": lambda lines: b"\xff\xfe nothing\n{" * 20,
     "nested": lambda lines: b"[" * 200_000,
     "long": lambda lines: b'{"custom_id": "' + b"x" * 9_000_000 + b'"}',
     "usage of nothing": lambda lines: [{**one, "usage": [-5, "many"]} for one in lines],
     "no probabilities": lambda lines: [{**one, "said": [7.0, -1.0]} for one in lines],
-    "words": lambda lines: [{**one, "said": ["yes", "no"]} for one in lines],
     "expired": lambda lines: [{**one, "fails": {"kind": "batch expired"}} for one in lines],
-    "billed": lambda lines: [{**one, "fails": {"kind": "x", "billed": True}} for one in lines],
 }
 
 
@@ -266,14 +221,6 @@ def test_other_requests_than_those_that_failed_are_not_submitted_again():
     assert list(second["requests"].values()) == list(first["requests"].values())[5:]
     assert running.cost == pytest.approx(8 * PRICE + 3 * WORST)  # what is missing may be billed
     assert [row.answers[0].unanswered for row in running.journal.calls()] == [None] * 8
-
-
-def test_two_results_of_one_call_are_none_and_may_be_billed():
-    provider = Provider(tamper=lambda lines: lines + lines[: len(provider.batches) == 1])
-    running = audit(provider, budget=8)
-    running.run()
-    assert [len(batch["requests"]) for batch in provider.batches.values()] == [8, 1]
-    assert running.cost == pytest.approx(8 * PRICE + WORST)
 
 
 def test_a_call_that_fails_as_often_as_retries_allow_is_unanswered_for_that_reason():

@@ -118,10 +118,9 @@ def test_a_space_too_large_for_its_draws_is_not_gone_through(monkeypatch: Any) -
 # -- exactness ------------------------------------------------------------------------------
 
 
-def second_draws(first: tuple[int, ...], place: int, shared: bool) -> tuple[Any, Any, Any]:
+def second_draws(first: tuple[int, ...], place: int) -> tuple[Any, Any, Any]:
     """All ways in which the second draw of a batch can go, after the first took the question at
-    ``place`` of the candidates ``first``: N a+ and N a- of all targets, and N R. ``shared``: it
-    is made from the candidates of the first."""
+    ``place`` of the candidates ``first``: N a+ and N a- of all targets, and N R."""
     space = space_of(2)
     losses = (np.random.default_rng(4).random(space.total) < 0.5).astype(float)
     eligible = space.nth(np.arange(space.size)).tolist()
@@ -135,8 +134,7 @@ def second_draws(first: tuple[int, ...], place: int, shared: bool) -> tuple[Any,
         return move, proposal[drawn]
 
     unseen = [q for q in eligible if q != first[place]]
-    left = tuple(q for q in first if q != first[place])
-    subsets = [left] if shared else list(combinations(unseen, len(first)))
+    subsets = list(combinations(unseen, len(first)))
     values, weights = [], []
     for subset in subsets:
         for drawn, question in enumerate(subset):
@@ -159,19 +157,12 @@ def second_draws(first: tuple[int, ...], place: int, shared: bool) -> tuple[Any,
 def test_given_the_first_draw_of_a_batch_and_its_candidates_the_second_is_unbiased(
     place: int,
 ) -> None:
-    values, weights, truth = second_draws((0, 3, 8), place, shared=False)
+    values, weights, truth = second_draws((0, 3, 8), place)
     assert weights.sum() == pytest.approx(1)
     moved = ~np.isnan(values)
     chance = np.einsum("t,twk->wk", weights, moved)
     mean = np.einsum("t,twk->wk", weights, np.nan_to_num(values)) / chance
     np.testing.assert_allclose(mean, [truth, truth], atol=1e-9)
-
-
-def test_from_the_candidates_of_the_first_it_would_be_biased() -> None:
-    """Why each draw of a batch has candidates of its own."""
-    values, weights, truth = second_draws((0, 3, 8), 0, shared=True)
-    mean = weights @ values[:, 0, 0]
-    assert abs(mean - truth[0]) > 0.5
 
 
 @pytest.mark.slow

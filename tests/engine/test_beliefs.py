@@ -39,25 +39,30 @@ def audited(journal: Any = None, **changed: Any) -> avtt.Audit:
     return found
 
 
+@pytest.fixture(scope="module")
+def ended() -> avtt.Audit:
+    """An audit that nothing here changes."""
+    return audited()
+
+
 def figures_of(journal: Journal) -> list[tuple[int, Mapping[str, Any]]]:
     return [(row.draws, row.figures) for row in journal.beliefs()]
 
 
-def test_moments_are_some_40_up_to_100_000_draws_and_the_end() -> None:
+def test_moments_are_some_40_up_to_100_000_draws_and_the_end(ended: avtt.Audit) -> None:
     moments, n = [], checkpoints.FIRST
     while n <= 100_000:
         moments.append(n)
         n = max(n + 1, int(np.ceil(n * checkpoints.GROWTH)))
     assert 38 <= len(moments) <= 44
-    assert [row.draws for row in audited().journal.beliefs()] == MOMENTS
+    assert [row.draws for row in ended.journal.beliefs()] == MOMENTS
     assert moments[:7] == MOMENTS[:7]
 
 
-def test_the_figures_are_those_of_the_belief() -> None:
-    audit = audited()
-    last, belief = audit.journal.beliefs()[-1], audit.belief
+def test_the_figures_are_those_of_the_belief(ended: avtt.Audit) -> None:
+    last, belief = ended.journal.beliefs()[-1], ended.belief
     groups = Groups(SPACE.concepts, [(v.relation.name, v.severity) for v in SPACE.variants])
-    pool = list(audit._loop.selector.pool.everything())
+    pool = list(ended._loop.selector.pool.everything())
     assert len(pool) == 1, "all questions at once"
     candidates, losses = pool[0], belief.losses
     assert losses is not None
@@ -101,18 +106,6 @@ def test_a_sample_of_a_large_space_tells_nearly_the_same(monkeypatch: pytest.Mon
 
 
 @pytest.mark.slow
-def test_an_audit_that_keeps_no_beliefs_makes_the_same_draws() -> None:
-    audit = avtt.Audit(SPACE, ScriptedModel(refuse=0.1), **OPTIONS).without_beliefs()
-    audit.run()
-    assert audit.journal.beliefs() == []
-    alone, with_beliefs = (
-        [(row.question, row.probability) for row in each.journal.draws()]
-        for each in (audit, audited())
-    )
-    assert alone == with_beliefs
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("stop", [12, *slowly(5)])
 def test_a_resumed_audit_adds_what_is_missing(tmp_path: Path, stop: int) -> None:
     path, whole = tmp_path / "journal.db", figures_of(audited().journal)
@@ -123,22 +116,6 @@ def test_a_resumed_audit_adds_what_is_missing(tmp_path: Path, stop: int) -> None
         found = figures_of(audit.journal)
         assert [row for row in found if row[0] != stop] == [row for row in whole if row[0] != stop]
         verify(audit.journal)
-
-
-@pytest.mark.slow
-def test_a_journal_without_beliefs_gets_them_all_as_it_goes_on(tmp_path: Path) -> None:
-    class Forgetful(MemoryJournal):
-        def add(self, rows: Any) -> None:
-            super().add([row for row in rows if not isinstance(row, BeliefRow)])
-
-    class Later(MemoryJournal):
-        def __init__(self, before: MemoryJournal) -> None:
-            self.__dict__ |= vars(before)
-
-    before = audited(Forgetful(), budget=12).journal
-    assert before.beliefs() == []
-    found = figures_of(audited(Later(before)).journal)  # type: ignore[arg-type]
-    assert found == figures_of(audited().journal)
 
 
 # -- what was changed afterwards -------------------------------------------------------------
@@ -154,7 +131,7 @@ def changed(path: Path, figures: Mapping[str, Any], draws: int = 8) -> None:
 
 def test_verify_notices_a_belief_that_was_changed_removed_or_added(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
-    audited(path).close()
+    audited(path, budget=12).close()
     data = path.read_bytes()
     for change, message in (
         ("UPDATE beliefs SET figures = replace(figures, '0.', '0.1')", "after 4 draws was altered"),
@@ -182,14 +159,14 @@ def test_verify_counts_anew_what_was_asked_and_failed(name: str) -> None:
             super().add(rows)
 
     with pytest.raises(JournalError, match=f"after 8 draws: '{name}' is not what the answers"):
-        verify(audited(Wrong()).journal)
+        verify(audited(Wrong(), budget=12).journal)
 
 
 def test_verify_notices_a_belief_of_draws_that_nobody_made() -> None:
-    audit = audited()
+    audit = audited(budget=12)
     figures = audit.journal.beliefs()[-1].figures
-    audit.journal.add([BeliefRow(31, figures)])
-    with pytest.raises(JournalError, match="after 31 draws: expected answers to all of them"):
+    audit.journal.add([BeliefRow(13, figures)])
+    with pytest.raises(JournalError, match="after 13 draws: expected answers to all of them"):
         verify(audit.journal)
 
 

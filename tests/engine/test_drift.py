@@ -1,8 +1,6 @@
 """A model that changes while it is audited: no certificate, a warning, repeat probes that
 notice."""
 
-from functools import cache
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,12 +11,11 @@ from adaptive_vtt.certify.sequences import Sequences
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.engine.repeat_probes import TOLERANCE
 from adaptive_vtt.journal import MemoryJournal, SQLiteJournal
-from adaptive_vtt.models import PythonModel
 from adaptive_vtt.results.report import write_report
-from adaptive_vtt.results.result import Result, summarise
+from adaptive_vtt.results.result import summarise
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import Answer
-from tests.helpers.twins import crossed
+from tests.helpers.twins import slowly
 
 
 class Drifting:
@@ -51,7 +48,8 @@ def certified(model: object, **options: object) -> Audit:
 # -- intervals that empty ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("surrogate", "half_width"), crossed([False, True], [0.005, 0.02, 0.03]))
+@pytest.mark.parametrize("half_width", [0.02, *slowly(0.005, 0.03)])
+@pytest.mark.parametrize("surrogate", [False, *slowly(True)])
 def test_a_model_that_changes_is_never_certified(half_width, surrogate):
     """With half-width .02 it ended "certified [.050, .088]" after 80 questions: an interval that
     is about to empty is narrow, so the draws have to agree with it, too."""
@@ -73,7 +71,7 @@ def test_an_audit_that_ends_while_draws_disagree_with_the_interval_warns():
 
 
 def test_an_empty_interval_stops_the_audit_and_stays_in_journal_and_report(tmp_path):
-    audit = certified(Drifting(60), half_width=0.005, journal=tmp_path / "j.db")
+    audit = certified(Drifting(40), half_width=0.02, journal=tmp_path / "j.db")
     first = audit.run()
     verify(audit.journal)
     audit.close()
@@ -128,34 +126,29 @@ class PartlyDrifting(Drifting):
         return said
 
 
-def grouped(guarantee: str, good: int = 120, **options: object) -> Audit:
+def grouped() -> Audit:
+    """Three groups, of whose intervals one empties."""
     names = [f"s{number:04d}" for number in range(900)]
     labels = pd.DataFrame({"c": np.ones(900, int)}, index=names)
     groups = pd.DataFrame({"g": np.repeat(["a", "b", "d"], 300)}, index=names)
     space = avtt.QuestionSpace(avtt.datasets.from_table(None, labels, metadata=groups))
-    given = {"half_width": 0.06, "targets": ["group:g"], "surrogate": False, "seed": 1}
-    return Audit(space, PartlyDrifting(good), guarantee=guarantee, **(given | options))
-
-
-@cache
-def invalidated() -> tuple[Audit, Result, list[int]]:
-    """An audit that goes on with one interval empty; questions asked of its group since then."""
-    audit = grouped("each", good=240, half_width=0.03)
-    hits: list[int] = []
-
-    def note(step):
-        certifier = audit.belief.certifying
-        if certifier.sequences.emptied[0]:
-            assert certifier.settled[0]
-            hits.append(int(certifier.hits[0]))
-
-    return audit, audit.run(note), hits
+    given = {"half_width": 0.03, "targets": ["group:g"], "surrogate": False, "seed": 1}
+    return Audit(space, PartlyDrifting(240), guarantee="each", **given)
 
 
 @pytest.mark.slow
 def test_one_of_several_intervals_that_empties_does_not_end_the_audit_for_the_others(tmp_path):
     """Chance may empty each with 5 %: that ended the audit, and the model was said to change."""
-    audit, result, _ = invalidated()
+    audit, hits = grouped(), []
+
+    def note(step):
+        certifier = audit.belief.certifying
+        if certifier.sequences.emptied[0]:
+            hits.append(int(certifier.hits[0]))
+
+    result = audit.run(note)
+    assert len(hits) > 50
+    assert (hits[-1] - hits[0]) / len(hits) < 0.15  # the exploration reaches it, its need does not
     assert result.targets["emptied"].tolist() == [True, False, False]
     assert result.targets["certified"].tolist() == [False, True, True]
     assert result.reached.tolist() == [False, True, True]
@@ -168,23 +161,6 @@ def test_one_of_several_intervals_that_empties_does_not_end_the_audit_for_the_ot
     assert "Invalidated: g a: error." in page
     assert "Still open" not in page
     assert "<b>g a: error</b>: between" not in page  # it is no certified finding
-
-
-@pytest.mark.slow
-def test_where_all_intervals_hold_at_once_one_that_empties_ends_the_audit():
-    result = grouped("all").run()
-    assert result.targets["emptied"].tolist() == [True, False, False]
-    assert not result.targets["certified"].all()
-    assert str(result.reason).startswith("the model's answers changed during the audit")
-    assert "it is not certified" in result.warnings[0]
-
-
-@pytest.mark.slow
-def test_nothing_more_is_asked_of_an_invalidated_target():
-    _, _, hits = invalidated()
-    share = (hits[-1] - hits[0]) / len(hits)
-    assert len(hits) > 50
-    assert share < 0.15  # the exploration reaches it, its need does not
 
 
 @pytest.mark.slow
@@ -231,10 +207,10 @@ def test_repeat_probes_never_enter_an_interval():
     assert with_.calls == without.calls + 6
 
 
-@pytest.mark.parametrize("limit", [{"budget": 60}, {"max_cost": 60.0}])
+@pytest.mark.parametrize("limit", [{"budget": 30}, {"max_cost": 30.0}])
 def test_repeat_probes_are_counted_and_paid_for_under_the_cap(limit):
     result = certified(Drifting(10**6), repeat_probes=5, half_width=0.01, **limit).run()
-    assert (result.calls, result.cost, result.repeat_probes.calls) == (60, 60.0, 5)
+    assert (result.calls, result.cost, result.repeat_probes.calls) == (30, 30.0, 5)
 
 
 def test_repeat_probes_are_spread_and_half_of_them_wait_for_the_end():
@@ -284,13 +260,3 @@ def test_resuming_pays_for_no_repeat_probe_twice(tmp_path):
         assert first.sent + second.sent == 60 == result.calls
         assert result.repeat_probes == whole.repeat_probes
         assert result.targets.equals(whole.targets)
-
-
-def test_repeat_probes_work_with_words_and_sources():
-    space = avtt.QuestionSpace(
-        tiny_dataset(20, 2), ["brightness_up"], oracle=avtt.oracles.Consistency()
-    )
-    model = PythonModel(lambda images: np.full((len(images), 2), 0.9), name="constant")
-    result = Audit(space, model, repeat_probes=4, budget=70).run()
-    assert (result.repeat_probes.calls, result.repeat_probes.differ) == (4, 0)
-    assert result.calls <= 70

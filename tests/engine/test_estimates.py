@@ -157,27 +157,17 @@ def test_questions_that_do_not_count_are_in_no_part_of_it() -> None:
 def test_the_variance_of_the_draws_mean_grows_with_the_share_that_does_not_count(
     left_out: float,
 ) -> None:
-    """400 targets, 100 even draws each; at .6 it was told as .4 of the error that there is."""
-    rng, ones, none = np.random.default_rng(3), np.ones(400), np.zeros(400)
+    """150 targets, 100 even draws each; at .6 it was told as .4 of the error that there is."""
+    rng, ones, none = np.random.default_rng(3), np.ones(150), np.zeros(150)
     sequences = Sequences(0.1 * ones, 0.05 * ones)
     for _ in range(100):
-        out = (rng.random(400) < left_out).astype(float)
-        loss = (rng.random(400) < SHARE) * (1 - out)
+        out = (rng.random(150) < left_out).astype(float)
+        loss = (rng.random(150) < SHARE) * (1 - out)
         step = Step(ones > 0, loss, loss, none, ones, 0.25 * ones, none, none, none, none, out)
         sequences.move(step)
     error = np.sqrt(np.mean((sequences.mean - SHARE) ** 2))
     told = np.sqrt(sequences.mean_variance.mean())
-    assert told / error == pytest.approx(1, abs=0.15)  # the error's own is good to 4 %
-
-
-def test_of_a_large_space_the_same_part_is_looked_at_each_time() -> None:
-    audit, surrogate = audit_with(lambda loss: 0.5 * loss + 0.2, candidates=30)
-    audit.run()
-    rows, before = audit.statuses(), surrogate.looked
-    assert rows == audit.statuses()
-    assert surrogate.looked == before + 1
-    other, _ = audit_with(lambda loss: 0.5 * loss + 0.2, candidates=400)
-    assert abs(rows[0].estimate - other.run().targets["estimate"][0]) < 0.15
+    assert told / error == pytest.approx(1, abs=0.15)  # the error's own is good to 6 %
 
 
 # -- when it is worked out ------------------------------------------------------------------

@@ -20,14 +20,12 @@ from adaptive_vtt.journal import SQLiteJournal
 from adaptive_vtt.journal.in_memory import MemoryJournal
 from adaptive_vtt.journal.rows import JudgingRow
 from adaptive_vtt.models import Answer, ModelDefaults, Prompt, Unanswered
-from adaptive_vtt.models.local.python import TextModel
 from adaptive_vtt.oracles import MultipleChoice
 from adaptive_vtt.oracles.judge_models import JudgeModel
 from tests.helpers.dying import Run, Ticks, code_of_child, killed, needs_fork, ticking
 from tests.helpers.judged import (
     JUDGE_PRICE,
     MODEL_PRICE,
-    TRUTH,
     Reader,
     Voluble,
     audit,
@@ -111,7 +109,7 @@ def test_twenty_kills_cost_no_more_than_is_booked_and_change_no_draw(tmp_path: P
 @pytest.mark.parametrize("share", [pytest.param(0.2, marks=pytest.mark.slow), 0.6])
 def test_killed_once_without_a_cap_it_comes_to_the_same_end(tmp_path: Path, share: float) -> None:
     def made(journal: Path | SQLiteJournal) -> avtt.Audit:
-        return audit(JudgeModel(Reader()), journal=journal, half_width=0.15)
+        return audit(JudgeModel(Reader()), journal=journal, half_width=0.15, budget=25)
 
     with made(tmp_path / "whole.db") as undisturbed:
         undisturbed.run()
@@ -167,29 +165,12 @@ def test_a_judge_that_can_never_work_ends_the_audit_and_nothing_is_lost(tmp_path
         verify(resumed.journal)
 
 
-@pytest.mark.slow
-def test_a_judge_beside_a_concurrent_model_changes_no_draw() -> None:
-    class Flying(Voluble):
-        in_flight = 3
-
-        def submit(self, prompt: Prompt) -> "Future[Answer | Unanswered]":
-            future: Future[Any] = Future()
-            future.set_result(self.ask([prompt])[0])
-            return future
-
-    one, two = (audit(JudgeModel(judge()), Flying()) for judge in (Slow, Reader))
-    one.run()
-    two.run()
-    assert rows(one.journal)[0] == rows(two.journal)[0]
-    assert one.result().targets.equals(two.result().targets)
-
-
 # -- the journal ------------------------------------------------------------------------------
 
 
 def test_what_a_judge_said_cannot_be_altered_unseen(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
-    with audit(JudgeModel(Reader()), journal=path) as made:
+    with audit(JudgeModel(Reader()), journal=path, budget=12) as made:
         made.run()
         verify(made.journal)
         position = next(row.position for row in made.journal.judging() if not row.received)
@@ -206,7 +187,7 @@ def test_what_a_judge_said_cannot_be_altered_unseen(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["memory", "disk"])
 def test_a_judgement_is_written_once(kind: str, tmp_path: Path) -> None:
-    made = audit(JudgeModel(Reader()), journal=tmp_path / "a.db")
+    made = audit(JudgeModel(Reader()), journal=tmp_path / "a.db", budget=12)
     with made:
         made.run()
         draws, judging = made.journal.draws(), made.journal.judging()
@@ -264,8 +245,3 @@ def _truth_with_failures() -> float:
         estimate = made.run().targets["estimate"].iloc[0]
         _truth_with_failures.known = estimate  # type: ignore[attr-defined]
     return float(_truth_with_failures.known)  # type: ignore[attr-defined]
-
-
-def test_a_function_of_texts_will_do_as_a_judge() -> None:
-    judge = JudgeModel(TextModel(lambda texts: [read(text) for text in texts], price=0.25))
-    assert audit(judge, half_width=None).run().targets["estimate"].iloc[0] == TRUTH

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ForwardRef, get_args, get_origin
 
 import pytest
 
-from adaptive_vtt import Audit, Certify, Limits, QuestionSpace, Sampling, strategies
+from adaptive_vtt import Audit, Certify, Limits, QuestionSpace, Sampling
 from adaptive_vtt.engine.options import Shorthands, grouped
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.surrogates import Named as NamedSurrogate
@@ -43,14 +43,9 @@ def test_groups_and_keywords_make_the_same_audit(space: QuestionSpace) -> None:
             "write certify = Certify(..., confidence = 0.9)",
         ),
         (
-            {"limits": Limits(), "budget": 5},
-            "audit: expected 'budget' in limits = Limits(...) or as a keyword, got both",
-        ),
-        (
             {"budgt": 5},
             "audit: unknown option 'budgt'; did you mean 'budget'? Expected one of at_most, ",
         ),
-        ({"budgt": 5}, "did you mean 'budget'?"),
         ({"sampling": "random"}, "sampling: expected a Sampling, got 'random' of type str"),
     ],
 )
@@ -59,39 +54,6 @@ def test_options_said_twice_or_unknown_are_refused(
 ) -> None:
     with pytest.raises(InputError, match=re.escape(message)):
         Audit(space, ScriptedModel(), **options)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (
-            {"strategy": "bald", "strategy_options": {"pwer": 2}},
-            "strategy 'bald': unknown option 'pwer'; did you mean 'power'? Expected one of power, ",
-        ),
-        (
-            {"half_width": 0.2, "strategy_options": {"curiosty": 0.2}},
-            "strategy 'certify': unknown option 'curiosty'; did you mean 'curiosity'? Expected one "
-            "of curiosity",
-        ),
-        (
-            {"strategy": strategies.get("bald"), "strategy_options": {"power": 2}},
-            "strategy_options: expected a name, got Bald made already; give "
-            "it power where it is made",
-        ),
-    ],
-)
-def test_options_of_a_strategy_that_it_does_not_take_are_refused(
-    space: QuestionSpace, options: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(InputError, match=re.escape(message)):
-        Audit(space, ScriptedModel(), budget=3, **options)
-
-
-def test_options_of_a_strategy_are_those_it_is_made_with(space: QuestionSpace) -> None:
-    options: dict[str, Any] = {"strategy": "bald", "strategy_options": {"power": 2.0}}
-    settings = Audit(space, ScriptedModel(), budget=3, **options).journal.facts()["settings"]
-    assert settings["strategy"] == "bald"
-    assert settings["strategy_options"]["power"] == 2
 
 
 def test_every_field_of_a_group_is_a_keyword_of_the_same_type_and_described() -> None:

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.engine.proxies import Renderings
@@ -65,21 +64,3 @@ def test_the_least_recently_used_make_room_and_come_out_the_same():
     np.testing.assert_array_equal(found.thumbnails(np.array([1])), everything[[1]])
     assert rendered == [0, 1, 2, 3, 1]
     np.testing.assert_array_equal(found.thumbnails(np.arange(12)[::-1]), everything[::-1])
-
-
-def test_follow_ups_of_another_seed_are_other_pictures():
-    image = np.array([1])
-    first, again, other = (Renderings(space(seed=s)).thumbnails(image) for s in (0, 0, 9))
-    assert (first == again).all()
-    assert (first != other).any()
-
-
-def test_a_dataset_without_images_says_so():
-    found = Renderings(space(None))
-    assert not found.available
-    assert found.thumbnails(np.array([2, 4])).shape == (2, 0)
-
-
-@pytest.mark.parametrize("limit", [1, 10**6])
-def test_nothing_asked_is_nothing_rendered(limit: int):
-    assert Renderings(space(), limit_bytes=limit).thumbnails(np.array([], int)).shape == (0, 768)

@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 from pydantic import TypeAdapter
@@ -25,12 +25,9 @@ from adaptive_vtt.families import (
     TargetId,
 )
 from adaptive_vtt.journal import MemoryJournal
-from adaptive_vtt.journal.facts import Facts, begun_facts, read_facts, read_lost
-from adaptive_vtt.oracles import Consistency, Correctness, Ordinal, TopClass
+from adaptive_vtt.journal.facts import Facts, read_facts
 from adaptive_vtt.results.result import summarise
-from adaptive_vtt.stopping import UncertaintyBelow
 from adaptive_vtt.testing import ScriptedModel
-from adaptive_vtt.types import Numbering
 
 FAMILIES = [
     "overall",
@@ -152,42 +149,16 @@ def test_results_say_what_each_target_is_about() -> None:
     assert set(kinds) == {"overall", "concept", "relation"}
 
 
-@pytest.mark.parametrize(
-    ("oracle", "said"),
-    [
-        (TopClass(), "classes"),
-        (Correctness(), "labels"),
-        (Ordinal(), "other"),
-        (Consistency(), "other"),
-    ],
-)
-def test_what_concepts_are_is_said_by_the_oracle(oracle: Any, said: str) -> None:
-    assert oracle.concepts_are == said
-
-
-def test_levels_of_stopping_rules_are_facts() -> None:
-    journal = MemoryJournal()
-    rule = UncertaintyBelow(0.123456789) | UncertaintyBelow(0.5, over="max")
-    Audit(space(), ScriptedModel(), budget=1, stop=rule, journal=journal).run()
-    facts = read_facts(journal.facts())
-    assert facts.stop_levels == (("mean", 0.123456789), ("max", 0.5))
-
-
-def test_lost_calls_are_read_of_journals_in_which_no_audit_was_begun() -> None:
-    journal = MemoryJournal()
-    journal.set_facts(interrupted=3, counted=[7])
-    assert begun_facts(journal.facts()) is None
-    lost = read_lost(journal.facts())
-    assert (lost.interrupted, lost.counted) == (3, (7,))
-    with pytest.raises(JournalError, match="fact 'counted' is damaged"):
-        read_lost({"counted": 7})
-
-
 # -- damage ------------------------------------------------------------------------------------
 
 
+@cache
+def short() -> MemoryJournal:
+    return audited(1)
+
+
 def changed(change: Callable[[dict[str, Any]], object]) -> Facts:
-    facts = audited(1).facts()
+    facts = short().facts()
     change(facts)
     return read_facts(facts)
 
@@ -211,15 +182,3 @@ def test_a_damaged_fact_is_named(change: Callable[[dict[str, Any]], object], whe
 
 
 # -- numbers of questions ----------------------------------------------------------------------
-
-
-def test_numbers_of_questions_there_and_back() -> None:
-    codec = Numbering(variants=5, concepts=3)
-    numbers = np.arange(4 * 5 * 3)
-    assert np.array_equal(codec.number(*codec.parts(numbers)), numbers)
-    for number in numbers.tolist():
-        sample, variant, concept = codec.parts(number)
-        assert (variant < 5, concept < 3) == (True, True)
-        assert codec.number(sample, variant, concept) == number
-        assert codec.image_parts(codec.image_of(number)) == (sample, variant)
-        assert type(sample) is type(concept) is int

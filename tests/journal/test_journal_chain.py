@@ -3,7 +3,6 @@
 import json
 import random
 import sqlite3
-import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -176,29 +175,6 @@ def test_each_write_moves_the_head_and_a_refused_one_does_not(kind: str, tmp_pat
     assert len(set(heads)) == 5
     assert [f.value for f in journal.fact_rows()] == ["1", "null"]
     journal.close()
-
-
-def test_a_memory_journal_does_for_each_row_what_it_does_for_the_first() -> None:
-    """Calls of Python functions are counted, not seconds: those depend on what else runs."""
-
-    def calls(count: int) -> int:
-        made, journal = 0, MemoryJournal()
-
-        def note(frame: object, event: str, argument: object) -> None:
-            nonlocal made
-            made += event in ("call", "c_call")
-
-        sys.setprofile(note)
-        try:
-            for n in range(count):
-                journal.add([DrawRow(n, n, n, "s", n, 1.0, b"", {}, 0.0)])
-                journal.add([CallRow(n, 0.0, 0.0, ())])
-        finally:
-            sys.setprofile(None)
-        return made
-
-    calls(10)
-    assert calls(800) < 4.2 * calls(200)  # 16 times as many, were each row to look at all others
 
 
 def test_facts_hold_json_of_any_kind(path: Path) -> None:
