@@ -92,9 +92,7 @@ def test_rates_overall_and_by_metadata_are_certified_and_verified(
     assert "every draw follows" in " ".join(capsys.readouterr().out.split())
 
 
-def test_its_logs_are_ordinary_ones_and_make_a_member_of_a_cohort(
-    audited: tuple[Path, Any],
-) -> None:
+def test_its_logs_are_ordinary_ones_and_make_a_member_of_a_cohort(audited: tuple[Path, Any]):
     folder, result = audited
     logs = sorted((folder / "logs").glob("*.eval"))
     read = [read_eval_log(str(path)) for path in logs]
@@ -171,9 +169,7 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, CertifiedSt
     return folder, stop, log
 
 
-def test_an_evaluation_ends_once_all_is_certified(
-    stopped: tuple[Path, CertifiedStop, Any],
-) -> None:
+def test_an_evaluation_ends_once_all_is_certified(stopped: tuple[Path, CertifiedStop, Any]):
     folder, stop, log = stopped
     told = log.results.early_stopping
     assert (log.status, told.manager) == ("success", "adaptive_vtt")

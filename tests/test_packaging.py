@@ -72,9 +72,7 @@ def test_only_top_level_import_name_is_the_package(names: set[str]) -> None:
     assert len(tops) == 2
 
 
-def test_wheel_holds_every_file_of_the_package_and_nothing_else(
-    wheel: Path, names: set[str]
-) -> None:
+def test_wheel_holds_every_file_of_the_package_and_nothing_else(wheel: Path, names: set[str]):
     packaged = {name for name in names if name.startswith("adaptive_vtt/")}
     assert packaged == package_files(wheel.parent / "source")
 
@@ -108,9 +106,7 @@ def test_version_is_that_of_the_tag_and_of_an_archive_the_fallback(tmp_path: Pat
 
 
 @pytest.mark.slow
-def test_a_spec_elsewhere_names_drawn_worlds_of_an_installed_wheel(
-    wheel: Path, tmp_path: Path
-) -> None:
+def test_a_spec_elsewhere_names_drawn_worlds_of_an_installed_wheel(wheel: Path, tmp_path: Path):
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "installed")
     (tmp_path / "SPEC.toml").write_text(

@@ -436,9 +436,7 @@ def milder(draws: list[DrawRow], calls: Any) -> Any:
         (milder, "the rows come to .* the journal says otherwise"),
     ],
 )
-def test_verify_refuses_other_calls_and_rates(
-    labels_found: Whole, change: Any, message: str
-) -> None:
+def test_verify_refuses_other_calls_and_rates(labels_found: Whole, change: Any, message: str):
     verify(rewritten(labels_found.journal, lambda *rows: rows))
     with pytest.raises(JournalError, match=message):
         verify(rewritten(labels_found.journal, change))

@@ -66,9 +66,7 @@ def test_the_sentence_names_the_images_and_the_time(monkeypatch: pytest.MonkeyPa
     assert said == "asking all 480 questions takes about 12 s: rates are exact"
 
 
-def test_what_asks_more_than_the_budget_or_costs_money_is_sampled(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_asks_more_than_the_budget_or_costs_money_is_sampled(monkeypatch: pytest.MonkeyPatch):
     model = taking(0.001, monkeypatch)
     assert choice(SPACE, model, CERTIFY, 239).sentence is None
     paid = ScriptedModel()

@@ -123,9 +123,7 @@ def test_report_and_result_speak_of_drops(audited: Any) -> None:
 
 
 @pytest.mark.parametrize("last", [1, *slowly(2), 25])
-def test_an_audit_that_was_cut_off_goes_on_and_pays_for_nothing_twice(
-    last: int, tmp_path: Path
-) -> None:
+def test_an_audit_that_was_cut_off_goes_on_and_pays_for_nothing_twice(last: int, tmp_path: Path):
     options = {**QUICK, "half_width": 0.2, "budget": 35}
     whole = Audit(space(), Errs(), **options).run()
     first, second = Errs(last=last), Errs()

@@ -114,9 +114,7 @@ def test_charts_are_plotly_figures_by_name(audit: avtt.Audit, result: Result) ->
     assert present.y[0] == pytest.approx(100 * missed["loss"].mean())
 
 
-def test_curves_of_long_audits_have_few_points(
-    result: Result, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_curves_of_long_audits_have_few_points(result: Result, monkeypatch: pytest.MonkeyPatch):
     whole = {name: result.plot(name).data[0] for name in ("widths", "cost")}
     monkeypatch.setattr(inspection, "MOMENTS", 4)
     for name, before in whole.items():

@@ -165,9 +165,7 @@ def test_one_that_raises_is_one_line_and_the_audit_ends_well(spec: Path, capsys:
     assert "note.py, line 2, in note; it is not called again" in errors
 
 
-def test_a_name_that_is_no_function_is_refused_before_anything_is_asked(
-    spec: Path, capsys: Any
-) -> None:
+def test_a_name_that_is_no_function_is_refused_before_anything_is_asked(spec: Path, capsys: Any):
     command = ["audit", str(spec), *LIMITS, "--budget", "3", "--out", str(spec.parent / "run")]
     for name, expected in {
         "note.py:nota": "audit.on_progress: note.py: unknown name 'nota'; did you mean 'note'",

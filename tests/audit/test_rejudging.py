@@ -74,9 +74,7 @@ def test_the_same_oracle_gives_the_same_intervals(model: Any, options: dict[str,
     assert (again.calls, again.cost) == (before.calls, before.cost)
 
 
-def test_another_threshold_gives_its_own_intervals_from_the_same_draws(
-    plain: MemoryJournal,
-) -> None:
+def test_another_threshold_gives_its_own_intervals_from_the_same_draws(plain: MemoryJournal):
     """Expected: losses by hand, and intervals by verify's code, one target and draw at a time."""
     head = plain.head
     result = rejudge(plain, space(Correctness(threshold=0.8)))
@@ -267,9 +265,7 @@ class Elsewhere(Subset):
         ),
     ],
 )
-def test_other_questions_are_refused(
-    plain: MemoryJournal, other: QuestionSpace, message: str
-) -> None:
+def test_other_questions_are_refused(plain: MemoryJournal, other: QuestionSpace, message: str):
     with pytest.raises(InputError, match=message):
         rejudge(plain, other)
 
@@ -311,9 +307,7 @@ def test_a_damaged_journal_does_not_come_out_whole(tmp_path: Path) -> None:
     assert not (tmp_path / "two").exists()
 
 
-def test_a_journal_of_other_answers_is_not_gone_on_with(
-    plain: MemoryJournal, tmp_path: Path
-) -> None:
+def test_a_journal_of_other_answers_is_not_gone_on_with(plain: MemoryJournal, tmp_path: Path):
     strict = space(Correctness(threshold=0.8))
     rejudge(plain, strict, out=tmp_path)
     with pytest.raises(JournalError, match=r"holds answers of 'memory', judged again"):

@@ -135,9 +135,7 @@ def test_finished_audit_asks_nothing_when_resumed_and_goes_on_with_a_larger_budg
     assert more.result().reason == "12 calls were made"
 
 
-def test_a_damaged_journal_is_refused_before_the_first_call(
-    space: QuestionSpace, tmp_path: Path
-) -> None:
+def test_a_damaged_journal_is_refused_before_the_first_call(space: QuestionSpace, tmp_path: Path):
     path, model = tmp_path / "journal.db", ScriptedModel()
     options = {"half_width": 0.05, "targets": ["overall"], "seed": 3}
     finished(space, journal=path, budget=6, **options).close()
@@ -170,9 +168,7 @@ def test_journal_of_other_settings_is_refused(
     assert content(journal) == before
 
 
-def test_full_disk_stops_the_audit_and_the_file_goes_on(
-    space: QuestionSpace, tmp_path: Path
-) -> None:
+def test_full_disk_stops_the_audit_and_the_file_goes_on(space: QuestionSpace, tmp_path: Path):
     path, model = tmp_path / "journal.db", ScriptedModel()
     audit = Audit(space, model, budget=20, journal=path)
     assert isinstance(audit.journal, SQLiteJournal)
@@ -225,9 +221,7 @@ def test_python_is_told_how_to_begin_anew_where_no_answer_stands(tmp_path: Path)
         Audit(space, ScriptedModel(), journal=path, seed=3)
 
 
-def test_other_targets_are_told_as_two_lists_and_other_concepts_by_name(
-    space: QuestionSpace,
-) -> None:
+def test_other_targets_are_told_as_two_lists_and_other_concepts_by_name(space: QuestionSpace):
     certified = {"half_width": 0.3, "surrogate": False, "self_taught": False, "seed": 0}
     sides = {"where": {"mine": {"truth": [1]}}, "targets": ["mine", "overall"], **certified}
     journal = finished(space, budget=3, **sides).journal

@@ -86,9 +86,7 @@ def batch_of(selector: Selector, losses: Any, ahead: bool, count: int = BATCH) -
 
 
 @pytest.mark.parametrize("limit", [60, 4096], ids=["sampled", "listed"])
-def test_draws_made_together_are_those_made_one_by_one_from_one_pass_over_the_space(
-    limit: int,
-) -> None:
+def test_draws_made_together_are_those_made_one_by_one_from_one_pass_over_the_space(limit: int):
     space = space_of(60)
     assert BATCH * 60 >= space.size > 60
     losses = np.random.default_rng(0).random(space.total) < 0.3
@@ -154,9 +152,7 @@ def second_draws(first: tuple[int, ...], place: int) -> tuple[Any, Any, Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("place", [0, 2])
-def test_given_the_first_draw_of_a_batch_and_its_candidates_the_second_is_unbiased(
-    place: int,
-) -> None:
+def test_given_the_first_draw_of_a_batch_and_its_candidates_the_second_is_unbiased(place: int):
     values, weights, truth = second_draws((0, 3, 8), place)
     assert weights.sum() == pytest.approx(1)
     moved = ~np.isnan(values)

@@ -242,9 +242,7 @@ def test_samples_of_lm_evaluation_harness_are_scores(tmp_path: Path) -> None:
         ({"item": "name"}, "line 1: expected the sample's name in the field 'name'"),
     ],
 )
-def test_fields_that_a_row_lacks_are_named(
-    tmp_path: Path, options: dict[str, str], message: str
-) -> None:
+def test_fields_that_a_row_lacks_are_named(tmp_path: Path, options: dict[str, str], message: str):
     with pytest.raises(InputError, match=message):
         Cohort.from_lm_eval(harness(tmp_path / "a" / "samples_x.jsonl"), **options)
 

@@ -154,9 +154,7 @@ def test_questions_that_do_not_count_are_in_no_part_of_it() -> None:
 
 
 @pytest.mark.parametrize("left_out", [pytest.param(0.0, marks=pytest.mark.slow), 0.6])
-def test_the_variance_of_the_draws_mean_grows_with_the_share_that_does_not_count(
-    left_out: float,
-) -> None:
+def test_the_variance_of_the_draws_mean_grows_with_the_share_that_does_not_count(left_out: float):
     """150 targets, 100 even draws each; at .6 it was told as .4 of the error that there is."""
     rng, ones, none = np.random.default_rng(3), np.ones(150), np.zeros(150)
     sequences = Sequences(0.1 * ones, 0.05 * ones)
@@ -225,8 +223,6 @@ def test_the_journal_has_both_estimates_and_the_result_says_the_same(ended: Path
 
 
 @pytest.mark.parametrize("value", [1.5, -0.2, float("nan"), None, "0.3", True])
-def test_verify_refuses_an_estimate_that_is_no_number_within_its_interval(
-    ended: Path, value: Any
-) -> None:
+def test_verify_refuses_an_estimate_that_is_no_number_within_its_interval(ended: Path, value: Any):
     with pytest.raises(JournalError, match=r"expected an estimate within \[|damaged"):
         verify(rewritten(ended, lambda row: {**row, "estimate": value}))

@@ -170,9 +170,7 @@ def test_a_judge_that_costs_more_than_it_said_is_asked_no_more() -> None:
         (lambda text: 1 / 0, "judge"),
     ],
 )
-def test_a_judge_that_fails_gives_no_answer_and_ends_nothing(
-    says: Callable[[str], Any], why: str
-) -> None:
+def test_a_judge_that_fails_gives_no_answer_and_ends_nothing(says: Callable[[str], Any], why: str):
     made = audit(JudgeModel(Reader(says)), max_cost=100.0, half_width=None, budget=25)
     result = made.run()
     verify(made.journal)

@@ -47,9 +47,7 @@ def test_proposal_is_the_weights_mixed_with_the_exploration(
     rows=st.dictionaries(st.integers(0, 2**62 - 1), st.just(0.0) | st.floats(1e-300, 1)),
     order=st.randoms(use_true_random=False),
 )
-def test_packing_keeps_every_probability_above_zero_exactly(
-    rows: dict[int, float], order: object
-) -> None:
+def test_packing_keeps_every_probability_above_zero_exactly(rows: dict[int, float], order: object):
     questions = list(rows)
     order.shuffle(questions)  # type: ignore[attr-defined]
     proposal = Proposal(np.array(questions, np.int64), np.array([rows[q] for q in questions]))
