@@ -141,14 +141,6 @@ def test_a_cap_keeps_the_price_of_the_original_s_call() -> None:
     assert result.cost in (7, 8)
 
 
-def test_who_goes_on_may_want_a_narrower_interval(tmp_path: Path) -> None:
-    for width in (0.5, 0.45):
-        options = {**QUICK, "half_width": width, "journal": tmp_path / "journal.db"}
-        with Audit(space(), Errs(), **options) as audit:
-            assert audit.run().targets["half_width"].max() <= width
-            verify(audit.journal)
-
-
 @pytest.mark.slow
 def test_all_intervals_hold_at_every_moment() -> None:
     plain, missed, audits = space(100), 0, 30

@@ -18,7 +18,6 @@ from adaptive_vtt.results.beliefs import PLOTS
 from adaptive_vtt.results.outcomes import outcomes
 from adaptive_vtt.results.result import Result
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
-from adaptive_vtt.types import Answer, FollowUp
 from adaptive_vtt.utils.figures import Bar, table_html
 from tests.helpers.captioned import faulty
 from tests.helpers.captioned import space as caption_space
@@ -124,15 +123,6 @@ def test_curves_of_long_audits_have_few_points(result: Result, monkeypatch: pyte
         assert ends[:2] == ends[2:]
 
 
-def test_a_report_is_opened_on_demand(
-    result: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opened: list[str] = []
-    monkeypatch.setattr("webbrowser.open", opened.append)
-    path = result.report(tmp_path / "page.html", open=True)
-    assert opened == [path.resolve().as_uri()]
-
-
 # -- what shows itself -----------------------------------------------------------------
 
 
@@ -153,24 +143,6 @@ def test_intervals_are_rounded_outwards_and_names_are_escaped() -> None:
     assert Bar("raw", 0.5, math.nan, math.nan, done=False).words == "50.0 %"
     page = table_html(EVIL, EVIL, [bar], [EVIL])
     assert EVIL not in page
-
-
-def test_reprs_are_short_and_hold_no_pixels(audit: avtt.Audit, result: Result) -> None:
-    call = avtt.Audit(SPACE, ScriptedModel(), budget=5).ask(1)[0]
-    sample = SPACE.dataset.sample(0)
-    shown = {
-        "Prompt(sample": call.prompt,
-        "FollowUp(image ": FollowUp(sample.image, {"mask": np.zeros((99, 99))}),
-        "Answer((mask 40 x 50, 0.5), cost 0)": Answer((np.zeros((40, 50), bool), 0.5)),
-        "Result(": result,
-        "Audit(model 'scripted', ": audit,
-        "Picture(": result.picture(0),
-    }
-    for start, thing in shown.items():
-        assert repr(thing).startswith(start)
-        assert len(repr(thing)) < 300
-        assert "[" not in repr(thing)
-    assert " x ".join(map(str, sample.require_image().shape)) in repr(call)
 
 
 # -- every kind of audit ---------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 import re
 import shutil
-from collections.abc import Sequence
 from contextlib import closing
 from functools import cache
 from operator import attrgetter
@@ -13,12 +12,10 @@ import pytest
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.verify import verify
-from adaptive_vtt.errors import JournalError, ModelError
+from adaptive_vtt.errors import JournalError
 from adaptive_vtt.journal import MemoryJournal, read_journal
-from adaptive_vtt.models import Answer, Prompt, Unanswered
 from adaptive_vtt.results.advice import rounded
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
-from tests.helpers.audits import content
 from tests.helpers.command_line import plain_start, run
 
 CERTIFIES: dict[str, Any] = {"targets": ["overall", "relations"], "surrogate": False, "seed": 1}
@@ -29,18 +26,6 @@ def space() -> QuestionSpace:
 
 
 # -- another half-width: valid, and verified ------------------------------------------------
-
-
-class Failing(ScriptedModel):
-    """Raises at its n-th call."""
-
-    left = -1
-
-    def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
-        self.left -= 1
-        if self.left == 0:
-            raise TimeoutError("no route")
-        return super().ask(prompts)
 
 
 @pytest.mark.slow
@@ -74,21 +59,6 @@ def test_what_was_bet_before_another_half_width_stays_as_it_was() -> None:
     kept = attrgetter("name", "lower", "upper", "estimate")
     assert [*map(kept, other.statuses())] == [*map(kept, before)]
     assert journal.facts()["certificate"]["aims"] == [[0, 0.25], [24, 0.05]]
-
-
-@pytest.mark.slow
-def test_killed_after_another_half_width_the_audit_ends_as_if_undisturbed() -> None:
-    ended = []
-    for fails_at in (0, 9):
-        journal, model = MemoryJournal(), Failing()
-        Audit(space(), model, half_width=0.25, journal=journal, **CERTIFIES).run()
-        model.left = fails_at
-        if fails_at:
-            with pytest.raises(ModelError, match="no route"):
-                Audit(space(), model, half_width=0.22, journal=journal, **CERTIFIES).run()
-        Audit(space(), model, half_width=0.22, journal=journal, **CERTIFIES).run()
-        ended.append((content(journal), journal.facts()["intervals"]))
-    assert ended[0] == ended[1]
 
 
 @cache

@@ -156,15 +156,6 @@ def test_a_spec_names_it_and_resume_runs_it_only_unchanged(spec: Path, capsys: A
     assert lines(spec) == []
 
 
-def test_one_that_raises_is_one_line_and_the_audit_ends_well(spec: Path, capsys: Any) -> None:
-    spec.with_name("note.py").write_text("def note(progress):\n    raise OSError('no space')\n")
-    out = str(spec.parent / "run")
-    assert run("audit", str(spec), *LIMITS, "--budget", "3", "--out", out) == 0
-    errors = capsys.readouterr().err
-    assert errors.count("warning: on_progress: note raised OSError: no space at ") == 1
-    assert "note.py, line 2, in note; it is not called again" in errors
-
-
 def test_a_name_that_is_no_function_is_refused_before_anything_is_asked(spec: Path, capsys: Any):
     command = ["audit", str(spec), *LIMITS, "--budget", "3", "--out", str(spec.parent / "run")]
     for name, expected in {

@@ -116,12 +116,6 @@ def test_labels_are_arrays_classes_or_a_series() -> None:
         from_table(images, np.zeros((3, 1, 1)))
 
 
-def test_samples_are_called_as_their_files(tmp_path: Path) -> None:
-    files = [picture(tmp_path / f"{name}.png") for name in "xy"]
-    for images in (files, [str(f) for f in files], tmp_path):
-        assert from_table(images, [0, 1]).sample_id(1) == "y.png"
-
-
 def test_pil_images_look_as_a_viewer_shows_them() -> None:
     red = Image.new("RGBA", (6, 4), (255, 0, 0, 0))
     red.putpixel((5, 3), (255, 0, 0, 255))

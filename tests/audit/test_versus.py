@@ -99,27 +99,6 @@ def test_a_comparison_ends_decided_and_its_intervals_hold_the_differences(tmp_pa
     assert [i.name for i in verify(read_journal(path))] == list(table["target"])
 
 
-def test_pictures_are_kept_of_calls_in_which_one_model_lost_more() -> None:
-    """Whichever it is, and of no others."""
-
-    class WrongIn(Skilled):
-        def _answer(self, prompt: Prompt) -> Answer | Unanswered:
-            self.right = 1 - float(self.name == part(prompt.sample_id))
-            return super()._answer(prompt)
-
-    def part(sample: str) -> str:
-        return ["none", "a", "b"][int(sample[1:]) % 3]
-
-    models = WrongIn("a", 1), WrongIn("b", 1)
-    with compare(space(), *models, budget=40, seed=0) as versus:
-        versus.run()
-        journal = versus.audit.journal
-        parts = {draw.call: part(draw.sample) for draw in journal.draws()}
-        kept = set(journal.pictures())
-    assert kept == {call for call, found in parts.items() if found != "none"}
-    assert {parts[call] for call in kept} == {"a", "b"}
-
-
 @pytest.mark.parametrize(
     ("comparisons", "least"),  # at .8 fewer hold with probability .005 (binomial)
     [(12, 6), pytest.param(60, 40, marks=pytest.mark.slow)],

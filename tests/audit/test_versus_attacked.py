@@ -1,13 +1,11 @@
 """Comparisons that are killed, lied to and given damaged files; and what they may cost."""
 
 import json
-import math
 import sqlite3
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,7 +17,7 @@ from adaptive_vtt.audit.versus import Versus
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.errors import InputError, JournalError, ModelError
 from adaptive_vtt.experiments.medtest import phantoms
-from adaptive_vtt.journal import SQLiteJournal, files, read_journal
+from adaptive_vtt.journal import SQLiteJournal, read_journal
 from adaptive_vtt.models import HttpJson, Limits, OpenAIChat, Prices, Retries
 from adaptive_vtt.results.report import write_report
 from adaptive_vtt.testing import tiny_dataset
@@ -155,15 +153,6 @@ def test_halves_of_other_models_are_not_given(tmp_path: Path):
         assert store.take("b", PROMPT) is None
 
 
-def test_halves_are_kept_however_long_the_file_is_open(monkeypatch: pytest.MonkeyPatch):
-    """The clock of queries, which was started where the file was opened, ends no write."""
-    monkeypatch.setattr(files, "STEPS", 1)
-    monkeypatch.setattr(files, "PATIENCE", 60.0)
-    with closing(HalfStore(None, "these")) as store:
-        monkeypatch.setattr(files, "time", SimpleNamespace(monotonic=lambda: math.inf))
-        store.keep("a", PROMPT, Answer((0.5, 1.0)))
-
-
 # -- hostile answers -------------------------------------------------------------------------
 
 
@@ -192,25 +181,6 @@ def test_an_answer_that_is_none_costs_the_other_model_nothing(tmp_path: Path, re
     with Versus(space(), a, both()[1], journal=path, budget=4, **PLAIN) as versus:
         assert versus.run().calls_b == 2
     assert len(a.asked) == 2
-
-
-class Saying(Skilled):
-    """Says the same, whatever it is asked."""
-
-    def __init__(self, name: str, reply: Any) -> None:
-        super().__init__(name, 1)
-        self.reply = reply
-
-    def _answer(self, prompt: Prompt) -> Answer | Unanswered:
-        return Answer((self.reply,) * len(prompt.concepts), 1.0)
-
-
-def test_models_of_different_kinds_of_answers_are_told_apart():
-    """Each is judged by the one oracle, which says of which model it makes nothing."""
-    words, mask = Saying("words", "<b>yes</b>"), Saying("mask", np.zeros((8, 8), bool))
-    for odd in (words, mask):
-        with pytest.raises((InputError, ModelError), match=f"'{odd.name}'"):
-            Versus(space(), both()[0], odd, budget=4, **PLAIN).run()
 
 
 # -- keys ------------------------------------------------------------------------------------

@@ -47,16 +47,6 @@ def test_one_odd_cell_is_named_and_not_the_model_blamed(tmp_path: Path) -> None:
         as_dataset(root, concepts=["even", "loop"])
 
 
-def test_init_says_how_to_ask_about_a_column_that_one_cell_spoilt(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    root = pages(tmp_path, loop=[*LOOP[:-1], "noo"])
-    assert run("init", str(tmp_path / "start"), "--data", str(root)) == 0
-    output = " ".join(capsys.readouterr().out.split())
-    assert "column 'loop' was taken for metadata: row 12 holds 'noo'" in output
-    assert "mend that cell and move the column from `metadata` to `concepts` in SPEC.toml" in output
-
-
 def test_a_column_of_metadata_that_could_be_asked_about_is_named(tmp_path: Path) -> None:
     root = pages(tmp_path)
     given: dict[str, Any] = {"id_column": "file", "metadata": ["loop", "site"]}

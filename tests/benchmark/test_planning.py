@@ -1,8 +1,5 @@
 """Plans: bounds on calls, worked out without asking anything."""
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -107,22 +104,6 @@ def test_what_is_likely_is_what_an_audit_of_coins_takes_within_a_third() -> None
     _, together = forecasts(result, 0.2, False, (0.3,))
     calls = Audit(space, ScriptedModel(), seed=0, surrogate=False, **options).run().calls
     assert together.likely[0.3] == pytest.approx(calls, rel=1 / 3)
-
-
-@pytest.mark.slow
-def test_a_dry_run_answers_without_pytorch_and_asks_nothing(tmp_path: Path) -> None:
-    write_start(tmp_path)
-    code = (
-        "import sys\nfrom adaptive_vtt.cli import main\n"
-        "try:\n    main(['audit', sys.argv[1], '--dry-run', '--json'])\n"
-        "except SystemExit as end:\n    assert not end.code\n"
-        "assert 'torch' not in sys.modules\n"
-    )
-    command = [sys.executable, "-c", code, str(tmp_path / "SPEC.toml")]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    plan = json.loads(done.stdout)
-    assert plan["together"]["at_least"] < plan["together"]["likely"]["0.1"] < plan["total"] == 960
-    assert len(plan["targets"]) == 5
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from adaptive_vtt.engine import checkpoints
 from adaptive_vtt.engine.tensors import array
 from adaptive_vtt.errors import JournalError
 from adaptive_vtt.journal import Journal, MemoryJournal, SQLiteJournal
-from adaptive_vtt.journal.belief_groups import Groups, believed, column
+from adaptive_vtt.journal.belief_groups import Groups, column
 from adaptive_vtt.journal.rows import BeliefRow, Row
 from adaptive_vtt.surrogates.difference_gp import DifferenceGP
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
@@ -82,27 +82,6 @@ def test_the_figures_are_those_of_the_belief(ended: avtt.Audit) -> None:
     assert (sd > 0).all()
     assert (sd[groups.start["cell"] :] < spread).all()
     assert last.figures["uncertainty"] == np.round(array(belief.uncertainty()), 5).tolist()
-
-
-@pytest.mark.slow
-def test_a_sample_of_a_large_space_tells_nearly_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    # without the target of so few images as they are, which would be asked first, and whole
-    options = {"budget": 50, "targets": ["overall", "relation-concepts"]}
-    exact = audited(**options).journal.beliefs()[-1]
-    monkeypatch.setattr(checkpoints, "QUESTIONS", 60)
-    monkeypatch.setattr(checkpoints, "FEWEST_PAIRED", 60)
-    monkeypatch.setattr(checkpoints, "IMAGES", 15)
-    audit = audited(**options)
-    some, about = audit.journal.beliefs()[-1], believed(audit.journal.facts())
-    assert about is not None
-    assert (len(about.samples), len(about.names), sum(about.sizes)) == (15, 15, SPACE.size)
-    assert 60 <= about.questions < SPACE.size
-    assert some.figures["asked"] == exact.figures["asked"], "draws do not depend on it"
-    for name, error in (("predicted", 0.12), ("sd", 0.05)):
-        far = np.abs(np.array(some.figures[name]) - np.array(exact.figures[name]))
-        assert 0 < far.max() < error, name
-    of_images = some.figures["images"]
-    assert len(of_images["predicted"]) == len(of_images["sd"]) == 15
 
 
 @pytest.mark.slow

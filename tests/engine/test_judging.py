@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from concurrent.futures import Future
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,7 +20,7 @@ from adaptive_vtt.models import Answer, Unanswered
 from adaptive_vtt.oracles import ContainsTruth
 from adaptive_vtt.oracles.judge_models import MAX_BYTES, JudgeModel
 from adaptive_vtt.testing import tiny_dataset
-from adaptive_vtt.types import Ask, Prompt
+from adaptive_vtt.types import Ask
 from adaptive_vtt.utils.figures import money
 from tests.helpers.judged import (
     JUDGE_PRICE,
@@ -214,24 +213,6 @@ def test_what_cannot_judge_is_refused(model: dict[str, Any], message: str, tmp_p
         judge.made(tmp_path, tiny_dataset(), "option-matching")
 
 
-class Later(Reader):
-    """Answers when it is told to."""
-
-    in_flight, adapts = 4, False
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.sent: list[tuple[Future[Any], Prompt]] = []
-
-    def submit(self, prompt: Prompt) -> "Future[Any]":
-        self.sent.append((Future(), prompt))
-        return self.sent[-1][0]
-
-    def answer(self, place: int) -> None:
-        future, prompt = self.sent[place]
-        future.set_result(self.ask([prompt])[0])
-
-
 class Same(Voluble):
     """Says the same of everything, in words that no rule reads."""
 
@@ -266,29 +247,6 @@ def test_killed_as_it_keeps_failures_their_worst_price_is_not_forgotten() -> Non
     sent = len(journal.judging())
     again = audit(JudgeModel(Reader()), Voluble(), journal=journal, max_cost=400.0, batch=40)
     assert again._loop.budget.judged.lost >= sent > 10
-
-
-def test_a_reply_that_is_known_takes_no_money_and_needs_none() -> None:
-    judge = Later()
-    made = received(judge, Same())
-    judging, budget = made._made.judging, made._loop.budget
-    assert len(judge.sent) == 1
-    assert budget.judged.open == 40  # a judge that fails is asked again, so that each may cost
-    judge.answer(0)
-    judging.keep(judging.replies(wait_for=False), made.journal, 0.0)
-    assert budget.judged.open == 0
-    assert budget.reserved(0) == 0
-    judging.lose()
-    assert budget.judged.lost == 0  # nothing of them was sent, or is to be
-    spent = budget.spent
-    budget.pay(budget.cap - spent)
-    assert judging.send(made.journal) == 39
-    replies = judging.replies()
-    assert len(replies) == 39
-    judging.keep(replies, made.journal, 0.0)
-    assert len(judging.complete(0.0)) == 40
-    assert budget.spent == budget.cap
-    assert len(judge.sent) == 1
 
 
 def test_the_same_words_are_asked_once_also_when_they_come_together() -> None:

@@ -23,7 +23,6 @@ from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.models import OpenAIChat
 from adaptive_vtt.models import Prices as Table
 from adaptive_vtt.models.base import PriceGuess
-from adaptive_vtt.models.pair import pair
 from adaptive_vtt.relations import Identity
 from adaptive_vtt.testing import ScriptedModel
 from adaptive_vtt.types import Answer, Ask, Prompt, Unanswered
@@ -308,36 +307,3 @@ def test_the_price_table_makes_the_first_guess():
 )
 def test_there_is_no_guess_where_calls_are_not_known_to_differ(table: Table):
     assert chat(table).price_guess is None
-
-
-def test_a_pair_costs_what_both_models_do():
-    a, b = Billed({}), chat(Table(input=3.0, output=15.0))
-    a.price_guess = PriceGuess(0.5, 1e-6, 0.0, 100.0)
-    assert b.price_guess is not None
-    found = pair(a, b).price_guess
-    assert found == PriceGuess(
-        0.5 + b.price_guess.call, 1e-6 + b.price_guess.pixel, b.price_guess.character, 1_200_000
-    )
-    flat = chat(Table(per_call=0.25))
-    assert pair(a, flat).price_guess == PriceGuess(
-        0.5 + flat.most_attempts * 0.25, 1e-6, 0.0, 100.0
-    )
-    assert pair(flat, flat).price_guess is None
-    assert pair(a, chat(Table())).price_guess is None  # nobody knows what half of it costs
-
-
-def test_sizes_are_read_without_decoding(tmp_path: Path):
-    import cv2
-
-    sizes = [(3, 5), (40, 20), (7, 7)]
-    paths = [tmp_path / f"{k}.png" for k in range(3)]
-    for path, (height, width) in zip(paths, sizes, strict=True):
-        cv2.imwrite(str(path), np.zeros((height, width, 3), np.uint8))
-    labels = pd.DataFrame({"there": [1, 0, 1]})
-    whole = from_table(paths, labels)
-    paths[2].write_bytes(b"no image")
-    assert whole.pixels(np.array([1, 0, 1])).tolist() == [800, 15, 800]
-    assert np.isnan(whole.pixels(np.array([2])))
-    arrays = from_table([np.zeros((*size, 3), np.uint8) for size in sizes], labels)
-    assert arrays.pixels(np.arange(3)).tolist() == [15, 800, 49]
-    assert np.isnan(from_table(None, labels).pixels(np.arange(3))).all()

@@ -256,19 +256,3 @@ def test_full_disk_refuses_the_write_whole_and_later_goes_on(tmp_path: Path) -> 
     journal.add([call_row(0, 0), call_row(1, 1, pictures=big)])
     assert journal.pictures() == {1: big}
     journal.close()
-
-
-def test_interrupted_write_leaves_nothing_and_the_journal_goes_on(tmp_path: Path) -> None:
-    class Interrupted(list[CallRow]):
-        def __iter__(self) -> Iterator[CallRow]:
-            yield self[0]
-            raise KeyboardInterrupt
-
-    journal = SQLiteJournal(tmp_path / "journal.db")
-    journal.add([draw_row(0, 0)])
-    with pytest.raises(KeyboardInterrupt):
-        journal.add(Interrupted([call_row(0, 0)]))
-    assert journal.calls() == []
-    journal.add([call_row(0, 0)])
-    assert journal.calls() == [call_row(0, 0)]
-    journal.close()
