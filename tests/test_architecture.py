@@ -74,11 +74,8 @@ def test_what_is_looked_for_is_defined_there(file: str, name: str):
     assert name in made | set_here
 
 
-def test_fifteen_places_or_more_are_listed_once():
+def test_the_page_is_two_screens_and_lists_fifteen_places_or_more_once():
     assert len(set(PLACES)) == len(PLACES) >= 15
-
-
-def test_the_page_is_two_screens():
     assert len(TEXT.splitlines()) <= 140
 
 

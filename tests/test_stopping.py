@@ -12,10 +12,8 @@ from adaptive_vtt.errors import InputError
 from adaptive_vtt.families import Overall
 from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.stopping import (
-    AllOf,
     Combinable,
     Compared,
-    FirstOf,
     MaxCalls,
     MaxCost,
     MaxQuestions,
@@ -74,13 +72,20 @@ def test_state_summarises_the_sides_that_are_left() -> None:
     assert (none.mean, none.widest, none.exhausted) == (0, 0, True)
 
 
-def test_either_rule_ends_at_the_first() -> None:
-    rule = MaxCalls(5) | MaxQuestions(8)
-    assert isinstance(rule, FirstOf)
-    assert rule.reached(state(4, 7)) is None
-    assert rule.reached(state(5, 7)) == "5 calls were made"
-    assert rule.reached(state(4, 8)) == "8 questions were answered"
-    assert rule.reached(state(5, 8)) == "5 calls were made"
+def test_either_rule_ends_at_the_first_and_both_at_the_last() -> None:
+    either, both = MaxCalls(5) | MaxQuestions(8), MaxCalls(5) & MaxQuestions(8)
+    assert [either.reached(state(*n)) for n in ((4, 7), (5, 7), (4, 8), (5, 8))] == [
+        None,
+        "5 calls were made",
+        "8 questions were answered",
+        "5 calls were made",
+    ]
+    assert both.reached(state(5, 7)) is both.reached(state(4, 8)) is None
+    assert both.reached(state(5, 8)) == "5 calls were made and 8 questions were answered"
+    nested = both | UncertaintyBelow(0.1)
+    assert str(nested) == "5 calls and 8 questions or mean uncertainty at most 0.1 of its prior"
+    assert nested.reached(state(5, 7)) is None
+    assert nested.reached(state(5, 8)) == both.reached(state(5, 8))
 
 
 class Named(Combinable):
@@ -95,14 +100,6 @@ def test_an_end_tells_by_which_rule_it_came_however_rules_are_joined() -> None:
     assert first_end(rules, state(calls=1)) is None
     assert first_end(rules, state(calls=2)) == ("named", "gate")
     assert first_end([MaxCalls(2), *rules], state(calls=2)) == ("2 calls were made", "")
-
-
-def test_both_rules_end_at_the_last() -> None:
-    rule = MaxCalls(5) & MaxQuestions(8)
-    assert isinstance(rule, AllOf)
-    assert rule.reached(state(5, 7)) is None
-    assert rule.reached(state(4, 8)) is None
-    assert rule.reached(state(5, 8)) == "5 calls were made and 8 questions were answered"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Answers judged by another oracle: the same draws, other losses, and intervals that hold."""
+"""Answers judged by another oracle, and replies read anew: the same draws, other losses."""
 
 import sqlite3
 from contextlib import closing
@@ -13,6 +13,7 @@ import pytest
 import adaptive_vtt as avtt
 from adaptive_vtt import Audit, QuestionSpace, Versus, rejudge
 from adaptive_vtt.audit.everything import all_losses, means
+from adaptive_vtt.audit.rereading import Rereading
 from adaptive_vtt.certify import named_targets
 from adaptive_vtt.certify.verify import recompute
 from adaptive_vtt.datasets.formats.endobench import from_endobench
@@ -22,10 +23,12 @@ from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.journal.rows import AnswerRow
 from adaptive_vtt.models import Answer, Prompt, PythonModel, Unanswered
+from adaptive_vtt.models.network.prompt_templates import TEMPLATES
+from adaptive_vtt.models.reply_frames import KEPT, MORE, kept
 from adaptive_vtt.oracles import Consistency, Correctness, MaskDrop, OracleDefaults, TopClass
 from adaptive_vtt.results.outcomes import outcomes
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
-from adaptive_vtt.types import Outcome
+from adaptive_vtt.types import Ask, Outcome, Value
 from tests.helpers.endobench_rows import row, write
 from tests.helpers.source_spaces import RELATIONS as COMPARED
 from tests.oracles.test_outcomes import Half, Shift, masked, segmenter
@@ -298,3 +301,51 @@ def test_a_journal_of_other_answers_is_not_gone_on_with(plain: MemoryJournal, tm
         Audit(strict, ScriptedModel(), half_width=0.1, journal=tmp_path / "journal.db")
     with pytest.raises(InputError, match=r"holds an audit already; name a new folder"):
         rejudge(plain, strict, out=tmp_path)
+
+
+IMAGE = np.zeros((4, 4, 3), np.uint8)
+ONE = Prompt(IMAGE, ("lesion",), "a", "identity", 0)
+TWO = Prompt(IMAGE, ("lesion", "scar"), "a", "identity", 0)
+CHOICE = Prompt(IMAGE, ("organ",), "a", "identity", 0, (Ask("Which?", ("colon", "liver")),))
+NEITHER = Unanswered("neither yes nor no")
+
+
+@pytest.mark.parametrize(
+    ("reply", "before", "after"),
+    [
+        ("No.", 1.0, 0.0),
+        ("A lesion is visible.", NEITHER, 1.0),
+        ("<think>A?</think> B", "A", "B"),
+        ("", NEITHER, NEITHER),
+        (f"Yes, since{MORE}", NEITHER, NEITHER),
+        ("No.", Unanswered("refused: no"), Unanswered("refused: no")),
+        ("<html>No.</html>", Unanswered("malformed reply"), Unanswered("malformed reply")),
+        ("No service.", Unanswered("http 503"), Unanswered("http 503")),
+    ],
+)
+def test_a_whole_reply_is_read_again(reply: str, before: Value, after: Value) -> None:
+    prompt = CHOICE if isinstance(before, str) else ONE
+    assert Rereading(numbers=True).values(reply, prompt, (before,)) == (after,)
+
+
+def test_numbers_of_other_sources_stay_unless_a_function_reads() -> None:
+    assert Rereading().values("No", ONE, (0.8,)) == (0.8,)
+    assert Rereading(rule=lambda reply, concept: "No" in reply).values("No", ONE, (0.8,)) == (1.0,)
+    assert Rereading(rule=lambda *_: None).values("No", ONE, (0.8,)) == (Unanswered("no answer"),)
+    with pytest.raises(InputError, match=r"expected True, False, .* got 3"):
+        Rereading(rule=lambda *_: 3).values("No", ONE, (0.8,))
+
+
+def test_a_template_splits_a_reply_to_several_questions() -> None:
+    quoted = Rereading(TEMPLATES["medtest"], numbers=True)
+    assert quoted.values('"Yes" "No"', TWO, (NEITHER, NEITHER)) == (1.0, 0.0)
+    plain = Rereading(numbers=True).values('"Yes" "No"', TWO, (NEITHER, NEITHER))
+    assert all(isinstance(value, Unanswered) for value in plain)
+
+
+def test_a_long_reply_keeps_its_beginning_and_its_end() -> None:
+    reply = "Reasons first. " * 500 + "Answer: No"
+    assert len(kept(reply)) == KEPT
+    assert kept(reply).startswith("Reasons first.")
+    assert kept(reply).endswith("Answer: No")
+    assert kept("No") == "No"

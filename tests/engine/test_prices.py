@@ -207,36 +207,30 @@ def check(audit: Audit, draws: Any = None, calls: Any = None) -> None:
     check_prices(prices, draws or audit.journal.draws(), calls or audit.journal.calls())
 
 
-@pytest.mark.parametrize("name", ["expected_cost", "pixels"])
-def test_verify_finds_a_price_that_the_journal_does_not_come_to(ended: Audit, name: str):
+@pytest.mark.parametrize(
+    ("draw", "why", "message"),
+    [
+        (9, {"expected_cost": 1.01}, "verify: draw 9 should be expected to cost"),
+        (9, {"pixels": 1.01}, "verify: draw 9 should be expected to cost"),
+        (4, {"characters": -1.0}, "draw 4 does not say what its call sends"),
+        (4, {"characters": "much"}, "draw 4 does not say what its call sends"),
+        (4, {"characters": float("nan")}, "draw 4 does not say what its call sends"),
+    ],
+)
+def test_verify_finds_another_price(ended: Audit, draw: int, why: Any, message: str):
     draws = ended.journal.draws()
-    why = draws[9].why
-    draws[9] = replace(draws[9], why={**why, name: why[name] * 1.01})
-    with pytest.raises(JournalError, match="verify: draw 9 should be expected to cost"):
+    draws[draw] = replace(draws[draw], why={**draws[draw].why, **why})
+    with pytest.raises(JournalError, match=message):
         check(ended, draws)
 
 
-def test_verify_finds_a_bill_that_was_changed_later(ended: Audit):
-    draws, calls = ended.journal.draws(), ended.journal.calls()
-    third = draws[2].call
-    calls = [replace(c, cost=2 * c.cost) if c.call == third else c for c in calls]
+def test_verify_finds_another_bill_and_a_draw_that_knew_what_was_not_answered(ended: Audit):
+    third, calls = ended.journal.draws()[2].call, ended.journal.calls()
+    dearer = [replace(c, cost=2 * c.cost) if c.call == third else c for c in calls]
     with pytest.raises(JournalError, match="verify: draw 3 should be expected to cost"):
-        check(ended, calls=calls)
-
-
-def test_verify_finds_a_draw_that_knew_what_was_not_answered(ended: Audit):
-    draws = ended.journal.draws()
-    calls = [c for c in ended.journal.calls() if c.call != draws[2].call]
+        check(ended, calls=dearer)
     with pytest.raises(JournalError, match="draw 3 knew the answer to draw 2, which has none"):
-        check(ended, calls=calls)
-
-
-@pytest.mark.parametrize("sent", [None, -1.0, "much", float("nan")])
-def test_verify_refuses_a_draw_that_does_not_say_what_it_sends(ended: Audit, sent: Any):
-    draws = ended.journal.draws()
-    draws[4] = replace(draws[4], why={**draws[4].why, "characters": sent})
-    with pytest.raises(JournalError, match="draw 4 does not say what its call sends"):
-        check(ended, draws)
+        check(ended, calls=[c for c in calls if c.call != third])
 
 
 # -- hostile bills ------------------------------------------------------------------------------

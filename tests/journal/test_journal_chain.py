@@ -13,13 +13,25 @@ import pytest
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.errors import JournalError
-from adaptive_vtt.journal import Journal, MemoryJournal, SQLiteJournal, check_chain, read_journal
+from adaptive_vtt.journal import (
+    Journal,
+    MemoryJournal,
+    SQLiteJournal,
+    as_of,
+    check_chain,
+    read_journal,
+)
 from adaptive_vtt.journal.chain import Chain
 from adaptive_vtt.journal.rows import CallRow, DrawRow, FactRow
 from adaptive_vtt.oracles import Consistency
+from adaptive_vtt.oracles.judge_models import JudgeModel
+from adaptive_vtt.results.result import summarise
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+from adaptive_vtt.types import JsonObject
+from tests.helpers.judged import Reader, audit
+from tests.helpers.source_spaces import space
 
-FLIPS = 60
+FLIPS = 40
 
 
 def test_seals_are_those_of_every_version() -> None:
@@ -86,13 +98,11 @@ FORGERIES = {
         "UPDATE pictures SET follow_up = source",
         r"an answer, the cost or a picture of call \d+ was altered",
     ),
-    "pictures deleted": ("DELETE FROM pictures", r"a picture of call \d+ was altered"),
     "reason blanked": (
         "UPDATE answers SET unanswered = '' WHERE unanswered IS NOT NULL",
         r"an answer, .* of call \d+ was altered",
     ),
     "cost": ("UPDATE calls SET cost = 0 WHERE position = 3", r"the cost .* of call \d+ was"),
-    "time": ("UPDATE draws SET elapsed = 9 WHERE draw = 2", "draw 2 was altered"),
     "why": ("""UPDATE draws SET why = '{}' WHERE draw = 2""", "draw 2 was altered"),
     "order of answers": (
         "UPDATE calls SET position = 99 WHERE position = 1",
@@ -181,3 +191,35 @@ def test_facts_hold_json_of_any_kind(path: Path) -> None:
     with closing(SQLiteJournal(path)) as journal:
         journal.set_facts(**json.loads('{"odd": [1e400, -0.0, "\\u0000ö"]}'))
     checked(path)
+
+
+def judged(path: Path) -> Audit:
+    """A judge is asked of some replies."""
+    return audit(JudgeModel(Reader()), budget=12, journal=path)
+
+
+def consistent(path: Path) -> Audit:
+    """Source images are asked about, too."""
+    given: dict[str, Any] = {"half_width": 0.1, "targets": ["overall"], "budget": 12, "seed": 3}
+    return Audit(space(), ScriptedModel(refuse=0.2), journal=path, **given)
+
+
+@pytest.mark.parametrize("begin", [judged, consistent])
+def test_it_comes_to_the_result_of_then(begin: Any, tmp_path: Path) -> None:
+    then: list[JsonObject] = []
+    with begin(tmp_path / "journal.db") as begun:
+        begun.run(lambda step: then.append(summarise(begun.journal).to_dict()))
+        assert len({told["journal_head"] for told in then}) > 5
+        for told in then:
+            earlier = as_of(begun.journal, told["journal_head"])
+            assert earlier is not None
+            assert {**summarise(earlier).to_dict(), "journal_head": None} == {
+                **told,
+                "journal_head": None,
+            }
+        assert begun.journal.judging() or begun.journal.sources()
+
+
+def test_a_head_that_it_never_had_is_none_of_its_moments(tmp_path: Path) -> None:
+    with consistent(tmp_path / "journal.db") as begun:
+        assert as_of(begun.journal, "0" * 32) is None
