@@ -93,14 +93,6 @@ def test_nth_reaches_every_eligible_question_once(space: QuestionSpace) -> None:
 
 
 @settings(max_examples=30)
-@given(space=spaces(), data=st.data())
-def test_nth_does_not_depend_on_what_else_is_asked_for(space: QuestionSpace, data: st.DataObject):
-    ranks = data.draw(st.lists(st.integers(0, space.size - 1), min_size=1, max_size=8))
-    everything = space.nth(np.arange(space.size))
-    assert np.array_equal(space.nth(np.array(ranks)), everything[ranks])
-
-
-@settings(max_examples=30)
 @given(space=spaces())
 def test_counts_agree_with_counting(space: QuestionSpace) -> None:
     rows = eligible_by_hand(space)

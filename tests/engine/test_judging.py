@@ -54,18 +54,6 @@ def test_the_judge_reads_what_the_rule_cannot_and_is_asked_nothing_else() -> Non
     assert alone.targets.set_index("target").loc["overall error rate", "estimate"] > TRUTH + 0.2
 
 
-def test_sure_replies_are_checked_where_that_is_asked_and_the_rule_decides_them() -> None:
-    contrary = Reader(lambda text: "D" if "Answer: A" in text else read(text))
-    with_checks = audit(JudgeModel(contrary, check=0.5), half_width=None, strategy="random")
-    result = with_checks.run()
-    assert result.targets["estimate"].iloc[0] == TRUTH  # whatever the judge says of sure ones
-    found = result.judge
-    assert found is not None
-    assert 10 < found.checked < 30
-    assert found.compared == found.checked > found.agree > 0
-    assert str(found.agree) in str(found)
-
-
 def test_free_answers_go_to_a_judge_that_says_whether_they_agree() -> None:
     def agrees(text: str) -> str:
         truth = re.findall(r"Right answer: (.*)", text)[0]
@@ -272,15 +260,3 @@ def test_a_batch_on_its_way_is_waited_for_though_a_judge_may_have_been_paid_for_
     assert budget.judgeable(4, 0) == 0
     with pytest.raises(InputError, match=r"max_cost: expected at least 11, as 2 was spent and 5 "):
         budget.submitted(range(5))
-
-
-def test_what_is_on_its_way_comes_first_in_whatever_order_calls_wait() -> None:
-    """Versions of a source wait behind later draws, and before these once an audit goes on."""
-    budget = Budget(Voluble(), 3.0)
-    budget.submitted([5, 2])
-    calls: list[Any] = [SimpleNamespace(number=n) for n in range(6)]
-    three = [calls[n].number for n in (2, 5, 0)]
-    assert [call.number for call in budget.affordable(calls, 0)] == three
-    assert [call.number for call in budget.affordable(calls[:2], 0)] == three[2:]
-    budget.send(calls[:3])
-    assert [call.number for call in budget.affordable(calls[3:], 2)] == three[1:2]

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -234,14 +235,12 @@ def test_intervals_cover_as_often_as_they_say(seeds: int) -> None:
     assert misses < {6: 5, 60: 12}[seeds]
 
 
+@cache
 def _truth_with_failures() -> float:
     oracle = MultipleChoice(
         judge=JudgeModel(
             Reader(lambda text: read(text) if digit("fails", text) < 90 else Unanswered("down"))
         )
     )
-    if not hasattr(_truth_with_failures, "known"):
-        made = avtt.Audit(space(oracle), Voluble(), strategy="random", seed=0)
-        estimate = made.run().targets["estimate"].iloc[0]
-        _truth_with_failures.known = estimate  # type: ignore[attr-defined]
-    return float(_truth_with_failures.known)  # type: ignore[attr-defined]
+    made = avtt.Audit(space(oracle), Voluble(), strategy="random", seed=0)
+    return float(made.run().targets["estimate"].iloc[0])

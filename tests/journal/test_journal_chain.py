@@ -195,12 +195,12 @@ def test_facts_hold_json_of_any_kind(path: Path) -> None:
 
 def judged(path: Path) -> Audit:
     """A judge is asked of some replies."""
-    return audit(JudgeModel(Reader()), budget=12, journal=path)
+    return audit(JudgeModel(Reader()), budget=8, journal=path)
 
 
 def consistent(path: Path) -> Audit:
     """Source images are asked about, too."""
-    given: dict[str, Any] = {"half_width": 0.1, "targets": ["overall"], "budget": 12, "seed": 3}
+    given: dict[str, Any] = {"half_width": 0.1, "targets": ["overall"], "budget": 8, "seed": 3}
     return Audit(space(), ScriptedModel(refuse=0.2), journal=path, **given)
 
 
