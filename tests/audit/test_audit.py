@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.audit import Call, Progress
+from adaptive_vtt.audit import Call
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.cli.verify import check
 from adaptive_vtt.datasets import from_table
@@ -286,18 +286,6 @@ def test_asked_for_what_is_no_number_of_calls_it_asks_nothing(space: QuestionSpa
     assert len(audit.ask(np.int64(2))) == 2  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("proxies", "message"),
-    [
-        ([0.5], r"proxies: expected a dict, .* got list; write proxies={'name': \.\.\.}"),
-        ({"p": [[0.5]]}, r"proxy 'p': expected an array, .* got list; of numbers make an array"),
-    ],
-)
-def test_a_list_is_no_proxy(space: QuestionSpace, proxies: Any, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        Audit(space, ScriptedModel(), half_width=0.1, targets=["overall"], proxies=proxies)
-
-
 def test_any_thread_asks_and_tells(space: QuestionSpace, tmp_path: Path) -> None:
     options: dict[str, Any] = {"half_width": 0.1, "targets": ["overall"], "budget": 24, "seed": 1}
     with Audit(space, ScriptedModel(), journal=tmp_path / "journal.db", **options) as audit:
@@ -314,11 +302,3 @@ def test_any_thread_asks_and_tells(space: QuestionSpace, tmp_path: Path) -> None
                 worker.result()
         assert audit.state().calls == 24
         verify(audit.journal)
-
-
-def test_progress_is_told_after_every_batch(space: QuestionSpace) -> None:
-    seen: list[Progress] = []
-    Audit(space, ScriptedModel(), budget=10, batch=4).run(seen.append)
-    assert [p.state.calls for p in seen] == [4, 8, 10]
-    assert [p.cost for p in seen] == [4, 8, 10]
-    assert all(p.concept in space.concepts and p.side in (0, 1) for p in seen)

@@ -6,18 +6,15 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from torch import Tensor
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.config.going_on import resume
-from adaptive_vtt.datasets import from_table
 from adaptive_vtt.engine.belief import Belief
-from adaptive_vtt.errors import InputError, JournalError, ModelError
+from adaptive_vtt.errors import JournalError, ModelError
 from adaptive_vtt.journal import MemoryJournal, SQLiteJournal, begin_anew
 from adaptive_vtt.models import Answer, Prompt, PythonModel, Unanswered
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
@@ -185,26 +182,6 @@ def test_full_disk_stops_the_audit_and_the_file_goes_on(space: QuestionSpace, tm
     with Audit(space, model, budget=20, journal=path) as resumed:
         resumed.run()
         assert content(resumed.journal) == content(finished(space, budget=20).journal)
-
-
-def test_image_that_cannot_be_read_stops_the_audit_until_it_can(tmp_path: Path) -> None:
-    files = [tmp_path / f"{i}.png" for i in range(6)]
-    for value, file in enumerate(files):
-        cv2.imwrite(str(file), np.full((8, 8, 3), value * 20, np.uint8))
-    labels = pd.DataFrame({"a": [0, 1, 0, 1, 0, 1], "b": [1, 1, 0, 0, 1, 0]})
-    space = QuestionSpace(from_table([str(f) for f in files], labels), ["identity"])
-    undisturbed = finished(space)
-    good = files[3].read_bytes()
-    files[3].write_bytes(b"no picture")
-    journal = MemoryJournal()
-    audit = Audit(space, ScriptedModel(), journal=journal)
-    with pytest.raises(InputError, match=r"sample '3': .*3\.png' is not an image"):
-        audit.run()
-    with pytest.raises(JournalError, match=r"could not be finished; resume from the journal"):
-        audit.run()
-    files[3].write_bytes(good)
-    Audit(space, ScriptedModel(), journal=journal).run()
-    assert content(journal) == content(undisturbed.journal)
 
 
 def test_python_is_told_how_to_begin_anew_where_no_answer_stands(tmp_path: Path) -> None:

@@ -385,38 +385,17 @@ OPTIONS: dict[str, Any] = {
 }
 
 
-@pytest.mark.slow
-def test_python_compares_as_the_command_does(recorded, answers, tmp_path, capsys):
-    out = tmp_path / "out"
-    arguments = ["--strategies", "random", "--repeats", "2", "--out", str(out), "--json"]
-    assert run("compare", str(recorded / "SPEC.toml"), *arguments) == 0
-    printed = json.loads(capsys.readouterr().out)
-    done: list[int] = []
-    comparison = avtt.compare(
-        *answers, ["random"], repeats=2, out=tmp_path / "python", advance=done.append, **OPTIONS
-    )
-    assert sum(done) == len(comparison.runs) == 4
-    assert comparison.truth == pytest.approx(printed["truth"])
-    assert comparison.targets == printed["targets"]
-    calls = [row["stopped at"] for row in printed["summary"]]
-    assert comparison.table["stopped at"].tolist() == calls
-    assert comparison.table["strategy"].tolist() == ["uniform", "random"]
-    assert comparison.conclusion == printed["conclusion"]
-    assert (tmp_path / "python" / "compare.tex").is_file()
-    assert avtt.StrategyComparison.read(tmp_path / "python").to_dict() == comparison.to_dict()
-    with pytest.raises(
-        InputError, match=r"compare\.json: expected what 'avtt compare' writes, got"
-    ):
-        avtt.StrategyComparison.read(tmp_path)
-
-
-def test_rows_of_a_mapping_have_names_and_options_of_their_own(answers):
+def test_rows_of_a_mapping_have_names_and_options_of_their_own(answers, tmp_path):
     rows = {
         "plain": "lure",
         "curious": ("lure", {"exploration": 0.5}),
         "made": strategies.get("certify", curiosity=0.3),
     }
-    comparison = avtt.compare(*answers, rows, repeats=1, **{**OPTIONS, "budget": 3})
+    done: list[int] = []
+    options = {**OPTIONS, "budget": 3, "out": tmp_path, "advance": done.append}
+    comparison = avtt.compare(*answers, rows, repeats=1, **options)
+    assert sum(done) == len(comparison.runs) == 4
+    assert avtt.StrategyComparison.read(tmp_path).to_dict() == comparison.to_dict()
     assert comparison.table["strategy"].tolist() == ["uniform", *rows]
     without = avtt.compare(*answers, {"one": "random"}, repeats=1, budget=3)
     assert without.table["strategy"].tolist() == ["one"]

@@ -75,11 +75,9 @@ def test_free_answers_go_to_a_judge_that_says_whether_they_agree() -> None:
     [
         ("Polyp", "polyp", True, True),
         ("No", "Yes", False, True),
-        ("two", "3", False, True),
         ("Not a polyp.", "polyp", False, False),
         ("There is no polyp", "polyp", False, False),
         ("A pedunculated adenoma", "polyp", False, False),
-        ("Not relevant", "Not relevant", True, True),
         ("It is not red but pink", "Pink", True, True),
     ],
 )

@@ -97,17 +97,6 @@ def test_a_query_without_end_is_ended_by_signals_and_by_the_clock(
             journal._read(ENDLESS)
 
 
-def test_rows_are_read_once_until_some_are_written(path: Path) -> None:
-    with closing(SQLiteJournal(path)) as journal:
-        statements: list[str] = []
-        journal._db.set_trace_callback(statements.append)
-        for _ in range(2):
-            read = journal.facts(), journal.calls(), journal.draws(), journal.links()
-        assert len(statements) == 6  # facts, answers, calls, moves, draws, chain
-        journal.add([draw_row(0, 0)])
-        assert (read[2], len(journal.draws())) == ([], 1)
-
-
 # -- links, threads, forks ---------------------------------------------------------------------
 
 
