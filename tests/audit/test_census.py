@@ -35,6 +35,7 @@ from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import Floats, Unanswered
 from adaptive_vtt.utils.figures import percent
 from tests.helpers.command_line import run as command
+from tests.helpers.interrupted import cut_off
 
 CLOSE = 1e-9
 RELATIONS = ["identity", "brightness_up"]
@@ -355,27 +356,14 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(in_order.InOrder, "batch", 7)
 
 
-class Breaks(Free):
-    """Raises once it was asked so often; nothing it said before is asked again."""
-
-    left = 60
-
-    def ask(self, prompts: Any) -> Any:
-        self.left -= len(prompts)
-        if self.left < 0:
-            raise RuntimeError("out of memory")
-        return super().ask(prompts)
-
-
 @pytest.mark.parametrize("answers", ["all", "one"])
 def test_it_goes_on_where_it_broke_off_and_comes_to_the_same(
     small: None, tmp_path: Path, few: QuestionSpace, answers: Any
 ) -> None:
     whole = Whole(few, Free(answers=answers))
-    broken, after = Breaks(answers=answers), Free(answers=answers)
-    broken.name = after.name = "scripted"
+    broken, after = cut_off(Free(answers=answers), 60), Free(answers=answers)
     options: Any = {"strategy": "everything", "journal": tmp_path / "journal.db", "processes": 0}
-    with Audit(few, broken, **options) as audit, pytest.raises(ModelError, match="out of"):
+    with Audit(few, broken, **options) as audit, pytest.raises(ModelError, match="power cut"):
         audit.run()
     with Audit(few, after, **options) as audit:
         result = audit.run()

@@ -1,6 +1,5 @@
 """Drops: how much worse answers are about changed images than about the same original ones."""
 
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -31,6 +30,7 @@ from adaptive_vtt.utils.random_streams import generator
 from tests.contracts.test_oracle_journeys import Says
 from tests.contracts.test_oracles import CASES
 from tests.helpers.command_line import run
+from tests.helpers.interrupted import cut_off
 from tests.helpers.report_pages import Tags
 from tests.helpers.twins import slowly
 
@@ -45,18 +45,12 @@ class Errs(ScriptedModel):
 
     version = "1"
 
-    def __init__(self, samples: int = 40, last: int = 10_000) -> None:
+    def __init__(self, samples: int = 40) -> None:
         super().__init__()
-        self.last = last
         data = tiny_dataset(samples, 2)
         rows, columns = (g.ravel() for g in np.mgrid[:samples, :2])
         names = [(data.sample_id(s), data.concepts[c]) for s, c in zip(rows, columns, strict=True)]
         self.truths = dict(zip(names, data.truth(rows, columns).tolist(), strict=True))
-
-    def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
-        if len(self.asked) + len(prompts) > self.last:
-            raise RuntimeError("power cut")
-        return super().ask(prompts)
 
     def _answer(self, prompt: Prompt) -> Answer | Unanswered:
         answer = super()._answer(prompt)
@@ -126,7 +120,7 @@ def test_report_and_result_speak_of_drops(audited: Any) -> None:
 def test_an_audit_that_was_cut_off_goes_on_and_pays_for_nothing_twice(last: int, tmp_path: Path):
     options = {**QUICK, "half_width": 0.2, "budget": 35}
     whole = Audit(space(), Errs(), **options).run()
-    first, second = Errs(last=last), Errs()
+    first, second = cut_off(Errs(), last), Errs()
     for model in (first, second):
         audit = Audit(space(), model, journal=tmp_path / "journal.db", **options)
         with audit, suppress(ModelError):

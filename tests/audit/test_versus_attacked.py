@@ -3,7 +3,6 @@
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from tests.audit.test_versus import Skilled, both, space
 from tests.helpers.audits import content
 from tests.helpers.dying import Ticks, killed, needs_fork, ticking
 from tests.helpers.endpoint import Behaviour, DemoModel, demo_server
+from tests.helpers.interrupted import cut_off
 from tests.helpers.loopback import Said, serving
 from tests.helpers.twins import slowly
 
@@ -273,19 +273,9 @@ def test_repeat_probes_hear_model_a_again_where_its_answers_were_known(earlier: 
 
 def test_a_repeat_probe_s_half_is_paid_for_once(tmp_path: Path):
     a, path = both()[0], tmp_path / "journal.db"
-
-    class Down(Skilled):
-        left = 6
-
-        def ask(self, prompts: Sequence[Prompt]) -> Any:
-            self.left -= 1
-            if self.left < 0:
-                raise TimeoutError("no route")
-            return super().ask(prompts)
-
     given = {**PLAIN, "budget": 14, "repeat_probes": 2}
-    with Versus(space(), a, Down("new", 0.95, seed=1), journal=path, **given) as versus:
-        with pytest.raises(ModelError, match="no route"):
+    with Versus(space(), a, cut_off(both()[1], 6), journal=path, **given) as versus:
+        with pytest.raises(ModelError, match="power cut"):
             versus.run()
         assert len(a.asked) == 7  # five pairs, a repeat probe, and half of another
     with Versus(space(), a, both()[1], journal=path, **given) as versus:

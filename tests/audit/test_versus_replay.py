@@ -14,6 +14,7 @@ from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.journal import read_journal
 from adaptive_vtt.testing import tiny_dataset
 from tests.audit.test_versus import Skilled, both, delta, space
+from tests.helpers.interrupted import cut_off
 from tests.helpers.twins import slowly
 
 PLAIN: dict[str, Any] = {"surrogate": False, "candidates": 32}
@@ -137,19 +138,6 @@ def test_draws_that_chose_a_stratum_first_are_replayed_for_the_same_targets_alon
             replayed(tmp_path / "a.db", a, b, questions, **other)
 
 
-class Stopped(Skilled):
-    """Model B, until something ends the process."""
-
-    def __init__(self, after: int) -> None:
-        super().__init__("new", 0.95, seed=1)
-        self.after = after
-
-    def ask(self, prompts: Any) -> Any:
-        if len(self.asked) + len(prompts) > self.after:
-            raise KeyboardInterrupt
-        return super().ask(prompts)
-
-
 @pytest.mark.parametrize("stop", [13, *slowly(4)])
 def test_an_interrupted_replay_draws_what_an_undisturbed_one_would(tmp_path: Path, stop: int):
     """Blocks of three: A was asked about all of one, B about none."""
@@ -158,7 +146,8 @@ def test_an_interrupted_replay_draws_what_an_undisturbed_one_would(tmp_path: Pat
     paths = [tmp_path / "whole.db", tmp_path / "parts.db"]
     with replayed(tmp_path / "a.db", a, b, space(), journal=paths[0], **options) as versus:
         versus.run()
-    again, first, second = both()[0], Stopped(stop), Stopped(99)
+    again, second = both()
+    first = cut_off(both()[1], stop, KeyboardInterrupt())
     with (
         pytest.raises(KeyboardInterrupt),
         replayed(tmp_path / "a.db", again, first, space(), journal=paths[1], **options) as versus,

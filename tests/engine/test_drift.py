@@ -15,6 +15,7 @@ from adaptive_vtt.results.report import write_report
 from adaptive_vtt.results.result import summarise
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import Answer
+from tests.helpers.interrupted import cut_off
 from tests.helpers.twins import slowly
 
 
@@ -229,34 +230,18 @@ def test_repeat_probes_are_spread_and_half_of_them_wait_for_the_end():
 
 @pytest.mark.slow
 def test_resuming_pays_for_no_repeat_probe_twice(tmp_path):
-    class Stops(ScriptedModel):
-        def __init__(self, after: int) -> None:
-            super().__init__()
-            self.after, self.sent = after, 0
-
-        def ask(self, prompts):
-            if self.sent >= self.after:
-                raise KeyboardInterrupt
-            self.sent += len(prompts)
-            return super().ask(prompts)
-
     space = avtt.QuestionSpace(tiny_dataset(20, 2), ["identity", "brightness_up"])
-    options = {
-        "repeat_probes": 4,
-        "budget": 60,
-        "strategy": "random",
-        "seed": 1,
-        "surrogate": False,
-    }
-    whole = Audit(space, Stops(10**6), **options).run()
+    options = {"repeat_probes": 4, "budget": 60, "strategy": "random", "seed": 1}
+    options["surrogate"] = False
+    whole = Audit(space, ScriptedModel(), **options).run()
     for after in (25, 26, 57, 58, 59):
         path = tmp_path / f"{after}.db"
-        first, second = Stops(after), Stops(10**6)
+        first, second = cut_off(ScriptedModel(), after, KeyboardInterrupt()), ScriptedModel()
         stopped = Audit(space, first, journal=path, **options)
         with stopped as audit, pytest.raises(KeyboardInterrupt):
             audit.run()
         with Audit(space, second, journal=path, **options) as audit:
             result = audit.run()
-        assert first.sent + second.sent == 60 == result.calls
+        assert len(first.asked) + len(second.asked) == 60 == result.calls
         assert result.repeat_probes == whole.repeat_probes
         assert result.targets.equals(whole.targets)

@@ -12,17 +12,17 @@ from adaptive_vtt.models import Answer, Prompt, Unanswered
 from adaptive_vtt.testing import ScriptedModel
 
 
-class Stopping(ScriptedModel):
-    """Raises at its ``last`` question."""
+def cut_off(model: Any, last: int, error: BaseException | None = None) -> Any:
+    """Let a model that lists what it is ``asked`` raise instead of answering after ``last``."""
+    ask = model.ask
 
-    def __init__(self, last: int, **options: Any) -> None:
-        super().__init__(**options)
-        self.last = last
+    def asked(prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
+        if len(model.asked) + len(prompts) > last:
+            raise error or RuntimeError("power cut")
+        return ask(prompts)
 
-    def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
-        if len(self.asked) + len(prompts) > self.last:
-            raise RuntimeError("power cut")
-        return super().ask(prompts)
+    model.ask = asked
+    return model
 
 
 def assert_goes_on(
@@ -36,7 +36,8 @@ def assert_goes_on(
     what an undisturbed one does; nothing is asked twice."""
     whole = Audit(space(), ScriptedModel(answers=answers), **options)
     undisturbed = whole.run()
-    first, second = Stopping(last, answers=answers), ScriptedModel(answers=answers)
+    first, second = (ScriptedModel(answers=answers) for _ in range(2))
+    first = cut_off(first, last)
     with Audit(space(), first, journal=path, **options) as audit, suppress(ModelError):
         audit.run()  # to its end, where that comes before the last question
     with Audit(space(), second, journal=path, **options) as audit:
