@@ -259,9 +259,7 @@ def test_a_strategy_that_goes_by_answers_says_so() -> None:
 def test_a_loss_that_is_none_is_refused_and_asked_for_again(loss: Any) -> None:
     audit = Audit(Pool(5), half_width=0.2, seed=0)
     (call,) = audit.ask()
-    with pytest.raises(
-        ModelError, match=f"tell: expected a loss between 0 and 1 for item {call.item}"
-    ):
+    with pytest.raises(ModelError, match="tell: expected a loss between 0 and 1 for item"):
         audit.tell(call, loss)
     audit.tell(call, 1)
 

@@ -52,11 +52,8 @@ def test_the_last_progress_is_what_the_result_says(tmp_path: Path) -> None:
         options = {**OPTIONS, "half_width": 0.2, "budget": budget}
         with Audit(SPACE, ScriptedModel(), **options, journal=tmp_path / "journal.db") as audit:
             result, last, targets = followed(audit)
-        assert (last.calls, last.questions, last.cost) == (
-            result.calls,
-            result.questions,
-            result.cost,
-        )
+        for figure in ("calls", "questions", "cost"):
+            assert getattr(last, figure) == getattr(result, figure)
         assert last.elapsed > 0
         assert last.total == len(result.targets) == len(targets)
         assert last.certified == result.targets["certified"].sum()
@@ -150,9 +147,7 @@ def test_a_spec_names_it_and_resume_runs_it_only_unchanged(spec: Path, capsys: A
         capsys.readouterr()
         assert run("resume", out, "--budget", budget) == 0
         errors = capsys.readouterr().err
-        assert (
-            "'note.py:note' was changed after the audit began; the audit continues witho" in errors
-        )
+        assert "'note.py:note' was changed after the audit began; the audit continues" in errors
     assert lines(spec) == []
 
 

@@ -132,9 +132,7 @@ def test_draws_that_chose_a_stratum_first_are_replayed_for_the_same_targets_alon
         versus.run()
     verify(read_journal(path))
     for other in ({"targets": ["overall"]}, {"targets": targets, "strategy": "random"}):
-        with pytest.raises(
-            InputError, match=r"the targets of that audit \(overall label error, relatio"
-        ):
+        with pytest.raises(InputError, match=r"the targets of that audit \(overall label error"):
             replayed(tmp_path / "a.db", a, b, questions, **other)
 
 
@@ -179,9 +177,7 @@ def test_what_cannot_be_replayed_is_refused_with_a_sentence(tmp_path: Path):
     a, b = both()
     options = {"half_width": None, "strategy": "random", "exploration": 0.0}
     audited(tmp_path / "a.db", a, space(), **options)
-    with pytest.raises(
-        InputError, match=r"proposals that give every candidate a chance, got exploration = 0"
-    ):
+    with pytest.raises(InputError, match=r"proposals that give every candidate a chance, got"):
         replayed(tmp_path / "a.db", a, b, space())
     audited(tmp_path / "b.db", a, space())
     with pytest.raises(InputError, match=r"expected journal_a.* got prior_journal, which is about"):
@@ -224,9 +220,7 @@ def test_a_proposal_of_the_earlier_journal_that_was_altered_is_noticed(tmp_path:
     file.commit()
     file.close()
     with (
-        pytest.raises(
-            JournalError, match="expected draw 4 to be drawn from its proposal, got another"
-        ),
+        pytest.raises(JournalError, match="expected draw 4 to be drawn from its proposal, got"),
         replayed(tmp_path / "a.db", a, b, space()) as versus,
     ):
         versus.run()

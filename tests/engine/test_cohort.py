@@ -22,6 +22,7 @@ from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.models import Recorded
 from tests.helpers.command_line import run
 
+OTHER = QuestionSpace(avtt.testing.tiny_dataset(4, 2))
 SAMPLES = 300
 NAMES = [f"s{k:03d}" for k in range(SAMPLES)]
 HARD = np.random.default_rng(0).random(SAMPLES) < 0.3
@@ -186,10 +187,8 @@ def test_a_table_names_its_items_in_columns_or_its_index() -> None:
         (lambda: Cohort.from_table(pd.concat([table(), table()])), "expected every item once"),
         (lambda: Cohort([Member("a"), Member("a")]), "expected every model once, got 'a'"),
         (
-            lambda: Cohort([Member("a", {Item("s000"): 1.0})]).on(
-                QuestionSpace(avtt.testing.tiny_dataset(4, 2))
-            ),
-            "expected a concept, as the space has 2",
+            lambda: Cohort([Member("a", {Item("s000"): 1.0})]).on(OTHER),
+            "expected a concept, as the",
         ),
     ],
 )
@@ -208,9 +207,8 @@ def test_a_pattern_takes_what_has_ended(folder: Path, tmp_path: Path) -> None:
 
 
 def test_audits_of_other_spaces_are_refused(folder: Path) -> None:
-    other = QuestionSpace(avtt.testing.tiny_dataset())
     with pytest.raises(InputError, match=r"cohort: .*run1.* expected an audit of this space"):
-        Cohort.from_runs(folder / "run1", folder / "run2", folder / "run3").on(other)
+        Cohort.from_runs(folder / "run1", folder / "run2", folder / "run3").on(OTHER)
 
 
 # -- lm-evaluation-harness -------------------------------------------------------------------------

@@ -106,9 +106,7 @@ def test_a_journal_of_two_names_is_written_by_neither_and_by_links_as_one(tmp_pa
         with pytest.raises(JournalError, match="is being written by this process already"):
             SQLiteJournal(link)
         hard.hardlink_to(path)
-        with pytest.raises(
-            JournalError, match=r"hard\.db'.* expected a file of one name, got one of 2"
-        ):
+        with pytest.raises(JournalError, match=r"hard\.db'.* expected a file of one name, got"):
             SQLiteJournal(hard)
     with closing(SQLiteJournal(hard, read_only=True)) as reader:
         assert reader.facts() == {"a": 1}
