@@ -404,11 +404,7 @@ class Same:
         (["lur"], OPTIONS, "unknown strategy 'lur'; did you mean 'lure'?"),
         ([Same(), Same()], OPTIONS, "strategies: expected a different name for each, got 'Same'"),
         ({"a": ("bald", {"pwer": 2})}, OPTIONS, "'bald': unknown option 'pwer'; did you mean"),
-        (
-            {"uniform": "lure"},
-            OPTIONS,
-            "strategy 'uniform': expected another name, this is that of",
-        ),
+        ({"uniform": "lure"}, OPTIONS, "strategy 'uniform': expected another name, this is"),
         (["lure"], {}, "compare: expected a half_width or a budget, got none"),
         (["lure"], {**OPTIONS, "seed": 3}, "compare: expected no 'seed' among the options"),
     ],

@@ -86,10 +86,7 @@ SHORT = (
     ("calls", "sentences"),
     [
         ({"certify": [50, 46, 54, 50, 50]}, [TOLD]),
-        (
-            {"certify": [50, 46, 120, 50, 90]},
-            [UNDECIDED.format("uniform", MORE)],
-        ),
+        ({"certify": [50, 46, 120, 50, 90]}, [UNDECIDED.format("uniform", MORE)]),
         (
             {"certify": [50, 46, 54, 50, 50], "random": [50, 50, 50, 46, 54]},
             [

@@ -38,10 +38,7 @@ def test_groups_and_keywords_make_the_same_audit(space: QuestionSpace) -> None:
     ("options", "message"),
     [
         ({"limits": Limits(), "budget": 5}, "write limits = Limits(..., budget = 5)"),
-        (
-            {"budgt": 5},
-            "audit: unknown option 'budgt'; did you mean 'budget'? Expected one of at_mo",
-        ),
+        ({"budgt": 5}, "audit: unknown option 'budgt'; did you mean 'budget'? Expected one of"),
         ({"sampling": "random"}, "sampling: expected a Sampling, got 'random' of type str"),
     ],
 )
