@@ -2,7 +2,6 @@
 
 import sqlite3
 from contextlib import closing
-from copy import copy
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -12,10 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import adaptive_vtt as avtt
 from adaptive_vtt.audit import Audit
-from adaptive_vtt.certify import Certifier, Sequences, named_targets
-from adaptive_vtt.certify.sequences import Step
+from adaptive_vtt.certify import Sequences, named_targets
 from adaptive_vtt.certify.targets import calls, largest, member, size
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.datasets import from_table
@@ -23,19 +20,11 @@ from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.journal import SQLiteJournal
 from adaptive_vtt.journal.rows import DrawRow
 from adaptive_vtt.models import Recorded
-from adaptive_vtt.relations import LabelPreserving
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
-
-
-class Named(LabelPreserving):
-    """A relation without images, which does not apply to one concept."""
-
-    def __init__(self, name: str, severities: tuple[int, ...] = (1, 2), without: str = "") -> None:
-        self.name, self.severities, self._without = name, severities, without
-
-    def applies(self, concept: str) -> bool:
-        return concept != self._without
+from tests.helpers.source_spaces import Named
+from tests.helpers.steps import step
+from tests.helpers.twins import slowly
 
 
 def small_space(seed: int = 0, samples: int = 30) -> QuestionSpace:
@@ -46,7 +35,7 @@ def small_space(seed: int = 0, samples: int = 30) -> QuestionSpace:
     table = pd.DataFrame(labels, index=[f"s{i}" for i in range(samples)], columns=list("abc"))
     groups = pd.DataFrame({"site": rng.choice(["x", "y"], samples)})
     dataset = from_table(None, table, metadata=groups)
-    return QuestionSpace(dataset, [Named("r"), Named("t", (0,), without="c")])
+    return QuestionSpace(dataset, [Named("r", (1, 2)), Named("t", (0,), without="c")])
 
 
 FAMILIES = ["overall", "concepts", "relations", "severities", "group:site", "mine"]
@@ -91,51 +80,6 @@ def test_targets_that_cannot_be_are_named(names, where, message) -> None:
 # -- pseudo-outcomes ------------------------------------------------------------------------
 
 
-def test_pseudo_outcomes_are_unbiased_for_any_predictions_proposal_and_candidates() -> None:
-    """Mean of a over 1,200 draws is R; z < 4.5 for each target and side: error < 1e-4."""
-    space = small_space()
-    rng = np.random.default_rng(1)
-    losses = (rng.random(space.total) < 0.35).astype(float)
-    targets = named_targets(space, ["overall", "concepts", "relations"])
-    everything = np.arange(space.total)
-    eligible = everything[space.eligible(everything)]
-    seen = rng.choice(eligible, 25, replace=False)
-    fresh_images = np.setdiff1d(space.image_of(eligible), space.image_of(seen))
-    begun = Certifier(space, targets, answers="all", half_width=0.1, confidence=0.9)
-    all_seen = eligible[~np.isin(space.image_of(eligible), fresh_images)]
-    inside = begun.members(all_seen)
-    begun.least = begun.most = inside @ losses[all_seen]
-    begun.unseen = begun.unseen - inside.sum(axis=1)
-    fresh = eligible[np.isin(space.image_of(eligible), fresh_images)]
-    touched = begun.members(fresh)
-    begun.calls = np.array([len(np.unique(space.image_of(fresh[row]))) for row in touched], float)
-    lows = []
-    for _ in range(1200):
-        certifier = copy(begun)
-        chosen = rng.choice(fresh_images, 12, replace=False)
-        candidates = fresh[np.isin(space.image_of(fresh), chosen)]
-        call, unit = np.unique(space.image_of(candidates), return_inverse=True)
-        f = np.clip(0.7 * losses[candidates] + 0.3 * rng.random(len(candidates)), 0, 1)
-        proposal = rng.dirichlet(np.ones(len(call))) * 0.7 + 0.3 / len(call)
-        drawn = int(rng.choice(len(call), p=proposal))
-        inside = certifier.members(candidates)
-        move = certifier.bet(inside, unit, f, proposal, drawn)
-        mine = unit == drawn
-        count = inside[:, mine] @ losses[candidates[mine]]
-        low = certifier.least + move.low_base + move.scale * (count - move.low_predicted)
-        high = certifier.most + move.high_base + move.scale * (count - move.high_predicted)
-        assert (low >= certifier.least + move.lo - 1e-9)[move.active].all()
-        assert (high <= certifier.most + move.hi + 1e-9)[move.active].all()
-        lows.append(np.where(move.active, [low, high, move.tilt], np.nan) / certifier.sizes)
-    values = np.array(lows)
-    inside = begun.members(eligible)
-    truth = (inside @ losses[eligible]) / inside.sum(axis=1)
-    for which, expected in ((0, truth), (1, truth), (2, 0 * truth)):
-        part = values[:, which]
-        error = np.nanstd(part, axis=0) / np.sqrt((~np.isnan(part)).sum(axis=0))
-        assert (np.abs(np.nanmean(part, axis=0) - expected) < 4.5 * error + 1e-12).all()
-
-
 @pytest.mark.slow
 def test_a_sequence_covers_at_every_moment_under_the_worst_stopping() -> None:
     """200 coins watched for 200 flips at level .1: P(more than 34 misses) < .001 at most."""
@@ -146,8 +90,7 @@ def test_a_sequence_covers_at_every_moment_under_the_worst_stopping() -> None:
     held = one.astype(bool)
     for _ in range(200):
         flips = (rng.random(200) < p).astype(float)
-        nothing = [zero] * 5  # neither tilts nor questions that do not count
-        sequence.move(Step(one > 0, flips, flips, zero, one, 0.25 * one, *nothing))
+        sequence.move(step(flips))
         sequence.bound(zero, one)
         held &= (sequence.lower <= p) & (p <= sequence.upper)
     assert (~held).sum() <= 34
@@ -157,7 +100,8 @@ def test_a_sequence_covers_at_every_moment_under_the_worst_stopping() -> None:
 def test_intervals_never_grow_and_end_at_the_truth_when_everything_is_asked() -> None:
     space = QuestionSpace(tiny_dataset(images=False), ["identity"])
     model = ScriptedModel(answers="one")
-    audit = Audit(space, model, half_width=0.001, targets=["overall", "concepts"], seed=3)
+    options = {"half_width": 0.001, "targets": ["overall", "concepts"], "surrogate": False}
+    audit = Audit(space, model, seed=3, **options)
     widths = [np.ones(len(audit.targets)) / 2]
     while calls_ := audit.ask():
         for call in calls_:
@@ -199,13 +143,15 @@ def recorded(seed: int, samples: int = 60) -> tuple[QuestionSpace, Recorded, dic
 @pytest.mark.parametrize(
     "options",
     [
-        {},
-        pytest.param({"surrogate": False}, marks=pytest.mark.slow),
-        pytest.param({"strategy": "random"}, marks=pytest.mark.slow),
-        pytest.param({"batch": 7}, marks=pytest.mark.slow),
-        pytest.param({"strategy": "uncertainty", "exploration": 0.4}, marks=pytest.mark.slow),
-        pytest.param({"candidates": 40}, marks=pytest.mark.slow),
-        pytest.param({"adversary": True}, marks=pytest.mark.slow),
+        {"surrogate": False},
+        *slowly(
+            {},
+            {"strategy": "random"},
+            {"batch": 7},
+            {"strategy": "uncertainty", "exploration": 0.4},
+            {"candidates": 40},
+            {"adversary": True},
+        ),
     ],
 )
 def test_audits_cover_the_truth_at_every_moment(options) -> None:
@@ -223,9 +169,9 @@ def test_audits_cover_the_truth_at_every_moment(options) -> None:
         )
         held = True
 
-        def watch(step, truth=truth) -> None:
+        def watch(progress, truth=truth) -> None:
             nonlocal held
-            low, high = step.state.targets[0].lower, step.state.targets[0].upper
+            low, high = progress.state.targets[0].lower, progress.state.targets[0].upper
             held &= bool(low - 1e-9 <= truth["overall label error"] <= high + 1e-9)
 
         result = audit.run(watch)
@@ -235,7 +181,7 @@ def test_audits_cover_the_truth_at_every_moment(options) -> None:
 
 
 def test_unanswered_both_ways_bounds_what_any_answer_would_have_given() -> None:
-    space = QuestionSpace(tiny_dataset(40, images=False), ["identity"])
+    space = QuestionSpace(tiny_dataset(20, images=False), ["identity"])
     model = ScriptedModel(answers="one", refuse=0.2)
     options = {"half_width": 0.01, "targets": ["overall"], "surrogate": False}
     audit = Audit(space, model, unanswered="both", **options)
@@ -263,7 +209,7 @@ def test_answers_told_out_of_order_give_the_same_certificate() -> None:
 
 def test_a_decision_stops_the_audit_when_every_target_is_on_one_side() -> None:
     space, model, truth = recorded(5)
-    audit = Audit(space, model, at_most=0.5, targets=["overall"])
+    audit = Audit(space, model, at_most=0.5, targets=["overall"], surrogate=False)
     result = audit.run()
     assert "every target is decided" in str(result.reason)
     assert result.targets["decided"].tolist() == ["below"]
@@ -302,7 +248,7 @@ def test_a_prior_journal_of_another_space_is_refused(tmp_path: Path) -> None:
     other, same_model, _ = recorded(0, samples=59)
     with pytest.raises(InputError, match="expected an audit of this space"):
         Audit(other, same_model, half_width=0.1, prior_journal=tmp_path / "old.db")
-    Audit(space, model, half_width=0.1, budget=20, prior_journal=tmp_path / "old.db").run()
+    Audit(space, model, half_width=0.1, budget=8, prior_journal=tmp_path / "old.db").run()
 
 
 # -- resuming and verifying -----------------------------------------------------------------
@@ -312,9 +258,8 @@ def test_a_prior_journal_of_another_space_is_refused(tmp_path: Path) -> None:
 def certified(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     path = tmp_path_factory.mktemp("certified") / "journal.db"
     space, model, _ = recorded(7)
-    with Audit(
-        space, model, half_width=0.09, targets=["overall", "relations"], journal=path
-    ) as audit:
+    options = {"half_width": 0.15, "targets": ["overall", "relations"], "surrogate": False}
+    with Audit(space, model, journal=path, **options) as audit:
         audit.run()
     return path.read_bytes()
 
@@ -331,7 +276,7 @@ def opened(path: Path) -> SQLiteJournal:
     return SQLiteJournal(path, must_exist=True)
 
 
-INTERRUPTED = {"half_width": 0.16, "targets": ["overall", "relations"]}
+INTERRUPTED = {"half_width": 0.25, "targets": ["overall", "relations"]}
 
 
 @cache
@@ -343,7 +288,7 @@ def undisturbed(batch: int) -> pd.DataFrame:
 
 @pytest.mark.parametrize(
     ("batch", "stop_at"),
-    [(5, 10), *(pytest.param(*s, marks=pytest.mark.slow) for s in [(1, 1), (1, 37), (5, 35)])],
+    [(5, 10), *(pytest.param(*s, marks=pytest.mark.slow) for s in [(1, 1), (1, 17), (5, 15)])],
 )
 def test_an_interrupted_audit_ends_with_the_same_certificate(tmp_path, batch, stop_at) -> None:
     space, model, _ = recorded(7)
@@ -437,12 +382,3 @@ def test_verify_refuses_figures_that_the_rows_do_not_come_to(finished: Path, fie
 
     with pytest.raises(JournalError, match=f"the rows come to .*{field}"):
         verify(rewritten(finished, facts=spoilt))
-
-
-def test_the_public_names_of_the_design_work() -> None:
-    space, model, _ = recorded(2)
-    result = avtt.Audit(
-        space, model, strategy="certify", budget=50, half_width=0.05, confidence=0.95, seed=0
-    ).run()
-    wanted = {"target", "estimate", "lower", "upper", "half_width", "certified", "questions"}
-    assert wanted <= set(result.targets.columns)

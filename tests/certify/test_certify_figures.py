@@ -10,12 +10,13 @@ import pytest
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify import Sequences, named_targets
-from adaptive_vtt.certify.sequences import BETS, Step
+from adaptive_vtt.certify.sequences import BETS
 from adaptive_vtt.certify.targets import fingerprint
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.oracles import Consistency
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from tests.golden.make_certifier import CASES, FILTER, TARGETS, given, played
+from tests.helpers.steps import step
 from tests.helpers.twins import crossed
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "certifier.json"
@@ -35,9 +36,9 @@ def close(ours: Any, golden: Any) -> bool:
 @pytest.mark.parametrize("name", CASES)
 def test_every_figure_of_a_certificate_is_what_it_was(name: str) -> None:
     golden = json.loads(GOLDEN.read_text())[name]
-    for step, (ours, before) in enumerate(zip(played(*CASES[name]), golden, strict=True)):
+    for place, (ours, before) in enumerate(zip(played(*CASES[name]), golden, strict=True)):
         for figure in before:
-            assert close(ours[figure], before[figure]), (step, figure)
+            assert close(ours[figure], before[figure]), (place, figure)
 
 
 # -- the sequences against a reckoning mean by mean --------------------------------------------
@@ -76,10 +77,7 @@ def test_bets_leave_the_means_that_their_definition_leaves(error: float, theta: 
     one, none = np.ones(1), np.zeros(1)
     sequences = Sequences(0.1 * one, 0.1 * one, bets, theta=theta * one)
     for a in outcomes:
-        outcome = np.array([a])
-        sequences.move(
-            Step(one > 0, outcome, outcome, none, one, 0.25 * one, none, none, none, none, none)
-        )
+        sequences.move(step(np.array([a])))
     sequences.bound(none, one)
     ours = [sequences.lower[0], sequences.upper[0], sequences.estimate[0]]
     assert ours == pytest.approx(reckoned(outcomes, 0.1, 0.1, cells, theta))
@@ -90,9 +88,7 @@ def test_a_mean_between_two_of_the_grid_is_no_sign_of_a_change() -> None:
     one, none = np.ones(1), np.zeros(1)
     sequences = Sequences(0.01 * one, 0.1 * one, replace(BETS, cell=1 / 9))
     for _ in range(400):  # excludes 4/9 and 5/9 at the same moment
-        half = 0.5 * one
-        nothing = [none] * 5  # neither tilts nor questions that do not count
-        sequences.move(Step(one > 0, half, half, none, one, 0.01 * one, *nothing))
+        sequences.move(step(0.5 * one, 0.01))
     sequences.bound(none, one)
     assert (sequences.lower[0], sequences.upper[0]) == pytest.approx((3 / 9, 6 / 9))
     assert not sequences.emptied[0]

@@ -30,6 +30,7 @@ from adaptive_vtt.oracles import Correctness
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import Floats, Outcome, Question
 from tests.golden.make_certifier import CASES, played
+from tests.helpers.steps import step
 
 OLD = replace(BETS, cap=0.9, ratio=False)
 
@@ -143,13 +144,10 @@ def test_what_is_said_of_a_target_that_does_not_move_changes_nothing() -> None:
     """Drawn from a stratum without it, its figures keep no bound: log(1 + x) may be no number."""
     one, none = np.ones(1), np.zeros(1)
     sequences = Sequences(0.1 * one, 0.1 * one)
-    sequences.move(Step(one < 0, none, one, none, one, 1e-3 * one, 9 * one, none, none, none, none))
+    still = Step(one < 0, none, one, none, one, 1e-3 * one, 9 * one, none, none, none, none)
+    sequences.move(still)
     assert (sequences.lower, sequences.upper, sequences.emptied) == (0, 1, False)
-    up, down = sequences.growth(
-        Step(one < 0, none, one, none, one, 1e-3 * one, 9 * one, none, none, none, none),
-        np.zeros(3, np.int64),
-        np.array([0.1, 0.5, 0.9]),
-    )
+    up, down = sequences.growth(still, np.zeros(3, np.int64), np.array([0.1, 0.5, 0.9]))
     assert (up == 0).all()
     assert (down == 0).all()
 
@@ -157,10 +155,9 @@ def test_what_is_said_of_a_target_that_does_not_move_changes_nothing() -> None:
 def test_at_level_zero_nothing_is_excluded_however_large_the_wealth() -> None:
     one, none = np.ones(1), np.zeros(1)
     sequences = Sequences(0.1 * one, none, replace(BETS, cell=0.02))
-    step = Step(one > 0, one, one, none, one, 0.01 * one, none, none, none, none, none)
     with np.errstate(over="ignore"):
-        for _ in range(2000):
-            sequences.move(step)
+        for _ in range(1000):
+            sequences.move(step(one, 0.01))
         sequences.bound(none, one)
     assert (sequences.lower, sequences.upper) == (0, 1)
 
@@ -171,14 +168,13 @@ def test_at_level_zero_nothing_is_excluded_however_large_the_wealth() -> None:
 def coins(rates: Floats, games: Any, draws: int, rng: np.random.Generator, aim: float) -> None:
     """Plays flips of coins with ``rates`` (K,), and tells ``games`` what each adds at its limit."""
     count = len(rates)
-    one, none = np.ones(count), np.zeros(count)
+    one = np.ones(count)
     sequences = Sequences(aim * one, 0.1 * one, replace(BETS, cell=0.5))
     for _ in range(draws):
         flips = (rng.random(count) < rates).astype(float)
-        step = Step(one > 0, flips, flips, none, one, 0.25 * one, none, none, none, none, none)
         sequences.aims = np.clip(np.abs(sequences.centre - 0.5), 0.02, aim)
-        games(sequences.growth(step, np.arange(count), 0.5 * one))
-        sequences.move(step)
+        games(sequences.growth(step(flips), np.arange(count), 0.5 * one))
+        sequences.move(step(flips))
 
 
 @pytest.mark.slow
@@ -254,9 +250,8 @@ def test_beside_an_interval_a_decision_errs_where_the_interval_does(rate: float)
     missed, rng = none > 0, np.random.default_rng(2)
     for _ in range(400):
         flips = (rng.random(400) < rate).astype(float)
-        step = Step(one > 0, flips, flips, none, one, 0.25 * one, none, none, none, none, none)
-        game.play(*sequences.growth(step, np.arange(400), 0.3 * one))
-        sequences.move(step)
+        game.play(*sequences.growth(step(flips), np.arange(400), 0.3 * one))
+        sequences.move(step(flips))
         sequences.bound(none, one)
         game.settle(none, one)
         # what the bets exclude: an interval is a grid cell wider
@@ -312,7 +307,7 @@ def test_verify_comes_to_the_same_decisions_beside_intervals(guarantee: str) -> 
 
 @pytest.mark.parametrize("guarantee", ["all", "each"])
 def test_verify_comes_to_the_same_decisions(guarantee: str) -> None:
-    audit = near(0, 0.12, at_most=0.25, guarantee=guarantee)
+    audit = near(0, 0.05, at_most=0.4, guarantee=guarantee)
     result = audit.run()
     assert result.targets["decided"].tolist() == ["below"] * 3
     assert result.targets["certified"].all()

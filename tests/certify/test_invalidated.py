@@ -10,7 +10,7 @@ import adaptive_vtt as avtt
 from adaptive_vtt import Audit
 from adaptive_vtt.certify import Certifier, named_targets
 from adaptive_vtt.certify.certifier import LACKING
-from adaptive_vtt.certify.sequences import Sequences, Step
+from adaptive_vtt.certify.sequences import Sequences
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.types import Answer
 from tests.helpers.twins import slowly
@@ -64,12 +64,6 @@ def test_a_model_that_turns_round_is_not_certified(kind: str) -> None:
         )
     assert result.targets["emptied"].any()
     assert not result.targets["certified"].all()
-
-
-def step(value: float, foreseen: float) -> Step:
-    one, none = np.ones(1), np.zeros(1)
-    a = value * one
-    return Step(one > 0, a, a, none, one, foreseen * one, none, none, none, none, none)
 
 
 def test_a_mean_outside_is_no_doubt_while_the_bets_agree_among_themselves() -> None:

@@ -1,8 +1,9 @@
 """What every dataset promises; `CASES` has small files of each registered kind."""
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,11 +28,6 @@ from tests.helpers.small_datasets import idrid_files, isic_files, medmnist
 
 from . import small_files as files
 from .registered import assert_covered
-
-
-def three_scenes(folder: Path) -> Callable[[], Dataset]:
-    result = scenes(3)  # drawn once: it takes a while
-    return lambda: result
 
 
 def hugging_face(folder: Path) -> Callable[[], Dataset]:
@@ -59,7 +55,7 @@ CASES: dict[str, Callable[[Path], Callable[[], Dataset]]] = {
     "coco": files.coco,
     "voc": files.voc,
     "yolo": files.yolo,
-    "scenes": three_scenes,
+    "scenes": lambda folder: cache(partial(scenes, 3)),  # it takes a while
     "hugging-face": hugging_face,
     "images": files.images,
     "a captioner's view": lambda folder: lambda: Captioned(tiny_dataset(4)),
@@ -75,9 +71,12 @@ def test_every_registered_dataset_has_a_case() -> None:
 
 
 class TestDatasets(DatasetContract):
-    @pytest.fixture(autouse=True, params=CASES)
-    def chosen(self, request: pytest.FixtureRequest, tmp_path: Path) -> None:
-        self._make = CASES[request.param](tmp_path)
+    @pytest.fixture(autouse=True, params=CASES, scope="class")
+    @classmethod
+    def chosen(cls, request: pytest.FixtureRequest, tmp_path_factory: Any) -> None:
+        """Write the files of each case once for all its tests."""
+        make = CASES[request.param](tmp_path_factory.mktemp("dataset"))
+        cls.made = staticmethod(make)  # type: ignore[attr-defined]
 
     def make(self) -> Dataset:
-        return self._make()
+        return self.made()  # type: ignore[attr-defined, no-any-return]

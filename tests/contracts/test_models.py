@@ -179,6 +179,7 @@ CASES = {
     "scripted, all": plain(lambda: ScriptedModel(answers="all")),
     "scripted, one": plain(lambda: ScriptedModel(answers="one", refuse=0.3)),
 }
+SERVED = {"http", "openai, one", "openai, all", "openai-batch", "anthropic", "inspect"}
 GREY_28 = {"python, bundled CNN"}
 CAPTIONING = {"captioner", "recorded, captions"}
 WORDS = "Describe the image in one sentence."
@@ -212,6 +213,8 @@ class TestModels(ModelContract):
 
     def prompts(self, answers):
         prompts = super().prompts(answers)
+        if self.case in SERVED:  # each takes a while
+            prompts = [prompt for prompt in prompts if prompt.sample_id in ("s0", "s1")]
         if self.case not in CAPTIONING:
             return prompts
         by_image = {(p.sample_id, p.relation, p.severity): p for p in prompts}

@@ -32,15 +32,13 @@ from adaptive_vtt.results.result import Result
 from adaptive_vtt.stopping import WallClock
 from adaptive_vtt.types import Answer, Prompt
 from tests.helpers.report_pages import Tags
+from tests.helpers.twins import slowly
 
 from .test_oracles import CASES
 
 NAMES = [*REGISTRY.built_in, "captions, no boxes hidden"]
 QUICK = {"seed": 0, "surrogate": False, "self_taught": False}
 BUDGET, EVERYTHING = 17, 10_000
-COMPARED = ("correctness", "top-class", "consistency", "mask-drop", "captions")
-"""Oracles whose comparisons of strategies make different calls: one question or all, with a source
-image, with masks, or with versions of an image."""
 REFUSED = {
     # a caption is judged by what was said of versions of its image, which no pair is asked about
     ("versus", "captions"): "each answer by itself, got ReducedCaptions",
@@ -121,17 +119,13 @@ def compared(case: str, budget: int, targets: Sequence[str], **options: Any) -> 
 
 @pytest.mark.parametrize("kind", ["audit", "census"])
 class TestOneModel:
-    def test_the_journal_bears_its_rates(self, asked: Asked, kind: str) -> None:
-        audit, result = asked.audits[kind], asked.results[kind]
-        assert result.targets["estimate"].between(0, 1).all()
-        assert [row.name for row in verify(audit.journal)] == [*result.targets["target"]]
-
-    def test_a_gate_decides_by_it(self, asked: Asked, kind: str) -> None:
-        got = gate(asked.audits[kind].journal, ["overall <= 1"])
-        assert got.state == "pass"
-
-    def test_slices_are_looked_for(self, asked: Asked, kind: str) -> None:
-        audit = asked.audits[kind]
+    def test_its_journal_is_verified_gated_and_searched_for_slices(
+        self, asked: Asked, kind: str
+    ) -> None:
+        audit, targets = asked.audits[kind], asked.results[kind].targets
+        assert targets["estimate"].between(0, 1).all()
+        assert [row.name for row in verify(audit.journal)] == [*targets["target"]]
+        assert gate(audit.journal, ["overall <= 1"]).state == "pass"
         assert len(explore(audit.journal, audit.space, most=2)) <= 2
 
     def test_judged_again_by_its_oracle_it_comes_to_the_same(
@@ -150,13 +144,14 @@ class TestOneModel:
             assert (tmp_path / "failures" / "failures.csv").is_file()
 
 
-def test_strategies_are_compared(asked: Asked, tmp_path: Path) -> None:
-    if asked.case not in COMPARED:
-        pytest.skip("its calls are made as those of another oracle")
-    space = space_of(asked.case)
+@pytest.mark.parametrize(
+    "case", ["consistency", *slowly("correctness", "top-class", "mask-drop", "captions")]
+)
+def test_strategies_are_compared(case: str, tmp_path: Path) -> None:
+    """Each makes other calls: with a source image, one question or all, masks, versions."""
     options = {"half_width": 0.4, "budget": BUDGET, "surrogate": False, "self_taught": False}
-    got = compare(space, Says(asked.case, 1), ["random"], repeats=1, **options)
-    if asked.case == "consistency":  # whose calls about source images draw nothing
+    got = compare(space_of(case), Says(case, 1), ["random"], repeats=1, **options)
+    if case == "consistency":  # whose calls about source images draw nothing
         got.save(tmp_path)
     assert {*got.table["strategy"]} == {"uniform", "random"}
 
@@ -189,35 +184,37 @@ def test_two_models_are_compared_on_every_target(asked: Asked) -> None:
     assert [*verdict.targets["target"]] == [*one["target"]]
     assert (verdict.targets["lower"] <= verdict.targets["upper"]).all()
     assert len(verify(versus.audit.journal)) == len(one)
-    rule = "versus:overall <= 1"
-    assert gate(versus.audit.journal, [rule]).state == "pass"
-
-
-def test_the_page_of_two_models_shows_differences_alone(asked: Asked) -> None:
-    page = Tags(render(pair_of(asked).audit.journal)).text
+    assert gate(versus.audit.journal, ["versus:overall <= 1"]).state == "pass"
+    page = Tags(render(versus.audit.journal)).text
     assert "Error rate of model 2, the new model, less that of model 1" in page
-    assert pair_of(asked).verdict().result.derived.empty
+    assert verdict.result.derived.empty
 
 
 def test_what_is_about_one_model_is_refused_of_two(asked: Asked, tmp_path: Path) -> None:
     versus = pair_of(asked)
     journal, space = versus.audit.journal, versus.audit.space
-    with pytest.raises(AvttError, match="expected an audit of one model, got a comparison of two"):
-        rejudge(journal, space_of(asked.case))
-    with pytest.raises(AvttError, match="expected an audit of one model, got a comparison of two"):
-        explore(journal, space, most=2)
-    with pytest.raises(AvttError, match="expected an audit of one model, got a comparison of two"):
-        export_failures(journal, space, tmp_path / "failures")
+    for about_one in (
+        lambda: rejudge(journal, space_of(asked.case)),
+        lambda: explore(journal, space, most=2),
+        lambda: export_failures(journal, space, tmp_path / "failures"),
+    ):
+        with pytest.raises(AvttError, match="expected an audit of one model, got a comparison of"):
+            about_one()
 
 
-def test_where_both_were_asked_everything_differences_are_exact(
-    asked: Asked, tmp_path: Path
-) -> None:
-    pair_of(asked)
+def pairs() -> list[Any]:
+    """Those of which pairs are asked, each in a call of another kind quick."""
+    quick = ("top-class", "correctness", "captions, no boxes hidden")
+    some = [name for name in NAMES if ("versus", name) not in REFUSED]
+    return [*quick, *slowly(*(name for name in some if name not in quick))]
+
+
+@pytest.mark.parametrize("case", pairs())
+def test_where_both_were_asked_everything_differences_are_exact(case: str, tmp_path: Path) -> None:
     never = WallClock(600)  # in place of the decisions, which need no more than a part
-    with compared(asked.case, EVERYTHING, ["overall"], until=never) as versus:
+    with compared(case, EVERYTHING, ["overall"], until=never) as versus:
         verdict = versus.run()
-        page = Tags(render(versus.audit.journal)).text if asked.case == "top-class" else ""
+        page = Tags(render(versus.audit.journal)).text if case == "top-class" else ""
         export_disagreements(versus.audit.journal, versus.audit.space, tmp_path / "apart")
         got = gate(versus.audit.journal, ["versus:overall <= 1"])
     assert verdict.decided
@@ -228,16 +225,11 @@ def test_where_both_were_asked_everything_differences_are_exact(
     if page:
         assert WHOLE.capitalize() in page
         assert "% sure" not in page
-    if not verdict.result.targets["excluded"].any():
-        assert exact_differences(asked.case) == pytest.approx([*verdict.targets["delta"]])
-
-
-def exact_differences(case: str) -> list[float]:
-    """Of the exact rates of either model, per target."""
-    space = space_of(case)
-    targets = named_targets(space, ["overall"])
-    one, other = (means(space, targets, *all_losses(space, Says(case, seed))) for seed in (1, 2))
-    return (one - other).tolist()
+    if not verdict.result.targets["excluded"].any():  # the exact rates of either, subtracted
+        space = space_of(case)
+        targets = named_targets(space, ["overall"])
+        one, two = (means(space, targets, *all_losses(space, Says(case, k))) for k in (1, 2))
+        assert (one - two).tolist() == pytest.approx([*verdict.targets["delta"]])
 
 
 class Loses(ModelDefaults):

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,7 @@ from adaptive_vtt.datasets import fashion
 from adaptive_vtt.datasets.table import TableDataset
 from adaptive_vtt.experiments.engine import ablation, drift
 from adaptive_vtt.experiments.vtt import figure3, figure4, trained_figures
-from adaptive_vtt.experiments.vtt.figure4 import CLASSIFIER, answers_of, ask, questions_needed
+from adaptive_vtt.experiments.vtt.figure4 import answers_of, ask, questions_needed
 from adaptive_vtt.experiments.vtt.label_sets import (
     IDRID_PREVALENCES,
     ISIC_COUNTS,
@@ -114,35 +115,32 @@ def test_questions_needed_counts_to_the_first_question_near_the_end() -> None:
 # -- what is written -----------------------------------------------------------------------
 
 
-def check_page(path: Path) -> None:
-    page = path.read_text(encoding="utf-8")
-    assert "Plotly.newPlot" in page
-    assert "<script src=" not in page  # opens without a network
-
-
 @pytest.mark.slow
-def test_figure4_quick(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    figure4.main(["--quick", "--repeats", "1", "--out", str(tmp_path)])
-    table = pd.read_csv(tmp_path / "figure4.csv")
-    assert len(table) == 3 * 4 * 4
-    assert set(table["model"]) == {"unbiased", "biased", "negatively-biased", CLASSIFIER}
-    assert (table.loc[table["strategy"] == "random", "ratio 10%"] == 1).all()
-    assert (table["within 25%"] <= table["within 5%"]).all()
-    check_page(tmp_path / "figure4.html")
-    assert "microseconds" in capsys.readouterr().out
-
-
-@pytest.mark.slow
-def test_a_trained_classifiers_figures_quick(tmp_path: Path) -> None:
-    trained_figures.main(["--quick", "--out", str(tmp_path)])
-    table = pd.read_csv(tmp_path / "trained-figure3.csv")
-    asked = table.groupby("strategy")[["asked without it", "asked with it"]].sum().sum(axis=1)
-    assert (asked == 30).all()
-    assert set(table["concept"]) == set(fashion().concepts)
-    means = pd.read_csv(tmp_path / "trained-mean.csv").set_index("strategy")
-    assert means["distance"].between(0, 1).all()
-    for name in ("figure2", "figure3", "mean"):
-        check_page(tmp_path / f"trained-{name}.html")
+@pytest.mark.parametrize(
+    ("figure", "rows", "pages"),
+    [
+        (figure3, 4 * 11, ("figure3",)),
+        (figure4, 3 * 4 * 4, ("figure4",)),
+        (trained_figures, 4 * len(fashion().concepts), ("trained-figure2", "trained-figure3")),
+    ],
+    ids=["figure 3", "figure 4", "trained"],
+)
+def test_a_short_run_writes_its_table_and_pages_that_need_no_network(
+    figure: Any, rows: int, pages: tuple[str, ...], tmp_path: Path
+) -> None:
+    figure.main(["--quick", "--out", str(tmp_path)])
+    table = pd.read_csv(tmp_path / f"{pages[-1]}.csv")
+    assert len(table) == rows
+    if "asked with it" in table:
+        asked = table.groupby("strategy")[["asked without it", "asked with it"]].sum().sum(axis=1)
+        assert (asked == 30).all()
+    else:
+        assert (table.loc[table["strategy"] == "random", "ratio 10%"] == 1).all()
+        assert (table["within 25%"] <= table["within 5%"]).all()
+    for name in pages:
+        page = (tmp_path / f"{name}.html").read_text(encoding="utf-8")
+        assert "Plotly.newPlot" in page
+        assert "<script src=" not in page
 
 
 def test_the_distance_is_0_after_all_questions_and_1_before_any() -> None:
@@ -158,20 +156,6 @@ def test_the_distance_is_0_after_all_questions_and_1_before_any() -> None:
     np.testing.assert_allclose(
         trained_figures.mean_curve(other), trained_figures.mean_curve(last), atol=1e-6
     )
-
-
-@pytest.mark.slow
-def test_figure3_quick(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    figure3.main(["--quick", "--out", str(tmp_path)])
-    table = pd.read_csv(tmp_path / "figure3.csv")
-    assert len(table) == 4 * 11
-    asked = table.groupby("strategy")[["asked without it", "asked with it"]].sum().sum(axis=1)
-    assert (asked == 30).all()
-    assert table["u"].between(0, 4 + 1e-9).all()
-    check_page(tmp_path / "figure3.html")
-    output = capsys.readouterr().out
-    assert "geographic atrophy" in output
-    assert "figure:" in output
 
 
 # -- ablation ------------------------------------------------------------------------------

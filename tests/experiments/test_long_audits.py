@@ -5,9 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-import torch
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify import verify as verifying
@@ -17,7 +15,6 @@ from adaptive_vtt.experiments.engine import long_audits
 from adaptive_vtt.journal import MemoryJournal, with_proposal
 from adaptive_vtt.results.report.page import render
 from adaptive_vtt.results.result import summarise
-from adaptive_vtt.surrogates import Losses, QuestionGP
 from adaptive_vtt.testing import ScriptedModel
 
 OPTIONS: dict[str, Any] = {"half_width": 0.01, "targets": ["overall", "relations"], "budget": 30}
@@ -110,33 +107,6 @@ def test_means_that_are_excluded_are_bet_against_no_more(
         assert len(game.m) <= 1000 * width + 3
         assert len(game.m) == len(game.rising) == len(game.falling)
     assert min(len(game.m) for game in games) < 1001
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("shared", [True, False])
-def test_a_factor_made_late_is_the_same_to_the_last_bit(shared: bool) -> None:
-    early, late = (QuestionGP([0, 1, 1], [0, 1, 2], 2, shared=shared) for _ in range(2))
-    rng = np.random.default_rng(0)
-    for sample in range(37):
-        losses = Losses(
-            torch.full((2,), sample),
-            torch.full((2,), sample % 3),
-            torch.arange(2),
-            torch.tensor(rng.integers(0, 2, 2)),
-            torch.tensor(rng.random(2)),
-        )
-        early.observe(losses)
-        early.posterior(losses)
-        late.observe(losses)
-    asked = Losses(
-        torch.arange(30),
-        torch.arange(30) % 3,
-        torch.arange(30) % 2,
-        torch.arange(30) % 2,
-        torch.empty(0),
-    )
-    assert torch.equal(early.posterior(asked).mean, late.posterior(asked).mean)
-    assert torch.equal(early._factor.lower, late._factor.lower)
 
 
 @pytest.mark.slow

@@ -39,7 +39,7 @@ def boxes(draw: st.DrawFn) -> Box:
 
 
 @given(there=st.lists(boxes(), max_size=4), severity=st.integers(1, 4), seed=st.integers(0, 9))
-@settings(max_examples=40)
+@settings(max_examples=15)
 def test_insertions_keep_to_their_band_and_size_or_say_why_not(
     there: list[Box], severity: int, seed: int
 ) -> None:

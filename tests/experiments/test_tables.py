@@ -33,6 +33,7 @@ from tests.helpers.report_kinds import Bright
 
 CLASSES = ["dark", "grey", "light"]
 WHOLE: dict[str, Any] = {"strategy": "random", "half_width": 0.001, "surrogate": False}
+WHOLE |= {"self_taught": False}
 
 
 def shown(tables: Sequence[Table], name: str) -> pd.DataFrame:

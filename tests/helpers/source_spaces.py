@@ -1,4 +1,4 @@
-"""Small spaces whose questions compare a follow-up with its source."""
+"""Relations that tests need, and small spaces of questions that compare with a source image."""
 
 from typing import Any
 
@@ -26,3 +26,13 @@ class Negative(LabelPreserving):
 
     def expect(self, truth: int, follow_up: FollowUp) -> int:
         return 1 - truth
+
+
+class Named(LabelPreserving):
+    """A relation without images, which does not apply to one concept."""
+
+    def __init__(self, name: str, severities: tuple[int, ...] = (1,), without: str = "") -> None:
+        self.name, self.severities, self._without = name, severities, without
+
+    def applies(self, concept: str) -> bool:
+        return concept != self._without

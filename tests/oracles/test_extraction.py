@@ -4,8 +4,6 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.models import Prompt, Unanswered
@@ -14,13 +12,14 @@ from adaptive_vtt.models.reply_frames import conclusion
 from adaptive_vtt.models.yes_no import DECLINED, NO_IMAGE
 from adaptive_vtt.oracles import ContainsTruth, MultipleChoice, Outcome, Premise
 from adaptive_vtt.oracles.choice import Expected
-from adaptive_vtt.oracles.choice_extraction import STRUCK, extract, without_denied
+from adaptive_vtt.oracles.choice_extraction import extract
 from adaptive_vtt.oracles.contains_truth import contains
 from adaptive_vtt.oracles.judge_models import JudgeModel
 from adaptive_vtt.relations import FollowUp, get
 from adaptive_vtt.space import Question
 from adaptive_vtt.testing import ScriptedModel
 from adaptive_vtt.types import Ask, Case, Sample
+from tests.helpers.twins import slowly
 
 FOUR = ("ulcer", "polyp", "bleeding", "normal")
 TASK = "Organ Identification"
@@ -72,16 +71,6 @@ def test_the_golden_replies_are_read_or_left_open() -> None:
     assert missed == [("The absence of ulceration suggests a polyp.", "-", "B")]  # 31 before
 
 
-@settings(max_examples=40)
-@given(st.text(alphabet="ABCD no,not is.ulcerpolyp\n", max_size=80))
-def test_striking_out_never_brings_up_another_option(reply: str) -> None:
-    left = without_denied(reply, FOUR)
-    assert len(left) <= len(reply)
-    rest = iter(reply)
-    kept = left.replace(STRUCK, "")
-    assert all(char in rest for char in kept)  # what is left stands there in the same order
-
-
 @pytest.mark.parametrize(
     ("reply", "letter"),
     [
@@ -122,11 +111,10 @@ def test_refusals_are_recognised(reply: str) -> None:
     "reply",
     [
         "answer" + " " * 50_000,
-        "I can't " * 8_000,
-        "not " * 20_000,
         "not an A, " * 8_000,
-        "no ( " * 12_000,
+        *slowly("I can't " * 8_000, "not " * 20_000, "no ( " * 12_000),
     ],
+    ids=lambda reply: reply[:12],
 )
 def test_rambling_replies_take_no_time(reply: str) -> None:
     start = time.process_time()

@@ -1,7 +1,6 @@
 """REIC's follow-ups by the audited model's own captions: each asked for once, and before them."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 from zlib import crc32
 
@@ -10,7 +9,6 @@ import pandas as pd
 import pytest
 
 from adaptive_vtt import Audit, QuestionSpace, Versus, rejudge
-from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.engine.judge import Judge
 from adaptive_vtt.errors import InputError
@@ -67,14 +65,6 @@ def reductions(made: Audit) -> dict[int, str]:
     """By question what was done to its source."""
     rows = [row for call in made.journal.calls() for row in call.answers]
     return {row.question: (row.details or {})["reduction"] for row in rows}
-
-
-def step(made: Audit) -> bool:
-    """Two calls; whether there were any."""
-    calls = made.ask(2)
-    for call in calls:
-        made.tell(call, made.model.ask([call.prompt])[0])
-    return bool(calls)
 
 
 def losses(made: Audit) -> dict[int, float | None]:
@@ -138,25 +128,6 @@ def test_each_image_is_captioned_once_and_before_its_follow_ups() -> None:
         assert of_it[: 1 + hidden] == [IDENTITY] + ["hidden"] * hidden
         assert set(of_it[1 + hidden :]) <= {"reic"}
     assert {"hidden/blur", "reic/crop"} <= {relation for _, relation in asked}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("options", [{}, {"half_width": 0.2, "surrogate": False}])
-def test_an_audit_goes_on_as_an_undisturbed_one(tmp_path: Path, options: dict[str, Any]) -> None:
-    options = {"seed": 1, "budget": 30, **options}
-    undisturbed, path = audit(**options), tmp_path / "journal.db"
-    while step(undisturbed):
-        pass
-    going_on = True
-    while going_on:
-        made = audit(journal=path, **options)
-        going_on = any([step(made) for _ in range(4)])
-        made.journal.close()
-    made = audit(journal=path, **options)
-    assert reductions(made) == reductions(undisturbed)
-    assert [*losses(made).items()] == [*losses(undisturbed).items()]
-    verify(made.journal)
-    made.journal.close()
 
 
 def test_a_census_asks_about_images_first(done: Audit) -> None:

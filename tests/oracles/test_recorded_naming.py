@@ -2,14 +2,11 @@
 
 import shutil
 from pathlib import Path
-from random import Random
 
 import cv2
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from adaptive_vtt import QuestionSpace
 from adaptive_vtt.errors import InputError
@@ -59,23 +56,6 @@ def space(text: dict[str, str] | None = None) -> QuestionSpace:
     return QuestionSpace(
         SCENES, reic.relations(follow_ups=3, naming=naming), oracle=ReducedCaptions(occlusion=False)
     )
-
-
-@pytest.mark.slow
-@settings(max_examples=15, deadline=None)
-@given(st.lists(st.integers(0, 12 * 9 - 1), min_size=1, max_size=6), st.randoms())
-def test_follow_ups_are_a_function_of_captions_sample_and_severity(
-    asked: list[int], random: Random
-) -> None:
-    """Whatever else is asked about, in whatever order, and however the captions are ordered."""
-
-    def followed(numbers: list[int], text: dict[str, str]) -> dict[int, str]:
-        reic._chosen.cache_clear()
-        of = space(text)
-        return {number: str(of.follow_up(number).details["reduction"]) for number in numbers}
-
-    shuffled, mixed = random.sample(asked, len(asked)), random.sample(list(SAID.items()), 12)
-    assert followed(asked, SAID) == followed(shuffled, dict(mixed))
 
 
 def test_other_captions_are_another_space_and_no_captions_the_old_one() -> None:

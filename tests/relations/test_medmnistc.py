@@ -12,11 +12,12 @@ from adaptive_vtt.errors import InputError
 from adaptive_vtt.relations import medmnistc
 from adaptive_vtt.relations.corruptions import Corruption, motion_blur_at
 from adaptive_vtt.relations.medmnistc import _marks
-from adaptive_vtt.types import Image, Sample
+from adaptive_vtt.types import Image
 
 GOLDEN = dict(np.load(Path(__file__).parents[1] / "golden" / "medmnistc.npz"))
 PICTURE: Image = GOLDEN["image"]
 SEVERITIES = (1, 2, 3, 4, 5)
+SLOW = {"stain_deposit", "characters"}  # 120 draws of each; bubbles stand for them
 PAIRS = {
     "pathmnist": 11,
     "bloodmnist": 11,
@@ -64,21 +65,6 @@ def test_every_profile_is_there() -> None:
     assert len(names) == 21
 
 
-def test_family_resolves_to_its_relations() -> None:
-    result = relations.resolve(["medmnistc/octmnist"])
-    assert [r.name for r in result] == [
-        f"medmnistc/octmnist/{c}"
-        for c in (
-            "pixelate",
-            "jpeg_compression",
-            "speckle_noise",
-            "defocus_blur",
-            "motion_blur",
-            "contrast_down",
-        )
-    ]
-
-
 @pytest.mark.parametrize(("flag", "name", "variant"), golden("exact"))
 def test_without_chance_it_is_what_the_package_makes(flag: str, name: str, variant: str) -> None:
     expected = GOLDEN["/".join(filter(None, ("exact", flag, name, variant)))]
@@ -94,7 +80,13 @@ def test_without_chance_it_is_what_the_package_makes(flag: str, name: str, varia
         assert apart.mean() <= 0.1
 
 
-@pytest.mark.parametrize(("flag", "name", "variant"), golden("drawn"))
+@pytest.mark.parametrize(
+    ("flag", "name", "variant"),
+    [
+        pytest.param(*entry, marks=pytest.mark.slow if entry[1] in SLOW else [])
+        for entry in golden("drawn")
+    ],
+)
 def test_with_chance_its_moments_are_those_of_the_package(
     flag: str, name: str, variant: str
 ) -> None:
@@ -133,18 +125,6 @@ def test_impulses_are_black_or_white_on_colour_and_mixed_on_grey() -> None:
     assert len(np.unique(changed(relation, flat[..., :1], 5))) > 8
 
 
-@pytest.mark.parametrize("shape", [(1, 1, 1), (2, 3, 3), (60, 101, 3), (100, 40, 1)])
-def test_all_sizes_work_in_every_profile(shape: tuple[int, ...]) -> None:
-    image = rng().integers(0, 256, shape, dtype=np.uint8)
-    for flag in ("pathmnist", "dermamnist", "chestmnist", "tissuemnist"):
-        for relation in profile(flag).values():
-            for severity in (1, 5):
-                after = changed(relation, image, severity)
-                assert after.shape == shape
-                assert after.dtype == np.uint8
-                assert not np.shares_memory(after, image)
-
-
 def test_marks_and_bubbles_cover_the_same_share_at_other_sizes() -> None:
     for name in ("stain_deposit", "bubble"):
         relation, shares = profile("pathmnist")[name], []
@@ -164,11 +144,3 @@ def test_unknown_flag_names_the_nearest() -> None:
         relations.resolve(["medmnistc/foo"])
     with pytest.raises(InputError, match=r"did you mean 'medmnistc/octmnist/pixelate'\?"):
         relations.get("medmnistc/octmnist/pixelat")
-
-
-@pytest.mark.parametrize("severity", [0, 6])
-def test_severity_out_of_range_is_named(severity: int) -> None:
-    relation = profile("octmnist")["pixelate"]
-    expected = rf"^medmnistc/octmnist/pixelate: expected a severity in .*, got {severity}$"
-    with pytest.raises(InputError, match=expected):
-        relation.apply(Sample("s", PICTURE, {}), severity, rng())

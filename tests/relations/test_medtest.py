@@ -93,20 +93,6 @@ def test_nothing_changes_on_the_black_frame(name: str, seed: int) -> None:
     assert moved(name, picture(seed), 5, seed)[~octagon()].max() == 0
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", NINE)
-def test_every_severity_changes_the_picture_more(name: str) -> None:
-    samples = [picture(seed) for seed in range(5)]
-    changes = [
-        float(
-            np.mean([moved(name, sample, severity, i).mean() for i, sample in enumerate(samples)])
-        )
-        for severity in (1, 2, 3, 4, 5)
-    ]
-    assert changes[0] > 0
-    assert all(np.diff(changes) > 0), changes
-
-
 @pytest.mark.parametrize("name", ["white_balance", "specularity", "blood"])
 def test_grey_picture_is_the_grey_of_its_colour_twin(name: str) -> None:
     colour = picture()
@@ -261,7 +247,7 @@ def test_colour_cast_scales_two_channels() -> None:
 def test_blur_kernel_is_odd_and_between_half_sigma_and_sigma() -> None:
     sides = []
     for severity in (1, 2, 3, 4, 5):
-        for seed in range(8):
+        for seed in range(3):
             _, details = made(
                 "blur", Sample("s", np.zeros((512, 512, 1), np.uint8), {}), severity, seed
             )

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.relations import get
 from adaptive_vtt.relations.reduction import (
     Crop,
     Rotate,
@@ -208,9 +207,3 @@ def test_relations_keep_what_is_masked_in_view_if_they_can() -> None:
         made = RELATIONS["reduction/crop"].apply(sample, 5, generator(seed, "t"))
         shares.append((mask & made.details["visible"]).sum() / mask.sum())
     assert np.mean(shares) > 0.7
-
-
-@pytest.mark.parametrize("name", ["gaussian_noise", "rotation", "reduction/crop"])
-def test_a_severity_that_does_not_exist_is_refused_without_an_image_too(name: str) -> None:
-    with pytest.raises(InputError, match="expected a severity"):
-        get(name).apply(Sample("s", None, {}), 6, generator(0, "t"))

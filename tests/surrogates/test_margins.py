@@ -4,7 +4,6 @@ import math
 from dataclasses import replace
 from typing import Any
 
-import gpytorch
 import numpy as np
 import pytest
 import torch
@@ -245,19 +244,6 @@ def _regression(kind: type[Margins]) -> tuple[Regression, Units, Judged]:
     coordinate = kind(LossMean(RELATION, SEVERITY, 1), 3, 1)
     coordinate.fit(judged)
     return Regression(coordinate, kernel, 1), units, judged
-
-
-def test_the_kernel_is_one_of_gpytorch_with_a_prior_and_a_constraint() -> None:
-    regression, units, _ = _regression(Margins)
-    kernel = regression.kernel
-    assert isinstance(kernel, gpytorch.kernels.Kernel)
-    points = units.points()
-    covariance = kernel(points, points[:7]).to_dense()
-    torch.testing.assert_close(covariance, kernel.covariance(units, units[torch.arange(7)]))
-    torch.testing.assert_close(kernel(points, diag=True), kernel.variance(units.variant))
-    ((_, _, prior, weights, _),) = kernel.named_priors()
-    torch.testing.assert_close(weights(kernel), prior.mean)
-    assert kernel.constraint_for_parameter_name("raw").transform(kernel.raw).min() > 0
 
 
 def test_the_logistic_mean_without_an_answer_is_about_that_fitted_without_it() -> None:

@@ -12,6 +12,7 @@ from torch import Tensor
 from adaptive_vtt.surrogates import Losses, QuestionGP, sample_features, unit_kernel
 from adaptive_vtt.surrogates.unit_kernel import Factor
 from adaptive_vtt.testing import tiny_dataset
+from tests.helpers.twins import slowly
 
 RELATION = [0, *[1] * 5, *[2] * 5]
 SEVERITY = [0, *range(1, 6), *range(1, 6)]
@@ -105,7 +106,7 @@ def test_losses_that_are_all_alike_stay_inside(shared: bool, loss: float) -> Non
 
 
 @pytest.mark.parametrize("shared", [True, False])
-@pytest.mark.parametrize("count", [7, 50, 120])
+@pytest.mark.parametrize("count", [50, *slowly(7, 120)])
 def test_means_stay_inside_whatever_was_seen(shared: bool, count: int) -> None:
     gp = model(shared=shared)
     for part in range(0, count * 3, 9):
@@ -189,7 +190,7 @@ def dense(gp: QuestionGP, questions: Losses) -> tuple[Tensor, Tensor]:
 
 
 @pytest.mark.parametrize("shared", [True, False])
-@pytest.mark.parametrize("few", [True, False])
+@pytest.mark.parametrize("few", [True, *slowly(False)])
 def test_posterior_is_that_of_the_textbook(shared: bool, few: bool) -> None:
     gp = model(shared=shared)
     gp.observe(some(60))
