@@ -1,14 +1,13 @@
 """MetaIC and ROME beside REIC: what each reports of the same captioner."""
 
 import pandas as pd
-import pytest
 
 from adaptive_vtt.experiments.reic.caption_candidates import before_and_after, presumed, together
 from adaptive_vtt.experiments.reic.caption_classes import CaptionClasses
-from adaptive_vtt.experiments.reic.caption_rivals import Pair, edited, table_2
-from adaptive_vtt.experiments.reic.caption_verdicts import Bench, Remembered, verdicts
+from adaptive_vtt.experiments.reic.caption_rivals import Pair, edited
+from adaptive_vtt.experiments.reic.caption_verdicts import Bench, Remembered
 from adaptive_vtt.experiments.reic.drawn_scenes import scenes
-from adaptive_vtt.experiments.reic.metaic_rome import ROME, MetaIC, cut_outs
+from adaptive_vtt.experiments.reic.metaic_rome import ROME
 from adaptive_vtt.experiments.reic.reic_scheme import scheme
 from adaptive_vtt.experiments.reic.template_captioner import TemplateCaptioner
 from adaptive_vtt.oracles.captions import language
@@ -37,19 +36,6 @@ def test_of_faulty_captions_reports_are_right_where_there_is_a_fault() -> None:
     result = pairs(omission=0.4)
     assert any(pair.right for pair in result)
     assert all(set(pair.right) <= set(pair.reported) for pair in result)
-
-
-@pytest.mark.slow
-def test_table_2_counts_images_follow_ups_and_reports() -> None:
-    of, same = bench(omission=0.4), language.same()
-    steps = list(scheme(SCENES, of.captioner, ReducedCaptions()))
-    rows = table_2(of, verdicts(steps, of.truths(steps)), steps, same, 0).set_index("method")
-    assert list(rows.index) == ["REIC, crop", "REIC, stretch", "REIC, rotate", "MetaIC", "ROME"]
-    assert rows.loc["REIC, crop", "follow-ups"] == 3 * rows.loc["REIC, crop", "eligible"]
-    assert (rows["violations"] + rows["false alarms"] <= rows["follow-ups"]).all()
-    assert (rows["captions"] >= rows["eligible"] + rows["follow-ups"]).all()
-    made = list(edited(of, MetaIC(cut_outs(SCENES)), CaptionClasses(), 0))
-    assert rows.loc["MetaIC", "follow-ups"] == len(made)
 
 
 def test_candidates_before_the_caption_are_those_of_an_audit() -> None:

@@ -1,9 +1,7 @@
 """REIC's scheme, what is really wrong with captions, and the tables that lay both side by side."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -12,7 +10,6 @@ import pytest
 
 from adaptive_vtt.datasets.table import TableDataset
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.experiments.reic import caption_tables
 from adaptive_vtt.experiments.reic.caption_detectors import Fallible
 from adaptive_vtt.experiments.reic.caption_truth import KINDS_OF_WORDS, Unit, truth
 from adaptive_vtt.experiments.reic.caption_verdicts import confusion, place, verdicts
@@ -267,19 +264,3 @@ def test_a_fallible_detector_misses_and_mislabels_at_its_rates() -> None:
 
 
 # -- the run ---------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_all_tables_are_printed_and_written(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    caption_tables.main(["--quick", "--out", str(tmp_path)])
-    printed = capsys.readouterr().out
-    tables = json.loads((tmp_path / "caption_tables.json").read_text())
-    assert all(f"\n{title}\n" in printed for title in tables)
-    numbers = {title.split(":")[0] for title in tables}
-    assert {f"Table {n}" for n in ("I", "III", "IV", "V", "VI", "VIII")} <= numbers
-    (ablated,) = (rows for title, rows in tables.items() if title.startswith("Table V:"))
-    assert len(ablated) == 3 * 6 * 4  # detectors, oracles, relations and all
-    units = {row["TP"] + row["FN"] for row in ablated if row["relation"] == "all"}
-    assert units != {0}

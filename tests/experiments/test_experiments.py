@@ -3,17 +3,15 @@
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pytest
 
-from adaptive_vtt.datasets import fashion
 from adaptive_vtt.datasets.table import TableDataset
 from adaptive_vtt.experiments.engine import ablation, drift
-from adaptive_vtt.experiments.vtt import figure3, figure4, trained_figures
+from adaptive_vtt.experiments.vtt import trained_figures
 from adaptive_vtt.experiments.vtt.figure4 import answers_of, ask, questions_needed
 from adaptive_vtt.experiments.vtt.label_sets import (
     IDRID_PREVALENCES,
@@ -113,34 +111,6 @@ def test_questions_needed_counts_to_the_first_question_near_the_end() -> None:
 
 
 # -- what is written -----------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("figure", "rows", "pages"),
-    [
-        (figure3, 4 * 11, ("figure3",)),
-        (figure4, 3 * 4 * 4, ("figure4",)),
-        (trained_figures, 4 * len(fashion().concepts), ("trained-figure2", "trained-figure3")),
-    ],
-    ids=["figure 3", "figure 4", "trained"],
-)
-def test_a_short_run_writes_its_table_and_pages_that_need_no_network(
-    figure: Any, rows: int, pages: tuple[str, ...], tmp_path: Path
-) -> None:
-    figure.main(["--quick", "--out", str(tmp_path)])
-    table = pd.read_csv(tmp_path / f"{pages[-1]}.csv")
-    assert len(table) == rows
-    if "asked with it" in table:
-        asked = table.groupby("strategy")[["asked without it", "asked with it"]].sum().sum(axis=1)
-        assert (asked == 30).all()
-    else:
-        assert (table.loc[table["strategy"] == "random", "ratio 10%"] == 1).all()
-        assert (table["within 25%"] <= table["within 5%"]).all()
-    for name in pages:
-        page = (tmp_path / f"{name}.html").read_text(encoding="utf-8")
-        assert "Plotly.newPlot" in page
-        assert "<script src=" not in page
 
 
 def test_the_distance_is_0_after_all_questions_and_1_before_any() -> None:

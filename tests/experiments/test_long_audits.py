@@ -11,7 +11,6 @@ from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify import verify as verifying
 from adaptive_vtt.certify import verify_draws
 from adaptive_vtt.certify.verify import verify
-from adaptive_vtt.experiments.engine import long_audits
 from adaptive_vtt.journal import MemoryJournal, with_proposal
 from adaptive_vtt.results.report.page import render
 from adaptive_vtt.results.result import summarise
@@ -107,15 +106,3 @@ def test_means_that_are_excluded_are_bet_against_no_more(
         assert len(game.m) <= 1000 * width + 3
         assert len(game.m) == len(game.rising) == len(game.falling)
     assert min(len(game.m) for game in games) < 1001
-
-
-@pytest.mark.slow
-def test_the_benchmark_measures_every_step(tmp_path: Path) -> None:
-    journal = tmp_path / "plain.db"
-    assert set(long_audits.run("plain", journal, 12)) == {"ms per call", "MB per 1,000 calls"}
-    for what in long_audits.LATER:
-        assert long_audits.later(what, "plain", journal, 12)[f"{what} s"] > 0
-    assert journal.with_suffix(".html").is_file()
-    result = long_audits.whole("plain", 620, tmp_path)
-    assert result["calls"] == 62  # of 2 images, with 31 versions each
-    assert min(result.values()) > 0

@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 from adaptive_vtt.experiments import pages, program
-from tests.helpers.chromium import Browser, needs_chromium
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -131,23 +130,3 @@ def test_the_page_has_every_table_and_figure_and_says_which_runs_were_short(benc
     assert "Unnamed" not in page
     pages.main(["--out", str(bench)])  # the page itself is no figure
     assert (bench / "index.html").read_text(encoding="utf-8").count('href="index.html"') == 0
-
-
-@pytest.mark.slow
-@needs_chromium
-def test_the_page_is_read_on_a_phone_in_the_light_and_in_the_dark(
-    bench: Path, tmp_path: Path
-) -> None:
-    pages.main(["--out", str(bench)])
-    colours = set()
-    with Browser(tmp_path / "profile", 390, 844) as browser:
-        for scheme in ("light", "dark"):
-            browser.scheme(scheme)
-            browser.open((bench / "index.html").as_uri())
-            browser.until("document.readyState === 'complete' && typeof avtt === 'object'")
-            assert browser.value("document.documentElement.scrollWidth") <= 390
-            boxes = "[...document.querySelectorAll('.scroll')]"
-            assert browser.value(f"{boxes}.some((box) => box.scrollWidth > box.clientWidth)")
-            colours.add(browser.value("getComputedStyle(document.body).backgroundColor"))
-        assert browser.complaints == []
-    assert len(colours) == 2

@@ -47,22 +47,21 @@ class Shifting(LabelPreserving):
         return np.roll(mask, follow_up.details["rows"], axis=0)
 
 
-def test_relations_and_identity_are_equally_likely_and_so_are_their_severities() -> None:
-    augment = Augment([Marking("one", (1,)), Marking("four", (2, 3, 4, 5))], seed=3)
+@pytest.mark.parametrize(
+    ("weights", "expected"),
+    [
+        (None, {0: 2000, 1: 2000, 4: 1000, 5: 1000}),
+        ({"identity": 1, "one": 0.0, "two": 4}, {0: 1200, 4: 2400, 5: 2400}),
+    ],
+    ids=["even", "weights"],
+)
+def test_relations_and_their_severities_come_in_their_shares(
+    weights: Any, expected: dict[int, int]
+) -> None:
+    """Equally likely, as identity is, where nothing else is asked for."""
+    augment = Augment([Marking("one", (1,)), Marking("two", (4, 5))], seed=3, weights=weights)
     blank = np.zeros((1, 1, 1), np.uint8)
     counts = Counter(int(augment(blank)[0, 0, 0]) for _ in range(6000))
-    expected = {0: 2000, 1: 2000, 2: 500, 3: 500, 4: 500, 5: 500}
-    assert counts.keys() == expected.keys()
-    for mark, times in expected.items():
-        assert abs(counts[mark] - times) < 5 * times**0.5  # 5 standard deviations, and fixed
-
-
-def test_weights_are_relative_shares_and_none_is_zero() -> None:
-    relations = [Marking("one", (1,)), Marking("two", (2,)), Marking("four", (4, 5))]
-    augment = Augment(relations, seed=3, weights={"identity": 1, "one": 0.0, "four": 4})
-    blank = np.zeros((1, 1, 1), np.uint8)
-    counts = Counter(int(augment(blank)[0, 0, 0]) for _ in range(5000))
-    expected = {0: 1000, 4: 2000, 5: 2000}
     assert counts.keys() == expected.keys()
     for mark, times in expected.items():
         assert abs(counts[mark] - times) < 5 * times**0.5  # 5 standard deviations, and fixed

@@ -218,12 +218,39 @@ def test_a_spec_names_them_and_they_count_as_code(parts: Path) -> None:
 # -- libraries ----------------------------------------------------------------------------
 
 
-def check_library(name: str, options: dict[str, Any], *, moving: bool) -> None:
-    """Each question has a picture of its own, always the same one, and masks go with it."""
-    relation = transformed(name, options=options)
+@pytest.mark.parametrize(
+    ("library", "name", "options", "moving"),
+    [
+        ("albumentations", "GaussNoise", {"std_range": [0.2, 0.3]}, False),
+        (
+            "albumentations",
+            "Affine",
+            {"rotate": [15, 40], "translate_percent": [0.05, 0.2]},
+            True,
+        ),
+        ("monai.transforms", "RandRotate", {"range_x": 0.6}, True),
+        (
+            "monai.transforms",
+            "RandAffine",
+            {"translate_range": [3, 3], "padding_mode": "zeros"},
+            True,
+        ),
+        ("torchio", "RandomNoise", {"std": [0.1, 0.2]}, False),
+        (
+            "torchio",
+            "RandomAffine",
+            {"scales": 0, "translation": 0, "degrees": [0, 0, 0, 0, -60, 60]},
+            True,
+        ),
+    ],
+)
+def test_each_question_has_a_picture_of_its_own_and_masks_go_with_it(
+    library: str, name: str, options: dict[str, Any], moving: bool
+) -> None:
+    pytest.importorskip(library)
+    relation, again = (transformed(f"{library}:{name}", options=options) for _ in range(2))
     first = [drawn(relation, k) for k in range(2)]
     assert not np.array_equal(first[0], first[1])
-    again = transformed(name, options=options)
     for k in (1, 0, 1):
         assert np.array_equal(drawn(again, k), first[k])
     white = Sample("w", np.repeat(MASK[..., None], 3, axis=2).astype(np.uint8) * 255, {})
@@ -236,38 +263,6 @@ def check_library(name: str, options: dict[str, Any], *, moving: bool) -> None:
         seen = made.require_image()[..., 0] > 127
         assert np.mean(seen == moved) > 0.9
         assert moved.any()
-
-
-ALBUMENTATIONS = [
-    ("GaussNoise", {"std_range": [0.2, 0.3]}, False),
-    ("Affine", {"rotate": [15, 40], "translate_percent": [0.05, 0.2]}, True),
-]
-MONAI = [
-    ("RandRotate", {"range_x": 0.6}, True),
-    ("RandAffine", {"translate_range": [3, 3], "padding_mode": "zeros"}, True),
-]
-TORCHIO = [
-    ("RandomNoise", {"std": [0.1, 0.2]}, False),
-    ("RandomAffine", {"scales": 0, "translation": 0, "degrees": [0, 0, 0, 0, -60, 60]}, True),
-]
-
-
-@pytest.mark.parametrize(("name", "options", "moving"), ALBUMENTATIONS)
-def test_albumentations(name: str, options: dict[str, Any], moving: bool) -> None:
-    pytest.importorskip("albumentations")
-    check_library(f"albumentations:{name}", options, moving=moving)
-
-
-@pytest.mark.parametrize(("name", "options", "moving"), MONAI)
-def test_monai(name: str, options: dict[str, Any], moving: bool) -> None:
-    pytest.importorskip("monai")
-    check_library(f"monai.transforms:{name}", options, moving=moving)
-
-
-@pytest.mark.parametrize(("name", "options", "moving"), TORCHIO)
-def test_torchio(name: str, options: dict[str, Any], moving: bool) -> None:
-    pytest.importorskip("torchio")
-    check_library(f"torchio:{name}", options, moving=moving)
 
 
 def test_the_spec_to_start_from_makes_follow_ups() -> None:

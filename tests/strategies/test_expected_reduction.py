@@ -1,18 +1,15 @@
 """Expected reduction: that of refits and of brute force."""
 
 import copy
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 
 from adaptive_vtt import strategies
 from adaptive_vtt.engine.belief import Belief
 from adaptive_vtt.engine.candidates import CandidatePool
-from adaptive_vtt.experiments.vtt import lookahead
 from adaptive_vtt.surrogates import AnswerGP, AnswerPoints
 from tests.helpers.strategy_spaces import GRID, after, learnt, looked_at, space_of
 
@@ -98,12 +95,3 @@ def test_a_side_whose_answers_bring_nothing_new_is_left_alone() -> None:
     assert candidates.cell[by_uncertainty > 0].unique().tolist() == [1]
     ours = strategies.get("expected-reduction").weights(candidates, belief)
     assert 1 not in candidates.cell[ours > 0].unique().tolist()
-
-
-def test_lookahead_quick(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(lookahead, "QUICK_SAMPLES", {"IDRiD-like": 6})
-    lookahead.main(["--quick", "--out", str(tmp_path)])
-    assert len(pd.read_csv(tmp_path / "lookahead.csv")) == 4
-    assert "of 4 panels" in " ".join(capsys.readouterr().out.split())
