@@ -12,7 +12,6 @@ from adaptive_vtt.experiments.reic.caption_classes import (
     after_insertion,
     after_removal,
     classes_named,
-    plural,
 )
 from adaptive_vtt.experiments.reic.metaic_rome import ROME
 from adaptive_vtt.oracles import Premise
@@ -22,20 +21,6 @@ from tests.helpers.audits import counted
 from tests.helpers.pasted import CAT, DOG, METAIC, noise, sample
 
 # -- classes in captions -------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("one", "several"),
-    [
-        ("person", "people"),
-        ("knife", "knives"),
-        ("scissors", "scissors"),
-        ("wine glass", "wine glasses"),
-        ("butterfly", "butterflies"),
-    ],
-)
-def test_plurals(one: str, several: str) -> None:
-    assert plural(one) == several
 
 
 @pytest.mark.parametrize(
@@ -121,12 +106,6 @@ def test_a_caption_that_keeps_the_rules_has_no_loss() -> None:
         "inserted",
     ]
     assert not any(each["rule"] or each["type"] for each in outcome.details["objects"])
-
-
-def types(outcome: Outcome) -> dict[str, tuple[int, str | None]]:
-    assert outcome.details is not None
-    objects = outcome.details["objects"]
-    return {each["name"]: (each["rule"], each["type"]) for each in objects if each["rule"]}
 
 
 def test_what_cannot_be_judged_is_excluded_or_breaks_no_rule() -> None:
