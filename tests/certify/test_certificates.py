@@ -194,19 +194,6 @@ def test_unanswered_both_ways_bounds_what_any_answer_would_have_given() -> None:
     assert row["upper"] == pytest.approx((known + refused) / len(answers))
 
 
-@pytest.mark.slow
-def test_answers_told_out_of_order_give_the_same_certificate() -> None:
-    tables = []
-    for backwards in (False, True):
-        space, model, _ = recorded(4)
-        audit = Audit(space, model, half_width=0.13, targets=["overall", "relations"], seed=1)
-        while calls_ := audit.ask(6):
-            for call in reversed(calls_) if backwards else calls_:
-                audit.tell(call, model.ask([call.prompt])[0])
-        tables.append(audit.result().targets)
-    pd.testing.assert_frame_equal(tables[0], tables[1])
-
-
 def test_a_decision_stops_the_audit_when_every_target_is_on_one_side() -> None:
     space, model, truth = recorded(5)
     audit = Audit(space, model, at_most=0.5, targets=["overall"], surrogate=False)

@@ -261,6 +261,3 @@ def test_a_fallible_detector_misses_and_mislabels_at_its_rates() -> None:
     assert seen(0.3, 0.3) == seen(0.3, 0.3) != seen(0.3, 0.3, seed=1)
     left = sum(map(len, seen(0.3, 0))) / sum(map(len, exact))
     assert left == pytest.approx(0.7, abs=0.12)
-
-
-# -- the run ---------------------------------------------------------------------------

@@ -6,13 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-import adaptive_vtt as avtt
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.experiments.medtest import phantoms
 from adaptive_vtt.experiments.reic.seeing import Register, RegisteredSight
 from adaptive_vtt.experiments.reic.template_captioner import TemplateCaptioner
 from adaptive_vtt.experiments.reic.vocabulary import ENDOSCOPY, EVERYDAY, Vocabulary
-from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
 from adaptive_vtt.relations.reduction import Crop, Rotate, Stretch
 from adaptive_vtt.types import Image, Sample
 from tests.helpers.twins import slowly
@@ -124,19 +122,3 @@ def test_a_captioner_without_faults_names_what_is_there() -> None:
     for index in range(8):
         explained = captioner.explain(image(index))
         assert {kind for _, kind in explained.named} == set(there(index))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("omission", "least", "most"), [(0.0, 0.0, 0.0), (0.5, 0.1, 1.0)])
-def test_reic_finds_faults_on_the_phantom_where_there_are_any(
-    omission: float, least: float, most: float
-) -> None:
-    data = phantoms.frames(
-        4, polyps="always", instrument=0.9, blood=0, preparation=(0, 0, 0, 1), seed=1
-    )
-    faults = {**FAULTLESS, "omission": omission, "even": True, "persistence": 0}
-    captioner = TemplateCaptioner(RegisteredSight(data), **faults)
-    space = avtt.QuestionSpace(data, ["reic"], oracle=ReducedCaptions())
-    result = avtt.Audit(space, captioner, strategy="random", budget=40, surrogate=False).run()
-    assert result.questions > 8
-    assert least <= result.targets["estimate"].iloc[0] <= most

@@ -145,9 +145,6 @@ def test_a_sample_without_options_is_refused() -> None:
         MultipleChoice().expect(Premise(get("identity"), FollowUp(None), bare, QUESTION, None))
 
 
-# -- judges -----------------------------------------------------------------------------
-
-
 # -- free answers -----------------------------------------------------------------------
 
 

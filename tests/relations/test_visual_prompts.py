@@ -105,18 +105,3 @@ def test_coordinates_are_told_and_not_drawn() -> None:
     made = apply(RELATIONS["prompt/coordinates"], grey(), {"polyp": marked((30, 40, 70, 90))})
     assert made.details["coordinates"] == "[30, 40, 70, 90]"
     assert not changed(grey(), made).any()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", RELATIONS)
-@given(height=st.integers(1, 24), width=st.integers(1, 24), seed=st.integers(0, 99))
-def test_any_image_and_mask_will_do(name: str, height: int, width: int, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    image = rng.integers(0, 256, (height, width, 1 + 2 * (seed % 2)), dtype=np.uint8)
-    mask = rng.random((height, width)) < 0.5
-    made = apply(RELATIONS[name], image, {"polyp": mask})
-    assert made.image is not None
-    assert made.image.shape == image.shape
-    assert made.image.dtype == np.uint8
-    assert made.image.flags.c_contiguous
-    assert RELATIONS[name].expect_mask(mask, made) is mask

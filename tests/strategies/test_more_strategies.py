@@ -14,7 +14,6 @@ from adaptive_vtt import QuestionSpace, strategies
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.datasets.table import TableDataset
 from adaptive_vtt.engine.belief import Belief
-from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.strategies.information import information
 from adaptive_vtt.utils.random_streams import generator
@@ -236,48 +235,3 @@ def test_failure_search_scores_the_bound_and_discounts_what_failed() -> None:
     wanted = (bound * torch.where(torch.tensor(failed), 0.1, 1.0)) ** 3
     strategy = strategies.get("failure-search", beta=0.5, power=3, again=0.1)
     same_proposal(strategy.weights(candidates, belief), wanted)
-
-
-def planted() -> tuple[QuestionSpace, np.ndarray]:
-    """300 samples x 2 concepts in a plane; failures fill one disc, under every perturbation."""
-    rng = generator(7, "planted failures")
-    features = rng.normal(size=(300, 2))
-    labels = pd.DataFrame(rng.integers(0, 2, (300, 2)), columns=["A", "B"])
-    space = QuestionSpace(
-        from_table(None, labels, features=features), ["identity", "rotation"], severities=[1, 3]
-    )
-    failing = np.linalg.norm(features - [1.0, 1.0], axis=1) < 0.6
-    return space, failing
-
-
-def distinct_failures(name: str, calls: int, answers: Answers, seed: int) -> int:
-    space, failing = planted()
-    belief = certified_belief(space, answers)
-    selector = Selector(
-        space, strategies.get(name), seed=seed, exploration=0.2, answers=answers, belief=belief
-    )
-    for _ in range(calls):
-        draw = selector.draw()
-        assert draw is not None
-        one = np.array([draw.call])
-        questions = one if answers == "one" else draw.call * 2 + np.arange(2)
-        selector.take(questions, draw.bet)
-        samples = space.parts(questions)[0]
-        pairs = zip(questions.tolist(), samples, strict=True)
-        selector.learn([learnt(space, q, 0.5, float(failing[s])) for q, s in pairs])
-    return len(belief.failed)
-
-
-@pytest.mark.parametrize(
-    ("answers", "calls", "seeds"),
-    [("one", 120, [2]), pytest.param("all", 100, [1, 2, 3], marks=pytest.mark.slow)],
-)
-@pytest.mark.slow
-def test_failure_search_finds_twice_the_failures_of_random(
-    answers: Answers, calls: int, seeds: list[int]
-) -> None:
-    random, found = (
-        sum(distinct_failures(name, calls, answers, seed) for seed in seeds)
-        for name in ("random", "failure-search")
-    )
-    assert found >= 2 * random > 0, (found, random)

@@ -64,19 +64,18 @@ def test_models_and_proxies_keep_the_users_threads(space: QuestionSpace) -> None
     assert model.threads == proxy.threads == {2}
 
 
-def test_threads_are_restored_after_an_error() -> None:
-    with pytest.raises(ZeroDivisionError), one_thread(), users_threads(), one_thread():
-        _ = 1 / 0
-    assert torch.get_num_threads() == 2
-
-
-def test_threads_are_restored_when_nested() -> None:
+def test_threads_are_restored_when_nested_and_after_an_error() -> None:
     with one_thread():
         with users_threads(), one_thread():
             assert torch.get_num_threads() == 1
         with users_threads():
             assert torch.get_num_threads() == 2
         assert torch.get_num_threads() == 1
+    with one_thread(models=True), users_threads():  # audits next to each other
+        assert torch.get_num_threads() == 1
+    with pytest.raises(ZeroDivisionError), one_thread(), users_threads(), one_thread():
+        _ = 1 / 0
+    assert torch.get_num_threads() == 2
 
 
 def test_blas_of_numpy_takes_one_thread_too() -> None:
@@ -88,9 +87,3 @@ def test_blas_of_numpy_takes_one_thread_too() -> None:
 
     with one_thread():
         assert blas() == {1}
-
-
-def test_models_of_audits_next_to_each_other_take_one_thread_too() -> None:
-    with one_thread(models=True), users_threads():
-        assert torch.get_num_threads() == 1
-    assert torch.get_num_threads() == 2
