@@ -8,7 +8,9 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -70,10 +72,13 @@ class Run:
 
     def rate(self, kind: str, **about: str) -> Cell | None:
         """Return the cell of the first target of ``kind`` about this, None without one."""
-        rows = self.rates[self.rates["kind"] == kind]
-        for column, value in about.items():
-            rows = rows[rows[column] == value]
-        return None if rows.empty else rows["cell"].iloc[0]
+        wanted = {"kind": kind, **about}.items()
+        rows = (row for row in self._rows if all(row[column] == value for column, value in wanted))
+        return next((row["cell"] for row in rows), None)
+
+    @cached_property
+    def _rows(self) -> list[Any]:
+        return self.rates.to_dict("records")
 
     def accuracy(self, kind: str, **about: str) -> Cell | None:
         """Return 1 less the error rate of such a target, None without one."""

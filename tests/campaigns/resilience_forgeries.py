@@ -7,7 +7,7 @@ with exit code 2 and a sentence.
 import json
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,14 +92,7 @@ def gated(forgery: Forgery, run: Path, scratch: Path) -> str:
             for _ in range(BUDGET):
                 (call,) = audit.ask()
                 audit.tell(call, model.ask([call.prompt])[0])
-    shutil.rmtree(scratch, ignore_errors=True)
-    shutil.copytree(run, scratch)
-    if not forgery.make(scratch):
-        return "nothing"
-    ended = audits.ran(["gate", str(scratch), "--rule", "overall <= 0.99"])
-    if ended.crashed or ended.hung:
-        return "crashed"
-    return "noticed" if ended.code == 2 else "passed"
+    return faults(forgery, run, scratch, ["gate", str(scratch), "--rule", "overall <= 0.99"])
 
 
 def _row(what: str, tried: list[tuple[Forgery, str]]) -> Row:
@@ -107,27 +100,28 @@ def _row(what: str, tried: list[tuple[Forgery, str]]) -> Row:
     return row(f"{what}: verify notices", len(tried), len(lost), "; ".join(lost))
 
 
-def faults(forgery: Forgery, run: Path, scratch: Path) -> str:
+def faults(forgery: Forgery, run: Path, scratch: Path, command: Sequence[str] = ()) -> str:
     """What became of a forgery of a copy: noticed, passed, crashed, or nothing to notice."""
     shutil.rmtree(scratch, ignore_errors=True)
     shutil.copytree(run, scratch)
     before = content(scratch)
     if not forgery.make(scratch) or content(scratch) == before:
         return "nothing"
-    ended = audits.ran(["verify", str(scratch)])
+    ended = audits.ran(command or ["verify", str(scratch)])
     if ended.crashed or ended.hung:
         return "crashed"
-    return "noticed" if ended.code else "passed"
+    return "noticed" if ended.code == 2 else "passed"
 
 
 def content(run: Path) -> Any:
     """Everything that the journal and result.json say; None for a journal that cannot be read."""
-    result = (run / "result.json").read_text("utf-8")
+    result = run / "result.json"
+    stated = result.read_text("utf-8") if result.exists() else ""  # an open audit has none
     try:
         with audits.copied(run / "journal.db") as db:
             tables = [(n, db.execute(f'SELECT * FROM "{n}"').fetchall()) for n in audits.names(db)]
             tables.append(("sqlite_master", db.execute("SELECT * FROM sqlite_master").fetchall()))
-            return result, repr(tables), db.execute("PRAGMA integrity_check").fetchall()
+            return stated, repr(tables), db.execute("PRAGMA integrity_check").fetchall()
     except (sqlite3.Error, UnicodeDecodeError):
         return None
 
@@ -206,40 +200,39 @@ def schemas() -> Iterator[Forgery]:
     yield Forgery("a trigger", _script(trigger))
 
 
-def _script(*statements: str) -> Callable[[Path], bool]:
+def _edit(change: Callable[[sqlite3.Connection], bool]) -> Callable[[Path], bool]:
+    """What applies ``change`` to the journal of a run."""
+
     def make(run: Path) -> bool:
         with closing(sqlite3.connect(run / "journal.db")) as db, db:
-            for statement in statements:
-                db.execute(statement)
-        return True
+            return change(db)
 
     return make
+
+
+def _script(*statements: str) -> Callable[[Path], bool]:
+    return _edit(lambda db: all([db.execute(statement) for statement in statements]))
 
 
 def _sql(statement: str, *values: Any) -> Callable[[Path], bool]:
-    def make(run: Path) -> bool:
-        with closing(sqlite3.connect(run / "journal.db")) as db, db:
-            return db.execute(statement, values).rowcount > 0
-
-    return make
+    return _edit(lambda db: db.execute(statement, values).rowcount > 0)
 
 
 def _row_edit(table: str, place: int, column: str | None) -> Callable[[Path], bool]:
     """Changes one cell of the row at ``place``, or deletes the row."""
 
-    def make(run: Path) -> bool:
-        with closing(sqlite3.connect(run / "journal.db")) as db, db:
-            names = audits.columns(db, table)
-            old = db.execute(f'SELECT * FROM "{table}" LIMIT 1 OFFSET ?', (place,)).fetchone()
-            where = " AND ".join(f'"{name}" IS ?' for name in names)
-            if column is None:
-                db.execute(f'DELETE FROM "{table}" WHERE {where}', old)
-                return True
-            new = changed(old[names.index(column)])
-            db.execute(f'UPDATE "{table}" SET "{column}" = ? WHERE {where}', (new, *old))
+    def change(db: sqlite3.Connection) -> bool:
+        names = audits.columns(db, table)
+        old = db.execute(f'SELECT * FROM "{table}" LIMIT 1 OFFSET ?', (place,)).fetchone()
+        where = " AND ".join(f'"{name}" IS ?' for name in names)
+        if column is None:
+            db.execute(f'DELETE FROM "{table}" WHERE {where}', old)
             return True
+        new = changed(old[names.index(column)])
+        db.execute(f'UPDATE "{table}" SET "{column}" = ? WHERE {where}', (new, *old))
+        return True
 
-    return make
+    return _edit(change)
 
 
 # -- small changes ----------------------------------------------------------------------------

@@ -22,21 +22,9 @@ from adaptive_vtt.journal.rows import DrawRow
 from adaptive_vtt.models import Recorded
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
-from tests.helpers.source_spaces import Named
+from tests.helpers.source_spaces import Named, uneven
 from tests.helpers.steps import step
 from tests.helpers.twins import slowly
-
-
-def small_space(seed: int = 0, samples: int = 30) -> QuestionSpace:
-    """Unknown truths, a relation that does not apply to c2, and groups."""
-    rng = np.random.default_rng(seed)
-    labels = rng.choice([0.0, 1.0, np.nan], (samples, 3), p=[0.6, 0.3, 0.1])
-    labels[0], labels[1] = 0, 1
-    table = pd.DataFrame(labels, index=[f"s{i}" for i in range(samples)], columns=list("abc"))
-    groups = pd.DataFrame({"site": rng.choice(["x", "y"], samples)})
-    dataset = from_table(None, table, metadata=groups)
-    return QuestionSpace(dataset, [Named("r", (1, 2)), Named("t", (0,), without="c")])
-
 
 FAMILIES = ["overall", "concepts", "relations", "severities", "group:site", "mine"]
 WHERE = {"mine": {"relation": ["r"], "site": ["y"], "concept": ["a", "b"], "truth": [1]}}
@@ -47,7 +35,7 @@ WHERE = {"mine": {"relation": ["r"], "site": ["y"], "concept": ["a", "b"], "trut
 
 @pytest.mark.parametrize("seed", range(2))
 def test_sizes_and_calls_of_every_target_are_those_of_counting(seed: int) -> None:
-    space = small_space(seed)
+    space = uneven(30, seed, "abc")
     targets = named_targets(space, FAMILIES, WHERE)
     everything = np.arange(space.total)
     eligible = everything[space.eligible(everything)]
@@ -69,12 +57,12 @@ def test_sizes_and_calls_of_every_target_are_those_of_counting(seed: int) -> Non
         (["group:age"], {}, "unknown metadata column 'age'"),
         (["m"], {"m": {"relation": ["q"]}}, "target 'm': unknown relation 'q'"),
         (["m"], {"m": {"concept": "a"}}, "concept: expected a list of values, got 'a'"),
-        (["m"], {"m": {"relation": ["t"], "concept": ["c"]}}, "selects no question"),
+        (["m"], {"m": {"relation": ["t"], "concept": ["b"]}}, "selects no question"),
     ],
 )
 def test_targets_that_cannot_be_are_named(names, where, message) -> None:
     with pytest.raises(InputError, match=message):
-        named_targets(small_space(), names, where)
+        named_targets(uneven(30), names, where)
 
 
 # -- pseudo-outcomes ------------------------------------------------------------------------

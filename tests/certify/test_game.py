@@ -222,22 +222,24 @@ def test_no_target_is_decided_both_ways_or_taken_back(
     assert game.decided.all()
 
 
-def test_decisions_step_down_within_a_direction_and_start_at_half() -> None:
-    game = Decisions(0.3, np.full(4, 0.05), shared=True)
+@pytest.mark.parametrize(
+    ("theta", "last", "above"),
+    [
+        (None, 2.5, [True] * 4),  # three, then the last at 1 / .1
+        (np.full(4, 0.5), 3.6, [True] * 3 + [False]),  # beside intervals nothing steps down
+    ],
+    ids=["alone", "beside intervals"],
+)
+def test_decisions_step_down_within_a_direction_and_start_at_half(
+    theta: Any, last: float, above: list[bool]
+) -> None:
+    game = Decisions(0.3, np.full(4, 0.05), shared=True, theta=theta)
     assert np.exp(game.needed()) == pytest.approx(np.full((2, 4), 40))
-    game.play(np.array([5.0, 5.0, 5.0, 2.5]), np.zeros(4))  # three, then the last at 1 / .1
+    game.play(np.array([5.0, 5.0, 5.0, last]), np.zeros(4))
     game.settle(np.zeros(4), np.ones(4))
-    assert game.above.tolist() == [True, True, True, True]
+    assert game.above.tolist() == above
     two = Decisions(0.3, np.full(2, 0.05), shared=True)
     assert np.exp(two.needed()) == pytest.approx(np.full((2, 2), 20))
-
-
-def test_beside_intervals_nothing_steps_down_and_a_side_takes_twice_the_evidence() -> None:
-    game = Decisions(0.3, np.full(4, 0.05), shared=True, theta=np.full(4, 0.5))
-    game.play(np.array([5.0, 5.0, 5.0, 3.6]), np.zeros(4))
-    game.settle(np.zeros(4), np.ones(4))
-    assert game.above.tolist() == [True, True, True, False]
-    assert np.exp(game.needed()) == pytest.approx(np.full((2, 4), 40))
 
 
 @pytest.mark.parametrize("rate", [0.3, 0.301])

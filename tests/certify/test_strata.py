@@ -25,19 +25,10 @@ from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.strategies import get
 from adaptive_vtt.surrogates.base import Posterior
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
-from tests.helpers.source_spaces import Named
+from tests.helpers.source_spaces import Named, uneven
 from tests.helpers.twins import slowly
 
 EVERYTHING = ["overall", "concepts", "relations"]
-
-
-def space_of(samples: int, seed: int = 0, concepts: str = "ab") -> QuestionSpace:
-    """Two relations, one of which does not apply to "b"; a concept's truth may be unknown."""
-    rng = np.random.default_rng(seed)
-    labels = rng.choice([0.0, 1.0, np.nan], (samples, len(concepts)), p=[0.55, 0.35, 0.1])
-    labels[0], labels[1] = 0, 1
-    table = pd.DataFrame(labels, index=[f"s{i}" for i in range(samples)], columns=list(concepts))
-    return QuestionSpace(from_table(None, table), [Named("r", (1, 2)), Named("t", without="b")])
 
 
 def certifier_of(
@@ -59,7 +50,7 @@ def certifier_of(
 
 @pytest.mark.parametrize("names", [["concepts", "relations"], ["concept:a"]])
 def test_strata_are_what_counting_finds_and_every_rank_is_one_question(names):
-    space = space_of(20)
+    space = uneven(20)
     strata = QuestionStrata(space, named_targets(space, names))
     eligible = space.nth(np.arange(space.size))
     inside = certifier_of(space, names).members(eligible)
@@ -73,7 +64,7 @@ def test_strata_are_what_counting_finds_and_every_rank_is_one_question(names):
 
 
 def test_strata_of_calls_are_what_counting_finds_as_calls_are_drawn():
-    space, rng = space_of(20), np.random.default_rng(2)
+    space, rng = uneven(20), np.random.default_rng(2)
     targets = named_targets(space, [*EVERYTHING, "relation-sides"])
     strata = CallStrata(space, targets)
     left = space.nth(np.arange(space.size))
@@ -126,7 +117,7 @@ class Batch:
     questions do not count (``out``), others, unanswered, count both ways."""
 
     def __init__(self, names: list[str], seed: int, answers: str, most: int) -> None:
-        self.space, self.names, self.answers, self.most = space_of(4, seed), names, answers, most
+        self.space, self.names, self.answers, self.most = uneven(4, seed), names, answers, most
         rng, total = np.random.default_rng([seed, 5]), self.space.total
         losses = (rng.random(total) < 0.4).astype(float)
         self.out = rng.random(total) < 0.2 + 0.4 * losses
@@ -256,7 +247,7 @@ def test_the_mean_over_all_strata_candidates_and_calls_is_exactly_the_truth(
 
 @pytest.mark.parametrize("answers", ["one", "all"])
 def test_a_target_does_not_move_where_a_share_of_it_is_zero(answers):
-    space = space_of(12)
+    space = uneven(12)
     certifier = certifier_of(space, EVERYTHING, answers=answers)
     strata = certifier.strata
     shares = np.full(len(strata), 1.0)
@@ -293,7 +284,7 @@ class Liar:
 
 def missed(seed: int) -> bool:
     """Whether any of the intervals of a small, hostile audit ever excludes the truth."""
-    space, rng = space_of(40, seed), np.random.default_rng([seed, 1])
+    space, rng = uneven(40, seed), np.random.default_rng([seed, 1])
     rates = rng.choice([0.02, 0.2, 0.5, 0.95], space.total // 40)
     losses = (rng.random((40, len(rates))) < rates).astype(float).ravel()
     names = [["concepts"], EVERYTHING, ["relation-sides"]][seed % 3]
@@ -348,7 +339,7 @@ def test_rare_sides_have_as_many_candidates_as_common_ones():
 
 
 def test_a_strategy_that_does_not_go_by_needs_draws_from_all_calls():
-    space = space_of(12)
+    space = uneven(12)
     audit = Audit(space, ScriptedModel(answers="one"), half_width=0.2, strategy="random", budget=5)
     audit.run()
     assert all("stratum" not in row.why for row in audit.journal.draws())

@@ -112,7 +112,7 @@ def test_what_fails_is_counted_and_what_is_billed_costs() -> None:
 
 def test_an_audit_stays_under_its_cap_and_resumes_for_no_more_than_is_new(tmp_path: Path) -> None:
     pytest.importorskip("openai")
-    cap, spent = 0.008, []
+    cap, spent = 0.02, []
     space = avtt.QuestionSpace(CLOTHES, ["identity"])
     with DemoServer(fail=0.1, seed=4) as server:
         for factor in (1, 2):

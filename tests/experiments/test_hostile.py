@@ -2,9 +2,10 @@ import pandas as pd
 import pytest
 
 from adaptive_vtt.experiments.engine import hostile
+from tests.helpers.twins import slowly
 
 
-@pytest.mark.parametrize("cell", ["lies", "silent, groups, batches", "to the end"])
+@pytest.mark.parametrize("cell", ["silent, groups, batches", *slowly("lies", "to the end")])
 def test_intervals_of_hostile_cells_hold(cell: str) -> None:
     assert not hostile.missed((cell, 0))
 

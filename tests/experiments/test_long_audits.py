@@ -17,6 +17,7 @@ from adaptive_vtt.results.result import summarise
 from adaptive_vtt.testing import ScriptedModel
 
 OPTIONS: dict[str, Any] = {"half_width": 0.01, "targets": ["overall", "relations"], "budget": 30}
+OPTIONS |= {"surrogate": False}
 
 
 class Counting(MemoryJournal):

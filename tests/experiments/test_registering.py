@@ -39,10 +39,6 @@ def image(index: int) -> Image:
     return picture
 
 
-def there(index: int) -> dict[str, Any]:
-    return {kind: mask for kind, mask in sample(index).masks.items() if mask.any()}
-
-
 # -- recognising ---------------------------------------------------------------------------
 
 
@@ -106,19 +102,13 @@ def test_a_vocabulary_with_gaps_is_refused(change: dict[str, Any], message: str)
         Vocabulary(**{**parts, "settings": EVERYDAY.settings, **change})
 
 
-# -- audits --------------------------------------------------------------------------------
-
-FAULTLESS: dict[str, Any] = {
-    "vocabulary": ENDOSCOPY,
-    "omission": 0,
-    "misclassification": 0,
-    "fabrication": 0,
-    "setting": 0,
-}
+# -- captions ------------------------------------------------------------------------------
 
 
 def test_a_captioner_without_faults_names_what_is_there() -> None:
-    captioner = TemplateCaptioner(sight(), **FAULTLESS)
+    none = dict.fromkeys(("omission", "misclassification", "fabrication", "setting"), 0)
+    captioner = TemplateCaptioner(sight(), vocabulary=ENDOSCOPY, **none)
     for index in range(8):
         explained = captioner.explain(image(index))
-        assert {kind for _, kind in explained.named} == set(there(index))
+        there = {kind for kind, mask in sample(index).masks.items() if mask.any()}
+        assert {kind for _, kind in explained.named} == there

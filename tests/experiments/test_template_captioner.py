@@ -1,7 +1,6 @@
 """The template captioner: it sees all there is, errs as set, and owns up to every fault."""
 
 from functools import cache
-from typing import Any
 
 import cv2
 import numpy as np
@@ -16,15 +15,9 @@ from adaptive_vtt.experiments.reic.vocabulary import EVERYDAY
 from adaptive_vtt.models import Answer, Prompt, Unanswered
 from adaptive_vtt.models.checking import checked
 from adaptive_vtt.types import Ask, Image, Sample
+from tests.helpers.captioned import faultless
 
 DATA = scenes(40, seed=21)
-FAULTLESS: dict[str, Any] = {
-    "omission": 0,
-    "misclassification": 0,
-    "fabrication": 0,
-    "synonyms": 0,
-    "setting": 0,
-}
 
 
 @cache
@@ -83,7 +76,7 @@ def test_a_caption_is_accounted_for_word_by_word(seed: int, index: int) -> None:
 
 
 def test_a_captioner_without_faults_names_what_is_there() -> None:
-    captioner = TemplateCaptioner(**FAULTLESS)
+    captioner = faultless()
     for index in range(0, 40, 4):
         explained = captioner.explain(image(index))
         assert {kind for _, kind in explained.named} == set(sample(index).masks)

@@ -1,6 +1,11 @@
 """Twelve drawn scenes, captioners of them, and what an audit found."""
 
+from pathlib import Path
 from typing import Any
+
+import cv2
+import numpy as np
+import pandas as pd
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.experiments.reic.drawn_scenes import scenes
@@ -28,3 +33,11 @@ def faulty(**rates: float) -> TemplateCaptioner:
 def findings(audit: Audit) -> list[dict[str, Any]]:
     answers = [a for call in audit.journal.calls() for a in call.answers]
     return [o for a in answers for o in (a.details or {})["objects"]]
+
+
+def write_captions(folder: Path, seed: int) -> None:
+    """Caption every picture that an export listed in ``answers.csv``."""
+    table, captioner = pd.read_csv(folder / "answers.csv", dtype=str), faulty(seed=seed)
+    images = [cv2.imread(str(folder / "images" / name))[:, :, ::-1] for name in table["file"]]
+    table["caption"] = [captioner.caption(np.ascontiguousarray(image)) for image in images]
+    table.to_csv(folder / "answers.csv", index=False)

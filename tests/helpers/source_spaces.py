@@ -2,7 +2,11 @@
 
 from typing import Any
 
+import numpy as np
+import pandas as pd
+
 from adaptive_vtt import QuestionSpace
+from adaptive_vtt.datasets import from_table
 from adaptive_vtt.oracles import Consistency
 from adaptive_vtt.relations import FollowUp, LabelPreserving
 from adaptive_vtt.testing import tiny_dataset
@@ -36,3 +40,14 @@ class Named(LabelPreserving):
 
     def applies(self, concept: str) -> bool:
         return concept != self._without
+
+
+def uneven(samples: int, seed: int = 0, concepts: str = "ab") -> QuestionSpace:
+    """Two relations, one of which does not apply to "b"; a concept's truth may be unknown."""
+    rng = np.random.default_rng(seed)
+    labels = rng.choice([0.0, 1.0, np.nan], (samples, len(concepts)), p=[0.55, 0.35, 0.1])
+    labels[0], labels[1] = 0, 1
+    table = pd.DataFrame(labels, index=[f"s{i}" for i in range(samples)], columns=list(concepts))
+    sites = pd.DataFrame({"site": rng.choice(["x", "y"], samples)})
+    dataset = from_table(None, table, metadata=sites)
+    return QuestionSpace(dataset, [Named("r", (1, 2)), Named("t", without="b")])

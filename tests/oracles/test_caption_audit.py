@@ -10,6 +10,7 @@ from adaptive_vtt.audit.everything import all_losses
 from adaptive_vtt.certify.targets import members
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.errors import JournalError, ModelError
+from adaptive_vtt.experiments.reic.drawn_scenes import scenes
 from adaptive_vtt.experiments.reic.reic_scheme import locate
 from adaptive_vtt.experiments.reic.template_captioner import TemplateCaptioner
 from adaptive_vtt.models import Answer, Unanswered
@@ -85,7 +86,7 @@ def test_images_without_boxes_are_counted_and_nothing_is_expected_of_them() -> N
     from adaptive_vtt.oracles.captions.detectors import Detected
 
     blind = QuestionSpace(
-        Detected(SCENES, Blank()), reic.relations(follow_ups=1), oracle=ReducedCaptions()
+        Detected(scenes(4), Blank()), reic.relations(follow_ups=1), oracle=ReducedCaptions()
     )
     audit = Audit(blind, faulty())
     result = audit.run()

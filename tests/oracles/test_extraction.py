@@ -72,26 +72,6 @@ def test_the_golden_replies_are_read_or_left_open() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "letter"),
-    [
-        ("The answer is A polyp", "B"),
-        ("The answer is a polyp.", "B"),
-        ("A is correct because the margin is clear", "A"),
-        ("I choose C, as B is wrong", "C"),
-        ("The answer is B or C.", None),
-        ("First I took A. But the answer is D", "D"),
-        ("The **best answer** is **b**.", "B"),
-        ("I cannot see any lesion, so D", "D"),
-        ("Answer: E", None),  # no such option
-        ("$\\boxed{\\text{D}}$", "D"),
-        ("It could be polyp\nB", "B"),
-    ],
-)
-def test_stated_answers_come_first(reply: str, letter: str | None) -> None:
-    assert extract(reply, FOUR).letter == letter
-
-
-@pytest.mark.parametrize(
     "reply",
     [
         "I'm sorry, but I can't assist with medical images.",

@@ -14,7 +14,7 @@ from adaptive_vtt.datasets.base import Dataset
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.models import Answer, Prompt, PythonModel, Recorded, Unanswered
 from adaptive_vtt.oracles import Consistency, MaskConsistency, MaskDrop, Ordinal, TopClass, overlap
-from adaptive_vtt.relations import FollowUp, LabelPreserving, get
+from adaptive_vtt.relations import FollowUp, LabelPreserving, Transformed, get
 from adaptive_vtt.results.outcomes import outcomes
 from adaptive_vtt.testing import ScriptedModel
 from adaptive_vtt.types import Case, Question
@@ -132,16 +132,14 @@ class Shift(LabelPreserving):
         return np.roll(mask, 2, axis=0)
 
 
-class Half(LabelPreserving):
-    """Blacks out the left half of the square."""
+def halved(image: Any) -> Any:
+    """Black where the left half of the square is."""
+    changed = image.copy()
+    changed[:, :6] = 0
+    return changed
 
-    name = "half"
-    severities = (1,)
 
-    def transform(self, image: Any, severity: int, rng: Any) -> Any:
-        changed = image.copy()
-        changed[:, :6] = 0
-        return changed
+HALF = Transformed("half", (halved,), moves=False)
 
 
 def segmenter(images: list[Any]) -> Any:
@@ -150,7 +148,7 @@ def segmenter(images: list[Any]) -> Any:
 
 def test_a_segmenter_is_audited_at_every_threshold_in_one_call() -> None:
     made = QuestionSpace(
-        masked(), ["identity", Shift(), Half()], oracle=MaskDrop(thresholds=(0.25, 0.5))
+        masked(), ["identity", Shift(), HALF], oracle=MaskDrop(thresholds=(0.25, 0.5))
     )
     assert made.concepts == ("square drop > 0.25", "square drop > 0.5")
     assert made.asked == ("square",)
@@ -174,7 +172,7 @@ def test_a_segmenter_is_audited_at_every_threshold_in_one_call() -> None:
 
 
 def test_answers_of_a_segmenter_replay_as_their_scores() -> None:
-    made = QuestionSpace(masked(), ["identity", Shift(), Half()], oracle=MaskDrop())
+    made = QuestionSpace(masked(), ["identity", Shift(), HALF], oracle=MaskDrop())
     kept = Recorded(all_answers(made, PythonModel(segmenter)))
     again, losses = all_losses(made, kept)
     assert losses.tolist() == all_losses(made, PythonModel(segmenter))[1].tolist()
@@ -186,7 +184,7 @@ def test_masks_agree_without_any_true_mask() -> None:
     images = np.zeros((3, 16, 16, 1), np.uint8)
     images[:, 4:10, 3:9] = 255
     dataset = from_table(images, pd.DataFrame({"square": [np.nan] * 3}))
-    made = QuestionSpace(dataset, ["identity", Shift(), Half()], oracle=MaskConsistency())
+    made = QuestionSpace(dataset, ["identity", Shift(), HALF], oracle=MaskConsistency())
     audit = Audit(made, PythonModel(segmenter))
     audit.run()
     losses = outcomes(audit.journal).groupby("relation")["loss"].mean()

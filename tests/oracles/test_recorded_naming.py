@@ -3,7 +3,6 @@
 import shutil
 from pathlib import Path
 
-import cv2
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,7 +13,7 @@ from adaptive_vtt.oracles import ReducedCaptions
 from adaptive_vtt.oracles.captions.recorded import RecordedNaming, source_captions
 from adaptive_vtt.relations import reic
 from adaptive_vtt.types import Box, Received, Sample
-from tests.helpers.captioned import SCENES, faulty
+from tests.helpers.captioned import SCENES, faulty, write_captions
 from tests.helpers.command_line import run
 
 DOG, CAT = Box("dog", 5, 5, 25, 25), Box("cat", 10, 0, 120, 60)
@@ -106,9 +105,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert run("export", "--questions", spec, "--sources", "--out", str(plain)) == 0
     table = pd.read_csv(plain / "answers.csv", dtype=str)
     assert set(table["relation"]) == {"identity"}
-    images = [cv2.imread(str(plain / "images" / name))[:, :, ::-1] for name in table["file"]]
-    table["caption"] = [faulty(seed=2).caption(np.ascontiguousarray(image)) for image in images]
-    table.to_csv(plain / "answers.csv", index=False)
+    write_captions(plain, seed=2)
     return top
 
 

@@ -3,18 +3,13 @@
 import re
 from typing import Any
 
-import numpy as np
 import pytest
 
 from adaptive_vtt import Audit, QuestionSpace, strategies
 from adaptive_vtt.benchmark.runs import BASELINES, UNIFORM
-from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.cli.spec_changes import settings
-from adaptive_vtt.engine.selector import Proposal
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.journal import MemoryJournal
-from adaptive_vtt.testing import ScriptedModel, tiny_dataset
-from tests.strategies.test_algorithm1 import allowed
+from adaptive_vtt.testing import ScriptedModel
 
 PAPER = "uncertainty+unpredictability"
 
@@ -26,30 +21,6 @@ def test_the_default_is_certify_where_an_audit_certifies_and_else_the_papers(
     for name, options in (*widths.items(), ("certify", {"at_most": 0.4})):
         audit = Audit(space, ScriptedModel(), budget=3, **options)
         assert audit.journal.facts()["settings"]["strategy"] == name
-
-
-def test_where_an_audit_certifies_the_papers_strategy_is_algorithm_1_with_a_exploration() -> None:
-    dataset = tiny_dataset(8, 3)
-    labels = dataset.truth(np.arange(8)[:, None], np.arange(3)[None, :])
-    space = QuestionSpace(dataset, ["identity", "rotation"], severities=[1])
-    journal = MemoryJournal()
-    options: dict[str, Any] = {"half_width": 0.05, "targets": ["overall"], "journal": journal}
-    for budget in (10, 25):  # gone on with in between
-        model = ScriptedModel(answers="one")
-        audit = Audit(space, model, strategy=PAPER, budget=budget, seed=2, **options)
-        audit.run()
-    answers = {c.call: a.answer for c in journal.calls() for a in c.answers if a.answer is not None}
-    history: list[int] = []
-    received: list[float] = []
-    for row in journal.draws():
-        proposal = Proposal.unpack(row.proposal)
-        high = proposal.probabilities > proposal.probabilities.min() + 1e-9
-        taken = set(proposal.calls[high].tolist()) or set(proposal.calls.tolist())
-        assert taken == allowed(PAPER, space, labels, history, received)
-        assert proposal.probabilities.min() >= 0.2 / len(proposal.calls) * (1 - 1e-9)
-        history.append(row.question)
-        received.append(answers[row.call])
-    verify(journal)
 
 
 def test_certify_without_targets_says_what_it_needs(space: QuestionSpace) -> None:

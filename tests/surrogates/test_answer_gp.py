@@ -43,27 +43,25 @@ def observed(coordinates: Sequence[float], **options: Any) -> AnswerGP:
     return gp
 
 
-@pytest.mark.parametrize("repeats", ["bins", "questions"])
-@pytest.mark.parametrize(("coordinates", "variance_form", "std_form"), GOLDEN)
+@pytest.mark.parametrize(
+    ("coordinates", "variance_form", "std_form", "repeats"),
+    [
+        pytest.param(*case.values, repeats, id=f"{case.id}, {repeats}")
+        for repeats, cases in (("bins", GOLDEN), ("questions", GOLDEN + GOLDEN_REPEATS))
+        for case in cases
+    ],
+)
 def test_uncertainty_is_as_computed_by_hand(
     coordinates: list[float],
     variance_form: tuple[float, float],
     std_form: tuple[float, float],
     repeats: Any,
 ) -> None:
+    """Repeated answers count where questions are observations."""
     for form, expected in (("variance", variance_form), ("std", std_form)):
         gp = observed(coordinates, form=form, repeats=repeats)
         assert gp.uncertainty()[1].tolist() == pytest.approx(expected, abs=5.1e-5)
         assert gp.uncertainty()[[0, 2]].flatten().tolist() == pytest.approx([2.0] * 4)
-
-
-@pytest.mark.parametrize(("coordinates", "variance_form", "std_form"), GOLDEN_REPEATS)
-def test_repeated_answers_count_where_questions_are_observations(
-    coordinates: list[float], variance_form: tuple[float, float], std_form: tuple[float, float]
-) -> None:
-    for form, expected in (("variance", variance_form), ("std", std_form)):
-        gp = observed(coordinates, form=form, repeats="questions")
-        assert gp.uncertainty()[1].tolist() == pytest.approx(expected, abs=5.1e-5)
 
 
 @pytest.mark.parametrize("form", ["std", "variance"])

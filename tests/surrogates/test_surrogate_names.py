@@ -46,7 +46,7 @@ def flat(folder: Path, level: float = 0.25) -> str:
 
 def spec(**changes: Any) -> Any:
     table: dict[str, Any] = {
-        "dataset": {"kind": "fashion"},
+        "dataset": {"kind": "adaptive_vtt.testing:tiny_dataset"},
         "model": {"kind": "simulated", "target": "unbiased"},
         "audit": {"budget": 3, "seed": 1},
         "certify": {"half_width": 0.2},
@@ -114,7 +114,7 @@ def test_a_spec_names_one_beside_itself(tmp_path: Path) -> None:
     made.run()
     assert type(made.belief.losses).__name__ == "Flat"
     assert made.journal.facts()["settings"]["surrogate"] == "flat.py:Flat"
-    assert list(contents(given, tmp_path)) == ["certify.surrogate"]
+    assert "certify.surrogate" in contents(given, tmp_path)
     assert isinstance(build_audit(spec(), tmp_path).belief.losses, QuestionGP)
     without = build_audit(spec(certify={"surrogate": False}), tmp_path)
     assert without.belief.losses is None
