@@ -132,8 +132,7 @@ class Items(HeldTruths):
             got = f"none in column {table.columns[column]!r}, row {row}"
             remedy = "name it, such as 'unknown'"
             raise unexpected("pool: groups", "a value in every row", got, remedy)
-        rows = table.groupby(list(table.columns), sort=False).ngroup()
-        self._rows = rows.to_numpy().astype(np.int64)
+        self._rows = np.asarray(table.groupby(list(table.columns), sort=False).ngroup(), np.int64)
         _, first = np.unique(self._rows, return_index=True)
         self._values = {c: table[c].iloc[first].to_numpy(object) for c in table.columns}
 

@@ -178,8 +178,9 @@ class MaxCost(Combinable):
         sums = (state.cost, self.limit, state.reserved, state.lost)
         spent, limit, reserved, lost = (money(value, self.currency) for value in sums)
         open_ = ["lost"] * bool(state.lost) + ["on their way"] * bool(state.waiting)
-        following = "call" if state.next_calls == 1 else "question"
-        what = f"the next {following} may cost {reserved}"
+        tries = f" in up to {state.attempts} attempts" if state.attempts > 1 else ""
+        next_ = "call" if state.next_calls == 1 else "question"
+        what = f"the next {next_} may cost {reserved}{tries}"
         if open_:
             what = f"{reserved} may be charged for calls {', '.join(open_)} and the next"
         reason = f"{spent} of {limit} was spent, and {what}"

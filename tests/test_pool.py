@@ -102,6 +102,25 @@ def test_an_item_nobody_could_look_at_counts_as_lost() -> None:
     assert failure["unanswered"] == "the recording is broken"
 
 
+def test_cautions_about_a_pool_are_about_items_and_no_model() -> None:
+    audit = Audit(Pool(50), half_width=0.1, seed=0)
+    for call in audit.ask(10):
+        audit.tell(call, 1.0 if call.item % 3 else Unanswered("the reader is unsure"))
+    counted = audit.result().failures()["unanswered"].notna().sum()
+    caution = f"{counted} of 10 items got no loss, most often ({counted} times) as 'the reader is "
+    assert audit.result().warnings == (f"{caution}unsure': no rate shows how good they are",)
+
+
+def test_a_cap_on_money_is_a_budget_of_items_whose_answers_carry_their_cost() -> None:
+    with pytest.raises(InputError, match="or give a budget: the money over the price of a call"):
+        Audit(Pool(50), half_width=0.1, max_cost=3.0)
+    audit = Audit(Pool(50), half_width=0.1, budget=6)
+    while calls := audit.ask(4):
+        for call in calls:
+            audit.tell(call, Answer((0.0,), cost=0.5))
+    assert (audit.result().calls, audit.result().cost) == (6, 3.0)
+
+
 def test_the_group_in_which_losses_concentrate_is_found_and_certified() -> None:
     rng = np.random.default_rng(0)
     site = rng.choice([*"abcde"], 800)
@@ -357,7 +376,9 @@ def test_items_without_a_model_are_labelled_in_turns(
     given = ("label", str(table), "--out", str(out))
     columns = ("--id", "name", "--text", "prompt", "--group", "parity", "--half-width", "0.3")
     assert command(*given, *columns, "--sample", "5") == 0
-    assert "likely at 10 %" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "at least  rate 10 %  rate 30 %  at most" in printed  # as 'avtt plan' names them
+    assert "labels in all until certified to +-30 points" in printed
     asked, turns = out / "next.csv", 0
     first = pd.read_csv(asked, dtype=str, keep_default_na=False)
     assert [*first] == ["item", "loss", "parity", "text"]

@@ -168,6 +168,7 @@ def test_time_passed_is_counted_without_interruptions(space: QuestionSpace) -> N
     [
         ({}, "the next call may cost $3.00"),
         ({"next_calls": 2}, "the next question may cost $3.00"),
+        ({"attempts": 4}, "the next call may cost $3.00 in up to 4 attempts"),
         ({"lost": 1.0}, "$3.00 may be charged for calls lost and the next"),
         ({"waiting": 1.0}, "$3.00 may be charged for calls on their way and the next"),
         (

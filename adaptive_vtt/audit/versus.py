@@ -104,7 +104,7 @@ class Verdict:
 
     @property
     def differences(self) -> list[str]:
-        """The difference of each target: "new is wrong 4.4 points less often (−10.0 to +1.0)"."""
+        """The difference of each target: "new is wrong 4.4 points less often (...)"."""
         new = brief(self.names[1])
         return [wrong_more(new, bar.estimate, bar.lower, bar.upper) for bar in self._bars]
 

@@ -1,5 +1,7 @@
-"""``avtt audit --after DIR``: an audit that starts from the answers of earlier ones: of an earlier
-version of the model, or of three or more other models, a cohort."""
+"""``avtt audit --after DIR``: start an audit from the answers of earlier ones.
+
+They are of an earlier version of the model, or of a cohort: three or more other models.
+"""
 
 import os
 from collections.abc import Sequence
@@ -32,14 +34,18 @@ SAME = ("ids", "sizes", "confidence", "guarantee", "unanswered")
 
 @dataclass(frozen=True)
 class Before:
-    """The audits in ``folders``, run folder -> facts: one of an earlier version, or a cohort."""
+    """Earlier audits, by run folder: one of an earlier version of the model, or a cohort."""
 
     folders: dict[Path, Facts]
 
     @classmethod
     def of(cls, folders: Sequence[Path]) -> "Before":
-        """Read the audits. Raise InputError for two, JournalError for a folder without
-        one, and for one whose rows were changed."""
+        """Read the audits.
+
+        Raises:
+            InputError: There are two, which show too little about how models differ.
+            JournalError: A folder holds no audit, or its rows were changed.
+        """
         if 1 < len(folders) < MIN_MODELS:
             raise InputError(
                 f"--after: expected one run of an earlier version, or runs of {MIN_MODELS} or more "

@@ -159,6 +159,6 @@ def compare_with_random(spec: Spec, base: Path, out: Path, plotly: str, first: A
     write_text(out / BASELINES, json.dumps(facts, indent=1) + "\n")
     console.print(f"for the same guarantee this audit took {calls:,} calls")
     for one in baselines:
-        share = f"{calls / one.calls:.0%}"
-        console.print(f"  {BASELINE_NAMES[one.kind]}: {one.amount}; this audit took {share}")
+        took = f"this audit took {one.share(calls, ' ')} of them"
+        console.print(f"  {BASELINE_NAMES[one.kind]}: {one.amount}; {took}")
     console.print(f"report, with that: {rewrite(out, plotly)}")

@@ -47,8 +47,8 @@ def build_vqa(
 ) -> None:
     """Make multiple-choice questions from labels, masks or boxes.
 
-    Presence, type, counting, grounding, selection and recognition of regions; a
-    question that the labels cannot answer for sure is not made.
+    Kinds of questions are presence, type, counting, grounding, selection and
+    recognition of regions. Questions that the labels do not answer are left out.
 
     Example: avtt build-vqa Kvasir-SEG --out questions --scene Colonoscopy
 

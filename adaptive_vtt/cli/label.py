@@ -29,8 +29,10 @@ from ..people.review import review_task, write_accepted
 from ..results.advice import Step
 from ..results.report.run_files import write
 from ..results.report.section import figure
+from ..utils.figures import points
 from ..utils.files import whole_folder, write_text
 from .build_vqa import QUESTIONS, SPEC, spec_text
+from .plan import of_items, print_targets
 from .printing import plain_console, table_of
 from .run_folder import print_steps, rewrite
 from .run_folder import write as write_result
@@ -150,9 +152,9 @@ def _items(
         )
     with items_audit(table, out, columns) as audit:
         if not audit.state().calls and not files:
-            plan = audit.plan()
-            rows = plan.astype(str).to_numpy().tolist()
-            plain_console().print(table_of([*plan], rows, "labels it takes"))
+            width = points(audit.certify.half_width or 0.0)
+            plan = of_items(audit.space, audit.certify)
+            print_targets(plan, f"labels in all until certified to {width}")
         for file in files:
             typer.echo(f"took {take_items(audit, file)} losses from {file}")
         asked = write_next(audit, out, count)

@@ -26,6 +26,7 @@ from ..errors import InputError, listed
 from ..models import ModelDefaults, adapted_model
 from ..models.network.keys import needing_no_key
 from ..people.items import HALF_WIDTH, items_pool
+from ..pool import Pool
 from ..results.report.evidence import Evidence
 from ..results.run import Run
 from ..space import QuestionSpace
@@ -94,22 +95,23 @@ def plan(
             raise InputError(f"{option}: expected {wanted} with it, got {spec}")
     if items:
         pool, handles = items_pool(spec, {"group": group})
-
-        def labels(width: float) -> Plan:
-            certify = Certify(half_width=width, targets=handles)
-            share = Sampling().share(True)
-            certify.check(share)
-            certifier = certify.certifier(pool, "one")
-            assert certifier is not None  # as there is a half-width
-            rows, together = forecasts(certifier, share, False, ASSUMED)
-            return Plan(pool.size, pool.size, rows, together)
-
-        rows = [Width.of(width, labels(width)) for width in widths]
-        return _print(pool, "one", labels(HALF_WIDTH), rows, [], json_)
+        plans = {w: of_items(pool, Certify(w, targets=handles)) for w in (HALF_WIDTH, *widths)}
+        rows = [Width.of(width, plans[width]) for width in widths]
+        return _print(pool, "one", plans[HALF_WIDTH], rows, [], json_, f"to {points(HALF_WIDTH)}")
     chosen, base = read(spec, False, {"certify.targets": names(targets)}, set_)
     if probe:
         raise typer.Exit(ask_twice(chosen, base))
     estimate(chosen, base, json_, widths, None if pilot is None else Pilot.of(pilot))
+
+
+def of_items(pool: QuestionSpace, certify: Certify) -> "Plan":
+    """Return the plan of an audit of the items of a pool, whose calls are labels."""
+    share = Sampling().share(True)
+    certify.check(share)
+    certifier = certify.certifier(pool, "one")
+    assert certifier is not None  # as there is a half-width
+    rows, together = forecasts(certifier, share, False, ASSUMED)
+    return Plan(pool.size, pool.size, rows, together)
 
 
 def estimate(
@@ -347,22 +349,35 @@ def _print(
     rows: Sequence[Width],
     notes: list[str],
     as_json: bool,
+    goal: str = "as the spec asks",
 ) -> None:
-    """Print a plan, its half-widths and its notes."""
+    """Print a plan, its half-widths and its notes.
+
+    Args:
+        space: The questions.
+        answers: What a call answers.
+        chosen: The plan of the spec.
+        rows: The half-widths of the table.
+        notes: Sentences that follow.
+        as_json: Print JSON in place of all that.
+        goal: When ``chosen`` is certified, in words.
+    """
     if as_json:
         return print_json({**asdict(chosen), "half_widths": [*map(asdict, rows)], "notes": notes})
     console = plain_console()
-    show(space, [row.target for row in chosen.targets], answers, console)
+    what = "labels" if isinstance(space, Pool) else "calls"
+    if what == "calls":
+        show(space, [row.target for row in chosen.targets], answers, console)
     cost = ""
     if chosen.worst:
         exact = chosen.at_full_length or chosen.expected == chosen.usual
         each = "each" + " at full length" * chosen.at_full_length if exact else "likely"
         most = money(chosen.worst, chosen.currency)
         cost = f", {chosen.likely_cost()} {each}, {most} at most"
-    counts = f"{chosen.questions:,} questions; {chosen.total:,} calls"
+    counts = f"{chosen.questions:,} questions; {chosen.total:,} {what}"
     console.print(f"{space.dataset.name}: {counts}{cost}")
     if chosen.together is not None:
-        _print_targets(chosen, chosen.together)
+        print_targets(chosen, f"{what} in all until certified {goal}")
     by_pilot = any(row.by_pilot is not None for row in rows)
     priced = any(row.cost or row.cost_by_pilot for row in rows)
     columns = ["half-width", *COLUMNS, *["by pilot"] * by_pilot, *["cost in all"] * priced]
@@ -374,7 +389,7 @@ def _print(
             cells[-1].append(Range(row.by_pilot or 0, *ends).short if ends else "–")
         if costs := (row.cost_by_pilot,) if row.cost_by_pilot is not None else row.cost:
             cells[-1].append(" to ".join(money(cost, chosen.currency) for cost in costs))
-    console.print(table_of(columns, cells, "calls in all until all targets are certified"))
+    console.print(table_of(columns, cells, f"{what} in all until all targets are certified"))
     for note in (*notes, "nothing was asked; failures with a pattern take fewer calls"):
         console.print(note)
 
@@ -383,10 +398,10 @@ def _numbers(row: Forecast | Width) -> list[str]:
     return [f"{n:,}" for n in (row.at_least, *row.likely.values(), row.at_most)]
 
 
-def _print_targets(plan: Plan, together: Forecast) -> None:
-    """Print the calls of each target to what the spec asks, the most expensive first."""
-    rows = sorted(plan.targets, key=lambda row: -max(row.likely.values()))
-    title = "calls in all until certified as the spec asks"
+def print_targets(plan: Plan, title: str) -> None:
+    """Print the calls that each target takes, the most expensive first."""
+    together, rows = plan.together, sorted(plan.targets, key=lambda r: -max(r.likely.values()))
+    assert together is not None  # as something is certified
     if len(rows) > SHOWN:
         title += f", {SHOWN} of {len(rows)} targets"
     sums = [["all targets" if len(rows) > 1 else "in all", *_numbers(together)]]

@@ -24,14 +24,14 @@ _LONGEST_FIRST = sorted(CONCEPT_NAMES, key=len, reverse=True)  # "t-shirt" befor
 
 
 class Classifier:
-    """Answers questions about pictures of clothes, by the bundled classifier.
+    """Bundled classifier that answers questions about pictures of clothes.
 
     Args:
-        error_rate: The share, 0 to 1, of the classifier's answers that are turned round.
-        seed: Which answers these are, and what is guessed.
+        error_rate: Share of its answers that are reversed, from 0 to 1.
+        seed: Seed of the choice of these answers, and of all guesses.
 
     Raises:
-        InputError: For a share outside 0..1.
+        InputError: The share is below 0 or above 1.
     """
 
     name = "demo-classifier"
@@ -42,11 +42,11 @@ class Classifier:
         self._error_rate, self._seed = error_rate, seed
 
     def replies(self, image: Image | None, prompt: str) -> list[Reply]:
-        """Return a reply to each question of a prompt, which may number several from 1.
+        """Return a reply to each question of a prompt.
 
         Args:
-            image: Of any size, H x W x 3 uint8; None where none was sent.
-            prompt: A question about a concept by name, or several, a line each.
+            image: H x W x 3 of uint8; None if none was sent.
+            prompt: A question that names a concept, or several, numbered from 1, a line each.
         """
         return [self._reply(image, question) for question in _questions(prompt)]
 
@@ -70,7 +70,7 @@ class Classifier:
 
 
 def _questions(prompt: str) -> list[str]:
-    """The questions of a prompt that numbers at least two, each with the lines that follow it."""
+    """Return the numbered questions of a prompt, each with its further lines, or the prompt."""
     blocks: list[str] = []
     for line in prompt.splitlines():
         match = _NUMBERED.match(line)
@@ -82,7 +82,7 @@ def _questions(prompt: str) -> list[str]:
 
 
 def _concept(question: str) -> str | None:
-    """The concept that a question names; None for none."""
+    """Return the concept that a question names, None if it names none."""
     for concept in _LONGEST_FIRST:
         if re.search(rf"\b{re.escape(concept)}s?\b", question, re.IGNORECASE):
             return concept

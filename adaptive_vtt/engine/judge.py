@@ -1,7 +1,7 @@
-"""From a call's number to its prompt, and from its answer to judged rows for the journal.
+"""Turn a call's number into its prompt, and its answer into judged rows for the journal.
 
-If an oracle compares a follow-up with its source, the source image is asked about first, once
-(``SourceCalls``). Some oracles also need answers about versions of it (``oracles.Version``).
+If an oracle compares a follow-up with its source, the model is first asked about the source image,
+once (``SourceCalls``). Some oracles also need answers about versions of it (``oracles.Version``).
 """
 
 from collections import Counter

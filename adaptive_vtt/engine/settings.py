@@ -198,7 +198,7 @@ def check_cost(model: ModelDefaults, max_cost: float | None) -> None:
         raise InputError(
             f"max_cost: expected the prices of model {name_of(model)!r} to be known, as the cap "
             "could not be kept otherwise; got none; say price_per_call, or price_input and "
-            "price_output, in [model], or give a budget of calls instead"
+            "price_output, in [model], or give a budget: the money over the price of a call"
         )
     most = 0.0 if model.most_cost is None else model.most_cost
     if not is_cost(most):

@@ -138,7 +138,12 @@ def _served(facts: "Facts") -> dict[str, Any]:
 
 def about_answers(facts: "Facts", calls: Sequence["CallRow"]) -> list[str]:
     """Return the cautions that follow from the answers alone, which are quick to compute."""
-    return [*filter(None, [same_answers(facts, calls), says_blind(calls), silence(calls)])]
+    certificate, by_people = facts.certificate, facts.settings.oracle.tells_losses
+    # a pair is journaled as the difference of two answers
+    paired = certificate is not None and (certificate.paired or certificate.drops)
+    same = "" if paired or by_people else same_answers(facts, calls)
+    silent = silence(calls, of_items=by_people and not paired)
+    return [*filter(None, [same, says_blind(calls), silent])]
 
 
 def same_answers(facts: "Facts", calls: Sequence["CallRow"]) -> str:
@@ -201,19 +206,22 @@ def says_blind(calls: Sequence["CallRow"]) -> str:
     )
 
 
-def silence(calls: Sequence["CallRow"]) -> str:
+def silence(calls: Sequence["CallRow"], *, of_items: bool = False) -> str:
     """Return a caution with the number of unanswered questions and the most common reason.
 
-    It is "" if there are few.
+    It is "" if there are few. ``of_items``: Whether they are items of a pool, without a model.
     """
     asked, reasons = unanswered(calls)
     silent = reasons.total()
     if not silent or silent < SILENT * asked:
         return ""
     often, times = reasons.most_common(1)[0]
-    result = "no rate shows what the model sees there"
+    result = f"no rate shows {'how good they are' if of_items else 'what the model sees there'}"
     if silent > MUTE * asked:
         result = "the rates measure that, and nothing is certified"
+    if of_items:
+        items = f"{silent:,} of {asked:,} items got no loss, most often ({times:,} times) as"
+        return f"{items} {often[:QUOTED]!r}: {result}"
     return (
         f"{silent:,} of {asked:,} questions ({100 * silent / asked:.1f} %) went unanswered, most "
         f"often ({times:,} times) with {often[:QUOTED]!r}: {result}; to mend it, {remedy(often)}"

@@ -64,8 +64,21 @@ def point_span(lower: float, upper: float) -> str:
     return EXACT if is_exact(lower, upper) else " to ".join(map(points, outward(lower, upper)))
 
 
+def extent(lower: float, upper: float) -> str:
+    """Return an interval in words: between 10.0 points less and 1.0 more; or "exact"."""
+    if is_exact(lower, upper):
+        return EXACT
+    low, high = (round(100 * end, 1) for end in outward(lower, upper))
+    if low < 0 < high:
+        return f"between {-low:.1f} points less and {high:.1f} more"
+    near, far = sorted((abs(low), abs(high)))
+    return f"between {near:.1f} and {far:.1f} points {'more' if high > 0 else 'less'}"
+
+
 def wrong_more(b: str, more: float, lower: float, upper: float) -> str:
-    """Return a difference in words: "new is wrong 4.4 points less often (−10.0 to +1.0)".
+    """Return a difference in words: "new is wrong 4.4 points less often (...)".
+
+    The interval follows in brackets, in the words of ``extent``.
 
     Args:
         b: Name of the new model.
@@ -75,7 +88,7 @@ def wrong_more(b: str, more: float, lower: float, upper: float) -> str:
     """
     size = f"{100 * abs(more):.1f}"
     how = f"{size} points {'more' if more > 0 else 'less'} often" if float(size) else "as often"
-    return f"{b} is wrong {how} ({point_span(lower, upper)})"
+    return f"{b} is wrong {how} ({extent(lower, upper)})"
 
 
 def in_words(facts: Facts, delta: Difference) -> str:

@@ -27,7 +27,7 @@ from ..stopping import Combinable
 from ..stopping import State as AuditState
 from ..utils.figures import estimate_percent, is_exact, outward, percent
 from .cautions import cautions, no_better, silence
-from .difference import brief, names_of, point_span, points, wrong_more
+from .difference import brief, extent, names_of, point_span, points, wrong_more
 from .outcomes import is_mute
 from .run import Run
 
@@ -188,8 +188,10 @@ class Ruling:
 
     @property
     def span(self) -> str:
-        """The interval in percent or points, rounded outward, or "exact"."""
-        if self.rule.versus or self.signed or is_exact(self.lower, self.upper):
+        """The interval in percent, points or words, rounded outward, or "exact"."""
+        if self.rule.versus:
+            return extent(self.lower, self.upper)
+        if self.signed or is_exact(self.lower, self.upper):
             return point_span(self.lower, self.upper)
         return " to ".join(map(percent, outward(self.lower, self.upper)))
 

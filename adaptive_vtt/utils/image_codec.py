@@ -1,4 +1,4 @@
-"""Images as the bytes of files: PNG and JPEG made, and headers read before anything is decoded."""
+"""Encode images as PNG and JPEG; read sizes and orientation from headers, without decoding."""
 
 import struct
 from base64 import b64encode
@@ -12,13 +12,15 @@ from ..types import Image
 
 
 def png(image: Image) -> bytes:
-    """Return H x W, or H x W x C with C in 1, 3 (RGB), of uint8 as a PNG, which loses nothing.
-    Raise InputError for another shape."""
+    """Return an image of uint8, H x W, H x W x 1 or H x W x 3 (RGB), as a lossless PNG.
+
+    Raise InputError for another shape.
+    """
     return _encoded(".png", image)
 
 
 def jpeg(image: Image, quality: int = 88) -> bytes:
-    """Return the same as a JPEG of ``quality`` (1..100), which is smaller."""
+    """Return the same as a JPEG of a quality from 1 to 100, which is smaller."""
     import cv2
 
     return _encoded(".jpg", image, cv2.IMWRITE_JPEG_QUALITY, quality)

@@ -403,3 +403,15 @@ def test_a_pool_whose_answers_are_not_those_that_count_is_noticed(name: str) -> 
     """The measure measures: where a fifth of the pool is not judged as it counts, the test above
     fails of every kind of comparison."""
     assert erring(name, raised=0.2) > allowed(RUNS)
+
+
+def test_models_that_agree_are_not_taken_for_one_that_does_not_look() -> None:
+    """A pair that agrees is journaled as 1/2, whatever the two models answered."""
+
+    def bright(images: Any) -> list[list[float]]:
+        return [[float(image.mean() > 100)] * 3 for image in images]
+
+    asked = QuestionSpace(tiny_dataset(), relations=["identity"])
+    with compare(asked, bright, bright, budget=20, seed=0) as versus:
+        warnings = versus.run().result.warnings
+    assert not any("the same answer" in warning for warning in warnings)

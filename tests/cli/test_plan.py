@@ -118,6 +118,11 @@ def test_items_of_a_csv_are_planned_as_they_are_labelled(tmp_path: Path, capsys:
     audit = avtt.Audit(pool, half_width=0.1, targets=["overall", "group:city"])
     together = audit.plan().iloc[-1]
     assert [row["at_least"], *row["likely"].values(), row["at_most"]] == together[1:].tolist()
+    assert run("plan", str(table), "--group", "city", "--half-width", "0.1") == 0
+    printed = capsys.readouterr().out
+    assert "400 questions; 400 labels" in printed
+    assert "labels in all until certified to +-10 points" in printed
+    assert "spec" not in printed
     assert run("plan", str(table), "--probe") == 2
     assert "--probe: expected a SPEC.toml with it" in capsys.readouterr().err
     assert run("plan", "SPEC.toml", "--group", "city") == 2

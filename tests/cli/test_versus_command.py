@@ -19,7 +19,7 @@ from adaptive_vtt.cli.versus import _print_limits as print_limits
 from adaptive_vtt.cli.versus import _still_open
 from adaptive_vtt.config import read_spec
 from adaptive_vtt.journal import read_journal
-from adaptive_vtt.results.difference import point_span, wrong_more
+from adaptive_vtt.results.difference import extent, wrong_more
 from adaptive_vtt.results.result import summarise
 from adaptive_vtt.results.result_file import ResultFile
 from adaptive_vtt.results.runs import read_rates
@@ -167,7 +167,7 @@ def test_the_report_shows_differences_and_no_rates_of_pairs(ran: Path):
         assert not page.with_id(id)
     how = "more" if told["delta"] < 0 else "less"
     output = f"new/model.py is wrong {100 * abs(told['delta']):.1f} points {how} often"
-    assert f"{output} ({point_span(-told['upper'], -told['lower'])})" in page.text
+    assert f"{output} ({extent(-told['upper'], -told['lower'])})" in page.text
     assert "Who lost less" in page.text
 
 
@@ -282,10 +282,17 @@ def test_calls_of_a_that_were_known_are_not_counted(ran: Path):
 
 @pytest.mark.parametrize(
     ("more", "output"),
-    [(-0.044, "4.4 points less often"), (0.012, "1.2 points more often"), (4e-4, "as often")],
+    [
+        (-0.044, "4.4 points less often (between 10.0 points less and 1.0 more)"),
+        (0.012, "1.2 points more often (between 10.0 points less and 1.0 more)"),
+        (4e-4, "as often (between 10.0 points less and 1.0 more)"),
+    ],
 )
 def test_a_difference_is_told_of_the_new_model_with_the_sign_of_a_gate(more: float, output: str):
-    assert wrong_more("new (b)", more, -0.1, 0.01) == f"new (b) is wrong {output} (−10.0 to +1.0)"
+    assert wrong_more("new (b)", more, -0.1, 0.01) == f"new (b) is wrong {output}"
+    assert extent(-0.4, -0.042) == "between 4.2 and 40.0 points less"
+    assert extent(0.0, 0.05) == "between 0.0 and 5.0 points more"
+    assert extent(-0.1, -0.1) == "exact"
 
 
 def test_table_gate_report_and_list_tell_one_difference_with_one_sign(

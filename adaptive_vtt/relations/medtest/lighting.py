@@ -12,7 +12,7 @@ from .scene import Changed, FieldOf, Floats, MedTest, Scene, fifth, folds
 OVEREXPOSURE = (1.1, 1.6)
 UNDEREXPOSURE = (0.9, 0.55)
 """Factor on brightness, contrast and saturation alike, mildest first. The thesis gives no range.
-Below 0.55 the three together hide a polyp from anyone, so the right answer would change."""
+Below 0.55 the three together hide a polyp from everybody, which would change the right answer."""
 
 COLOUR_CAST = (0.65, 0.35)
 """Factor on the two weakened channels, mildest first. The thesis says "approximately half", which
@@ -215,8 +215,10 @@ class Specularity(MedTest):
 
 
 def _takes_light(scene: Scene) -> Floats:
-    """Return how much of a highlight each place can show, H x W in 0..1: less in the dark, none on
-    the protected mask, on what is white already, and outside the view."""
+    """Return how much of a highlight each place can show, H x W in 0..1.
+
+    It is less in the dark, and none on the protected mask, on white places and outside the view.
+    """
     grey = cv2.cvtColor(scene.image, cv2.COLOR_RGB2GRAY)
     levels = np.arange(256, dtype=np.float32)
     fades = edge(np.float32(GLARING[1]) - levels, GLARING[1] - GLARING[0])
@@ -228,7 +230,8 @@ def _takes_light(scene: Scene) -> Floats:
 
 
 def _spots(scene: Scene, takes: Floats, severity: int, rng: Rng) -> npt.NDArray[np.float64]:
-    """n x 6: centre x and y in pixels, two half axes in pixels, angle in degrees, cluster."""
+    """Return n spots, n x 6: centre (x, y) and two half axes in pixels, angle in degrees, and the
+    number of the cluster."""
     most = (round(CLUSTERS[1]), round(SPOTS[1]))
     clusters = round(fifth(*CLUSTERS, severity, rng))
     counts = [round(fifth(*SPOTS, severity, rng)) for _ in range(most[0])]
@@ -264,7 +267,7 @@ def _spots(scene: Scene, takes: Floats, severity: int, rng: Rng) -> npt.NDArray[
 
 
 def _drawn_places(likely: Floats, uniform: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """n x 2 places (x, y) in cells, drawn in proportion to ``likely`` (H x W)."""
+    """Return n x 2 places (x, y) in cells, drawn in proportion to ``likely`` (H x W)."""
     sums = np.cumsum(likely.reshape(-1).astype(np.float64) + 1e-9)
     chosen = np.searchsorted(sums, uniform[:, 0] * sums[-1])
     rows, columns = np.divmod(np.minimum(chosen, likely.size - 1), likely.shape[1])
@@ -272,14 +275,15 @@ def _drawn_places(likely: Floats, uniform: npt.NDArray[np.float64]) -> npt.NDArr
 
 
 def _along_folds(light: Floats, per_cell: npt.NDArray[np.float64]) -> Floats:
-    """Degrees, H x W, of the way along which the light changes least."""
+    """Return the direction in which the light changes least, H x W in degrees."""
     slope_x = cv2.Sobel(light, cv2.CV_32F, 1, 0) / np.float32(per_cell[0])
     slope_y = cv2.Sobel(light, cv2.CV_32F, 0, 1) / np.float32(per_cell[1])
     return np.rad2deg(np.arctan2(slope_y, slope_x)) + 90
 
 
 def _opacity(scene: Scene, spots: npt.NDArray[np.float64], rng: Rng) -> Floats:
-    """H x W in 0..1: saturated where spots are large or many, ragged, in a faint halo."""
+    """Return the spots' opacity, H x W in 0..1: saturated where they are large or many, with ragged
+    edges and a faint halo."""
     drawn = np.zeros(scene.field.shape, np.uint8)
     for spot in spots:
         x, y, longer, shorter = (round(length * _ONE) for length in spot[:4])

@@ -10,9 +10,9 @@ import pandas as pd
 from ...certify.further import longest
 from ...certify.status import Compared, calls_of
 from ...oracles.base import error_of
-from ...utils.figures import EXACT, POINT, is_exact
+from ...utils.figures import POINT, is_exact
 from ..advice import Names, Step, in_money, next_steps, raised, steps_of_two, with_options
-from ..difference import DECISIONS, WHOLE, brief, names_of, point_span, points, wrong_more
+from ..difference import DECISIONS, WHOLE, brief, extent, names_of, point_span, points, wrong_more
 from ..opening import CHANGED, ORIGINAL, READABLE, WIDE, opening
 from ..outcomes import FAILED, wilson
 from .evidence import Evidence, Failure, Standing, capital
@@ -395,9 +395,8 @@ def _versus_verdict(evidence: Evidence, rows: list[Compared]) -> Verdict:
     about = "" if row.target.startswith("overall ") else f"in {row.target}"
     which = "at every moment" if len(rows) == 1 else f"the first of {amount(len(rows))} targets"
     b, sure = names_of(evidence.facts)[1], f", {exact(certificate.confidence)} sure, {which}"
-    span = f"{point_span(-row.upper, -row.lower)}{THIN}points{sure}"
-    if is_exact(row.lower, row.upper):
-        span, sure = EXACT, ""
+    sure = "" if is_exact(row.lower, row.upper) else sure
+    span = f"{extent(-row.upper, -row.lower)}{sure}"
     if row.decision in ("better", "worse"):
         less = "less" if row.decision == "better" else "more"
         size = f"{abs(100 * row.delta):.1f}{THIN}points {less} often"

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, TypeAdapter
 from ...journal.facts import Facts
 from ...utils.files import text_in, write_text
 from ..outcomes import wilson
-from .section import amount, percent, span
+from .section import THIN, amount, percent, span
 
 REALISM = "realism.json"
 """``avtt label --realism --summary`` writes it."""
@@ -78,6 +78,11 @@ class Baseline:
     def amount(self) -> str:
         """The calls that the certificate takes, in words."""
         return f"{'' if self.certified else 'more than '}{amount(self.calls)}"
+
+    def share(self, calls: int, space: str = THIN) -> str:
+        """Return the share of its calls that ``calls`` are, at most if it was not certified."""
+        share = 100 * calls / self.calls
+        return f"{share:.0f}{space}%" if self.certified else f"at most {math.ceil(share)}{space}%"
 
 
 _REALISM, _BASELINES = TypeAdapter(Realism), TypeAdapter(dict[str, _Measured])
