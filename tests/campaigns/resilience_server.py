@@ -96,46 +96,41 @@ def said(content: Any, status: int = 200, **headers: str) -> Sent:
     return Sent(status, (("content-type", "application/json"), *named), body)
 
 
-def counting(sent: Any, answered: Any) -> Callable[[Asked], Sent]:
-    """A good reply with these token counts; a text that begins with = goes in as bare JSON."""
+def altered(of_chat: Callable[[Any], object], plain: Callable[[Any], object]) -> Any:
+    """A good reply, changed; a text that begins with = goes in as bare JSON."""
 
     def reply(asked: Asked) -> Sent:
         found = honest(asked)
-        if asked.chat:
-            found["usage"] |= {"prompt_tokens": sent, "completion_tokens": answered}
-        else:
-            found |= {"in": sent, "out": answered}
+        (of_chat if asked.chat else plain)(found)
         return said(_bare(json.dumps(found)))
 
     return reply
+
+
+def counting(sent: Any, answered: Any) -> Callable[[Asked], Sent]:
+    """A good reply with these token counts."""
+    counts = {"prompt_tokens": sent, "completion_tokens": answered}
+    return altered(
+        lambda r: r["usage"].update(counts), lambda r: r.update({"in": sent, "out": answered})
+    )
 
 
 def usage(value: Any) -> Callable[[Asked], Sent]:
     """A good reply whose whole account of tokens is ``value``."""
-    return lambda asked: said(
-        honest(asked) | ({"usage": value} if asked.chat else {"in": value, "out": value})
-    )
+    return altered(lambda r: r.update(usage=value), lambda r: r.update({"in": value, "out": value}))
 
 
 def answering(content: Any) -> Callable[[Asked], Sent]:
     """A good reply that says ``content``."""
-
-    def reply(asked: Asked) -> Sent:
-        found = honest(asked)
-        if asked.chat:
-            found["choices"][0]["message"]["content"] = content
-        else:
-            found["scores"] = content
-        return said(_bare(json.dumps(found)))
-
-    return reply
+    return altered(
+        lambda r: r["choices"][0]["message"].update(content=content),
+        lambda r: r.update(scores=content),
+    )
 
 
 def choices(value: Any) -> Callable[[Asked], Sent]:
     """A reply with something else where the choices, or the scores, should be."""
-    return lambda asked: said(
-        honest(asked) | ({"choices": value} if asked.chat else {"scores": value})
-    )
+    return altered(lambda r: r.update(choices=value), lambda r: r.update(scores=value))
 
 
 def raw(body: bytes, status: int = 200, **headers: str) -> Callable[[Asked], Sent]:

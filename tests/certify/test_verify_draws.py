@@ -1,8 +1,10 @@
 """``verify`` repeats every draw: whatever of it was changed is named, even where seals agree."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from adaptive_vtt.engine.selector import Proposal
 from adaptive_vtt.errors import JournalError
 from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.journal.facts import read_facts
+from adaptive_vtt.journal.rows import DrawRow
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import Candidates
 from adaptive_vtt.utils.random_streams import generator
@@ -102,85 +105,82 @@ def test_candidates_are_drawn_again_to_the_last_call(answers):
     assert len(audit.journal.calls()) == (space.size if answers == "one" else space.images)
 
 
-@pytest.mark.parametrize("alias", [-1, 1])
-def test_a_candidate_that_is_another_name_of_a_call_is_noticed(alias):
-    """Else a call could stand for its twin, and what fails be left out."""
-    journal = same_journal("one", targets=("overall",))
-    row = next(r for r in journal.draws() if r.call < Proposal.unpack(r.proposal).calls[-2])
-    proposal = Proposal.unpack(row.proposal)
-    calls, probabilities = proposal.calls.copy(), proposal.probabilities.copy()
-    calls[-1] += alias * space_of().total
-    probabilities[-2:] = probabilities[-2:].sum() - 1e-12, 1e-12
-    draws = _changed(journal, row.draw, proposal=Proposal(calls, probabilities).pack())
-    with pytest.raises(JournalError, match=f"draw {row.draw}: expected candidates in ascending"):
-        checked(journal, draws)
-
-
-def _changed(journal: MemoryJournal, number: int, **changes: object) -> list:
-    draws = journal.draws()
-    draws[number] = replace(draws[number], **changes)
-    return draws
-
-
-def test_another_call_of_the_same_proposal_is_noticed():
-    journal = same_journal("one")
-    row = journal.draws()[3]
+def another_call(row: DrawRow) -> dict[str, Any]:
     proposal = Proposal.unpack(row.proposal)
     place = int(np.flatnonzero(proposal.calls != row.call)[0])
-    other, probability = int(proposal.calls[place]), float(proposal.probabilities[place])
-    with pytest.raises(
-        JournalError, match=rf"draw 3 is call {other}, but the key and the proposal"
-    ):
-        checked(journal, _changed(journal, 3, call=other, probability=probability))
+    return {
+        "call": int(proposal.calls[place]),
+        "probability": float(proposal.probabilities[place]),
+    }
 
 
-def test_another_proposal_is_noticed():
-    journal = same_journal("one")
-    row = journal.draws()[0]
+def another_proposal(row: DrawRow) -> dict[str, Any]:
+    """All on a call that was not drawn."""
+    calls = Proposal.unpack(row.proposal).calls
+    bent = np.full(len(calls), 1e-9)
+    bent[int(calls[0] == row.call)] = 1 - 1e-9 * (len(calls) - 1)
+    return {"proposal": Proposal(calls, bent).pack(), "probability": 1e-9}
+
+
+def an_alias(row: DrawRow, alias: int) -> dict[str, Any]:
+    """The last candidate under another name: a call could stand for its twin, and what fails be
+    left out."""
     proposal = Proposal.unpack(row.proposal)
-    place = int(np.flatnonzero(proposal.calls == row.call)[0])
-    least = np.full(len(proposal.calls), 1e-9)
-    least[int(place == 0)] = 1 - 1e-9 * (
-        len(proposal.calls) - 1
-    )  # all on a call that was not drawn
-    bent = Proposal(proposal.calls, least).pack()
-    with pytest.raises(JournalError, match="but the key and the proposal come to call"):
-        checked(journal, _changed(journal, 0, proposal=bent, probability=1e-9))
+    calls, probabilities = proposal.calls.copy(), proposal.probabilities.copy()
+    assert row.call < calls[-2]
+    calls[-1] += alias * space_of().total
+    probabilities[-2:] = probabilities[-2:].sum() - 1e-12, 1e-12
+    return {"proposal": Proposal(calls, probabilities).pack()}
+
+
+def fewer_questions(row: DrawRow) -> dict[str, Any]:
+    first, *others = row.moves
+    return {"moves": (replace(first, members=first.members[:-1]), *others)}
+
+
+def figure(number: int, change: Callable[[float], float] = lambda x: 1000 * x + 1e5) -> Any:
+    """Another value of a figure of the first target."""
+
+    def changed(row: DrawRow) -> dict[str, Any]:
+        first, *others = row.moves
+        figures = list(first.figures)
+        figures[number] = change(figures[number])
+        return {"moves": (replace(first, figures=tuple(figures)), *others)}
+
+    return changed
 
 
 @pytest.mark.parametrize(
-    ("figure", "message"),
+    ("answers", "change", "message"),
     [
-        (4, "scale should be"),
-        (5, "lo should be"),
-        pytest.param(6, "hi should be", marks=pytest.mark.slow),
-        pytest.param(7, "foreseen should be", marks=pytest.mark.slow),
-        (9, "tilt_bound should be"),
-        (8, "tilt passes"),
-        (2, "predictions of its call"),
-        (0, "passes the bounds"),
+        ("one", another_call, r"is call \d+, but the key and the proposal"),
+        ("one", another_proposal, "but the key and the proposal come to call"),
+        ("one", partial(an_alias, alias=-1), ": expected candidates in ascending"),
+        ("one", partial(an_alias, alias=1), ": expected candidates in ascending"),
+        ("all", fewer_questions, "its questions are not those that the target selects"),
+        ("all", figure(0, lambda x: x - 1e6), ", target 0.* passes the bounds"),
+        ("all", figure(2, lambda x: 0.3 * x), ", target 0.* predictions of its call"),
+        ("all", figure(4), ", target 0.* scale should be"),
+        ("all", figure(5), ", target 0.* lo should be"),
+        ("all", figure(6), ", target 0.* hi should be"),
+        ("all", figure(7), ", target 0.* foreseen should be"),
+        ("all", figure(8), ", target 0.* tilt passes"),
+        ("all", figure(9), ", target 0.* tilt_bound should be"),
     ],
 )
-def test_a_figure_that_the_past_did_not_fix_is_noticed(figure, message):
-    journal = same_journal()
-    moves = list(journal.draws()[5].moves)
-    figures = list(moves[0].figures)
-    figures[figure] = (
-        figures[figure] * 1000 + 1e5
-        if figure not in (0, 2)
-        else -1e6 * (figure == 0) + 0.3 * figures[2]
-    )
-    moves[0] = replace(moves[0], figures=tuple(figures))
-    with pytest.raises(JournalError, match=f"draw 5, target 0.* {message}"):
-        checked(journal, _changed(journal, 5, moves=tuple(moves)))
+def test_what_of_a_draw_is_not_what_the_past_and_the_key_fix_is_noticed(answers, change, message):
+    options = {"targets": ("overall",)} if answers == "one" else {}
+    journal = same_journal(answers, **options)
+    draws = journal.draws()
+    number = next(k for k, row in enumerate(draws) if k >= 3 and is_early(row))
+    draws[number] = replace(draws[number], **change(draws[number]))
+    with pytest.raises(JournalError, match=f"draw {number}.*{message}"):
+        checked(journal, draws)
 
 
-def test_questions_that_a_target_does_not_select_are_noticed():
-    journal = same_journal()
-    moves = list(journal.draws()[2].moves)
-    moves[0] = replace(moves[0], members=moves[0].members[:-1])
-    with pytest.raises(JournalError, match="its questions are not those that the target selects"):
-        checked(journal, _changed(journal, 2, moves=tuple(moves)))
+def is_early(row: DrawRow) -> bool:
+    """Whether some candidates come after the one that was drawn."""
+    return bool(row.call < Proposal.unpack(row.proposal).calls[-2])
 
 
 def test_targets_that_select_something_else_are_noticed():

@@ -11,7 +11,6 @@ from adaptive_vtt.experiments.reic.metaic_rome import ROME
 from adaptive_vtt.experiments.reic.reic_scheme import scheme
 from adaptive_vtt.experiments.reic.template_captioner import TemplateCaptioner
 from adaptive_vtt.oracles.captions import language
-from adaptive_vtt.oracles.captions.recorded import RecordedNaming
 from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
 from adaptive_vtt.relations.reic import Reduced
 
@@ -57,14 +56,3 @@ def test_candidates_before_the_caption_are_those_of_an_audit() -> None:
     twice = together(pd.concat([rows, rows]))
     assert twice["violations"].tolist() == (2 * rows["violations"]).tolist()
     assert twice["per cent"].equals(rows["per cent"])
-
-
-def test_recorded_captions_whose_things_are_all_boxed_choose_as_the_paper_does() -> None:
-    """Rotations of a captioner whose every name a box bears: REIC's own, one by one."""
-    of, oracle = bench(omission=0.4), ReducedCaptions()
-    steps = [step for step in scheme(SCENES, of.captioner, oracle) if step.kind == "rotate"]
-    captions = {SCENES.sample_id(step.sample): str(step.received.answer) for step in steps}
-    made = presumed(of, SCENES, oracle, steps, RecordedNaming(captions))
-    assert [step.reduction for step in made] == [step.reduction for step in steps]
-    others = presumed(of, SCENES, oracle, steps)
-    assert [step.reduction for step in others] != [step.reduction for step in steps]

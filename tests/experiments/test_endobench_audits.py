@@ -12,31 +12,7 @@ from adaptive_vtt.datasets.vqa.taxonomy import TASKS
 from adaptive_vtt.engine.proxies import Proxies
 from adaptive_vtt.oracles import MultipleChoice, Premise
 from adaptive_vtt.testing import ScriptedModel
-from tests.helpers.endobench_rows import Clever, row, write
-
-
-def test_an_audit_certifies_tasks_and_groups(tmp_path: Path) -> None:
-    dataset = from_endobench(write(tmp_path / "e.tsv", [row(k) for k in range(12)]))
-    space = avtt.QuestionSpace(dataset, oracle=MultipleChoice())
-    targets = ["concepts", "group:subtask", "group:scene", "group:prompt", "overall"]
-    audit = avtt.Audit(
-        space,
-        Clever(),
-        strategy="random",
-        budget=99,
-        half_width=0.05,
-        targets=targets,
-        seed=1,
-        surrogate=False,
-    )
-    result = audit.run()
-    rates = result.targets.set_index("target")["estimate"]
-    assert rates[f"{TASKS[0].name}: error rate"] == pytest.approx(0)
-    assert rates[f"{TASKS[1].name}: error rate"] == pytest.approx(1)
-    assert rates["overall error rate"] == pytest.approx(8 / 12)  # the micro average
-    assert rates["prompt image-level: error rate"] == pytest.approx(8 / 12)
-    answers = [row for call in audit.journal.calls() for row in call.answers]
-    assert sum(a.unanswered == "declined to answer" for a in answers) == 4
+from tests.helpers.endobench_rows import row, write
 
 
 def test_questions_about_coordinates_do_not_count_where_the_picture_moves(tmp_path: Path) -> None:
