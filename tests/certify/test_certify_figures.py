@@ -8,16 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adaptive_vtt import Audit, QuestionSpace
+from adaptive_vtt import Audit
 from adaptive_vtt.certify import Sequences, named_targets
 from adaptive_vtt.certify.sequences import BETS
 from adaptive_vtt.certify.targets import fingerprint
 from adaptive_vtt.certify.verify import verify
-from adaptive_vtt.oracles import Consistency
-from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+from adaptive_vtt.testing import ScriptedModel
 from tests.golden.make_certifier import CASES, FILTER, TARGETS, given, played
 from tests.helpers.steps import step
-from tests.helpers.twins import crossed
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "certifier.json"
 
@@ -92,34 +90,6 @@ def test_a_mean_between_two_of_the_grid_is_no_sign_of_a_change() -> None:
     sequences.bound(none, one)
     assert (sequences.lower[0], sequences.upper[0]) == pytest.approx((3 / 9, 6 / 9))
     assert not sequences.emptied[0]
-
-
-# -- whatever the engine certifies, verify comes to as well -------------------------------------
-
-SCRIPTED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "many targets": ({}, {"targets": ["overall", "concepts", "relations"], "batch": 3}),
-    "one by one": ({"answers": "one"}, {"targets": ["relations", "severities"]}),
-    "refusals both ways": ({"refuse": 0.3}, {"unanswered": "both", "exploration": 0.5}),
-    "some candidates": ({"refuse": 0.3}, {"candidates": 7, "strategy": "random"}),
-    "at most": ({}, {"at_most": 0.4, "targets": ["overall"]}),
-}
-
-
-@pytest.mark.parametrize(("name", "compares"), crossed([*SCRIPTED], [False, True]))
-def test_what_the_engine_certifies_is_verified(name: str, compares: bool) -> None:
-    model, options = SCRIPTED[name]
-    space = QuestionSpace(
-        tiny_dataset(12, 2),
-        ["identity", "gaussian_noise", "rotation"],
-        severities=[1, 2],
-        oracle=Consistency() if compares else None,
-    )
-    audit = Audit(
-        space, ScriptedModel(**model), half_width=0.2, budget=45, surrogate=False, **options
-    )
-    result = audit.run()
-    assert result.targets["upper"].min() < 1 or result.targets["lower"].max() > 0
-    verify(audit.journal)
 
 
 def test_before_any_answer_an_interval_is_all_there_is() -> None:

@@ -18,6 +18,7 @@ from adaptive_vtt.errors import JournalError
 from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.journal.rows import DrawRow
+from adaptive_vtt.oracles import Consistency
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import Candidates
 from adaptive_vtt.utils.random_streams import generator
@@ -27,12 +28,14 @@ OPTIONS = {"half_width": 0.1, "targets": ("overall", "concepts", "relations"), "
 OPTIONS |= {"surrogate": False, "seed": 1}
 
 
-def space_of() -> QuestionSpace:
-    return QuestionSpace(tiny_dataset(12, 3), ["identity", "brightness_up"])
+def space_of(compares: bool = False) -> QuestionSpace:
+    oracle = Consistency() if compares else None
+    return QuestionSpace(tiny_dataset(12, 3), ["identity", "brightness_up"], oracle=oracle)
 
 
-def journal_of(answers: str = "all", **options: object) -> MemoryJournal:
-    audit = Audit(space_of(), ScriptedModel(answers=answers, refuse=0.1), **{**OPTIONS, **options})
+def journal_of(answers: str = "all", compares: bool = False, **options: object) -> MemoryJournal:
+    model = ScriptedModel(answers=answers, refuse=0.1)
+    audit = Audit(space_of(compares), model, **{**OPTIONS, **options})
     audit.run()
     return audit.journal
 
@@ -53,13 +56,19 @@ def checked(journal: MemoryJournal, draws: list, facts: dict | None = None) -> N
 
 PLANS: list[dict] = [{}, {"candidates": 20}, {"strategy": "random"}]
 PLANS += [{"unanswered": "both"}, {"batch": 4}, {"half_width": None}, {"surrogate": True}]
+PLANS += [{"half_width": None, "at_most": 0.4, "targets": ("overall",)}]
+PLANS += [{"targets": ("relations", "severities"), "exploration": 0.5}]
+KINDS = [("one", False), ("all", True), ("all", False), ("one", True)]
 
 
-@pytest.mark.parametrize(("answers", "options"), crossed(["one", "all"], PLANS))
-def test_every_draw_follows_from_the_key_and_the_proposal(answers, options):
-    journal = journal_of(answers, **options)
+@pytest.mark.parametrize(("kind", "options"), crossed(KINDS, PLANS))
+def test_what_the_engine_draws_and_certifies_is_verified(kind, options):
+    journal = journal_of(*kind, **options)
     verify(journal)
     assert unchecked(read_facts(journal.facts())) is None
+    if options.get("half_width", 0.1) or "at_most" in options:
+        ends = [(row["lower"], row["upper"]) for row in journal.facts()["intervals"]]
+        assert any(lower > 0 or upper < 1 for lower, upper in ends)
 
 
 @pytest.mark.parametrize(
