@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from adaptive_vtt.audit import Audit
-from adaptive_vtt.certify import Sequences, named_targets
+from adaptive_vtt.certify import named_targets
 from adaptive_vtt.certify.targets import calls, largest, member, size
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.datasets import from_table
@@ -23,7 +23,6 @@ from adaptive_vtt.models import Recorded
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from tests.helpers.source_spaces import Named, uneven
-from tests.helpers.steps import step
 from tests.helpers.twins import slowly
 
 FAMILIES = ["overall", "concepts", "relations", "severities", "group:site", "mine"]
@@ -65,24 +64,7 @@ def test_targets_that_cannot_be_are_named(names, where, message) -> None:
         named_targets(uneven(30), names, where)
 
 
-# -- pseudo-outcomes ------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_a_sequence_covers_at_every_moment_under_the_worst_stopping() -> None:
-    """200 coins watched for 200 flips at level .1: P(more than 34 misses) < .001 at most."""
-    rng = np.random.default_rng(0)
-    p = rng.choice([0.05, 0.2, 0.5], 200)
-    sequence = Sequences(np.full(200, 0.05), np.full(200, 0.1))
-    zero, one = np.zeros(200), np.ones(200)
-    held = one.astype(bool)
-    for _ in range(200):
-        flips = (rng.random(200) < p).astype(float)
-        sequence.move(step(flips))
-        sequence.bound(zero, one)
-        held &= (sequence.lower <= p) & (p <= sequence.upper)
-    assert (~held).sum() <= 34
-    assert sequence.half_width.max() < 0.2
+# -- intervals --------------------------------------------------------------------------------
 
 
 def test_intervals_never_grow_and_end_at_the_truth_when_everything_is_asked() -> None:

@@ -18,12 +18,10 @@ from adaptive_vtt.certify.verify_draws import check_draws
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.engine.belief import Belief, Observation
 from adaptive_vtt.engine.selector import Selector
-from adaptive_vtt.engine.tensors import tensor
 from adaptive_vtt.errors import JournalError
 from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.strategies import get
-from adaptive_vtt.surrogates.base import Posterior
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from tests.helpers.source_spaces import Named, uneven
 from tests.helpers.twins import slowly
@@ -266,54 +264,6 @@ def test_a_target_does_not_move_where_a_share_of_it_is_zero(answers):
 
 
 # -- audits ---------------------------------------------------------------------------------
-
-
-class Liar:
-    """Predictions that say the opposite of the truth, or, in every other audit, know it."""
-
-    def __init__(self, losses: Any, honest: bool) -> None:
-        self.said = losses if honest else 1 - losses
-
-    def posterior(self, candidates: Any) -> Posterior:
-        mean = tensor(0.1 + 0.8 * self.said[candidates.question.numpy()])
-        return Posterior(mean, mean * (1 - mean))
-
-    def observe(self, losses: Any) -> None:
-        """Learns nothing."""
-
-
-def missed(seed: int) -> bool:
-    """Whether any of the intervals of a small, hostile audit ever excludes the truth."""
-    space, rng = uneven(40, seed), np.random.default_rng([seed, 1])
-    rates = rng.choice([0.02, 0.2, 0.5, 0.95], space.total // 40)
-    losses = (rng.random((40, len(rates))) < rates).astype(float).ravel()
-    names = [["concepts"], EVERYTHING, ["relation-sides"]][seed % 3]
-    certifier = certifier_of(space, names, half_width=0.05, confidence=0.8)
-    liar: Any = Liar(losses, honest=seed % 2 == 0)
-    belief = Belief(space, seed=seed, losses=liar, certifier=certifier)
-    strategy = get("certify")
-    selector = Selector(space, strategy, seed=seed, exploration=0.1, candidates=16, belief=belief)
-    eligible = space.nth(np.arange(space.size))
-    inside = certifier.members(eligible)
-    truth = inside @ losses[eligible] / inside.sum(axis=1)
-    held = True
-    for _ in range(60):
-        draw = selector.draw()
-        selector.take(np.array([draw.question]), draw.bet)
-        side = int(space.truth([draw.question])[0])
-        selector.learn([Observation(draw.question, side, float(losses[draw.question]))])
-        lower, upper = certifier.sequences.lower, certifier.sequences.upper
-        held &= bool(((lower <= truth + 1e-9) & (truth <= upper + 1e-9)).all())
-    assert certifier.strata is not None
-    return not held
-
-
-@pytest.mark.slow
-def test_many_hostile_audits_cover():
-    """At level .8 P(more than 85 misses of 300) < .0002; bets leave far fewer."""
-    misses = sum(missed(seed) for seed in range(300))
-    print(f"{misses} of 300 missed at level 0.8")
-    assert misses <= 85
 
 
 def test_rare_sides_have_as_many_candidates_as_common_ones():

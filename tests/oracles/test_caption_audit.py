@@ -6,9 +6,6 @@ from typing import Any
 import pytest
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.audit.everything import all_losses
-from adaptive_vtt.certify.targets import members
-from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.errors import JournalError, ModelError
 from adaptive_vtt.experiments.reic.drawn_scenes import scenes
 from adaptive_vtt.experiments.reic.reic_scheme import locate
@@ -17,12 +14,7 @@ from adaptive_vtt.models import Answer, Unanswered
 from adaptive_vtt.oracles import Received, ReducedCaptions
 from adaptive_vtt.oracles.captioned import refusal
 from adaptive_vtt.relations import reic
-from adaptive_vtt.results.report import render
 from tests.helpers.captioned import SCENES, faultless, faulty, findings, space
-from tests.helpers.report_pages import block
-
-BARE = "A photo."
-"""A caption that names no object."""
 
 
 class Says(TemplateCaptioner):
@@ -93,44 +85,6 @@ def test_images_without_boxes_are_counted_and_nothing_is_expected_of_them() -> N
     assert result.questions == blind.size
     assert {o["status"] for o in findings(audit)} == {"unlocated", "new"}
     assert result.targets["estimate"].max() == 0
-
-
-# -- certificates ----------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seeds", [(0,), pytest.param((1, 2), marks=pytest.mark.slow)])
-def test_certified_violation_rates_hold_and_can_be_verified(seeds: tuple[int, ...]) -> None:
-    spaced, model = space(6), faulty()
-    questions, losses = all_losses(spaced, model)
-    for seed in seeds:
-        audit = Audit(
-            spaced, model, strategy="neyman", half_width=0.12, targets=["relations"], seed=seed
-        )
-        result = audit.run()
-        inside = members(spaced, audit._loop.selector.certifier.targets, questions)  # type: ignore[union-attr]
-        truth = inside @ losses / inside.sum(axis=1)
-        assert (result.targets["lower"] <= truth + 1e-9).all()
-        assert (result.targets["upper"] >= truth - 1e-9).all()
-        assert result.questions <= len(questions)
-        verify(audit.journal)
-
-
-# -- the report ----------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_the_report_shows_boxes_rules_and_error_types() -> None:
-    audit = Audit(space(), faulty(), budget=80)
-    audit.run()
-    page = render(audit.journal)
-    for words in ("what is still in view must be named", "omission in the follow-up"):
-        assert words in page
-    views = [view for item in block(page, "failures-data") for view in item["views"]]
-    assert views
-    assert all(view["picture"] is not None and view["boxes"] for view in views[::2])  # the sources
-    assert {wrong for view in views for *_, wrong in view["boxes"]} == {True, False}
-    assert "Right and wrong" not in page  # captions have neither sides nor degrees of severity
 
 
 # -- what cannot be used, and what does not count -------------------------------------------
