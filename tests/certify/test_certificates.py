@@ -1,4 +1,4 @@
-"""Certificates: exactness of the pseudo-outcomes, coverage, and what verify refuses."""
+"""Certificates: targets, coverage, what is refused, resumption, and what verify notices."""
 
 import sqlite3
 from contextlib import closing

@@ -112,14 +112,3 @@ def test_targets_are_told_apart_by_what_they_hold_and_not_by_name() -> None:
     renamed = named_targets(space, ["another"], {"another": FILTER["mine"]})
     assert fingerprint(renamed) == fingerprint(targets[-1:])
     assert fingerprint(targets[:2]) != fingerprint(targets[1::-1])
-
-
-def test_what_a_call_answers_is_summed_as_counting_does() -> None:
-    from adaptive_vtt.certify.certifier import per_unit
-
-    rng = np.random.default_rng(0)
-    _, unit = np.unique(np.sort(rng.integers(0, 9, 40)), return_inverse=True)
-    units = int(unit.max()) + 1
-    for values in (rng.random((3, 40)) < 0.5, rng.random((3, 40))):
-        expected = [np.bincount(unit, row, units) for row in values]
-        np.testing.assert_allclose(per_unit(values, unit, units), expected, atol=1e-12)

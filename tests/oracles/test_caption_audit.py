@@ -1,4 +1,4 @@
-"""An audit of captions: findings, certificates, refusals and the report."""
+"""An audit of captions: findings and refusals; goldens hold its certificates and report."""
 
 from pathlib import Path
 from typing import Any

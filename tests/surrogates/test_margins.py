@@ -17,8 +17,7 @@ from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.surrogates import Losses, QuestionGP
 from adaptive_vtt.surrogates.features import FOLLOW_UP_WIDTH, FollowUpFeatures
 from adaptive_vtt.surrogates.loss_mean import Judged, LossMean
-from adaptive_vtt.surrogates.regression import Margins, Regression
-from adaptive_vtt.surrogates.unit_kernel import MARGINS, UnitKernel, Units
+from adaptive_vtt.surrogates.regression import Margins
 from adaptive_vtt.testing import tiny_dataset
 from adaptive_vtt.types import Answer, Outcome, Question
 
@@ -203,49 +202,6 @@ def test_the_posterior_is_that_of_the_textbook_through_the_link(shared: bool) ->
     torch.testing.assert_close(gp.joint(unseen).diagonal(), latent, atol=1e-8, rtol=0)
 
 
-class Told(Margins):
-    """Keeps the leave-one-out means that it is calibrated on."""
-
-    def calibrate(self, judged: Judged, shift: Tensor) -> None:
-        self.shift = shift
-
-
-def test_leave_one_out_means_are_those_of_leaving_one_out() -> None:
-    regression, units, judged = _regression(Told)
-    regression.calibrate(units, judged)
-    with torch.no_grad():
-        total = regression.kernel.between(units, units) + regression.kernel.noise * torch.eye(20)
-    residual = regression.coordinate.residual(judged)
-    for left in range(20):
-        rest = torch.arange(20) != left
-        alpha = torch.linalg.solve(total[rest][:, rest], residual[rest])
-        assert isinstance(regression.coordinate, Told)
-        assert float(total[left, rest] @ alpha) == pytest.approx(
-            regression.coordinate.shift[left].item(), abs=1e-9
-        )
-
-
-def _regression(kind: type[Margins]) -> tuple[Regression, Units, Judged]:
-    seen, _ = split(20)
-    kernel = UnitKernel(
-        RELATION,
-        SEVERITY,
-        1,
-        columns=True,
-        device=torch.device("cpu"),
-        medians=MARGINS,
-        follow_up_width=6,
-    )
-    zeros, none = torch.zeros(20, dtype=torch.int64), torch.zeros(20, 0, dtype=torch.float64)
-    looks = Looks()(seen.sample, seen.variant)
-    units = Units(seen.sample, seen.variant, zeros, zeros, looks, none)
-    assert seen.margin is not None
-    judged = Judged(torch.arange(20), seen.variant, zeros, zeros + 1, seen.loss, seen.margin, none)
-    coordinate = kind(LossMean(RELATION, SEVERITY, 1), 3, 1)
-    coordinate.fit(judged)
-    return Regression(coordinate, kernel, 1), units, judged
-
-
 def test_the_logistic_mean_without_an_answer_is_about_that_fitted_without_it() -> None:
     seen, _ = split(60)
     zeros = torch.zeros(60, dtype=torch.int64)
@@ -257,12 +213,13 @@ def test_the_logistic_mean_without_an_answer_is_about_that_fitted_without_it() -
     mean.fit(judged)
     quick, inside = mean.left_out(judged), mean.logits(judged)
     slow = []
-    for left in range(60):
+    for left in range(0, 60, 5):
         again = LossMean(RELATION, SEVERITY, 1)
         again.fit(judged[torch.arange(60) != left])
         slow.append(again.logits(judged[[left]]))
     exact = torch.cat(slow)
-    assert (quick - exact).abs().mean() < 0.35 * (inside - exact).abs().mean()
+    off, before = quick[::5] - exact, inside[::5] - exact
+    assert off.abs().mean() < 0.35 * before.abs().mean()
 
 
 # -- follow-up images ----------------------------------------------------------------------
