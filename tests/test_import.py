@@ -81,15 +81,7 @@ def test_certificates_stand_alone_on_numpy(module: str) -> None:
     ours, heavy = loaded(module)
     rooms = {name.split(".")[1] for name in ours if "." in name}
     assert heavy == []
-    assert rooms <= {
-        "certify",
-        "errors",
-        "families",
-        "journal",
-        "population",
-        "types",
-        "utils",
-    }
+    assert rooms <= {"certify", "errors", "families", "journal", "population", "types", "utils"}
     assert len(ours) <= 30
 
 

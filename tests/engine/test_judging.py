@@ -1,7 +1,14 @@
 """Judge models: asked where a rule is not sure, journaled, under the cap, never trusted."""
 
+import os
 import re
+import signal
+import sqlite3
+import time
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,17 +18,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import adaptive_vtt as avtt
+from adaptive_vtt.audit.rejudging import rejudge
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.config.oracles import JudgeSpec
 from adaptive_vtt.engine.budget import Budget, Judged
-from adaptive_vtt.errors import InputError
-from adaptive_vtt.journal import MemoryJournal
-from adaptive_vtt.models import Answer, Unanswered
-from adaptive_vtt.oracles import ContainsTruth
+from adaptive_vtt.errors import InputError, JournalError, ModelError
+from adaptive_vtt.journal import MemoryJournal, SQLiteJournal
+from adaptive_vtt.journal.rows import JudgingRow
+from adaptive_vtt.models import Answer, Prompt, Unanswered
+from adaptive_vtt.oracles import ContainsTruth, MultipleChoice
 from adaptive_vtt.oracles.judge_models import MAX_BYTES, JudgeModel
 from adaptive_vtt.testing import tiny_dataset
 from adaptive_vtt.types import Ask
 from adaptive_vtt.utils.figures import money
+from tests.helpers.dying import code_of_child, needs_fork
 from tests.helpers.judged import (
     JUDGE_PRICE,
     MODEL_PRICE,
@@ -258,3 +268,154 @@ def test_a_batch_on_its_way_is_waited_for_though_a_judge_may_have_been_paid_for_
     assert budget.judgeable(4, 0) == 0
     with pytest.raises(InputError, match=r"max_cost: expected at least 11, as 2 was spent and 5 "):
         budget.submitted(range(5))
+
+
+def rows(journal: Any) -> tuple[Any, ...]:
+    """What a journal holds of draws, answers and judgements, without times."""
+    draws = [(d.draw, d.call, d.proposal, d.learned) for d in journal.draws()]
+    calls = [(c.call, c.cost, c.answers) for c in journal.calls()]
+    judging = [(r.call, r.question, r.asked, r.said, r.cost) for r in journal.judging()]
+    return draws, calls, judging
+
+
+# -- going on ---------------------------------------------------------------------------------
+
+
+@needs_fork
+@pytest.mark.parametrize("share", [pytest.param(0.2, marks=pytest.mark.slow), 0.6])
+def test_killed_once_without_a_cap_it_comes_to_the_same_end(tmp_path: Path, share: float) -> None:
+    def made(journal: Path | SQLiteJournal) -> avtt.Audit:
+        return audit(JudgeModel(Reader()), journal=journal, half_width=0.15, budget=25)
+
+    with made(tmp_path / "whole.db") as undisturbed:
+        undisturbed.run()
+        expected = rows(undisturbed.journal)
+    stop = int(len(expected[2]) * share)
+    path = tmp_path / "journal.db"
+
+    class Deadly(SQLiteJournal):
+        def add(self, rows: Any) -> None:
+            super().add(rows)
+            if rows and isinstance(rows[-1], JudgingRow) and rows[-1].position >= stop:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    assert code_of_child(lambda: made(Deadly(path)).run()) == -signal.SIGKILL
+    with made(path) as resumed:
+        resumed.run()
+        assert rows(resumed.journal) == expected
+
+
+class Slow(Reader):
+    """A judge that is asked while the audit goes on, and speaks a while after."""
+
+    in_flight = 4
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._pool = ThreadPoolExecutor(1)
+
+    def submit(self, prompt: Prompt) -> "Future[Answer | Unanswered]":
+        return self._pool.submit(self._late, prompt)
+
+    def _late(self, prompt: Prompt) -> Answer | Unanswered:
+        time.sleep(0.002)
+        return self.ask([prompt])[0]  # type: ignore[no-any-return]
+
+
+class Refused(Slow):
+    """A judge whose key is wrong."""
+
+    def _late(self, prompt: Prompt) -> Answer | Unanswered:
+        raise ModelError("model 'reader' at x: http 401: the key is wrong")
+
+
+def test_a_judge_that_can_never_work_ends_the_audit_and_nothing_is_lost(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    made = audit(JudgeModel(Refused()), journal=path)
+    with made, pytest.raises(ModelError, match=r"http 401: the key is wrong"):
+        made.run()
+    with audit(JudgeModel(Slow()), journal=path) as resumed:
+        result = resumed.run()
+        assert result.reason is not None
+        assert "certified" in result.reason
+        verify(resumed.journal)
+
+
+# -- the journal ------------------------------------------------------------------------------
+
+
+def test_what_a_judge_said_cannot_be_altered_unseen(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    with audit(JudgeModel(Reader()), journal=path, budget=12) as made:
+        made.run()
+        verify(made.journal)
+        position = next(row.position for row in made.journal.judging() if not row.received)
+    database = sqlite3.connect(path)
+    database.execute("UPDATE judging SET said = '[\"A\"]' WHERE position = ?", (position,))
+    database.commit()
+    database.close()
+    with (
+        closing(SQLiteJournal(path, read_only=True)) as journal,
+        pytest.raises(JournalError, match=r"a step of judging call \d+ was alt"),
+    ):
+        verify(journal)
+
+
+@pytest.mark.parametrize("kind", ["memory", "disk"])
+def test_a_judgement_is_written_once(kind: str, tmp_path: Path) -> None:
+    made = audit(JudgeModel(Reader()), journal=tmp_path / "a.db", budget=12)
+    with made:
+        made.run()
+        draws, judging = made.journal.draws(), made.journal.judging()
+    journal: Any = MemoryJournal() if kind == "memory" else SQLiteJournal(tmp_path / "b.db")
+    journal.add(draws)
+    journal.add(judging)
+    assert journal.judging() == judging
+    with pytest.raises(JournalError, match=r"judging .*\d+ .*stands there"):
+        journal.add(judging[:1])
+    journal.close()
+
+
+@pytest.mark.slow
+def test_rejudging_takes_what_the_judge_said_and_asks_nobody(tmp_path: Path) -> None:
+    with audit(JudgeModel(Reader())) as made:
+        first = made.run()
+        silent = Reader(lambda text: pytest.fail("was asked"))
+        same = rejudge(made.journal, space(MultipleChoice(judge=JudgeModel(silent))))
+        bounds = ["lower", "upper", "pseudo_outcome_mean"]
+        assert same.targets[bounds].equals(first.targets[bounds])
+        assert same.judge == first.judge
+        alone = rejudge(made.journal, space(MultipleChoice()))
+        assert alone.targets["estimate"].iloc[0] > first.targets["estimate"].iloc[0]
+        assert alone.judge is None
+        other = JudgeModel(silent, regime="yes-no")
+        with pytest.raises(InputError, match=r"expected the judge .* have to be asked and paid"):
+            rejudge(made.journal, space(MultipleChoice(judge=other)))
+    with audit(None) as made:
+        made.run()
+        with pytest.raises(InputError, match=r"judge that read its replies \(none\)"):
+            rejudge(made.journal, space(MultipleChoice(judge=JudgeModel(silent))))
+
+
+@pytest.mark.parametrize("seeds", [6, pytest.param(60, marks=pytest.mark.slow)])
+def test_intervals_cover_as_often_as_they_say(seeds: int) -> None:
+    """At 90 % 12 or more misses in 60, or 5 in 6, have a probability below 1 %."""
+    misses = 0
+    for seed in range(seeds):
+        fails = Reader(lambda text: read(text) if digit("fails", text) < 90 else Unanswered("down"))
+        options = {"half_width": 0.2, "confidence": 0.9, "seed": seed, "surrogate": False}
+        made = audit(JudgeModel(fails), **options)
+        row = made.run().targets.iloc[0]
+        misses += not row["lower"] <= _truth_with_failures() <= row["upper"]
+    assert misses < {6: 5, 60: 12}[seeds]
+
+
+@cache
+def _truth_with_failures() -> float:
+    oracle = MultipleChoice(
+        judge=JudgeModel(
+            Reader(lambda text: read(text) if digit("fails", text) < 90 else Unanswered("down"))
+        )
+    )
+    made = avtt.Audit(space(oracle), Voluble(), strategy="random", seed=0)
+    return float(made.run().targets["estimate"].iloc[0])
