@@ -28,7 +28,7 @@ from adaptive_vtt.models.reply_frames import KEPT, MORE, kept
 from adaptive_vtt.oracles import Consistency, Correctness, MaskDrop, OracleDefaults, TopClass
 from adaptive_vtt.results.outcomes import outcomes
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
-from adaptive_vtt.types import Ask, Outcome, Value
+from adaptive_vtt.types import Ask, Outcome, Value, Version
 from tests.helpers.endobench_rows import row, write
 from tests.helpers.source_spaces import RELATIONS as COMPARED
 from tests.oracles.test_outcomes import Half, Shift, masked, segmenter
@@ -265,6 +265,22 @@ class Elsewhere(Subset):
 def test_other_questions_are_refused(plain: MemoryJournal, other: QuestionSpace, message: str):
     with pytest.raises(InputError, match=message):
         rejudge(plain, other)
+
+
+class Twice(Consistency):
+    """Has to hear of a version of every source image."""
+
+    def most_versions(self, dataset: Any) -> int:
+        return 1
+
+    def versions(self, sample: Any, received: Any) -> dict[int, Version]:
+        return {0: Version("hidden", 1, lambda: sample.image)}
+
+
+def test_sources_that_an_oracle_needs_beyond_those_asked_are_named() -> None:
+    journal = audited(compared(Consistency()), budget=12)
+    with pytest.raises(InputError, match=r"Twice compares .* needs for call \d+ was not asked"):
+        rejudge(journal, compared(Twice()))
 
 
 @pytest.mark.slow
