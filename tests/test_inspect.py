@@ -9,7 +9,7 @@ import pytest
 
 import adaptive_vtt as avtt
 from adaptive_vtt.certify.verify import verify
-from adaptive_vtt.errors import InputError
+from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.inspect import CertifiedStop, audit
 from adaptive_vtt.journal import SQLiteJournal
 from tests.helpers.command_line import run as command
@@ -147,6 +147,17 @@ def test_attempts_that_failed_within_a_sample_are_booked(tmp_path: Path) -> None
     result = audit(task, model=model(0 * WRONG, name="flaky"), **options)
     assert len(failed) == 17
     assert (result.calls, result.cost) == (SIZE, pytest.approx(SIZE + 17))
+
+
+def test_samples_that_are_not_evaluated_end_the_run_and_are_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def cancelled(task: Task, sample_id: list[Any], **options: Any) -> list[Any]:
+        return evaluated(task, sample_id=sample_id[1:], **options)
+
+    monkeypatch.setattr("inspect_ai.eval", cancelled)
+    with pytest.raises(ModelError, match=r"all of 2 samples to be evaluated, got none of"):
+        audit(quiz, model=model(), **{**QUICK, "batch": 2, "log_dir": str(tmp_path)})
 
 
 # -- Inspect's own order ---------------------------------------------------------------------------

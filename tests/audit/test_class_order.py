@@ -55,6 +55,12 @@ def test_columns_in_the_order_of_text_are_refused(wrong: float) -> None:
     assert audit.result().calls == 0
 
 
+def test_columns_in_the_order_of_names_are_refused_whatever_the_data_s_own_order_is() -> None:
+    names = ["polyp", "normal", "ulcer", "blood"]
+    with pytest.raises(InputError, match=r"fits the order blood, normal, polyp, ulcer better"):
+        Audit(space(names), knows(names, sorted(names)), budget=5).run()
+
+
 CONSTANT = np.eye(12)[2]
 
 

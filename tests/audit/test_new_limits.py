@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+import adaptive_vtt as avtt
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.verify import verify
-from adaptive_vtt.errors import JournalError
+from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.journal import MemoryJournal, read_journal
 from adaptive_vtt.results.advice import rounded
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
@@ -166,6 +167,8 @@ def test_resuming_says_that_the_guarantee_holds_and_what_comes_next(
         (["--budget", "19"], "budget: expected at least 20 calls, which were made already; got 19"),
         (["--set", "stop.questions=39"], "questions: expected at least 40 questions"),
         (["--set", "stop.seconds=0.0001"], r"seconds: expected at least \d+ seconds"),
+        (["--set", "stop.secnds=3"], "unknown limit 'stop.secnds'; did you mean 'stop.seconds'"),
+        (["--half-width", "2"], "certify.half_width: expected less than 1, got 2.0"),
         (["--set", "stop.seconds=soon"], "stop.seconds: expected a valid number, got 'soon'"),
         (["--max-cost", "1"], "max_cost: expected the prices of model 'model.py:predict'"),
     ],
@@ -179,6 +182,13 @@ def test_a_limit_below_what_was_spent_is_refused_in_a_sentence(
     assert re.search(sentence, capsys.readouterr().err)
     with closing(read_journal(folder / "journal.db")) as journal:
         assert journal.head == head
+
+
+def test_an_exploring_audit_has_no_half_width_to_change(tmp_path: Path) -> None:
+    options = ["--explore", "--budget", "3", "--out", str(tmp_path / "run")]
+    assert run("audit", str(plain_start(tmp_path)), *options) == 0
+    with pytest.raises(InputError, match="begun with one, got one that explores; begin a new"):
+        avtt.resume(tmp_path / "run", half_width=0.1)
 
 
 @pytest.mark.parametrize(

@@ -253,6 +253,13 @@ def test_a_run_made_in_python_goes_on_from_the_command_line(tmp_path: Path, caps
     assert command("resume", str(out)) == 2
     message = f"type 'avtt resume {out} --model FILE:NAME', the name of model 'classify', or the"
     assert message in " ".join(capsys.readouterr().err.split())
+    for given, sentence in {
+        ("--model", model.replace(":classify", ":other")): "model",
+        ("--model", model, "--set", "stop.seconds=9"): "--set stop.seconds: expected budget, max",
+        ("--model", model, "--budget", "2"): "budget: expected at least 6 calls, which were made",
+    }.items():
+        assert command("resume", str(out), *given) == 2
+        assert sentence in " ".join(capsys.readouterr().err.split())
     assert command("resume", str(out), "--model", model, "--budget", "9") == 0
     assert avtt.read_result(out).calls == 9
     output = capsys.readouterr().out

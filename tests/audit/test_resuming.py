@@ -17,6 +17,7 @@ from adaptive_vtt.engine.belief import Belief
 from adaptive_vtt.errors import JournalError, ModelError
 from adaptive_vtt.journal import MemoryJournal, SQLiteJournal, begin_anew
 from adaptive_vtt.models import Answer, Prompt, PythonModel, Unanswered
+from adaptive_vtt.strategies import Combined
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import Candidates
 from tests.helpers.audits import content, finished, same_targets
@@ -149,6 +150,7 @@ def test_a_damaged_journal_is_refused_before_the_first_call(space: QuestionSpace
     [
         ({"seed": 1}, r"begun with seed 0, not 1"),
         ({"strategy": "random"}, r"begun with strategy 'uncertainty\+.*', not 'random'"),
+        ({"strategy": Combined(0.2)}, r"begun with strategy_options epsilon .*, not 0\.2"),
         ({"exploration": 0.5}, r"begun with exploration 0\.0, not 0\.5"),
         ({"candidates": 7}, r"begun with candidates 4096, not 7"),
         ({"model": ScriptedModel(answers="one")}, r"begun with answers 'all', not 'one'"),

@@ -301,6 +301,7 @@ def test_answers_that_an_interrupted_exhaust_got_are_not_asked_again(tmp_path, m
         (["--strategies", "random,certify:explore=.2"], "'certify': unknown option 'explore'; did"),
         (["--strategies", "bald:power=x"], "power: expected a number of at least 0, got 'x'"),
         (["--targets", "overal"], "unknown target 'overal'"),
+        (["--strategies", "uniform:exploration=.1"], "expected no options, got exploration"),
     ],
 )
 def test_mistakes_are_one_sentence(recorded, tmp_path, capsys, arguments, sentence):
@@ -353,6 +354,15 @@ def test_one_strategy_stands_there_several_times_with_options_of_its_own(
     assert asked[2:] == [(0.1, 0.2), (0.3, 0.4), (3, 0.2)]
 
 
+def test_without_a_half_width_a_budget_is_wanted_and_nothing_to_exhaust(recorded, capsys):
+    spec = recorded / "SPEC.toml"
+    spec.write_text(spec.read_text().replace("half_width = 0.2", ""))
+    assert run("compare", str(spec)) == 2
+    assert "expected a budget (--budget or audit.budget) or a half-width" in capsys.readouterr().err
+    assert run("compare", str(spec), "--budget", "5", "--exhaust") == 2
+    assert "--exhaust: expected a half-width to certify" in capsys.readouterr().err
+
+
 # -- in Python ----------------------------------------------------------------------------
 
 
@@ -391,6 +401,23 @@ def test_rows_of_a_mapping_have_names_and_options_of_their_own(answers, tmp_path
     assert without.truth is None
 
 
+def test_python_goes_on_with_the_same_out_and_runs_anew_what_nobody_can_tell(answers, tmp_path):
+    """Whether a strategy of one's own is as it was, nobody can tell."""
+    settings = {**OPTIONS, "budget": 5, "out": tmp_path}
+    rows, done = {"random": "random", "own": Same()}, []
+    for _ in range(2):
+        avtt.compare(*answers, rows, repeats=1, advance=done.append, **settings)
+    assert done == [1, 1, 1, 2, 1]  # what ended is kept, and the own one is run again
+    with pytest.raises(InputError, match="another comparison, with budget 5, not 4"):
+        avtt.compare(*answers, rows, repeats=1, **{**settings, "budget": 4})
+    other = QuestionSpace(answers[0].dataset, ["identity"])
+    with pytest.raises(InputError, match="another comparison, with space"):
+        avtt.compare(other, answers[1], rows, repeats=1, **settings)
+    (tmp_path / "compare.json").write_text("[]")
+    with pytest.raises(InputError, match=r"compare\.json: expected what 'avtt compare' writes"):
+        avtt.StrategyComparison.read(tmp_path)
+
+
 class Same:
     """A strategy of somebody's own."""
 
@@ -402,6 +429,8 @@ class Same:
     ("given", "options", "message"),
     [
         (["lur"], OPTIONS, "unknown strategy 'lur'; did you mean 'lure'?"),
+        ([], OPTIONS, "strategies: expected at least one, got none"),
+        (["lure"], {"budget": 3, "exhaust": True}, "compare: expected a half_width, got none"),
         ([Same(), Same()], OPTIONS, "strategies: expected a different name for each, got 'Same'"),
         ({"a": ("bald", {"pwer": 2})}, OPTIONS, "'bald': unknown option 'pwer'; did you mean"),
         ({"uniform": "lure"}, OPTIONS, "strategy 'uniform': expected another name, this is"),

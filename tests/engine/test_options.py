@@ -6,7 +6,7 @@ from typing import Annotated, Any, ForwardRef, get_args, get_origin
 
 import pytest
 
-from adaptive_vtt import Audit, Certify, Limits, QuestionSpace, Sampling
+from adaptive_vtt import Audit, Certify, Limits, QuestionSpace, Sampling, strategies
 from adaptive_vtt.engine.options import Shorthands, grouped
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.surrogates import Named as NamedSurrogate
@@ -14,6 +14,7 @@ from adaptive_vtt.testing import ScriptedModel
 from tests.helpers.audits import content
 
 GROUPS = (Certify, Sampling, Limits)
+BALD = strategies.get("bald")
 
 
 def test_groups_and_keywords_make_the_same_audit(space: QuestionSpace) -> None:
@@ -39,6 +40,7 @@ def test_groups_and_keywords_make_the_same_audit(space: QuestionSpace) -> None:
     [
         ({"limits": Limits(), "budget": 5}, "write limits = Limits(..., budget = 5)"),
         ({"budgt": 5}, "audit: unknown option 'budgt'; did you mean 'budget'? Expected one of"),
+        ({"strategy": BALD, "strategy_options": {"power": 2}}, "expected a name, got Bald made"),
         ({"sampling": "random"}, "sampling: expected a Sampling, got 'random' of type str"),
     ],
 )

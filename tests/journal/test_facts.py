@@ -25,7 +25,7 @@ from adaptive_vtt.families import (
     TargetId,
 )
 from adaptive_vtt.journal import MemoryJournal
-from adaptive_vtt.journal.facts import Facts, read_facts
+from adaptive_vtt.journal.facts import Facts, read_facts, read_lost
 from adaptive_vtt.results.result import summarise
 from adaptive_vtt.testing import ScriptedModel
 
@@ -177,6 +177,8 @@ def changed(change: Callable[[dict[str, Any]], object]) -> Facts:
 def test_a_damaged_fact_is_named(change: Callable[[dict[str, Any]], object], where: str) -> None:
     with pytest.raises(JournalError, match=where):
         changed(change)
+    with pytest.raises(JournalError, match="fact 'counted' is damaged"):
+        read_lost({"counted": 7})
 
 
 # -- numbers of questions ----------------------------------------------------------------------

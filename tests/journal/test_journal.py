@@ -221,6 +221,14 @@ def test_what_is_no_journal_is_refused_and_left_alone(
     assert path.read_bytes() == before
 
 
+def test_a_folder_and_a_file_in_the_way_are_named(tmp_path: Path) -> None:
+    with pytest.raises(JournalError, match=r"cannot be opened: unable to open"):
+        SQLiteJournal(tmp_path)
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(JournalError, match=r"journal '.*journal\.db' cannot be opened"):
+        SQLiteJournal(tmp_path / "file" / "journal.db")
+
+
 def test_file_that_became_read_only_refuses_writes_and_stays_readable(tmp_path: Path) -> None:
     # "query_only" stands in for a read-only file, which root could write all the same.
     journal = SQLiteJournal(tmp_path / "journal.db")

@@ -43,6 +43,13 @@ OTHERS = {
         f"CREATE VIEW facts AS SELECT i AS position, 'a' AS name, '1' AS value FROM ({ENDLESS})",
     ],
     "trigger": ["CREATE TRIGGER t AFTER INSERT ON calls BEGIN DELETE FROM calls; END"],
+    "virtual table": ["CREATE VIRTUAL TABLE words USING fts5(word)"],
+    "generated column": [
+        RENAMED,
+        "CREATE TABLE facts (position INTEGER PRIMARY KEY, name TEXT NOT NULL, stored TEXT, "
+        "value TEXT AS (CASE WHEN position THEN stored ELSE '2' END))",
+        "DROP TABLE kept",
+    ],
     "another table": ["CREATE TABLE notes (note TEXT)"],
     "no index": ["DROP INDEX answers_by_call"],
     "another index": ["CREATE INDEX facts_by_name ON facts (name) WHERE name > ''"],
