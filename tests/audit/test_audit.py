@@ -206,6 +206,9 @@ def test_strategy_without_weights_is_refused_and_nothing_is_journaled(space: Que
     assert audit.journal.draws() == []
 
 
+# -- ask and tell ------------------------------------------------------------------------
+
+
 def test_answers_told_out_of_order_come_to_the_same(space: QuestionSpace) -> None:
     def play(order: Callable[[list[Call]], list[Call]]) -> Audit:
         audit, model = Audit(space, ScriptedModel(), budget=16, seed=4), ScriptedModel()

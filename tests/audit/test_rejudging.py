@@ -313,6 +313,8 @@ def test_a_journal_of_other_answers_is_not_gone_on_with(plain: MemoryJournal, tm
         rejudge(plain, strict, out=tmp_path)
 
 
+# -- replies read anew -------------------------------------------------------------------
+
 IMAGE = np.zeros((4, 4, 3), np.uint8)
 ONE = Prompt(IMAGE, ("lesion",), "a", "identity", 0)
 TWO = Prompt(IMAGE, ("lesion", "scar"), "a", "identity", 0)

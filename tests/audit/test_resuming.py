@@ -228,6 +228,8 @@ def test_a_smaller_budget_says_what_was_made_and_resume_what_to_type(
         resume(tmp_path)
 
 
+# -- killed at any moment ----------------------------------------------------------------
+
 KILLED: dict[str, Any] = {"budget": 14, "batch": 2, "seed": 6}
 
 

@@ -288,6 +288,9 @@ def test_an_audit_that_found_none_says_why(budget: int, wrong: bool, why: str) -
     assert re.search(f"no slice was found: {why}", " ".join(result.warnings))
 
 
+# -- what is found in answers ------------------------------------------------------------
+
+
 def evidence_of(space: QuestionSpace, model: Recorded, weight: Any = 1.0) -> Evidence:
     """All answers."""
     numbers = space.nth(np.arange(space.size))

@@ -306,6 +306,8 @@ def never(*_: Any, **__: Any) -> None:
     raise AssertionError("it was begun")
 
 
+# -- claims, decided one-sidedly ---------------------------------------------------------
+
 SETTING_OF = {setting.name: setting for setting in SETTINGS}
 
 

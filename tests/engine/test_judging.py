@@ -209,6 +209,9 @@ def test_what_cannot_judge_is_refused(model: dict[str, Any], message: str, tmp_p
         judge.made(tmp_path, tiny_dataset(), "option-matching")
 
 
+# -- money at odd moments ----------------------------------------------------------------
+
+
 class Same(Voluble):
     """Says the same of everything, in words that no rule reads."""
 
@@ -268,6 +271,9 @@ def test_a_batch_on_its_way_is_waited_for_though_a_judge_may_have_been_paid_for_
     assert budget.judgeable(4, 0) == 0
     with pytest.raises(InputError, match=r"max_cost: expected at least 11, as 2 was spent and 5 "):
         budget.submitted(range(5))
+
+
+# -- what is journaled, and going on -----------------------------------------------------
 
 
 def rows(journal: Any) -> tuple[Any, ...]:

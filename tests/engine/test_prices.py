@@ -284,6 +284,9 @@ def test_intervals_hold_in_300_audits() -> None:
         assert found["missed"] <= 80
 
 
+# -- the first guess ---------------------------------------------------------------------
+
+
 def chat(prices: Table) -> OpenAIChat:
     return OpenAIChat("m", base_url="http://127.0.0.1:9", prices=prices, max_tokens=80)
 

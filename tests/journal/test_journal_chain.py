@@ -193,6 +193,9 @@ def test_facts_hold_json_of_any_kind(path: Path) -> None:
     checked(path)
 
 
+# -- as of an earlier head ---------------------------------------------------------------
+
+
 def judged(path: Path) -> Audit:
     """A judge is asked of some replies."""
     return audit(JudgeModel(Reader()), budget=8, journal=path)
