@@ -311,9 +311,6 @@ def never(*_: Any, **__: Any) -> None:
 SETTING_OF = {setting.name: setting for setting in SETTINGS}
 
 
-# -- what is decided ------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("pivot", "scale", "claim", "limit"),
     [(0.5, 2.0, -0.02, 0.49), (0.3, -1.0, -0.02, 0.32), (0.3, -1.0, 0.02, 0.28)],

@@ -284,9 +284,6 @@ def rows(journal: Any) -> tuple[Any, ...]:
     return draws, calls, judging
 
 
-# -- going on ---------------------------------------------------------------------------------
-
-
 @needs_fork
 @pytest.mark.parametrize("share", [pytest.param(0.2, marks=pytest.mark.slow), 0.6])
 def test_killed_once_without_a_cap_it_comes_to_the_same_end(tmp_path: Path, share: float) -> None:
