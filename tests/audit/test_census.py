@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -234,34 +235,27 @@ def test_mean_dice_and_iou_are_those_of_scikit_learn_whatever_the_source_scores(
     def both(images: list[Any]) -> list[Any]:
         return [np.repeat(segmenter([image])[0], 2, axis=0) for image in images]
 
+    rows = []
+    for severity, k in product((0, 3), range(6)):
+        changed = (
+            get("contrast_down").apply(dataset.sample(k), severity, None) if severity else None
+        )
+        image = images[k] if changed is None else changed.image
+        for name, true in masks.items():
+            pair = true[k].ravel(), segmenter([image])[0].ravel()
+            rows.append((severity, name, metrics.f1_score(*pair), metrics.jaccard_score(*pair)))
+    scores = pd.DataFrame(rows, columns=["severity", "concept", "dice", "iou"])
+    expected = scores.groupby(["severity", "concept"]).mean()
     for metric in ("dice", "iou"):
         oracle = MaskDrop(metric, thresholds=(0.25, 0.5))  # type: ignore[arg-type]
         space = QuestionSpace(dataset, ["contrast_down"], oracle=oracle)
         whole = Whole(space, PythonModel(both))
-        for severity in (0, 3):
-            means: dict[str, list[float]] = {"dice": [], "iou": []}
-            for name, true in masks.items():
-                changed = [
-                    get("contrast_down").apply(dataset.sample(k), severity, None).image  # type: ignore[arg-type]
-                    if severity
-                    else image
-                    for k, image in enumerate(images)
-                ]
-                pairs = [
-                    (mask.ravel(), segmenter([image])[0].ravel())
-                    for mask, image in zip(true, changed, strict=True)
-                ]
-                expected = {
-                    "dice": np.mean([metrics.f1_score(*pair) for pair in pairs]),
-                    "iou": np.mean([metrics.jaccard_score(*pair) for pair in pairs]),
-                }
-                found = row(whole.classes, severity=severity, concept=name)
-                assert found[["dice", "iou"]].to_dict() == pytest.approx(expected, abs=CLOSE)
-                for figure, value in expected.items():
-                    means[figure].append(float(value))
-            found = row(whole.perturbations, severity=severity)
-            assert found["dice"] == pytest.approx(np.mean(means["dice"]), abs=CLOSE)
-            assert found["iou"] == pytest.approx(np.mean(means["iou"]), abs=CLOSE)
+        for (severity, name), figures in expected.iterrows():  # type: ignore[misc]
+            found = row(whole.classes, severity=severity, concept=name)[["dice", "iou"]]
+            assert found.to_dict() == pytest.approx(figures.to_dict(), abs=CLOSE)
+        for severity, figures in expected.groupby("severity").mean().iterrows():
+            found = row(whole.perturbations, severity=severity)[["dice", "iou"]]
+            assert found.to_dict() == pytest.approx(figures.to_dict(), abs=CLOSE)
         table = whole.classes
         assert {"drop > 0.25", "drop > 0.5"} <= {*table}
         assert not {"kappa", "precision", "f1", "auc", "error"} & {*table, *whole.perturbations}
