@@ -17,13 +17,8 @@ from tests.helpers.command_line import plain_start, run
 from tests.helpers.snippets import ROOT, blocks
 
 SPACE = QuestionSpace(tiny_dataset(20, 2), ["identity", "gaussian_noise"])
-OPTIONS: dict[str, Any] = {
-    "half_width": 0.05,
-    "budget": 25,
-    "targets": ["overall", "relations"],
-    "surrogate": False,
-    "seed": 1,
-}
+OPTIONS: dict[str, Any] = {"half_width": 0.05, "targets": ["overall", "relations"]}
+OPTIONS |= {"budget": 25, "surrogate": False, "seed": 1}
 
 
 # -- from Python ----------------------------------------------------------------------------

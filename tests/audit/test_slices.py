@@ -238,22 +238,12 @@ def hostile(seed: int) -> int:
         return [Slice((), target, 1, 1.0, 0.5, 1.0, 1)]
 
     journal = MemoryJournal()
+    options: dict[str, Any] = {"half_width": 0.02, "confidence": 0.5, "targets": ["overall"]}
+    options |= {"set_aside": 0.9, "discover": 3, "surrogate": False, "budget": 27}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(looks, "find", worst)
         patch.setattr(looks, "is_due", lambda draws: draws in (4, 9, 15))
-        Audit(
-            space,
-            model,
-            journal=journal,
-            half_width=0.02,
-            confidence=0.5,
-            set_aside=0.9,
-            discover=3,
-            targets=["overall"],
-            surrogate=False,
-            seed=seed,
-            budget=27,
-        ).run()
+        Audit(space, model, journal=journal, seed=seed, **options).run()
     certificate = read_facts(journal.facts()).certificate
     assert len(certificate.slices) == 3
     history = tracks(certificate, journal.draws(proposals=False), journal.calls())[1:]

@@ -23,13 +23,9 @@ from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from tests.helpers.twins import slowly
 
 SPACE = avtt.QuestionSpace(tiny_dataset(20, 2), ["identity", "gaussian_noise"], severities=[1, 3])
-OPTIONS: dict[str, Any] = {
-    "half_width": 0.02,
-    "targets": ["overall", "relations", "relation-concepts"],
-    "budget": 30,
-    "seed": 2,
-    "self_taught": False,
-}
+TARGETS = ["overall", "relations", "relation-concepts"]
+OPTIONS: dict[str, Any] = {"half_width": 0.02, "targets": TARGETS, "budget": 30, "seed": 2}
+OPTIONS["self_taught"] = False
 MOMENTS = [4, 6, 8, 11, 15, 20, 26, 30]
 
 

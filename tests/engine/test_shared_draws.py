@@ -44,16 +44,8 @@ def model(losses: np.ndarray) -> Recorded:
 
 
 def audited(losses: np.ndarray, seed: int, calls: int = 100, **options: object) -> Audit:
-    audit = Audit(
-        pool(),
-        model(losses),
-        strategy="random",
-        half_width=0.01,
-        targets=["overall"],
-        budget=calls,
-        seed=seed,
-        **options,
-    )
+    given = {"strategy": "random", "half_width": 0.01, "targets": ["overall"], "budget": calls}
+    audit = Audit(pool(), model(losses), seed=seed, **given, **options)
     audit.run()
     return audit
 

@@ -29,16 +29,8 @@ from adaptive_vtt.journal.facts import Facts, read_facts, read_lost
 from adaptive_vtt.results.result import summarise
 from adaptive_vtt.testing import ScriptedModel
 
-FAMILIES = [
-    "overall",
-    "concepts",
-    "relations",
-    "severities",
-    "relation-concepts",
-    "relation-sides",
-    "group:site",
-    "mine",
-]
+FAMILIES = ["overall", "concepts", "relations", "severities", "relation-concepts"]
+FAMILIES += ["relation-sides", "group:site", "mine"]
 WHERE = {"mine": {"relation": ["rotation"], "truth": [1]}}
 
 READ = TypeAdapter[TargetId](TargetId).validate_python
@@ -51,19 +43,11 @@ def space() -> QuestionSpace:
     return QuestionSpace(dataset, ["identity", "rotation"], severities=[1, 2])
 
 
-def audited(budget: int = 8, journal: MemoryJournal | None = None) -> MemoryJournal:
-    journal = MemoryJournal() if journal is None else journal
-    Audit(
-        space(),
-        ScriptedModel(),
-        budget=budget,
-        half_width=0.2,
-        targets=FAMILIES,
-        where=WHERE,
-        journal=journal,
-        seed=3,
-        surrogate=False,
-    ).run()
+def audited(budget: int = 8) -> MemoryJournal:
+    journal = MemoryJournal()
+    options: dict[str, Any] = {"targets": FAMILIES, "where": WHERE, "half_width": 0.2, "seed": 3}
+    options |= {"surrogate": False, "budget": budget, "journal": journal}
+    Audit(space(), ScriptedModel(), **options).run()
     return journal
 
 
