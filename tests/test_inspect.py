@@ -74,9 +74,7 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
     return folder, audit(quiz, model=model(), out=folder, **QUICK)
 
 
-def test_rates_overall_and_by_metadata_are_certified_and_verified(
-    audited: tuple[Path, Any], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_rates_by_metadata_are_certified_and_verified(audited: tuple[Path, Any], capsys: Any):
     folder, result = audited
     table = result.targets.set_index("target")
     assert [*table.index] == [
@@ -149,9 +147,7 @@ def test_attempts_that_failed_within_a_sample_are_booked(tmp_path: Path) -> None
     assert (result.calls, result.cost) == (SIZE, pytest.approx(SIZE + 17))
 
 
-def test_samples_that_are_not_evaluated_end_the_run_and_are_named(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_samples_that_are_not_evaluated_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     def cancelled(task: Task, sample_id: list[Any], **options: Any) -> list[Any]:
         return evaluated(task, sample_id=sample_id[1:], **options)
 
@@ -192,9 +188,7 @@ def test_an_evaluation_ends_once_all_is_certified(stopped: tuple[Path, Certified
     assert (folder / "report.html").exists()
 
 
-def test_its_samples_come_in_the_order_that_the_audit_draws(
-    stopped: tuple[Path, CertifiedStop, Any],
-) -> None:
+def test_its_samples_come_in_the_order_of_draws(stopped: tuple[Path, CertifiedStop, Any]):
     folder, _, log = stopped
     journal = SQLiteJournal(folder / "journal.db")
     drawn = [IDS[row.call] for row in journal.draws(proposals=False)]
@@ -246,9 +240,7 @@ def test_a_sample_that_was_never_scored_counts_as_lost_in_the_end() -> None:
     assert lost["unanswered"][str(second)] == "Inspect ended it with an error"
 
 
-def test_an_evaluation_in_epochs_and_a_folder_with_an_audit_are_refused(
-    stopped: tuple[Path, CertifiedStop, Any],
-) -> None:
+def test_epochs_and_a_folder_with_an_audit_are_refused(stopped: tuple[Path, CertifiedStop, Any]):
     folder, stop, log = stopped
     with pytest.raises(InputError, match=r"inspect: expected one epoch, .* got 2"):
         asyncio.run(stop.start_task(log.eval, [], 2))

@@ -370,9 +370,7 @@ def test_a_pool_is_planned_before_anything_is_looked_at() -> None:
         Audit(Pool(20), seed=0).plan()
 
 
-def test_items_without_a_model_are_labelled_in_turns(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_items_without_a_model_are_labelled_in_turns(tmp_path: Path, capsys: Any):
     table, out = tmp_path / "items.csv", tmp_path / "run"
     texts(80).to_csv(table, index=False)
     given = ("label", str(table), "--out", str(out))
@@ -405,9 +403,7 @@ def test_items_without_a_model_are_labelled_in_turns(
     ("cell", "message"),
     [("2", "row 2: loss: expected a number from 0"), ("bad", "got 'bad'"), ("", "took 0 losses")],
 )
-def test_a_loss_that_is_none_takes_nothing(
-    cell: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_loss_that_is_none_takes_nothing(cell: str, message: str, tmp_path: Path, capsys: Any):
     table, out = tmp_path / "items.csv", tmp_path / "run"
     texts(30).to_csv(table, index=False)
     given = ("label", str(table), "--out", str(out))

@@ -122,9 +122,7 @@ def test_counts_agree_with_counting(space: QuestionSpace) -> None:
         ({"relations": []}, r"expected some of"),
     ],
 )
-def test_relations_and_severities_that_do_not_exist_are_refused(
-    options: dict[str, list[str]], message: str
-) -> None:
+def test_relations_and_severities_that_do_not_exist_are_refused(options: Any, message: str):
     with pytest.raises(InputError, match=message):
         QuestionSpace(tiny_dataset(), **options)
 
@@ -257,9 +255,7 @@ def check_candidates(candidates: Candidates, space: QuestionSpace, unseen: set[i
 @pytest.mark.slow
 @settings(max_examples=30)
 @given(space=spaces(), data=st.data())
-def test_listed_and_sampled_pools_agree_on_what_is_unseen(
-    space: QuestionSpace, data: st.DataObject
-) -> None:
+def test_listed_and_sampled_pools_agree_on_the_unseen(space: QuestionSpace, data: st.DataObject):
     unseen = {row[0] for row in eligible_by_hand(space)}
     limit = data.draw(st.integers(1, max(1, space.size - 1)))
     pools = CandidatePool(space, seed=0), CandidatePool(space, seed=0, limit=limit)
@@ -299,9 +295,7 @@ def test_candidates_follow_from_seed_and_draw_number() -> None:
 @pytest.mark.parametrize("answers", ["one", "all"])
 @pytest.mark.parametrize("concepts", [1, 3])
 @pytest.mark.parametrize("limit", [20, 4096])
-def test_every_candidate_stands_with_the_call_that_answers_it(
-    answers: Any, concepts: int, limit: int
-) -> None:
+def test_every_candidate_stands_with_its_call(answers: Any, concepts: int, limit: int):
     made = QuestionSpace(tiny_dataset(12, concepts), ["identity", "rotation"])
     pool = CandidatePool(made, seed=1, limit=limit, answers=answers)
     for draw in range(12):

@@ -93,9 +93,7 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return base
 
 
-def test_it_ends_with_what_both_took_and_draws_anew(
-    first: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_ends_with_what_both_took_and_draws_anew(first: Path, capsys: Any):
     given = (str(first / "SPEC.toml"), *GOAL, "--after", str(first / "first"))
     assert run("audit", *given, "--out", str(first / "second")) == 0
     output = " ".join(capsys.readouterr().out.split())
@@ -120,9 +118,7 @@ def test_it_ends_with_what_both_took_and_draws_anew(
         (("--explore",), "either --explore, which certifies nothing, or --after"),
     ],
 )
-def test_what_does_not_go_together_has_its_sentence(
-    first: Path, capsys: pytest.CaptureFixture[str], given: tuple[str, ...], message: str
-) -> None:
+def test_what_does_not_go_together_is_said(first: Path, capsys: Any, given: Any, message: str):
     spec, after = str(first / "SPEC.toml"), ("--after", str(first / "first"))
     assert run("audit", spec, *given, *after, "--out", str(first / "third")) == 2
     assert message in capsys.readouterr().err

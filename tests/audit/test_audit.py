@@ -33,9 +33,7 @@ from tests.helpers.audits import Content, content, finished, same_targets
     ("answers", "batch", "budget"),
     [("one", 1, 1), ("all", 4, 10), ("one", 4, 1000), ("all", 1, 1000)],
 )
-def test_budget_is_kept_and_nothing_is_asked_twice(
-    space: QuestionSpace, answers: Any, batch: int, budget: int
-) -> None:
+def test_no_call_twice_or_over_budget(space: QuestionSpace, answers: Any, batch: int, budget: int):
     model = ScriptedModel(answers=answers)
     result = finished(space, model=model, budget=budget, batch=batch).result()
     everything = 72 if answers == "one" else 36
@@ -146,9 +144,7 @@ def test_result_is_counted_from_the_answers() -> None:
 
 
 @pytest.mark.parametrize("candidates", [4096, 10])
-def test_same_seed_same_journal_other_seed_other_draws(
-    space: QuestionSpace, candidates: int, tmp_path: Path
-) -> None:
+def test_a_seed_decides_the_journal(space: QuestionSpace, candidates: int, tmp_path: Path):
     def journal(seed: int, where: Path | None = None) -> Content:
         options: Any = {"budget": 12, "batch": 2, "candidates": candidates, "journal": where}
         return content(finished(space, seed=seed, **options).journal)
@@ -182,9 +178,7 @@ def test_beliefs_are_frozen_within_a_batch(space: QuestionSpace) -> None:
         ({"device": "abacus"}, r"device 'abacus' cannot be used: expected auto, cpu"),
     ],
 )
-def test_settings_out_of_range_are_refused(
-    space: QuestionSpace, options: dict[str, Any], message: str
-) -> None:
+def test_settings_out_of_range_are_refused(space: QuestionSpace, options: Any, message: str):
     with pytest.raises(InputError, match=message):
         Audit(space, ScriptedModel(), **options)
 
@@ -234,9 +228,7 @@ def test_ask_and_tell_come_to_the_same_as_run(space: QuestionSpace) -> None:
     assert content(audit.journal) == content(finished(space, budget=9, batch=2).journal)
 
 
-def test_what_is_saved_in_the_middle_is_what_the_journal_comes_to(
-    space: QuestionSpace, tmp_path: Path
-) -> None:
+def test_what_is_saved_in_the_middle_agrees_with_the_journal(space: QuestionSpace, tmp_path: Path):
     options: dict[str, Any] = {"half_width": 0.05, "surrogate": False, "seed": 1}
     with Audit(space, ScriptedModel(), journal=tmp_path / "journal.db", **options) as audit:
         for call in audit.ask(8)[:7]:
@@ -272,9 +264,7 @@ def test_telling_what_does_not_wait_is_refused(space: QuestionSpace) -> None:
         (Answer((10**400, 0.5)), r"tell: expected P\(yes\) between 0 and 1, got 1000"),
     ],
 )
-def test_told_what_is_no_answer_the_call_goes_on_waiting(
-    space: QuestionSpace, answer: Any, message: str
-) -> None:
+def test_told_what_is_no_answer_a_call_waits_on(space: QuestionSpace, answer: Any, message: str):
     audit = Audit(space, ScriptedModel())
     (call,) = audit.ask()
     with pytest.raises(ModelError, match=message):

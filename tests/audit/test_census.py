@@ -134,9 +134,7 @@ def test_rates_are_the_means_of_all_losses(labelled: QuestionSpace, labels_found
     assert rates.loc["overall label error", "images"] == len(np.unique(sample)) == SAMPLES
 
 
-def test_the_share_of_images_with_any_wrong_label_stands_beside_the_label_error(
-    labels_found: Whole, classes_found: Whole
-) -> None:
+def test_the_share_of_images_with_any_wrong_label(labels_found: Whole, classes_found: Whole):
     worst = labels_found.outcomes.groupby(["relation", "severity", "sample"])["loss"].max()
     targets = labels_found.result.targets.set_index("target")["any_wrong"]
     assert targets["overall label error"] == pytest.approx(worst.mean(), abs=CLOSE)
@@ -351,9 +349,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("answers", ["all", "one"])
-def test_it_goes_on_where_it_broke_off_and_comes_to_the_same(
-    small: None, tmp_path: Path, few: QuestionSpace, answers: Any
-) -> None:
+def test_it_goes_on_after_a_crash(small: None, tmp_path: Path, few: QuestionSpace, answers: Any):
     whole = Whole(few, Free(answers=answers))
     broken, after = cut_off(Free(answers=answers), 60), Free(answers=answers)
     options: Any = {"strategy": "everything", "journal": tmp_path / "journal.db", "processes": 0}
@@ -494,9 +490,7 @@ def test_in_one_line_with_everything_in_a_folder(tmp_path: Path) -> None:
         assert command("verify", str(tmp_path), "--head", head) == code
 
 
-def test_the_command_asks_everything_whatever_the_goals_of_the_spec(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_asks_everything_whatever_the_goals_of_the_spec(tmp_path: Path, capsys: Any):
     spec, run = tmp_path / "SPEC.toml", tmp_path / "run"
     spec.write_text(
         '[dataset]\nkind = "adaptive_vtt.experiments.medtest.phantoms:frames"\n'

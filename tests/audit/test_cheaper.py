@@ -120,9 +120,7 @@ def test_goals_go_and_what_is_asked_about_stays() -> None:
     assert (groups["sampling"].strategy, groups["sampling"].seed) == ("everything", 3)
 
 
-def test_in_python_it_asks_everything_unless_told_to_sample(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_in_python_it_asks_everything_unless_told_to_sample(tmp_path: Path, capsys: Any):
     data, whole = tiny_dataset(12, 2), tmp_path / "whole"
     result = avtt.audit(data, quick, out=whole, **{**QUIET, "on_progress": True})
     assert "asking about all 12 images takes about 1 s: rates are exact" in capsys.readouterr().err
@@ -151,9 +149,7 @@ def test_a_wrong_shape_is_told_before_anything_is_journaled(tmp_path: Path) -> N
     assert not (tmp_path / "journal.db").exists()
 
 
-def test_the_command_asks_everything_unless_told_to_sample(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_asks_everything_unless_told_to_sample(tmp_path: Path, capsys: Any):
     spec, whole, sampled = str(plain_start(tmp_path)), tmp_path / "whole", tmp_path / "sampled"
     more = ("--set", "certify.half_width=0.3", "--set", 'space.relations=["identity"]')
     assert run("audit", spec, *more, "--out", str(whole)) == 0

@@ -173,9 +173,7 @@ def test_resuming_says_that_the_guarantee_holds_and_what_comes_next(
         (["--max-cost", "1"], "max_cost: expected the prices of model 'model.py:predict'"),
     ],
 )
-def test_a_limit_below_what_was_spent_is_refused_in_a_sentence(
-    folder: Path, option: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_limit_below_the_spent_is_refused(folder: Path, option: Any, sentence: str, capsys: Any):
     with closing(read_journal(folder / "journal.db")) as journal:
         head = journal.head
     assert run("resume", str(folder), *option) == 2

@@ -33,9 +33,7 @@ def committed(path: Path, table: str) -> int:
 
 
 @pytest.mark.parametrize("batch", [1, 3])
-def test_draws_are_committed_before_the_model_is_asked(
-    space: QuestionSpace, tmp_path: Path, batch: int
-) -> None:
+def test_draws_are_committed_before_a_call(space: QuestionSpace, tmp_path: Path, batch: int):
     path = tmp_path / "journal.db"
 
     class Watching(ScriptedModel):
@@ -94,7 +92,7 @@ class Flaky(ScriptedModel):
 )
 @pytest.mark.parametrize("anew", [False, True], ids=["same audit", "new audit"])
 def test_after_a_model_raised_the_audit_ends_as_if_it_had_not(
-    space: QuestionSpace, options: dict[str, Any], fails_at: int, anew: bool
+    space: QuestionSpace, options: Any, fails_at: int, anew: bool
 ) -> None:
     undisturbed = finished(space, budget=12, **options)
     journal, model = MemoryJournal(), Flaky(fails_at)
@@ -120,9 +118,7 @@ def test_calls_without_an_answer_come_first_when_resumed(space: QuestionSpace) -
     assert np.array_equal(again[0].image, calls[0].image)  # type: ignore[arg-type]
 
 
-def test_finished_audit_asks_nothing_when_resumed_and_goes_on_with_a_larger_budget(
-    space: QuestionSpace,
-) -> None:
+def test_a_finished_audit_goes_on_with_a_larger_budget_alone(space: QuestionSpace):
     journal, model = MemoryJournal(), ScriptedModel()
     finished(space, journal=journal, budget=8)
     assert finished(space, journal=journal, budget=8, model=model).result().calls == 8
@@ -157,9 +153,7 @@ def test_a_damaged_journal_is_refused_before_the_first_call(space: QuestionSpace
         ({"model": PythonModel(len, name="other")}, r"begun with model 'scripted', not 'other'"),
     ],
 )
-def test_journal_of_other_settings_is_refused(
-    space: QuestionSpace, changes: dict[str, Any], message: str
-) -> None:
+def test_journal_of_other_settings_is_refused(space: QuestionSpace, changes: Any, message: str):
     journal = finished(space, budget=3).journal
     before = content(journal)
     with pytest.raises(JournalError, match=f"journal: was {message}"):
@@ -215,9 +209,7 @@ def test_other_targets_are_told_as_two_lists_and_other_concepts_by_name(space: Q
         Audit(other, ScriptedModel(), journal=journal, **sides)
 
 
-def test_a_smaller_budget_says_what_was_made_and_resume_what_to_type(
-    space: QuestionSpace, tmp_path: Path
-) -> None:
+def test_a_smaller_budget_says_what_was_made(space: QuestionSpace, tmp_path: Path):
     path = tmp_path / "journal.db"
     options = {"half_width": 0.3, "surrogate": False, "self_taught": False, "seed": 0}
     finished(space, journal=path, budget=6, **options).close()

@@ -57,9 +57,7 @@ def test_a_column_of_metadata_that_could_be_asked_about_is_named(tmp_path: Path)
     assert "loop" not in chosen.remarks
 
 
-def test_init_leaves_out_a_row_without_its_image_and_says_so_in_the_spec(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_init_leaves_out_a_row_without_its_image_and_says_so(tmp_path: Path, capsys: Any):
     root = pages(tmp_path, file=[*NAMES[:6], "page_999.png", *NAMES[7:]])
     start = tmp_path / "start"
     assert run("init", str(start), "--data", str(root)) == 0

@@ -164,9 +164,7 @@ def _without_seconds(record: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("in_process")
-def test_an_interrupted_comparison_goes_on_and_ends_as_an_undisturbed_one(
-    recorded, tmp_path, monkeypatch, capsys
-):
+def test_an_interrupted_comparison_ends_as_if_undisturbed(recorded, tmp_path, monkeypatch, capsys):
     spec, whole, cut = str(recorded / "SPEC.toml"), tmp_path / "whole", tmp_path / "cut"
     options = ["--strategies", "random", "--repeats", "2", "--budget", "12"]
     assert run("compare", spec, *options, "--out", str(whole), "--json") == 0
@@ -207,9 +205,7 @@ def test_an_interrupted_comparison_goes_on_and_ends_as_an_undisturbed_one(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("in_process")
-def test_an_edited_strategy_and_a_larger_budget_cost_the_audits_that_they_touch(
-    recorded, tmp_path, monkeypatch, capsys
-):
+def test_edits_and_a_larger_budget_cost_their_audits(recorded, tmp_path, monkeypatch, capsys):
     spec, out, mine = str(recorded / "SPEC.toml"), tmp_path / "out", recorded / "mine.py"
     code = "class Mine:\n    def weights(self, candidates, belief):\n        return {}\n"
     mine.write_text(code.format("[1.0] * len(candidates)"))
@@ -327,9 +323,7 @@ def test_without_a_half_width_calls_to_uncertainties_are_counted(recorded, tmp_p
 
 
 @pytest.mark.usefixtures("in_process")
-def test_one_strategy_stands_there_several_times_with_options_of_its_own(
-    recorded, tmp_path, monkeypatch, capsys
-):
+def test_one_strategy_several_times_with_its_own_options(recorded, tmp_path, monkeypatch, capsys):
     spec, out = str(recorded / "SPEC.toml"), tmp_path / "out"
     (recorded / "mine.py").write_text(
         "class Mine:\n    def __init__(self, curiosity=1.0):\n"

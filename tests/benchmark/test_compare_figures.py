@@ -104,9 +104,7 @@ SHORT = (
         ),
     ],
 )
-def test_a_comparison_concludes_in_whole_sentences(
-    calls: dict[str, list[int | None]], sentences: list[str]
-) -> None:
+def test_a_comparison_concludes_in_whole_sentences(calls: Any, sentences: list[str]):
     assert summary.conclusion(counted(uniform=[100] * 5, **calls)) == sentences
 
 

@@ -186,9 +186,7 @@ def test_intervals_of_batches_cover_as_often_as_they_say_at_every_moment() -> No
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("in_flight", "block"), [(1, 1), (9, 4)])
-def test_with_c_calls_in_flight_blocks_of_half_as_many_draws_know_the_same(
-    in_flight: int, block: int
-) -> None:
+def test_blocks_of_half_as_many_draws_as_calls_in_flight_know_the_same(in_flight: int, block: int):
     space = QuestionSpace(tiny_dataset(12, 2), ["identity", "rotation"])
     audit = Audit(space, AtOnce(in_flight), half_width=0.02, targets=TARGETS, budget=40)
     audit.run()

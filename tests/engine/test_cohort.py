@@ -296,9 +296,7 @@ GOAL = ("--half-width", "0.2", "--targets", "overall", "--set", "certify.self_ta
 
 
 @pytest.mark.slow
-def test_after_three_runs_or_more_they_are_a_cohort(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_after_three_runs_or_more_they_are_a_cohort(tmp_path: Path, capsys: Any):
     assert run("init", str(tmp_path)) == 0
     spec = tmp_path / "SPEC.toml"
     for number in (1, 2, 3):

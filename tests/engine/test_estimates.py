@@ -93,9 +93,7 @@ def test_predictions_move_an_estimate_by_little_more_than_a_standard_error(rows:
 
 
 @given(numbers, spread, spread, st.floats(-1.4, 1.4))
-def test_guesses_are_weighed_by_their_precision(
-    draws: float, variance: float, error: float, away: float
-) -> None:
+def test_guesses_weigh_by_precision(draws: float, variance: float, error: float, away: float):
     predictions = draws + away * np.sqrt(variance)
     found = Guesses(*np.array([[draws], [variance], [predictions], [error]])).combined()
     expected = (draws / variance + predictions / error) / (1 / variance + 1 / error)

@@ -91,9 +91,7 @@ def test_free_answers_go_to_a_judge_that_says_whether_they_agree() -> None:
         ("It is not red but pink", "Pink", True, True),
     ],
 )
-def test_free_answers_that_deny_the_truth_do_not_contain_it(
-    reply: str, truth: str, right: bool, sure: bool
-) -> None:
+def test_answers_that_deny_the_truth_are_wrong(reply: str, truth: str, right: bool, sure: bool):
     from adaptive_vtt.oracles.choice import Expected
     from adaptive_vtt.space import Question
     from adaptive_vtt.types import Case

@@ -50,9 +50,7 @@ class Refusing(Endpoint):
         return Reply((0.9, 0.1))
 
 
-def test_a_refusal_ends_a_new_audit_but_not_one_whose_journal_holds_answers(
-    space: QuestionSpace, tmp_path: Path
-) -> None:
+def test_a_refusal_ends_an_audit_without_answers_alone(space: QuestionSpace, tmp_path: Path):
     def refused(path: Path, first: int, budget: int) -> int:
         model = Refusing(first)
         options = {"budget": budget, "journal": path, "fail_on_error": 1}
@@ -71,9 +69,7 @@ def test_a_refusal_ends_a_new_audit_but_not_one_whose_journal_holds_answers(
 # -- every commit reaches the disk ------------------------------------------------------------
 
 
-def test_every_commit_is_synced_to_disk_before_it_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_commit_is_synced_before_it_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     opened: list[sqlite3.Connection] = []
     connect = sqlite3.dbapi2.connect  # the tests' own waits for no disk
 
@@ -112,9 +108,7 @@ class Half(LabelPreserving):
 @pytest.mark.parametrize(
     "relations", [["gaussian_noise", "rotation"], [Half()]], ids=["all", "half"]
 )
-def test_a_draw_whose_source_is_known_is_likelier_as_its_cost_is_half(
-    answers: Any, relations: list[Any]
-) -> None:
+def test_a_draw_whose_source_is_known_is_likelier(answers: Any, relations: list[Any]):
     """The proposal that narrows an interval most per call has weights sqrt(needs / calls)."""
     space = QuestionSpace(
         tiny_dataset(5, 2), ["identity", *relations], oracle=Consistency(), severities=[1, 2]

@@ -44,9 +44,7 @@ def test_groups_and_keywords_make_the_same_audit(space: QuestionSpace) -> None:
         ({"sampling": "random"}, "sampling: expected a Sampling, got 'random' of type str"),
     ],
 )
-def test_options_said_twice_or_unknown_are_refused(
-    space: QuestionSpace, options: dict[str, Any], message: str
-) -> None:
+def test_options_twice_or_unknown_are_refused(space: QuestionSpace, options: Any, message: str):
     with pytest.raises(InputError, match=re.escape(message)):
         Audit(space, ScriptedModel(), **options)
 

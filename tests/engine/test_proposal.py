@@ -32,9 +32,7 @@ class Fixed:
 
 
 @given(weights=weight_lists, exploration=floors)
-def test_proposal_is_the_weights_mixed_with_the_exploration(
-    weights: list[float], exploration: float
-) -> None:
+def test_a_proposal_mixes_weights_and_exploration(weights: list[float], exploration: float):
     n, total = len(weights), sum(weights)
     proposal = mix(np.arange(n), np.array(weights), exploration)
     assert proposal.probabilities.sum() == pytest.approx(1, abs=1e-12)
@@ -90,9 +88,7 @@ def test_equal_chances_draw_equal_places() -> None:
     ],
 )
 @pytest.mark.parametrize("exploration", [0.0, 0.5])
-def test_what_is_no_set_of_weights_is_refused(
-    weights: list[float], message: str, exploration: float
-) -> None:
+def test_what_is_no_weights_is_refused(weights: list[float], message: str, exploration: float):
     with pytest.raises(AvttError, match=message):
         mix(np.arange(2), np.array(weights), exploration)
 

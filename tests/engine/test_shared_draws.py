@@ -185,9 +185,7 @@ class Darker(LabelPreserving):
         return image // 2
 
 
-def test_a_custom_part_of_the_same_name_and_seed_draws_anew_and_goes_on_as_it_was(
-    space, monkeypatch
-):
+def test_a_custom_part_draws_anew_and_goes_on_as_it_was(space, monkeypatch):
     monkeypatch.setattr(audit_key, "fresh_seed", FRESH)
     judged = QuestionSpace(space.dataset, ["identity"], oracle=Mine())
     darkened = QuestionSpace(space.dataset, ["identity", Darker()])

@@ -2,7 +2,7 @@
 
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -210,9 +210,7 @@ def of_recipes(path: Path) -> None:
     ],
     ids=["older", "newer", "another database", "another file"],
 )
-def test_what_is_no_journal_is_refused_and_left_alone(
-    tmp_path: Path, write: Callable[[Path], object], message: str
-) -> None:
+def test_what_is_no_journal_is_refused_and_left_alone(tmp_path: Path, write: Any, message: str):
     path = tmp_path / "other.db"
     write(path)
     before = path.read_bytes()

@@ -114,9 +114,7 @@ def test_a_journal_of_two_names_is_written_by_neither_and_by_links_as_one(tmp_pa
     SQLiteJournal(path).close()
 
 
-def test_reading_makes_nothing_and_sees_one_moment_of_a_running_audit(
-    space: QuestionSpace, tmp_path: Path
-) -> None:
+def test_reading_sees_one_moment_of_a_running_audit(space: QuestionSpace, tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
     with Audit(space, ScriptedModel(), journal=path, half_width=0.1, targets=["overall"]) as audit:
         audit.tell(audit.ask()[0], [0.5, 0.5])
@@ -144,7 +142,7 @@ def test_reading_makes_nothing_and_sees_one_moment_of_a_running_audit(
 
 
 @pytest.mark.parametrize("how", ["file", "folder", "replaced"])
-def test_a_journal_deleted_under_way_stops_the_audit_and_is_saved_beside(
+def test_a_journal_deleted_under_way_is_saved_beside(
     space: QuestionSpace, tmp_path: Path, how: str
 ) -> None:
     path, model = tmp_path / "run" / "journal.db", ScriptedModel()
@@ -172,9 +170,7 @@ def test_a_journal_deleted_under_way_stops_the_audit_and_is_saved_beside(
     assert len(model.asked) == 20
 
 
-def test_answers_that_come_back_after_the_deletion_are_saved_too(
-    space: QuestionSpace, tmp_path: Path
-) -> None:
+def test_answers_after_the_deletion_are_saved_too(space: QuestionSpace, tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
     with Audit(space, ScriptedModel(), journal=path) as audit:
         first, second = audit.ask(2)

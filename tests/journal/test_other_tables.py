@@ -88,9 +88,7 @@ def test_rows_that_differ_at_every_reading_pass_no_gate(tmp_path: Path, capsys: 
     assert "got table 'kept'" in " ".join(capsys.readouterr().err.split())
 
 
-def test_a_query_without_end_is_ended_by_signals_and_by_the_clock(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_query_without_end_is_ended(path: Path, monkeypatch: pytest.MonkeyPatch):
     with closing(read_journal(path)) as journal:
         before = signal.signal(signal.SIGALRM, signal.default_int_handler)
         try:
