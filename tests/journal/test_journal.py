@@ -136,7 +136,7 @@ class Agreement(RuleBasedStateMachine):
 
 
 TestAgreement = Agreement.TestCase
-TestAgreement.settings = settings(max_examples=12, stateful_step_count=15)
+TestAgreement.settings = settings(max_examples=12, stateful_step_count=10)
 
 
 @pytest.fixture(params=["memory", "file"])
