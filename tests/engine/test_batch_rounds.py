@@ -14,6 +14,7 @@ from adaptive_vtt.engine.endpoint import give_up, under_way
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.journal import Journal, MemoryJournal
 from adaptive_vtt.journal.facts import read_facts
+from adaptive_vtt.models.network import batches
 from adaptive_vtt.oracles import Consistency
 from adaptive_vtt.testing import tiny_dataset
 from tests.helpers.audits import content, same_targets
@@ -249,13 +250,15 @@ def test_counts_that_nobody_can_believe_end_the_audit():
         audit(provider, budget=24).run()
 
 
-def test_a_batch_that_does_not_end_ends_the_audit_after_26_hours_of_ever_rarer_looks():
+def test_a_batch_that_does_not_end_ends_the_audit_after_ever_rarer_looks(monkeypatch: Any):
+    assert batches.PATIENCE == 26 * 3600
+    monkeypatch.setattr(batches, "PATIENCE", 3 * 3600)
     provider = Provider(looks=10**9)
     running = audit(provider, budget=8)
-    with pytest.raises(ModelError, match=r"expected batch 'b0' to end within 26 hours, it has not"):
+    with pytest.raises(ModelError, match=r"expected batch 'b0' to end within 3 hours, it has not"):
         running.run()
-    assert 26 * 3600 < running.model.slept < 26 * 3600 + 300  # type: ignore[attr-defined]
-    assert provider.said.count("look") < 26 * 3600 / 20  # pauses grow to 24 s
+    assert 3 * 3600 < running.model.slept < 3 * 3600 + 300  # type: ignore[attr-defined]
+    assert provider.said.count("look") < 3 * 3600 / 20  # pauses grow to 24 s
     provider.looks = 0
     running.run()
     assert len(provider.batches) == 1
