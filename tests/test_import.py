@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import adaptive_vtt
+from tests.helpers.twins import slowly
 
 ROOT = Path(__file__).parent.parent
 HEAVY = ("torch", "pandas", "plotly", "gpytorch", "botorch", "scipy", "cv2", "numpy")
@@ -49,7 +50,7 @@ print(json.dumps(["torch" in sys.modules, "plotly" in sys.modules]))
 """
 
 
-@pytest.mark.parametrize("arguments", [("--help",), ("audit", "--help")], ids=" ".join)
+@pytest.mark.parametrize("arguments", [("--help",), *slowly(("audit", "--help"))], ids=" ".join)
 def test_help_loads_no_torch(arguments: tuple[str, ...]) -> None:
     assert fresh(HELP, *arguments) == [False, False]
 
@@ -76,7 +77,9 @@ def loaded(module: str) -> tuple[list[str], list[str]]:
     return ours, sorted(heavy.intersection(found))
 
 
-@pytest.mark.parametrize("module", ["adaptive_vtt.certify", "adaptive_vtt.certify.sequences"])
+@pytest.mark.parametrize(
+    "module", ["adaptive_vtt.certify.sequences", *slowly("adaptive_vtt.certify")]
+)
 def test_certificates_stand_alone_on_numpy(module: str) -> None:
     ours, heavy = loaded(module)
     rooms = {name.split(".")[1] for name in ours if "." in name}

@@ -89,6 +89,7 @@ def test_wheel_has_the_command(wheel: Path, names: set[str]) -> None:
         assert "avtt = adaptive_vtt.cli:main" in archive.read(entry_points).decode()
 
 
+@pytest.mark.slow
 def test_version_is_that_of_the_tag_and_of_an_archive_the_fallback(tmp_path: Path) -> None:
     pytest.importorskip("setuptools_scm")
     shutil.copy(ROOT / "pyproject.toml", tmp_path)

@@ -123,9 +123,9 @@ def test_a_cap_on_money_is_a_budget_of_items_whose_answers_carry_their_cost() ->
 
 def test_the_group_in_which_losses_concentrate_is_found_and_certified() -> None:
     rng = np.random.default_rng(0)
-    site = rng.choice([*"abcde"], 800)
-    losses = (rng.random(800) < np.where(site == "c", 0.9, 0.1)).astype(float)
-    pool = Pool(800, groups=pd.DataFrame({"site": site}))
+    site = rng.choice([*"abcde"], 400)
+    losses = (rng.random(400) < np.where(site == "c", 0.9, 0.1)).astype(float)
+    pool = Pool(400, groups=pd.DataFrame({"site": site}))
     audit = Audit(pool, half_width=0.1, discover=1, seed=1)
     told(audit, losses, batch=4)
     table = audit.intervals().set_index("target").loc["slice site c"]
