@@ -146,7 +146,6 @@ def test_a_damaged_journal_is_refused_before_the_first_call(space: QuestionSpace
     [
         ({"seed": 1}, r"begun with seed 0, not 1"),
         ({"strategy": "random"}, r"begun with strategy 'uncertainty\+.*', not 'random'"),
-        ({"strategy": Combined(0.2)}, r"begun with strategy_options epsilon .*, not 0\.2"),
         ({"exploration": 0.5}, r"begun with exploration 0\.0, not 0\.5"),
         ({"candidates": 7}, r"begun with candidates 4096, not 7"),
         ({"model": ScriptedModel(answers="one")}, r"begun with answers 'all', not 'one'"),
@@ -159,6 +158,12 @@ def test_journal_of_other_settings_is_refused(space: QuestionSpace, changes: Any
     with pytest.raises(JournalError, match=f"journal: was {message}"):
         Audit(space, changes.pop("model", None) or ScriptedModel(), journal=journal, **changes)
     assert content(journal) == before
+
+
+def test_journal_of_other_strategy_options_is_refused(space: QuestionSpace) -> None:
+    journal = finished(space, budget=3, strategy=Combined(0.1)).journal
+    with pytest.raises(JournalError, match=r"begun with strategy_options epsilon 0\.1, not 0\.2"):
+        Audit(space, ScriptedModel(), journal=journal, strategy=Combined(0.2))
 
 
 def test_full_disk_stops_the_audit_and_the_file_goes_on(space: QuestionSpace, tmp_path: Path):
