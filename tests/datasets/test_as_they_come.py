@@ -14,9 +14,7 @@ CASES = tomllib.loads(Path(__file__).with_name("as_they_come.toml").read_text(en
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_is_read_is_what_was_meant(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
-) -> None:
+def test_what_is_read_is_what_was_meant(tmp_path, capsys, name):
     case: dict[str, Any] = CASES[name]
     top = tmp_path / "data"
     for folder in case.get("folders", ()):

@@ -5,7 +5,6 @@ import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,17 +13,17 @@ import pytest
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.datasets.formats.endobench import from_endobench
 from adaptive_vtt.datasets.table import TableDataset
-from adaptive_vtt.datasets.vqa.question_making import MANY, ORDERED, Built, choose, places, reaches
+from adaptive_vtt.datasets.vqa.question_making import MANY, ORDERED, choose, places, reaches
 from adaptive_vtt.datasets.vqa.question_table import write_questions
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.relations.visual_prompts import COLOURS
-from adaptive_vtt.types import Box, Sample
+from adaptive_vtt.types import Box
 from tests.helpers.built_questions import build
 
 SIZE = (120, 150)
 
 
-def boxed(count: int = 18) -> TableDataset:
+def boxed(count=18):
     """Photographs with many red cells, one or two white ones, and a thin one in every second."""
     boxes, truths, images = [], [], []
     for index in range(count):
@@ -52,24 +51,24 @@ def boxed(count: int = 18) -> TableDataset:
 
 
 @pytest.fixture(scope="module")
-def cells() -> TableDataset:
+def cells():
     return boxed()
 
 
 @pytest.fixture(scope="module")
-def built(cells: TableDataset) -> list[Built]:
+def built(cells):
     return build(cells, seed=3)
 
 
-def sample_of(cells: TableDataset, one: Built) -> Sample:
+def sample_of(cells, one):
     return cells.sample(int(one.sample_id.removeprefix("cell")))
 
 
-def numbers(sample: Sample) -> Counter[str]:
+def numbers(sample):
     return Counter(box.label for box in sample.boxes)
 
 
-def test_counts_are_those_of_the_boxes(cells: TableDataset, built: list[Built]) -> None:
+def test_counts_are_those_of_the_boxes(cells, built):
     counting = [one for one in built if one.kind == "counting"]
     assert counting
     for one in counting:
@@ -80,9 +79,7 @@ def test_counts_are_those_of_the_boxes(cells: TableDataset, built: list[Built]) 
         assert right == MANY[min(number, 5)]
 
 
-def test_several_regions_are_marked_and_one_colour_asked_about(
-    cells: TableDataset, built: list[Built]
-) -> None:
+def test_several_regions_are_marked_and_one_colour_asked_about(cells, built):
     result = [one for one in built if one.kind == "multi"]
     assert result
     for one in result:
@@ -102,7 +99,7 @@ def test_several_regions_are_marked_and_one_colour_asked_about(
         assert named == [one.made.options[one.made.right]]
 
 
-def test_wrong_names_are_not_in_the_box(cells: TableDataset, built: list[Built]) -> None:
+def test_wrong_names_are_not_in_the_box(cells, built):
     for one in built:
         if one.kind in ("box", "coordinate"):
             sample = sample_of(cells, one)
@@ -112,7 +109,7 @@ def test_wrong_names_are_not_in_the_box(cells: TableDataset, built: list[Built])
             assert not any(reaches(sample, name, region, 0.1) for name in wrong)
 
 
-def test_right_answers_stand_everywhere_equally_often(built: list[Built]) -> None:
+def test_right_answers_stand_everywhere_equally_often(built):
     places_of: dict[tuple[str, int], Counter[int]] = {}
     for one in built:
         if one.kind not in ORDERED:
@@ -127,7 +124,7 @@ def test_right_answers_stand_everywhere_equally_often(built: list[Built]) -> Non
 # -- roles -------------------------------------------------------------------------------
 
 
-def table(count: int = 24) -> Any:
+def table(count=24):
     images = [np.full((20, 20, 3), 10 * k, np.uint8) for k in range(count)]
     labels = {
         "polyp": [int(k % 4 == 0) for k in range(count)],
@@ -140,7 +137,7 @@ def table(count: int = 24) -> Any:
     return from_table(images, pd.DataFrame(labels, index=ids))
 
 
-def test_what_cannot_be_used_is_named() -> None:
+def test_what_cannot_be_used_is_named():
     odd = table()
     with pytest.raises(InputError, match=r"unknown role 'lession'; did you mean 'lesion'"):
         build(odd, roles={"polyp": "lession"})
@@ -152,7 +149,7 @@ def test_what_cannot_be_used_is_named() -> None:
         build(odd, per_class=0)
 
 
-def test_nothing_is_counted_where_no_number_is_known() -> None:
+def test_nothing_is_counted_where_no_number_is_known():
     """Else every answer would be 0, as only absence is known."""
     assert build(table(), ["counting"]) == []
 
@@ -160,7 +157,7 @@ def test_nothing_is_counted_where_no_number_is_known() -> None:
 # -- where things are ---------------------------------------------------------------------
 
 
-def test_golden_lines(tmp_path: Path) -> None:
+def test_golden_lines(tmp_path):
     """What a table says, cell by cell; a change of it is a change of built sets."""
     chosen = choose(boxed(3), per_class=1, seed=5)
     write_questions(

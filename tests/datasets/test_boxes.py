@@ -1,9 +1,6 @@
 """Boxes: annotated in COCO's and VOC's formats, detected by networks, or proposed as regions."""
 
-from collections.abc import Callable
 from dataclasses import astuple, dataclass, field
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +21,7 @@ from tests.helpers.small_datasets import truths
 # -- COCO ----------------------------------------------------------------------------------
 
 
-def test_coco_annotations_are_boxes_and_their_categories_concepts(tmp_path: Path) -> None:
+def test_coco_annotations_are_boxes_and_their_categories_concepts(tmp_path):
     dataset = from_coco(*coco(tmp_path))
     assert dataset.concepts == ("dog", "person")  # nobody annotated a kite
     assert truths(dataset) == [[1, 1], [0, 0]]
@@ -33,14 +30,14 @@ def test_coco_annotations_are_boxes_and_their_categories_concepts(tmp_path: Path
     assert dataset.sample(1).boxes == ()
 
 
-def test_coco_crowds_have_boxes_when_asked_for(tmp_path: Path) -> None:
+def test_coco_crowds_have_boxes_when_asked_for(tmp_path):
     plain, crowded = (from_coco(*coco(tmp_path), crowds=c) for c in (False, True))
     assert crowded.sample(0).boxes[1] == Box("person", 0, 0, 30, 20)
     assert crowded.fingerprint != plain.fingerprint
     assert plain.fingerprint == from_coco(*coco(tmp_path)).fingerprint
 
 
-def test_coco_outlines_are_masks(tmp_path: Path) -> None:
+def test_coco_outlines_are_masks(tmp_path):
     masks = from_coco(*coco(tmp_path), outlines=True).sample(0).masks
     dog, people = masks["dog"], masks["person"]
     assert np.array_equal(np.argwhere(dog)[[0, -1]], [[4, 2], [13, 11]])
@@ -52,7 +49,7 @@ def test_coco_outlines_are_masks(tmp_path: Path) -> None:
     ("size", "counts"),
     [((4, 5), "5220003"), ((40, 50), "Rc0d0d000000000000000000000000000000000000000000000000V<")],
 )
-def test_run_lengths_as_text(size: tuple[int, int], counts: str) -> None:
+def test_run_lengths_as_text(size, counts):
     """As the pycocotools 2.0 encode these two rectangles."""
     inside = {(4, 5): np.s_[1:3, 1:4], (40, 50): np.s_[10:30, 15:40]}[size]
     expected = np.zeros(size, bool)
@@ -62,7 +59,7 @@ def test_run_lengths_as_text(size: tuple[int, int], counts: str) -> None:
 
 @settings(max_examples=40)
 @given(drawn=arrays(np.bool_, st.tuples(st.integers(1, 9), st.integers(1, 9))))
-def test_run_lengths_as_numbers(drawn: Any) -> None:
+def test_run_lengths_as_numbers(drawn):
     flat = drawn.T.ravel()
     ends = [0, *(np.flatnonzero(np.diff(flat)) + 1).tolist(), flat.size]
     counts = [0] * bool(flat[0]) + np.diff(ends).tolist()
@@ -80,7 +77,7 @@ def test_run_lengths_as_numbers(drawn: Any) -> None:
         ({"size": [20, 30], "counts": [601, -1]}, "run lengths as numbers or text, got"),
     ],
 )
-def test_outlines_that_are_none_are_named(tmp_path: Path, outline: Any, message: str) -> None:
+def test_outlines_that_are_none_are_named(tmp_path, outline, message):
     dataset = from_coco(
         *coco(tmp_path, lambda c: c["annotations"][0].update(segmentation=outline)), outlines=True
     )
@@ -88,7 +85,7 @@ def test_outlines_that_are_none_are_named(tmp_path: Path, outline: Any, message:
         dataset.sample(0).masks["dog"]
 
 
-def first(part: str, **changes: Any) -> Callable[[dict[str, Any]], Any]:
+def first(part, **changes):
     return lambda content: content[part][0].update(changes)
 
 
@@ -109,13 +106,13 @@ def first(part: str, **changes: Any) -> Callable[[dict[str, Any]], Any]:
         (lambda c: c["annotations"].append(3), r"annotations\[2\]: expected an object with 'id'"),
     ],
 )
-def test_coco_files_that_do_not_fit_are_named(tmp_path: Path, change: Any, message: str) -> None:
+def test_coco_files_that_do_not_fit_are_named(tmp_path, change, message):
     with pytest.raises(InputError, match=message):
         from_coco(*coco(tmp_path, change))
 
 
-def test_coco_parts_that_cannot_be_used_may_be_left_out(tmp_path: Path) -> None:
-    def change(content: dict[str, Any]) -> None:
+def test_coco_parts_that_cannot_be_used_may_be_left_out(tmp_path):
+    def change(content):
         content["annotations"].append(dict(content["annotations"][0], id=72, bbox=[2, 4, 0, 5]))
         content["images"] += [dict(content["images"][0], id=k, file_name=f"{k}.png") for k in "cd"]
         content["annotations"].append(dict(content["annotations"][0], id=73, image_id="c"))
@@ -130,13 +127,13 @@ def test_coco_parts_that_cannot_be_used_may_be_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("x", [-0.6, 20.7])
-def test_boxes_that_jut_out_by_rounding_are_clipped(tmp_path: Path, x: float) -> None:
+def test_boxes_that_jut_out_by_rounding_are_clipped(tmp_path, x):
     dataset = from_coco(*coco(tmp_path, first("annotations", bbox=[x, 4, 10, 16.2])))
     box = dataset.sample(0).boxes[0]
     assert astuple(box)[1:5] == (max(0, x), 4, min(30, x + 10), 20)
 
 
-def test_an_image_of_another_size_than_annotated_is_named(tmp_path: Path) -> None:
+def test_an_image_of_another_size_than_annotated_is_named(tmp_path):
     dataset = from_coco(*coco(tmp_path, first("images", width=31)))
     with pytest.raises(InputError, match=r"sample '7': .* 20 x 31 .* as annotated, got 20 x 30"):
         dataset.sample(0)
@@ -145,7 +142,7 @@ def test_an_image_of_another_size_than_annotated_is_named(tmp_path: Path) -> Non
 # -- VOC -----------------------------------------------------------------------------------
 
 
-def test_voc_boxes_count_from_one_and_difficult_classes_are_unknown(tmp_path: Path) -> None:
+def test_voc_boxes_count_from_one_and_difficult_classes_are_unknown(tmp_path):
     voc(tmp_path, "1", ("dog", 0, 1, 1, 30, 20), ("cat", 1, 2, 3, 4, 5))
     voc(tmp_path, "2", ("cat", 0, 2, 3, 4, 5), ("cat", 1, 2, 3, 9, 9))
     dataset = from_voc(tmp_path)
@@ -157,7 +154,7 @@ def test_voc_boxes_count_from_one_and_difficult_classes_are_unknown(tmp_path: Pa
     assert everything.sample(1).boxes == (Box("cat", 1, 2, 4, 5), Box("cat", 1, 2, 9, 9))
 
 
-def test_voc_splits_are_lists_of_names(tmp_path: Path) -> None:
+def test_voc_splits_are_lists_of_names(tmp_path):
     for name in ("1", "2"):
         voc(tmp_path, name, ("dog", 0, 1, 1, 9, 9))
     lists = tmp_path / "ImageSets" / "Main"
@@ -190,14 +187,12 @@ def test_voc_splits_are_lists_of_names(tmp_path: Path) -> None:
         ([("dog", 0, 1, 1, 9, 9), ("", 0, 1, 1, 9, 9)], None, r"object 2: expected a class in <na"),
     ],
 )
-def test_voc_files_that_do_not_fit_are_named(
-    tmp_path: Path, things: Any, text: str | None, message: str
-) -> None:
+def test_voc_files_that_do_not_fit_are_named(tmp_path, things, text, message):
     with pytest.raises(InputError, match=message):
         from_voc(voc(tmp_path, "1", *things, text=text))
 
 
-def test_voc_files_that_are_missing_are_named(tmp_path: Path) -> None:
+def test_voc_files_that_are_missing_are_named(tmp_path):
     voc(tmp_path, "1", ("dog", 0, 1, 1, 9, 9))
     (tmp_path / "JPEGImages" / "1.jpg").unlink()
     with pytest.raises(InputError, match=r"1\.xml: its image file '.*1\.jpg' does not exist"):
@@ -218,12 +213,12 @@ class Fixed:
     fingerprint: str = "fixed"
     asked: list[Image] = field(default_factory=list)
 
-    def detect(self, image: Image) -> tuple[Box, ...]:
+    def detect(self, image):
         self.asked.append(image)
         return self.boxes
 
 
-def test_detected_boxes_replace_annotated_ones_and_are_found_once(tmp_path: Path) -> None:
+def test_detected_boxes_replace_annotated_ones_and_are_found_once(tmp_path):
     dataset = from_coco(*coco(tmp_path))
     detector = Fixed((Box("cat", 0, 0, 3, 3, 0.7),))
     result = Detected(dataset, detector)
@@ -242,7 +237,7 @@ def test_detected_boxes_replace_annotated_ones_and_are_found_once(tmp_path: Path
 # -- regions -------------------------------------------------------------------------------
 
 
-def overlap(one: Box, other: Box) -> float:
+def overlap(one, other):
     wide = min(one.right, other.right) - max(one.left, other.left)
     tall = min(one.bottom, other.bottom) - max(one.top, other.top)
     shared = max(0.0, wide) * max(0.0, tall)
@@ -256,7 +251,7 @@ IMAGES = arrays(
 
 @given(image=IMAGES, most=st.integers(1, 5))
 @settings(max_examples=20)
-def test_regions_keep_to_their_limits_for_any_image(image: Image, most: int) -> None:
+def test_regions_keep_to_their_limits_for_any_image(image, most):
     before = image.copy()
     regions = Regions(most=most, smallest=0.05, largest=0.4, overlap=0.3)
     boxes = regions.detect(image)

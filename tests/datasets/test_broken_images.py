@@ -1,7 +1,5 @@
 """Broken images are refused when they are met, or skipped by name."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -13,7 +11,7 @@ from tests.helpers.small_datasets import ids, mask, picture, truths
 
 
 @pytest.fixture
-def with_broken_image(tmp_path: Path) -> Path:
+def with_broken_image(tmp_path):
     for name in ("a", "b", "c"):
         picture(tmp_path / "images" / f"{name}.png")
         mask(tmp_path / "masks" / f"{name}.png")
@@ -22,9 +20,7 @@ def with_broken_image(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_broken_image_is_refused_when_it_is_met_or_skipped_by_name(
-    with_broken_image: Path,
-) -> None:
+def test_a_broken_image_is_refused_when_it_is_met_or_skipped_by_name(with_broken_image):
     dataset = datasets.from_masks(with_broken_image)
     assert dataset.sample(0).image is not None
     with pytest.raises(InputError, match=r"sample 'b': '.*b\.png' is not an image that can be re"):
@@ -35,9 +31,7 @@ def test_a_broken_image_is_refused_when_it_is_met_or_skipped_by_name(
 
 
 @pytest.mark.parametrize("content", [b"", b"\0" * 4096, b"<html>not found</html>"])
-def test_a_file_that_does_not_begin_as_an_image_is_refused_at_the_start(
-    content: bytes, with_broken_image: Path
-) -> None:
+def test_a_file_that_does_not_begin_as_an_image_is_refused_at_the_start(content, with_broken_image):
     (with_broken_image / "images" / "c.png").write_bytes(content)
     expected = r"c\.png'? is not an image that can be read.*; broken = 'skip' in \[dataset\]"
     with pytest.raises(InputError, match=expected):
@@ -46,7 +40,7 @@ def test_a_file_that_does_not_begin_as_an_image_is_refused_at_the_start(
     assert ids(left) == ["a"]
 
 
-def test_broken_images_of_a_table_are_skipped_by_name(with_broken_image: Path) -> None:
+def test_broken_images_of_a_table_are_skipped_by_name(with_broken_image):
     table = with_broken_image / "labels.csv"
     table.write_text("id,polyp,age\na,1,50\nb,1,60\nc,0,70\n")
     folder = with_broken_image / "images"
@@ -57,7 +51,7 @@ def test_broken_images_of_a_table_are_skipped_by_name(with_broken_image: Path) -
     assert dataset.skipped == (str(folder / "b.png"),)
 
 
-def test_rows_whose_file_is_missing_are_skipped_by_name_too(with_broken_image: Path) -> None:
+def test_rows_whose_file_is_missing_are_skipped_by_name_too(with_broken_image):
     table = with_broken_image / "labels.csv"
     table.write_text("id,polyp,loop\na,1,1\nb,1,0\nc,0,1\nd,0,maybe\ne,1,0\nf,0,1\n")
     folder = with_broken_image / "images"
@@ -78,7 +72,7 @@ def test_rows_whose_file_is_missing_are_skipped_by_name_too(with_broken_image: P
         datasets.read_table(table, folder, broken="skip")
 
 
-def test_nothing_but_broken_files_is_no_dataset(tmp_path: Path) -> None:
+def test_nothing_but_broken_files_is_no_dataset(tmp_path):
     (tmp_path / "polyps").mkdir()
     (tmp_path / "polyps" / "a.jpg").write_bytes(b"")
     with pytest.raises(InputError, match=r"expected folders of images, .*, got no image"):
@@ -87,9 +81,7 @@ def test_nothing_but_broken_files_is_no_dataset(tmp_path: Path) -> None:
         datasets.from_class_folders(tmp_path, broken="ignore")  # type: ignore[arg-type]
 
 
-def test_nothing_but_the_error_is_said_of_half_a_file(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_but_the_error_is_said_of_half_a_file(tmp_path, capfd):
     whole = png(np.random.default_rng(0).integers(0, 255, (64, 64, 3), dtype=np.uint8))
     (tmp_path / "half.png").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(InputError, match="is not an image that can be read"):

@@ -3,41 +3,37 @@
 import json
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from adaptive_vtt.datasets.formats.endobench import from_endobench
-from adaptive_vtt.datasets.vqa.question_making import MAKERS, MANY, OVERLAP, Built, choose, shared
+from adaptive_vtt.datasets.vqa.question_making import MAKERS, MANY, OVERLAP, choose, shared
 from adaptive_vtt.datasets.vqa.question_table import OPTIONS, write_questions
 from adaptive_vtt.datasets.vqa.taxonomy import GRANULARITIES
 from adaptive_vtt.experiments.medtest import phantoms
 from adaptive_vtt.experiments.medtest.phantoms import Phantom
 from adaptive_vtt.relations.visual_prompts import regions
-from adaptive_vtt.types import Sample
 from tests.helpers.built_questions import build
 
 CONCEPTS = ["polyp", "instrument", "stool", "blood"]
 
 
 @pytest.fixture(scope="module")
-def scenes() -> Phantom:
+def scenes():
     return phantoms.frames(24, size=128, seed=3, instrument=0.4, blood=0.3)
 
 
 @pytest.fixture(scope="module")
-def built(scenes: Phantom) -> list[Built]:
+def built(scenes):
     return build(scenes, concepts=CONCEPTS, seed=1)
 
 
-def test_choosing_and_making_look_at_each_image_once(
-    scenes: Phantom, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_choosing_and_making_look_at_each_image_once(scenes, monkeypatch):
     looked: Counter[int] = Counter()
     sample = Phantom.sample
 
-    def counted(self: Phantom, index: int) -> Sample:
+    def counted(self, index):
         looked[index] += 1
         return sample(self, index)
 
@@ -49,14 +45,14 @@ def test_choosing_and_making_look_at_each_image_once(
     assert max(looked.values()) == 2
 
 
-def test_every_kind_is_made(built: list[Built]) -> None:
+def test_every_kind_is_made(built):
     assert {one.kind for one in built} == {*MAKERS}
     for one in built:
         assert len(set(one.made.options)) == len(one.made.options) >= 2
         assert "{" not in one.made.question
 
 
-def test_answers_are_those_of_the_scene(scenes: Phantom, built: list[Built]) -> None:
+def test_answers_are_those_of_the_scene(scenes, built):
     for one in built:
         index = int(one.sample_id.rpartition("-")[2])
         truth = scenes.sample(index).truth
@@ -74,7 +70,7 @@ def test_answers_are_those_of_the_scene(scenes: Phantom, built: list[Built]) -> 
             assert truth[subject] == 1 or right == "0"
 
 
-def test_wrong_boxes_are_of_similar_size_and_elsewhere(scenes: Phantom, built: list[Built]) -> None:
+def test_wrong_boxes_are_of_similar_size_and_elsewhere(scenes, built):
     grounding = [one for one in built if one.kind == "grounding"]
     assert grounding
     for one in grounding:
@@ -90,7 +86,7 @@ def test_wrong_boxes_are_of_similar_size_and_elsewhere(scenes: Phantom, built: l
                 assert 0.7 < ratio < 1.4  # .8 to 1.25, rounded to pixels
 
 
-def test_what_is_written_can_be_read(built: list[Built], tmp_path: Path) -> None:
+def test_what_is_written_can_be_read(built, tmp_path):
     lines = (replace(one.made, scene="Colonoscopy", dataset="phantom") for one in built)
     write_questions(tmp_path / "mine.tsv", lines)
     dataset = from_endobench(tmp_path / "mine.tsv")

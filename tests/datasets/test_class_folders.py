@@ -1,7 +1,5 @@
 """Folders of images, one per class: what the levels above mean, and what is out of place."""
 
-from pathlib import Path
-
 import pytest
 
 from adaptive_vtt import datasets
@@ -10,7 +8,7 @@ from adaptive_vtt.errors import InputError
 from tests.helpers.small_datasets import ids, picture, truths
 
 
-def test_hyper_kvasir_folders_give_classes_tracts_and_groups(tmp_path: Path) -> None:
+def test_hyper_kvasir_folders_give_classes_tracts_and_groups(tmp_path):
     for path in (
         "upper-gi-tract/anatomical-landmarks/z-line/1.jpg",
         "lower-gi-tract/pathological-findings/polyps/2.jpg",
@@ -31,7 +29,7 @@ def test_hyper_kvasir_folders_give_classes_tracts_and_groups(tmp_path: Path) -> 
         }
 
 
-def test_class_in_several_splits_is_one_class(tmp_path: Path) -> None:
+def test_class_in_several_splits_is_one_class(tmp_path):
     for path in (
         "train/normal/1.png",
         "train/ulcer/2.png",
@@ -45,7 +43,7 @@ def test_class_in_several_splits_is_one_class(tmp_path: Path) -> None:
     assert dataset.metadata_values("split").tolist() == ["test", "train", "train"]
 
 
-def test_flat_and_uneven_class_folders(tmp_path: Path) -> None:
+def test_flat_and_uneven_class_folders(tmp_path):
     picture(tmp_path / "polyps" / "a.jpg")
     picture(tmp_path / "ulcers" / "b.jpg")
     flat = datasets.from_class_folders(tmp_path)
@@ -56,7 +54,7 @@ def test_flat_and_uneven_class_folders(tmp_path: Path) -> None:
     assert uneven.metadata_values("level 2").tolist() == [None, "ward", None]
 
 
-def test_image_beside_the_class_folders_is_named(tmp_path: Path) -> None:
+def test_image_beside_the_class_folders_is_named(tmp_path):
     picture(tmp_path / "polyps" / "a.jpg")
     picture(tmp_path / "stray.jpg")
     with pytest.raises(InputError, match=r"stray\.jpg': expected every image in the folder of its"):

@@ -14,7 +14,7 @@ from adaptive_vtt.errors import InputError
 RED_GREEN = np.array([[[255, 0, 0], [0, 255, 0]]], np.uint8)  # 1 x 2 RGB
 
 
-def write_png(path: Path, image: np.ndarray) -> None:
+def write_png(path, image):
     bgr = image[:, :, ::-1] if image.shape[2] == 3 else image
     assert cv2.imwrite(str(path), bgr)
 
@@ -23,7 +23,7 @@ def write_png(path: Path, image: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize("labels", ["my-audit/labels.csv", Path("my-audit/labels.csv")])
-def test_a_path_is_no_table_of_labels_and_what_reads_one_is_named(labels: Path | str) -> None:
+def test_a_path_is_no_table_of_labels_and_what_reads_one_is_named(labels):
     sentence = (
         r"labels: expected a table, got the path 'my-audit/labels\.csv'; read_table\('my-audit/l"
     )
@@ -32,7 +32,7 @@ def test_a_path_is_no_table_of_labels_and_what_reads_one_is_named(labels: Path |
     assert "as_dataset(FOLDER)" in str(raised.value)
 
 
-def test_truths_are_those_of_the_table(labels: pd.DataFrame) -> None:
+def test_truths_are_those_of_the_table(labels):
     dataset = from_table(None, labels, name="eyes")
     assert (len(dataset), dataset.name) == (4, "eyes")
     assert dataset.concepts == ("drusen", "cyst", "fluid")
@@ -46,7 +46,7 @@ def test_truths_are_those_of_the_table(labels: pd.DataFrame) -> None:
 
 
 @pytest.mark.parametrize("value", [2, 0.5, "maybe", "1?", np.inf])
-def test_label_that_is_neither_0_nor_1_nor_empty_is_named(value: Any) -> None:
+def test_label_that_is_neither_0_nor_1_nor_empty_is_named(value):
     labels = pd.DataFrame({"drusen": [0, 1], "cyst": [1, value]}, index=["a", "b"], dtype=object)
     message = rf"expected 0, 1 or empty .*, got .*{str(value).replace('?', '.')}.* 'b', .*'cyst'"
     with pytest.raises(InputError, match=message):
@@ -63,14 +63,12 @@ def test_label_that_is_neither_0_nor_1_nor_empty_is_named(value: Any) -> None:
         ({"features": [[0], [1], [np.nan], [3]]}, r"features: .* NaN or infinity in row 2"),
     ],
 )
-def test_parts_that_do_not_fit_are_named(
-    labels: pd.DataFrame, parts: dict[str, Any], message: str
-) -> None:
+def test_parts_that_do_not_fit_are_named(labels, parts, message):
     with pytest.raises(InputError, match=message):
         from_table(parts.pop("images", None), labels, **parts)
 
 
-def test_ids_and_concepts_that_stand_twice_are_named(labels: pd.DataFrame) -> None:
+def test_ids_and_concepts_that_stand_twice_are_named(labels):
     with pytest.raises(InputError, match=r"sample id 'b' stands twice, again at position 3"):
         from_table(None, labels.set_axis(["a", "b", "c", "b"]))
     with pytest.raises(InputError, match=r"sample id '1' stands twice"):
@@ -82,7 +80,7 @@ def test_ids_and_concepts_that_stand_twice_are_named(labels: pd.DataFrame) -> No
 # -- images --------------------------------------------------------------------------------
 
 
-def test_images_may_be_arrays_or_files_grey_or_colour(tmp_path: Path) -> None:
+def test_images_may_be_arrays_or_files_grey_or_colour(tmp_path):
     write_png(tmp_path / "colour.png", RED_GREEN)
     write_png(tmp_path / "grey.png", RED_GREEN[:, :, :1])
     sources = [RED_GREEN, RED_GREEN[:, :, 0], tmp_path / "colour.png", str(tmp_path / "grey.png")]
@@ -102,12 +100,12 @@ def test_images_may_be_arrays_or_files_grey_or_colour(tmp_path: Path) -> None:
         ("not an image", r"image file 'not an image' does not exist"),
     ],
 )
-def test_array_that_is_no_image_is_named(image: Any, got: str) -> None:
+def test_array_that_is_no_image_is_named(image, got):
     with pytest.raises(InputError, match=rf"sample 'eye': .*{got}"):
         from_table([image], pd.DataFrame({"drusen": [1]}, index=["eye"])).sample(0)
 
 
-def from_file(path: Path) -> Any:
+def from_file(path):
     return from_table([path], pd.DataFrame({"drusen": [1]}, index=["eye"])).sample(0).image
 
 
@@ -118,7 +116,7 @@ CUT = cv2.imencode(".png", NOISE)[1].tobytes()[:240]
 @pytest.mark.parametrize(
     "data", [b"", b"no picture", b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff\xe0", CUT]
 )
-def test_file_that_is_no_image_or_half_of_one_is_named(tmp_path: Path, data: bytes) -> None:
+def test_file_that_is_no_image_or_half_of_one_is_named(tmp_path, data):
     (tmp_path / "a.png").write_bytes(data)
     with pytest.raises(InputError, match=r"sample 'eye': '.*a\.png' is not an image"):
         from_file(tmp_path / "a.png")
@@ -127,13 +125,13 @@ def test_file_that_is_no_image_or_half_of_one_is_named(tmp_path: Path, data: byt
 # -- tables in files -----------------------------------------------------------------------
 
 
-def write(tmp_path: Path, text: str) -> Path:
+def write(tmp_path, text):
     path = tmp_path / "labels.csv"
     path.write_text(text, encoding="utf-8")
     return path
 
 
-def test_table_is_read_with_its_ids_as_they_stand(tmp_path: Path) -> None:
+def test_table_is_read_with_its_ids_as_they_stand(tmp_path):
     path = write(tmp_path, "\ufeffid, drusen, cyst\n007, 1, 0\n 08, , 1\n1e3,0,1\nNA,0,NaN\n")
     dataset = read_table(path)
     assert [dataset.sample_id(i) for i in range(4)] == ["007", "08", "1e3", "NA"]
@@ -143,7 +141,7 @@ def test_table_is_read_with_its_ids_as_they_stand(tmp_path: Path) -> None:
     assert dataset.name == "labels"
 
 
-def test_columns_can_be_chosen_and_images_found_by_id_or_by_file(tmp_path: Path) -> None:
+def test_columns_can_be_chosen_and_images_found_by_id_or_by_file(tmp_path):
     path = write(tmp_path, "eye,file,age,drusen,cyst\n007,x/one.png,70,1,0\n008,two.png,80,0,1\n")
     (tmp_path / "x").mkdir()
     for name in ("x/one.png", "two.png", "007.png"):
@@ -182,9 +180,7 @@ def test_columns_can_be_chosen_and_images_found_by_id_or_by_file(tmp_path: Path)
         ("id,drusen\n1,1\n", {"images": "."}, r"sample '1': image file '.*1' does not exist"),
     ],
 )
-def test_table_that_cannot_be_used_is_named(
-    tmp_path: Path, text: str, options: dict[str, Any], message: str
-) -> None:
+def test_table_that_cannot_be_used_is_named(tmp_path, text, options, message):
     if "images" in options:
         options = {"images": tmp_path}
     with pytest.raises(InputError, match=message):

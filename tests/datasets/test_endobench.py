@@ -2,7 +2,6 @@
 
 import base64
 import csv
-from pathlib import Path
 
 import cv2
 import numpy as np
@@ -16,7 +15,7 @@ from adaptive_vtt.types import Ask
 from tests.helpers.endobench_rows import COLUMNS, picture, row, write
 
 
-def test_rows_become_samples(tmp_path: Path) -> None:
+def test_rows_become_samples(tmp_path):
     rows = [row(k) for k in range(6)]
     dataset = from_endobench(write(tmp_path / "e.tsv", rows))
     assert dataset.concepts == tuple(task.name for task in TASKS[:3])
@@ -32,7 +31,7 @@ def test_rows_become_samples(tmp_path: Path) -> None:
     np.testing.assert_array_equal(sample.image, decoded)
 
 
-def test_words_are_kept_as_they_stand(tmp_path: Path) -> None:
+def test_words_are_kept_as_they_stand(tmp_path):
     words = {"A": "NA", "B": "None", "C": "null", "D": "007", "E": "nan", "F": "n/a"}
     question = 'Which "sign"\tis seen,\nif any?'
     tail = [row(1), row(2, question='An open " quote')]
@@ -43,7 +42,7 @@ def test_words_are_kept_as_they_stand(tmp_path: Path) -> None:
     assert dataset.sample(1).image is not None  # found behind quotes and line breaks
 
 
-def test_unquoted_files_are_read(tmp_path: Path) -> None:
+def test_unquoted_files_are_read(tmp_path):
     path = tmp_path / "e.tsv"
     rows = [row(0, question='Is this 5" long?'), row(1)]
     lines = ["\t".join(COLUMNS), *("\t".join(r[c] for c in COLUMNS) for r in rows)]
@@ -53,13 +52,13 @@ def test_unquoted_files_are_read(tmp_path: Path) -> None:
     assert dataset.sample(1).image is not None
 
 
-def test_large_images_are_decoded_in_a_process_that_read_no_table(tmp_path: Path) -> None:
+def test_large_images_are_decoded_in_a_process_that_read_no_table(tmp_path):
     dataset = from_endobench(write(tmp_path / "e.tsv", [row(0, image=picture(0, side=400))]))
     csv.field_size_limit(131_072)  # as in such a process
     assert dataset.sample(0).require_image().shape == (400, 400, 3)
 
 
-def test_parquet_holds_the_same(tmp_path: Path) -> None:
+def test_parquet_holds_the_same(tmp_path):
     pytest.importorskip("pyarrow")
     rows = [row(k) for k in range(5)]
     plain = from_endobench(write(tmp_path / "e.tsv", rows))
@@ -86,7 +85,7 @@ def test_parquet_holds_the_same(tmp_path: Path) -> None:
         ({"C": ""}, r"row 2: expected the options A, B and so on, got \['A', 'B', 'D'\]"),
     ],
 )
-def test_malformed_rows_are_named(tmp_path: Path, cells: dict[str, str], message: str) -> None:
+def test_malformed_rows_are_named(tmp_path, cells, message):
     path = write(tmp_path / "e.tsv", [row(0), row(1, **cells), row(2)])
     with pytest.raises(InputError, match=message):
         from_endobench(path)
@@ -97,7 +96,7 @@ def test_malformed_rows_are_named(tmp_path: Path, cells: dict[str, str], message
     assert kept.sample(1).image is not None
 
 
-def test_a_row_with_too_few_columns_is_named(tmp_path: Path) -> None:
+def test_a_row_with_too_few_columns_is_named(tmp_path):
     path = write(tmp_path / "e.tsv", [row(k) for k in range(3)])
     lines = path.read_text().splitlines()
     lines[2] = lines[2].rpartition("\t")[0]
@@ -106,9 +105,7 @@ def test_a_row_with_too_few_columns_is_named(tmp_path: Path) -> None:
         from_endobench(path)
 
 
-def test_an_image_over_the_limit_is_one_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_image_over_the_limit_is_one_sentence(tmp_path, monkeypatch):
     monkeypatch.setattr("adaptive_vtt.datasets.formats.image_rows.MAX_PIXELS", 2000)
     path = write(tmp_path / "e.tsv", [row(0), row(1, image=picture(1, 50))])
     sentence = "row 2: expected an image of at most 2000 pixels, got one of 50 x 50 pixels"
@@ -116,7 +113,7 @@ def test_an_image_over_the_limit_is_one_sentence(
         from_endobench(path)
 
 
-def test_files_that_are_no_tables_are_refused(tmp_path: Path) -> None:
+def test_files_that_are_no_tables_are_refused(tmp_path):
     with pytest.raises(InputError, match="cannot read a table"):
         from_endobench(tmp_path / "none.tsv")
     other = tmp_path / "other.tsv"
@@ -127,7 +124,7 @@ def test_files_that_are_no_tables_are_refused(tmp_path: Path) -> None:
         from_endobench(other, broken="drop")  # type: ignore[arg-type]
 
 
-def test_only_the_place_of_an_image_is_kept(tmp_path: Path) -> None:
+def test_only_the_place_of_an_image_is_kept(tmp_path):
     """Memory does not follow the images: none is held after reading."""
     import tracemalloc
 
@@ -144,7 +141,7 @@ def test_only_the_place_of_an_image_is_kept(tmp_path: Path) -> None:
     assert peak < size / 2
 
 
-def test_names_are_found_however_they_are_spelt(tmp_path: Path) -> None:
+def test_names_are_found_however_they_are_spelt(tmp_path):
     assert named("lesion QUANTIFICATION") == named("LQ") == named("polyp counting")
     assert named("capsule endoscopy") == named("CE") == "Capsule Endoscopy"
     assert named("Something else ") == "Something else"

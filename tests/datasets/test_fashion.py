@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from adaptive_vtt.datasets.formats.fashion_mnist import (
     CONCEPT_NAMES,
@@ -12,7 +11,6 @@ from adaptive_vtt.datasets.formats.fashion_mnist import (
     fashion,
     load_arrays,
 )
-from adaptive_vtt.datasets.table import TableDataset
 from adaptive_vtt.demo.fashion_cnn import WEIGHTS_FILE, predict
 from adaptive_vtt.types import UNKNOWN
 
@@ -20,23 +18,23 @@ CARD = WEIGHTS_FILE.with_suffix(".md")
 
 
 @pytest.fixture(scope="module")
-def dataset() -> TableDataset:
+def dataset():
     return fashion()
 
 
 @pytest.fixture(scope="module")
-def p_yes() -> NDArray[np.float64]:
+def p_yes():
     return predict(list(load_arrays()[0]))
 
 
-def test_files_are_small_and_carry_the_licence() -> None:
+def test_files_are_small_and_carry_the_licence():
     assert DATA_FILE.stat().st_size < 1_500_000
     assert WEIGHTS_FILE.stat().st_size < 1_000_000
     licence = (DATA_FILE.parent / "LICENSE-fashion-mnist.txt").read_text(encoding="utf-8")
     assert "Copyright (c) 2017 Zalando SE" in licence
 
 
-def test_samples_are_grey_images_with_a_garment(dataset: TableDataset) -> None:
+def test_samples_are_grey_images_with_a_garment(dataset):
     assert dataset.name == "fashion-mnist-longtail"
     images, garment, _ = load_arrays()
     for i in (0, 999, 1999):
@@ -57,7 +55,7 @@ EXPECTED = {
 }
 
 
-def test_truths_follow_from_the_garment(dataset: TableDataset) -> None:
+def test_truths_follow_from_the_garment(dataset):
     garments = np.array(GARMENTS)[load_arrays()[1]]
     for concept, (yes, unknown) in EXPECTED.items():
         column = dataset.truth(np.arange(len(dataset)), dataset.concepts.index(concept))  # type: ignore[arg-type]
@@ -67,12 +65,12 @@ def test_truths_follow_from_the_garment(dataset: TableDataset) -> None:
 
 
 @pytest.mark.parametrize("shape", [(32, 32), (28, 28, 4), (28,)])
-def test_predict_refuses_other_sizes(shape: tuple[int, ...]) -> None:
+def test_predict_refuses_other_sizes(shape):
     with pytest.raises(ValueError, match="expected 28 x 28"):
         predict([np.zeros(shape, dtype=np.uint8)])
 
 
-def card_rows() -> dict[str, list[str]]:
+def card_rows():
     """The card's table: concept to its five cells."""
     rows = {}
     for line in CARD.read_text(encoding="utf-8").splitlines():
@@ -83,7 +81,7 @@ def card_rows() -> dict[str, list[str]]:
     return rows
 
 
-def test_card_states_the_recomputed_scores(p_yes: NDArray[np.float64]) -> None:
+def test_card_states_the_recomputed_scores(p_yes):
     rows = card_rows()
     assert tuple(rows) == CONCEPT_NAMES
     answers = concept_answers(load_arrays()[1])
@@ -97,6 +95,6 @@ def test_card_states_the_recomputed_scores(p_yes: NDArray[np.float64]) -> None:
         assert [int(cell) for cell in rows[name][3:]] == [positive.sum(), negative.sum()], name
 
 
-def test_model_is_decent_but_real(p_yes: NDArray[np.float64]) -> None:
+def test_model_is_decent_but_real(p_yes):
     accuracy = (p_yes[:, :10].argmax(axis=1) == load_arrays()[1]).mean()
     assert 0.88 < accuracy < 1

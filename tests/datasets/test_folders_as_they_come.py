@@ -1,7 +1,6 @@
 """Folders as people have them: splits, parts that are no classes, label files, files left over."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,9 +23,7 @@ from tests.helpers.small_datasets import mask, picture, truths
         ("valid/images/{c}/{k}.png", ("normal", "ulcer"), "valid"),
     ],
 )
-def test_the_class_is_the_folder_that_tells_images_apart(
-    tmp_path: Path, files: str, concepts: tuple[str, ...], split: str | None
-) -> None:
+def test_the_class_is_the_folder_that_tells_images_apart(tmp_path, files, concepts, split):
     for k in range(4):
         for name in concepts:
             picture(tmp_path / files.format(c=name, k=k))
@@ -38,9 +35,7 @@ def test_the_class_is_the_folder_that_tells_images_apart(
         assert dataset.remarks["splits"].startswith(f"{split} (8 images)")
 
 
-def test_masks_in_the_folder_of_their_images_are_named_with_the_way_to_read_them(
-    tmp_path: Path,
-) -> None:
+def test_masks_in_the_folder_of_their_images_are_named_with_the_way_to_read_them(tmp_path):
     for k in range(3):
         picture(tmp_path / f"{k}.png")
         mask(tmp_path / f"{k}_mask.png")
@@ -50,7 +45,7 @@ def test_masks_in_the_folder_of_their_images_are_named_with_the_way_to_read_them
 
 
 @pytest.mark.parametrize("folder", ["gt", "segmentations", "ground_truth"])
-def test_folders_of_masks_have_many_names(tmp_path: Path, folder: str) -> None:
+def test_folders_of_masks_have_many_names(tmp_path, folder):
     for k in range(3):
         picture(tmp_path / "images" / f"{k}.png")
         mask(tmp_path / folder / f"{k}_segmentation.png")
@@ -58,7 +53,7 @@ def test_folders_of_masks_have_many_names(tmp_path: Path, folder: str) -> None:
     assert (layout.kind, len(layout.load())) == ("masks", 3)
 
 
-def test_voc_with_some_masks_is_read_by_its_boxes(tmp_path: Path) -> None:
+def test_voc_with_some_masks_is_read_by_its_boxes(tmp_path):
     for k in range(2):
         picture(tmp_path / "JPEGImages" / f"{k}.jpg")
         (tmp_path / "Annotations").mkdir(exist_ok=True)
@@ -68,7 +63,7 @@ def test_voc_with_some_masks_is_read_by_its_boxes(tmp_path: Path) -> None:
     assert (layout.kind, layout.apart) == ("voc", "")
 
 
-def test_mask_and_no_mask_are_classes(tmp_path: Path) -> None:
+def test_mask_and_no_mask_are_classes(tmp_path):
     for k in range(3):
         picture(tmp_path / "mask" / f"{k}.png")
         picture(tmp_path / "no_mask" / f"{k}.png")
@@ -83,9 +78,7 @@ def test_mask_and_no_mask_are_classes(tmp_path: Path) -> None:
         ["train/images", "val/images"],
     ],
 )
-def test_folders_that_are_no_classes_are_refused(
-    tmp_path: Path, places: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_folders_that_are_no_classes_are_refused(tmp_path, places, capsys):
     for place in places:
         for k in range(20):
             picture(tmp_path / "data" / place / f"{place[-1]}{k}.png")
@@ -97,7 +90,7 @@ def test_folders_that_are_no_classes_are_refused(
     assert not (tmp_path / "spec").exists()
 
 
-def test_a_class_of_each_images_own_is_no_class(tmp_path: Path) -> None:
+def test_a_class_of_each_images_own_is_no_class(tmp_path):
     for k in range(20):
         picture(tmp_path / f"anna{chr(97 + k)}" / "eye.png")
     with pytest.raises(InputError, match="whose names are no classes"):
@@ -106,7 +99,7 @@ def test_a_class_of_each_images_own_is_no_class(tmp_path: Path) -> None:
     assert recognised(tmp_path).kind == "classes"
 
 
-def test_endings_in_any_case_are_read_and_others_counted(tmp_path: Path) -> None:
+def test_endings_in_any_case_are_read_and_others_counted(tmp_path):
     for name in ("a.PNG", "b.JPG", "c.jpeg", "d.TIF", "e.bmp", "f.WebP"):
         picture(tmp_path / name)
     for name in ("g.heic", "h.heic", "i.nii.gz"):
@@ -119,7 +112,7 @@ def test_endings_in_any_case_are_read_and_others_counted(tmp_path: Path) -> None
 # -- label files ---------------------------------------------------------------------------
 
 
-def yolo(root: Path, labels: list[str], shape: str = "{split}/images/{k}.jpg") -> Path:
+def yolo(root, labels, shape="{split}/images/{k}.jpg"):
     for split in ("train", "val"):
         for k, text in enumerate(labels):
             file = root / shape.format(split=split, k=k)
@@ -132,7 +125,7 @@ def yolo(root: Path, labels: list[str], shape: str = "{split}/images/{k}.jpg") -
 
 
 @pytest.mark.parametrize("shape", ["{split}/images/{k}.jpg", "images/{split}/{k}.jpg"])
-def test_yolo_is_read(tmp_path: Path, shape: str) -> None:
+def test_yolo_is_read(tmp_path, shape):
     outline = "1 0.1 0.1 0.2 0.1 0.2 0.3\n"
     root = yolo(tmp_path, ["0 0.5 0.5 0.2 0.2\n", outline, ""], shape)
     layout = recognised(root)
@@ -158,7 +151,7 @@ def test_yolo_is_read(tmp_path: Path, shape: str) -> None:
         ("x 0.5 0.5 0.2 0.2", [UNKNOWN, UNKNOWN]),
     ],
 )
-def test_lines_of_yolo_that_cannot_be_read(tmp_path: Path, line: str, truth: list[int]) -> None:
+def test_lines_of_yolo_that_cannot_be_read(tmp_path, line, truth):
     root = yolo(tmp_path, ["0 .5 .5 .2 .2\n1 .5 .5 .2 .2\n", f"\n{line}\n"])
     with pytest.raises(InputError, match=r"1\.txt, line 2: expected .*; broken = 'skip'"):
         from_yolo(root)
@@ -175,13 +168,13 @@ def test_lines_of_yolo_that_cannot_be_read(tmp_path: Path, line: str, truth: lis
         "names: [\n  'a',\n  'b c',\n]\nnc: 2\n",
     ],
 )
-def test_names_of_classes_in_a_yaml(tmp_path: Path, text: str) -> None:
+def test_names_of_classes_in_a_yaml(tmp_path, text):
     (tmp_path / "set.yaml").write_text(text)
     assert class_names(tmp_path) == {0: "a", 1: "b c"}
 
 
 @pytest.mark.parametrize("file", ["train/_annotations.coco.json", "labels.json", "a/b.json"])
-def test_coco_is_read_under_any_name(tmp_path: Path, file: str) -> None:
+def test_coco_is_read_under_any_name(tmp_path, file):
     folder = "train" if "/_" in file else "images"
     coco(tmp_path, images=folder, file=file)
     assert recognised(tmp_path).kind == "coco"
@@ -197,9 +190,7 @@ def test_coco_is_read_under_any_name(tmp_path: Path, file: str) -> None:
         ("scan", "\0" * 128 + "DICM", "DICOM"),
     ],
 )
-def test_label_files_of_other_tools_are_named_with_the_way_to_convert(
-    tmp_path: Path, name: str, data: str, tool: str
-) -> None:
+def test_label_files_of_other_tools_are_named_with_the_way_to_convert(tmp_path, name, data, tool):
     picture(tmp_path / "a.png")
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text(data)
@@ -209,7 +200,7 @@ def test_label_files_of_other_tools_are_named_with_the_way_to_convert(
         recognised(tmp_path)
 
 
-def test_of_several_tables_that_of_the_test_split_is_read_and_it_is_said(tmp_path: Path) -> None:
+def test_of_several_tables_that_of_the_test_split_is_read_and_it_is_said(tmp_path):
     for split in ("train", "test"):
         rows = "".join(f"{split}{k}.png,{k % 2}\n" for k in range(4))
         for k in range(4):
@@ -221,9 +212,7 @@ def test_of_several_tables_that_of_the_test_split_is_read_and_it_is_said(tmp_pat
 
 
 @pytest.mark.parametrize(("boxes", "concepts"), [(1, ("cat", "dog")), (24, ("class 0",))])
-def test_a_stray_text_of_numbers_makes_no_set_of_boxes(
-    tmp_path: Path, boxes: int, concepts: tuple[str, ...]
-) -> None:
+def test_a_stray_text_of_numbers_makes_no_set_of_boxes(tmp_path, boxes, concepts):
     for k in range(24):
         picture(tmp_path / ("cat", "dog")[k % 2] / f"{k}.png")
     for k in range(boxes):

@@ -12,7 +12,6 @@ import tracemalloc
 import zipfile
 import zlib
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,7 +39,7 @@ LONG = "a" * 300
 
 
 @pytest.mark.parametrize("kind", ["table", "COCO", "VOC", "MEDVQA", "images"])
-def test_a_name_too_long_for_a_file_is_one_sentence(tmp_path: Path, kind: str) -> None:
+def test_a_name_too_long_for_a_file_is_one_sentence(tmp_path, kind):
     (tmp_path / "labels.csv").write_text(f"id,c\n{LONG},1\n")
     image = {"id": 1, "file_name": f"{LONG}.jpg", "height": 8, "width": 8}
     (tmp_path / "coco.json").write_text(
@@ -65,7 +64,7 @@ def test_a_name_too_long_for_a_file_is_one_sentence(tmp_path: Path, kind: str) -
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     """A folder of images beside one that is nobody's business."""
     for name in ("data/images", "data/Annotations", "data/ImageSets/Main", "private"):
         (tmp_path / name).mkdir(parents=True)
@@ -82,13 +81,13 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-def table(folder: Path, name: str, **options: Any) -> Any:
+def table(folder, name, **options):
     text = f"id,file,c\na,{name}.jpg,1\n"
     (folder / "labels.csv").write_text(text)
     return read_table(folder / "labels.csv", folder / "images", file_column="file", **options)
 
 
-def coco(folder: Path, name: str, **options: Any) -> Any:
+def coco(folder, name, **options):
     image = {"id": 1, "file_name": f"{name}.jpg", "width": 8, "height": 8}
     thing = {"id": 1, "image_id": 1, "category_id": 1, "bbox": [0, 0, 4, 4]}
     content = {"images": [image], "categories": [{"id": 1, "name": "c"}], "annotations": [thing]}
@@ -96,7 +95,7 @@ def coco(folder: Path, name: str, **options: Any) -> Any:
     return from_coco(folder / "coco.json", folder / "images", **options)
 
 
-def medvqa(folder: Path, name: str, **options: Any) -> Any:
+def medvqa(folder, name, **options):
     label = {"Question": "Are there any polyps?", "AnswerType": "x", "Answer": ["no"]}
     question = "Have all polyps been removed?"
     label = {**label, "Question": question}
@@ -104,7 +103,7 @@ def medvqa(folder: Path, name: str, **options: Any) -> Any:
     return from_medvqa(folder, **options)
 
 
-def voc(folder: Path, name: str, **options: Any) -> Any:
+def voc(folder, name, **options):
     (folder / "ImageSets" / "Main" / "val.txt").write_text(f"{name}\n")
     return from_voc(folder, split="val", **options)
 
@@ -119,7 +118,7 @@ OUTSIDE = (
 
 
 @pytest.mark.parametrize("load", LOADERS)
-def test_names_inside_their_folder_are_taken(load: Callable[..., Any], folder: Path) -> None:
+def test_names_inside_their_folder_are_taken(load, folder):
     (folder / "images" / "sub").mkdir()
     (folder / "images" / "sub" / "deep.jpg").write_bytes(PICTURE)
     assert len(load(folder, "inside")) == 1
@@ -130,7 +129,7 @@ def test_names_inside_their_folder_are_taken(load: Callable[..., Any], folder: P
 
 @pytest.mark.parametrize("load", LOADERS)
 @pytest.mark.parametrize("name", OUTSIDE)
-def test_names_that_lead_out_are_refused(load: Callable[..., Any], name: str, folder: Path) -> None:
+def test_names_that_lead_out_are_refused(load, name, folder):
     written = name.format(root=folder.parent)
     with pytest.raises(InputError, match=r"expected a file inside .*allow_outside = true") as error:
         load(folder, written)
@@ -138,9 +137,7 @@ def test_names_that_lead_out_are_refused(load: Callable[..., Any], name: str, fo
 
 
 @pytest.mark.parametrize(("load", "name"), [*zip((table, coco, medvqa), OUTSIDE, strict=False)])
-def test_they_are_taken_where_that_is_allowed(
-    load: Callable[..., Any], name: str, folder: Path
-) -> None:
+def test_they_are_taken_where_that_is_allowed(load, name, folder):
     dataset = load(folder, name.format(root=folder.parent), allow_outside=True)
     assert dataset.sample(0).image is not None
 
@@ -152,14 +149,14 @@ CELLS = st.text(st.sampled_from("=+-@\t\r'a1.e\" ,"), max_size=8)
 
 @settings(max_examples=40)
 @given(CELLS)
-def test_no_text_is_written_as_a_formula_and_all_come_back(cell: str) -> None:
+def test_no_text_is_written_as_a_formula_and_all_come_back(cell):
     written = inert(cell)
     assert original(written) == cell
     if written[:1] in tuple("=+-@\t\r"):
         float(written)  # a number, and nothing else
 
 
-def test_tables_come_back_as_they_were() -> None:
+def test_tables_come_back_as_they_were():
     before = pd.DataFrame({"=id": ["=a", "'-b", "-1"], "loss": [-0.5, 1.0, 0.0]})
     text = csv_text(before)
     assert text.splitlines() == ["'=id,loss", "'=a,-0.5", "''-b,1.0", "-1,0.0"]
@@ -171,14 +168,14 @@ def test_tables_come_back_as_they_were() -> None:
 # -- arrays that are not what they say --------------------------------------------------------
 
 
-def npy(shape: tuple[int, ...], data: bytes = b"", kind: str = "|u1") -> bytes:
+def npy(shape, data=b"", kind="|u1"):
     file = io.BytesIO()
     header = {"descr": kind, "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(file, header)
     return file.getvalue() + data
 
 
-def archive(path: Path, content: bytes, compression: int = zipfile.ZIP_DEFLATED) -> Path:
+def archive(path, content, compression=zipfile.ZIP_DEFLATED):
     with zipfile.ZipFile(path, "w", compression) as file:
         file.writestr("x.npy", content)
     return path
@@ -196,14 +193,14 @@ def archive(path: Path, content: bytes, compression: int = zipfile.ZIP_DEFLATED)
     ],
 )
 def test_declared_sizes_are_checked_before_anything_is_unpacked(
-    shape: tuple[int, ...], data: bytes, sentence: str, compression: int, tmp_path: Path
-) -> None:
+    shape, data, sentence, compression, tmp_path
+):
     path = archive(tmp_path / "a.npz", npy(shape, data), compression)
     with pytest.raises(InputError, match=sentence):
         NpzArray(path, "x")
 
 
-def test_a_bomb_takes_no_memory(tmp_path: Path) -> None:
+def test_a_bomb_takes_no_memory(tmp_path):
     path = archive(tmp_path / "a.npz", npy((30_000_000,), bytes(30_000_000)))
     assert path.stat().st_size < 100_000
     tracemalloc.start()
@@ -217,7 +214,7 @@ def test_a_bomb_takes_no_memory(tmp_path: Path) -> None:
 # -- wide tables ----------------------------------------------------------------------------
 
 
-def test_a_table_of_100_000_columns_is_refused_at_once(tmp_path: Path) -> None:
+def test_a_table_of_100_000_columns_is_refused_at_once(tmp_path):
     path = tmp_path / "wide.csv"
     names = ",".join(["id", *(f"c{k}" for k in range(99_999))])
     path.write_text(f"{names}\n" + ("a" + ",1" * 99_999 + "\n") * 99)
@@ -227,7 +224,7 @@ def test_a_table_of_100_000_columns_is_refused_at_once(tmp_path: Path) -> None:
     assert time.process_time() - began < 1
 
 
-def test_a_header_without_end_is_refused(tmp_path: Path) -> None:
+def test_a_header_without_end_is_refused(tmp_path):
     path = tmp_path / "long.csv"
     path.write_text("a" * (5 * 2**20))
     with pytest.raises(InputError, match="expected a header of fewer than 4194304 characters"):
@@ -237,7 +234,7 @@ def test_a_header_without_end_is_refused(tmp_path: Path) -> None:
 # -- damaged journals -------------------------------------------------------------------------
 
 
-def mask_said(height: Any, width: Any, data: bytes) -> dict[str, Any]:
+def mask_said(height, width, data):
     return {"mask": base64.b64encode(data).decode(), "shape": [height, width]}
 
 
@@ -259,7 +256,7 @@ DAMAGED = (
 
 
 @pytest.mark.parametrize("message", DAMAGED)
-def test_a_damaged_answer_gets_one_sentence_that_names_the_row(message: Any) -> None:
+def test_a_damaged_answer_gets_one_sentence_that_names_the_row(message):
     with pytest.raises(JournalError, match=r"^journal: sources, row 7: expected an answer"):
         from_json(message, "journal: sources, row 7")
 
@@ -274,7 +271,7 @@ FIELDS_SAID = st.sampled_from(["mask", "shape", "unanswered"])
         ATOMS, lambda inner: st.dictionaries(FIELDS_SAID, inner | st.lists(inner, max_size=2))
     )
 )
-def test_any_json_is_an_answer_or_a_journal_error(message: Any) -> None:
+def test_any_json_is_an_answer_or_a_journal_error(message):
     with contextlib.suppress(JournalError):
         from_json(message)
 
@@ -290,9 +287,7 @@ FIELDS = (("facts", "value"), ("draws", "why"), ("answers", "details"), ("source
 
 @pytest.mark.parametrize(("place", "field"), FIELDS)
 @pytest.mark.parametrize("text", ["{", "[" * 100_000, b"\xff\xfe"])
-def test_damaged_json_in_a_journal_gets_one_sentence(
-    place: str, field: str, text: str, tmp_path: Path
-) -> None:
+def test_damaged_json_in_a_journal_gets_one_sentence(place, field, text, tmp_path):
     path = tmp_path / "journal.db"
     journal = SQLiteJournal(path)
     journal.set_facts(seed=1)
@@ -314,7 +309,7 @@ def test_damaged_json_in_a_journal_gets_one_sentence(
 @pytest.mark.parametrize(
     "packed", [b"", b"no zlib", zlib.compress(b"123"), zlib.compress(bytes(32))[:-2]]
 )
-def test_a_damaged_proposal_gets_one_sentence(packed: bytes) -> None:
+def test_a_damaged_proposal_gets_one_sentence(packed):
     with pytest.raises(AvttError, match="expected the proposal of a draw"):
         Proposal.unpack(packed)
 
@@ -322,7 +317,7 @@ def test_a_damaged_proposal_gets_one_sentence(packed: bytes) -> None:
 # -- files that cannot be read ------------------------------------------------------------
 
 
-def test_what_is_called_as_labels_and_is_no_file_is_passed_over(tmp_path: Path) -> None:
+def test_what_is_called_as_labels_and_is_no_file_is_passed_over(tmp_path):
     for name in ("a/x.txt", "b", "images", "labels/x.txt", "data.yaml"):
         (tmp_path / name).mkdir(parents=True)
     for name in ("a/0.png", "b/0.png", "images/0.png"):
@@ -332,7 +327,7 @@ def test_what_is_called_as_labels_and_is_no_file_is_passed_over(tmp_path: Path) 
     assert from_yolo(tmp_path).concepts == ("class 0",)
 
 
-def test_why_a_file_cannot_be_read_is_said_whatever_its_name(tmp_path: Path) -> None:
+def test_why_a_file_cannot_be_read_is_said_whatever_its_name(tmp_path):
     """With what to do where it is not there, and nothing more where it is there, or cannot be."""
     (tmp_path / "captions.csv").touch()
     (tmp_path / "folder").mkdir()
@@ -351,7 +346,7 @@ def test_why_a_file_cannot_be_read_is_said_whatever_its_name(tmp_path: Path) -> 
     assert {name: unread(tmp_path / name) for name in expected} == expected
 
 
-def unread(path: Path) -> str:
+def unread(path):
     with pytest.raises((OSError, ValueError)) as raised:
         path.read_text()
     return why_unread(path, raised.value)
@@ -360,7 +355,7 @@ def unread(path: Path) -> str:
 @pytest.mark.parametrize(
     "read", [from_medvqa, lambda folder: from_coco(folder / "gt.json", folder)]
 )
-def test_annotations_that_nest_too_deep_are_refused(tmp_path: Path, read: Any) -> None:
+def test_annotations_that_nest_too_deep_are_refused(tmp_path, read):
     (tmp_path / "gt.json").write_text("[" * 100_000)
     with pytest.raises(InputError, match=r"gt\.json: cannot read .*: maximum recursion depth"):
         read(tmp_path)

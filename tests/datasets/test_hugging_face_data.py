@@ -1,8 +1,6 @@
 """Datasets of Hugging Face's package: in memory, and as save_to_disk wrote them."""
 
 import sys
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +14,7 @@ from adaptive_vtt.utils.image_codec import png
 SEEN = [np.full((6, 8, 3), 40 * k, np.uint8) for k in range(4)]
 
 
-def animals(**columns: Any) -> Any:
+def animals(**columns):
     """Four rows: cat, dog, a class that is not known, cat."""
     datasets = pytest.importorskip("datasets")
     pytest.importorskip("tqdm").tqdm.monitor_interval = 0  # else its thread stays
@@ -30,7 +28,7 @@ def animals(**columns: Any) -> Any:
     return made.cast_column("image", datasets.Image())
 
 
-def test_a_class_per_row_becomes_a_column_per_class() -> None:
+def test_a_class_per_row_becomes_a_column_per_class():
     table = class_table([0, 1, None, -1], ["cat", "dog"])
     assert table.columns.tolist() == ["cat", "dog"]
     assert table.fillna(9).to_numpy().tolist() == [[1, 0], [0, 1], [9, 9], [9, 9]]
@@ -39,7 +37,7 @@ def test_a_class_per_row_becomes_a_column_per_class() -> None:
 
 
 @pytest.mark.parametrize("on_disk", [False, True])
-def test_images_and_classes_are_read(on_disk: bool, tmp_path: Path) -> None:
+def test_images_and_classes_are_read(on_disk, tmp_path):
     made = animals()
     if on_disk:
         made.save_to_disk(tmp_path / "pets")
@@ -53,7 +51,7 @@ def test_images_and_classes_are_read(on_disk: bool, tmp_path: Path) -> None:
     assert [read.sample_id(place) for place in range(4)] == ["0", "1", "2", "3"]
 
 
-def test_columns_may_be_concepts_ids_and_metadata() -> None:
+def test_columns_may_be_concepts_ids_and_metadata():
     made = animals(ill=[True, False, None, True], name=list("abcd"), site=[1, 1, 2, 2])
     read = from_hugging_face(made, concepts=["ill"], id_column="name", metadata=["site"])
     assert read.truth(np.arange(4), np.zeros(4, int)).tolist() == [1, 0, UNKNOWN, 1]
@@ -65,7 +63,7 @@ def test_columns_may_be_concepts_ids_and_metadata() -> None:
         from_hugging_face(made.remove_columns("label"))
 
 
-def test_a_file_that_a_folder_names_is_not_opened(tmp_path: Path) -> None:
+def test_a_file_that_a_folder_names_is_not_opened(tmp_path):
     made = animals()
     (tmp_path / "a.png").write_bytes(png(SEEN[1]))
     linked = made.select_columns(["label"]).add_column("image", [str(tmp_path / "a.png")] * 4)
@@ -82,7 +80,7 @@ def test_a_file_that_a_folder_names_is_not_opened(tmp_path: Path) -> None:
         from_hugging_face(tmp_path / "links", image_column="image")
 
 
-def test_what_is_no_dataset_is_refused(tmp_path: Path) -> None:
+def test_what_is_no_dataset_is_refused(tmp_path):
     datasets = pytest.importorskip("datasets")
     with pytest.raises(InputError, match=r"expected a folder that Dataset\.save_to_disk wrote"):
         from_hugging_face(tmp_path)
@@ -93,7 +91,7 @@ def test_what_is_no_dataset_is_refused(tmp_path: Path) -> None:
         from_hugging_face(both)
 
 
-def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(InputError, match=r"need the package datasets: pip install "):
         from_hugging_face("pets")

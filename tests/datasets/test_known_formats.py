@@ -1,7 +1,6 @@
 """Published formats are recognised by looking, in Python and by ``avtt init`` alike."""
 
 import tomllib
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,22 +20,22 @@ from tests.helpers.small_datasets import medmnist
 PIXELS = png(np.full((20, 30, 3), 90, np.uint8))
 
 
-def coco(folder: Path) -> Path:
+def coco(folder):
     annotated.coco(folder, images="val2017", file="annotations/instances_val2017.json")
     return folder
 
 
-def hugging_face(folder: Path) -> Path:
+def hugging_face(folder):
     animals().save_to_disk(folder)
     return folder
 
 
-def endobench(folder: Path) -> Path:
+def endobench(folder):
     folder.mkdir()
     return write(folder / "e.tsv", [row(k) for k in range(6)])
 
 
-def archive(folder: Path) -> Path:
+def archive(folder):
     folder.mkdir()
     return medmnist(folder, "breastmnist", count=16)
 
@@ -50,7 +49,7 @@ FORMATS: dict[str, tuple[Any, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_a_spec_is_written_that_reads_them(name: str, tmp_path: Path) -> None:
+def test_a_spec_is_written_that_reads_them(name, tmp_path):
     make, expected = FORMATS[name]
     data = make(tmp_path / "data")
     data = data.parent if name == "medmnist" else data  # a file, or the folder that holds it
@@ -64,7 +63,7 @@ def test_a_spec_is_written_that_reads_them(name: str, tmp_path: Path) -> None:
         assert "options are" in (spec.parent / "model.py").read_text()
 
 
-def test_boxes_without_their_images_are_told_what_to_name(tmp_path: Path) -> None:
+def test_boxes_without_their_images_are_told_what_to_name(tmp_path):
     file = coco(tmp_path) / "annotations" / "instances_val2017.json"
     (tmp_path / "val2017").rename(tmp_path.parent / f"{tmp_path.name}-elsewhere")
     with pytest.raises(InputError, match=r"with its images, such as 'a\.png', .*labels = "):

@@ -25,7 +25,7 @@ LAYOUTS: dict[str, tuple[Callable[..., Any], str]] = {
 
 
 @pytest.fixture(params=sorted(LAYOUTS))
-def layout(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Callable[..., Any], Path]:
+def layout(request, tmp_path):
     """A loader of a folder "top", and the folder of images in it."""
     load, place = LAYOUTS[request.param]
     top = tmp_path / "top"
@@ -46,9 +46,7 @@ def layout(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Callable[...
     return partial(load, top), images
 
 
-def test_folders_do_not_follow_links_out_of_them(
-    layout: tuple[Callable[..., Any], Path], tmp_path: Path
-) -> None:
+def test_folders_do_not_follow_links_out_of_them(layout, tmp_path):
     load, images = layout
     (images / "b.png").unlink(missing_ok=True)
     (images / "b.png").symlink_to(tmp_path / "private" / "b.png")
@@ -60,7 +58,7 @@ def test_folders_do_not_follow_links_out_of_them(
     assert load().sample(1).image is not None
 
 
-def test_a_folder_within_the_data_that_is_a_link_out_is_refused(tmp_path: Path) -> None:
+def test_a_folder_within_the_data_that_is_a_link_out_is_refused(tmp_path):
     for name in ("private", "top/cat", "top/masks", "top/cats"):
         (tmp_path / name).mkdir(parents=True)
         (tmp_path / name / "a.png").write_bytes(PICTURE)
@@ -71,7 +69,7 @@ def test_a_folder_within_the_data_that_is_a_link_out_is_refused(tmp_path: Path) 
             load(tmp_path / "top")
 
 
-def test_links_lead_to_all_of_the_data_and_names_only_into_their_folder(tmp_path: Path) -> None:
+def test_links_lead_to_all_of_the_data_and_names_only_into_their_folder(tmp_path):
     images, other = tmp_path / "images", tmp_path / "other"
     for folder in (images, other):
         folder.mkdir()
@@ -85,9 +83,7 @@ def test_links_lead_to_all_of_the_data_and_names_only_into_their_folder(tmp_path
             data.file(name, "row 1")
 
 
-def test_a_link_made_after_loading_is_refused_when_the_file_is_opened(
-    layout: tuple[Callable[..., Any], Path], tmp_path: Path
-) -> None:
+def test_a_link_made_after_loading_is_refused_when_the_file_is_opened(layout, tmp_path):
     load, images = layout
     for kept in (load(), copy.deepcopy(load())):
         assert kept.sample(0).image is not None

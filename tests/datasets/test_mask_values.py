@@ -1,8 +1,5 @@
 """What the values of a mask mean: two far apart, or what an option says of them."""
 
-from pathlib import Path
-from typing import Any
-
 import cv2
 import numpy as np
 import pytest
@@ -21,7 +18,7 @@ INDEX[5:20, 5:20], INDEX[22:30, 22:30], INDEX[35:38, 2:10] = 1, 5, 255
 RED, GREEN = (255, 0, 0), (0, 255, 0)
 
 
-def drawn(*values: int, thin: bool = False) -> np.ndarray:
+def drawn(*values, thin=False):
     """A mask of 64 x 64 with a square, or a line, of each value."""
     mask = np.zeros((64, 64), np.uint8)
     for k, value in enumerate(values):
@@ -29,12 +26,12 @@ def drawn(*values: int, thin: bool = False) -> np.ndarray:
     return mask
 
 
-def jpeg(mask: np.ndarray, quality: int) -> np.ndarray:
+def jpeg(mask, quality):
     data = cv2.imencode(".jpg", mask, [cv2.IMWRITE_JPEG_QUALITY, quality])[1]
     return np.asarray(cv2.imdecode(data, cv2.IMREAD_GRAYSCALE))
 
 
-def folder(root: Path, *masks: Any, ending: str = ".png") -> Path:
+def folder(root, *masks, ending=".png"):
     """Images, and masks given as arrays or PIL images."""
     for k, mask in enumerate(masks):
         whole = mask if isinstance(mask, Image.Image) else Image.fromarray(np.asarray(mask))
@@ -55,13 +52,13 @@ def folder(root: Path, *masks: Any, ending: str = ".png") -> Path:
         np.where(drawn(255) > 0, 250, 5).astype(np.uint8),
     ],
 )
-def test_two_values_far_apart_are_a_mask(mask: np.ndarray) -> None:
+def test_two_values_far_apart_are_a_mask(mask):
     inside = two_sides(mask)
     assert inside is not None
     assert (inside == (mask > 127)).all()
 
 
-def test_a_mask_of_0_and_1_is_one_and_so_is_an_empty_one() -> None:
+def test_a_mask_of_0_and_1_is_one_and_so_is_an_empty_one():
     for mask in (drawn(1), drawn()):
         assert np.array_equal(two_sides(mask), mask == 1)  # type: ignore[arg-type]
 
@@ -71,26 +68,26 @@ def test_a_mask_of_0_and_1_is_one_and_so_is_an_empty_one() -> None:
     "values",
     [(1, 5, 255), (1, 255), (1, 2), (2,), (128, 255), (38, 75, 113), (250, 255), (85, 170, 255)],
 )
-def test_numbers_of_classes_are_refused(values: tuple[int, ...], thin: bool) -> None:
+def test_numbers_of_classes_are_refused(values, thin):
     assert two_sides(drawn(*values, thin=thin)) is None
 
 
-def test_values_that_nobody_explained_are_named_with_the_options(tmp_path: Path) -> None:
+def test_values_that_nobody_explained_are_named_with_the_options(tmp_path):
     expected = r"got 0, 1, 5, 255; say .* inside = \[1\], ignore = \[255\], or classes = \{ name"
     with pytest.raises(InputError, match=expected):
         from_masks(folder(tmp_path, INDEX, INDEX))
 
 
-def test_masks_that_have_two_values_each_but_not_the_same_are_refused(tmp_path: Path) -> None:
+def test_masks_that_have_two_values_each_but_not_the_same_are_refused(tmp_path):
     with pytest.raises(InputError, match=r"all masks together: .* got 0, 1, 255"):
         from_masks(folder(tmp_path, drawn(1), drawn(255)))
 
 
-def area(dataset: Any, concept: str) -> int:
+def area(dataset, concept):
     return int(dataset.sample(0).masks[concept].sum())
 
 
-def test_options_say_what_values_mean(tmp_path: Path) -> None:
+def test_options_say_what_values_mean(tmp_path):
     root = folder(tmp_path, INDEX, INDEX)
     one = from_masks(root, "thing", inside=[1, 5], ignore=[255])
     assert (area(one, "thing"), one.concepts) == (225 + 64, ("thing",))
@@ -107,7 +104,7 @@ def test_options_say_what_values_mean(tmp_path: Path) -> None:
     )
 
 
-def test_colours_palettes_and_instances(tmp_path: Path) -> None:
+def test_colours_palettes_and_instances(tmp_path):
     colours = np.zeros((40, 40, 3), np.uint8)
     colours[INDEX == 1], colours[INDEX == 5] = RED, GREEN
     with pytest.raises(InputError, match=r"got #000000, #00ff00, #ff0000; .* inside = \[\"#00ff00"):
@@ -124,7 +121,7 @@ def test_colours_palettes_and_instances(tmp_path: Path) -> None:
     assert area(instances, "polyp") == 225 + 64 + 24
 
 
-def test_ignored_pixels_leave_the_score(tmp_path: Path) -> None:
+def test_ignored_pixels_leave_the_score(tmp_path):
     dataset = from_masks(folder(tmp_path, INDEX), inside=[1], ignore=[255])
     truth = TrueMask.of(dataset.sample(0), "polyp")
     assert truth is not None
@@ -135,7 +132,7 @@ def test_ignored_pixels_leave_the_score(tmp_path: Path) -> None:
     assert QuestionSpace(dataset, ["identity", "rotation"], oracle=MaskDrop()).size > 0
 
 
-def test_black_on_white_is_asked_about(tmp_path: Path) -> None:
+def test_black_on_white_is_asked_about(tmp_path):
     dataset = from_masks(folder(tmp_path, 255 - drawn(255), 255 - drawn(255, 255)))
     text = adapted_dataset(dataset).remarks["masks"]
     assert text.startswith("2 of 2 cover more than half of their image: are they black on white?")
@@ -143,7 +140,7 @@ def test_black_on_white_is_asked_about(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("above", [True, False])
-def test_splits_with_masks_are_splits(tmp_path: Path, above: bool) -> None:
+def test_splits_with_masks_are_splits(tmp_path, above):
     for name in ("train", "test"):
         root = folder(tmp_path / name, drawn(255), drawn(255))
         if not above:

@@ -1,8 +1,6 @@
 """Masks, beside a table or in a folder: found, and named where one does not fit its image."""
 
 import json
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,7 +14,7 @@ from tests.helpers.small_datasets import ids, mask, picture, truths
 # -- masks in tables -----------------------------------------------------------------------
 
 
-def test_masks_are_decoded_only_when_asked_for(tmp_path: Path) -> None:
+def test_masks_are_decoded_only_when_asked_for(tmp_path):
     mask(tmp_path / "m.png")
     images = [np.zeros((8, 10), np.uint8)] * 2
     labels = pd.DataFrame({"polyp": [1, 0], "stool": [1, 1]}, index=["a", "b"])
@@ -33,7 +31,7 @@ def test_masks_are_decoded_only_when_asked_for(tmp_path: Path) -> None:
         first.masks["polyp"]
 
 
-def test_masks_change_the_fingerprint_and_their_absence_does_not() -> None:
+def test_masks_change_the_fingerprint_and_their_absence_does_not():
     labels = pd.DataFrame({"polyp": [1]}, index=["a"])
     bare = from_table(None, labels)
     assert bare.fingerprint == "5407f149b99d943b9d0de2fc"  # audits begun before masks go on
@@ -50,7 +48,7 @@ def test_masks_change_the_fingerprint_and_their_absence_does_not() -> None:
         ({"polyp": ["gone.png"]}, r"sample 'a': mask file 'gone\.png' does not exist"),
     ],
 )
-def test_masks_that_do_not_fit_are_named(masks: dict[str, Any], message: str) -> None:
+def test_masks_that_do_not_fit_are_named(masks, message):
     with pytest.raises(InputError, match=message):
         from_table(None, pd.DataFrame({"polyp": [1]}, index=["a"]), masks=masks)
 
@@ -66,9 +64,7 @@ def test_masks_that_do_not_fit_are_named(masks: dict[str, Any], message: str) ->
         ("images", "masks", (".jpg", ".png")),
     ],
 )
-def test_layout_of_a_mask_folder_is_recognised(
-    tmp_path: Path, images: str, masks: str, endings: tuple[str, str]
-) -> None:
+def test_layout_of_a_mask_folder_is_recognised(tmp_path, images, masks, endings):
     for name in ("1", "2", "10"):
         picture(tmp_path / images / f"{name}{endings[0]}")
         mask(tmp_path / masks / f"{name}{endings[1]}")
@@ -85,7 +81,7 @@ def test_layout_of_a_mask_folder_is_recognised(
     assert not shown[7, 9]
 
 
-def test_mask_and_image_of_different_size_are_named(tmp_path: Path) -> None:
+def test_mask_and_image_of_different_size_are_named(tmp_path):
     picture(tmp_path / "images" / "a.png", 8, 10)
     mask(tmp_path / "masks" / "a.png", 8, 9)
     message = r"masks.a\.png': expected a mask as large as its image, 8 x 10 .*, got 8 x 9$"
@@ -93,7 +89,7 @@ def test_mask_and_image_of_different_size_are_named(tmp_path: Path) -> None:
         datasets.from_masks(tmp_path)
 
 
-def test_an_empty_mask_is_refused_skipped_by_name_or_means_absent(tmp_path: Path) -> None:
+def test_an_empty_mask_is_refused_skipped_by_name_or_means_absent(tmp_path):
     for name in ("a", "b", "c"):
         picture(tmp_path / "images" / f"{name}.png")
         mask(tmp_path / "masks" / f"{name}.png", inside=name != "b")
@@ -109,7 +105,7 @@ def test_an_empty_mask_is_refused_skipped_by_name_or_means_absent(tmp_path: Path
     assert absent.skipped == ()
 
 
-def test_image_without_mask_and_mask_without_image_are_named(tmp_path: Path) -> None:
+def test_image_without_mask_and_mask_without_image_are_named(tmp_path):
     picture(tmp_path / "images" / "a.png")
     picture(tmp_path / "images" / "b.png")
     mask(tmp_path / "masks" / "a.png")
@@ -121,7 +117,7 @@ def test_image_without_mask_and_mask_without_image_are_named(tmp_path: Path) -> 
         datasets.from_masks(tmp_path)
 
 
-def test_folder_without_a_known_layout_is_named(tmp_path: Path) -> None:
+def test_folder_without_a_known_layout_is_named(tmp_path):
     with pytest.raises(InputError, match=r"got none of 'images' and 'masks', "):
         datasets.from_masks(tmp_path)
     with pytest.raises(InputError, match=r"both images= and masks= or neither, got images= alone"):

@@ -1,8 +1,6 @@
 """MedMNIST: all twelve sets are read image by image, and a file that is none is named."""
 
 import pickle
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +13,7 @@ from tests.helpers.small_datasets import ids, medmnist, truths
 
 
 @pytest.mark.parametrize("flag", ["pathmnist", "chestmnist", "pneumoniamnist", "retinamnist"])
-def test_every_medmnist_set_is_read(tmp_path: Path, flag: str) -> None:
+def test_every_medmnist_set_is_read(tmp_path, flag):
     path, facts = medmnist(tmp_path, flag, count=16), medmnist_sets()[flag]
     dataset = datasets.from_medmnist(path)
     stored = np.load(path)
@@ -39,7 +37,7 @@ def test_every_medmnist_set_is_read(tmp_path: Path, flag: str) -> None:
         assert sample.metadata == {"split": "test", "label": labels[3, 0]}
 
 
-def test_medmnist_facts_are_those_of_the_twelve_sets() -> None:
+def test_medmnist_facts_are_those_of_the_twelve_sets():
     sets = medmnist_sets()
     assert len(sets) == 12
     classes = {flag: len(facts.classes) for flag, facts in sets.items()}
@@ -48,7 +46,7 @@ def test_medmnist_facts_are_those_of_the_twelve_sets() -> None:
     assert sum(facts.channels == 3 for facts in sets.values()) == 4
 
 
-def test_own_class_alone_makes_overall_the_share_of_missed_classes(tmp_path: Path) -> None:
+def test_own_class_alone_makes_overall_the_share_of_missed_classes(tmp_path):
     medmnist(tmp_path, "octmnist")
     dataset = datasets.from_medmnist(tmp_path, "octmnist", classes="own")
     assert dataset.counts.sum() == len(dataset)  # one question per image
@@ -59,7 +57,7 @@ def test_own_class_alone_makes_overall_the_share_of_missed_classes(tmp_path: Pat
     assert one.counts.tolist() == [[3, 3]]
 
 
-def test_medmnist_is_found_by_flag_size_and_split(tmp_path: Path) -> None:
+def test_medmnist_is_found_by_flag_size_and_split(tmp_path):
     medmnist(tmp_path, "bloodmnist", count=4, side=64)
     dataset = datasets.from_medmnist(tmp_path, "bloodmnist", size=64, split="val")
     assert dataset.sample_id(0) == "val-000000"
@@ -69,7 +67,7 @@ def test_medmnist_is_found_by_flag_size_and_split(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("compress", [False, True])
-def test_medmnist_images_are_fetched_one_by_one(tmp_path: Path, compress: bool) -> None:
+def test_medmnist_images_are_fetched_one_by_one(tmp_path, compress):
     path = medmnist(tmp_path, "pathmnist", compress=compress)
     images = NpzArray(path, "test_images")
     assert isinstance(images.array, np.memmap) != compress
@@ -89,9 +87,7 @@ def test_medmnist_images_are_fetched_one_by_one(tmp_path: Path, compress: bool) 
         ({"classes": "mine"}, r"unknown value of classes 'mine': expected one of all, own"),
     ],
 )
-def test_medmnist_option_that_is_none_is_named(
-    tmp_path: Path, options: dict[str, Any], message: str
-) -> None:
+def test_medmnist_option_that_is_none_is_named(tmp_path, options, message):
     medmnist(tmp_path, "octmnist")
     with pytest.raises(InputError, match=message):
         datasets.from_medmnist(tmp_path, **{"flag": "octmnist", **options})
@@ -124,21 +120,19 @@ GREY, LABELS = np.zeros((3, 28, 28), np.uint8), np.zeros((3, 1), np.uint8)
         ),
     ],
 )
-def test_npz_that_is_not_the_set_is_named(
-    tmp_path: Path, arrays: dict[str, Any], message: str
-) -> None:
+def test_npz_that_is_not_the_set_is_named(tmp_path, arrays, message):
     np.savez(tmp_path / "octmnist.npz", **arrays)
     with pytest.raises(InputError, match=rf"octmnist\.npz: .*{message}"):
         datasets.from_medmnist(tmp_path / "octmnist.npz")
 
 
-def test_file_that_is_no_npz_is_named(tmp_path: Path) -> None:
+def test_file_that_is_no_npz_is_named(tmp_path):
     (tmp_path / "octmnist.npz").write_bytes(b"PK no")
     with pytest.raises(InputError, match=r"octmnist\.npz: cannot read array .*not a zip"):
         datasets.from_medmnist(tmp_path / "octmnist.npz")
 
 
-def test_damaged_npz_is_named_when_its_images_are_read(tmp_path: Path) -> None:
+def test_damaged_npz_is_named_when_its_images_are_read(tmp_path):
     path = medmnist(tmp_path, "octmnist")
     data, at = bytearray(path.read_bytes()), path.read_bytes().index(b"test_images.npy")
     data[at + 200 : at + 900] = bytes(700)

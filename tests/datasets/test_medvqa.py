@@ -1,8 +1,6 @@
 """MEDVQA-GI: its file, MedTest's rules for its answers, and its tables."""
 
 import json
-from pathlib import Path
-from typing import Any
 
 import cv2
 import numpy as np
@@ -13,7 +11,7 @@ from adaptive_vtt.datasets.vqa.medvqa_questions import NAMES, QUESTIONS, recogni
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.models import Unanswered
 from adaptive_vtt.oracles import ContainsTruth, Outcome
-from adaptive_vtt.oracles.contains_truth import Accept, changed
+from adaptive_vtt.oracles.contains_truth import changed
 from adaptive_vtt.relations import FollowUp, get
 from adaptive_vtt.space import Question
 
@@ -51,12 +49,12 @@ ANSWERS: dict[int, list[str]] = {
 }
 
 
-def label(number: int, answer: Any) -> dict[str, Any]:
+def label(number, answer):
     return {"Question": WORDINGS[number - 1], "AnswerType": "x", "Answer": answer}
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     """Four images with the same answers."""
     (tmp_path / "images").mkdir()
     entries = []
@@ -68,7 +66,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_eighteen_are_recognised_in_any_wording() -> None:
+def test_the_eighteen_are_recognised_in_any_wording():
     assert [q.number for q in QUESTIONS] == list(range(1, 19))
     assert sorted(q.id for q in QUESTIONS) == list(range(18))
     assert tuple(recognised(wording) for wording in WORDINGS) == NAMES
@@ -77,7 +75,7 @@ def test_the_eighteen_are_recognised_in_any_wording() -> None:
     assert [q.number for q in QUESTIONS if q.vague] == [2, 10, 12, 17]
 
 
-def test_concepts_are_questions_in_the_thesis_order(folder: Path) -> None:
+def test_concepts_are_questions_in_the_thesis_order(folder):
     dataset = from_medvqa(folder)
     assert dataset.concepts == tuple(q.name for q in QUESTIONS if not q.vague)
     sample = dataset.sample(0)
@@ -96,7 +94,7 @@ def test_concepts_are_questions_in_the_thesis_order(folder: Path) -> None:
     assert from_medvqa(folder, questions=[2]).fingerprint != dataset.fingerprint
 
 
-def test_masks_are_found(folder: Path) -> None:
+def test_masks_are_found(folder):
     entries = json.loads((folder / "gt.json").read_text())
     where = {"Question": "Where exactly is the polyp?", "AnswerType": "segmentation"}
     entries[0]["Labels"].append({**where, "Answer": ["polyp0.png"]})
@@ -122,7 +120,7 @@ def test_masks_are_found(folder: Path) -> None:
         ),
     ],
 )
-def test_bad_files_are_refused(folder: Path, change: Any, message: str) -> None:
+def test_bad_files_are_refused(folder, change, message):
     entries = json.loads((folder / "gt.json").read_text())
     change(entries)
     (folder / "gt.json").write_text(json.dumps(entries))
@@ -130,7 +128,7 @@ def test_bad_files_are_refused(folder: Path, change: Any, message: str) -> None:
         from_medvqa(folder)
 
 
-def test_bad_arguments_are_refused(folder: Path) -> None:
+def test_bad_arguments_are_refused(folder):
     with pytest.raises(InputError, match="unknown question '19'"):
         from_medvqa(folder, questions=[19])
     with pytest.raises(InputError, match="unknown value of several 'both'"):
@@ -160,14 +158,12 @@ TEXT = FollowUp(None, {"adds": "text"})
         ("No", "text present", FollowUp(None, {"adds": ""}), "either", ("No",)),  # nothing fitted
     ],
 )
-def test_truths_follow_what_was_put_in(
-    truth: str, concept: str, follow_up: FollowUp, accept: Accept, accepted: tuple[str, ...]
-) -> None:
+def test_truths_follow_what_was_put_in(truth, concept, follow_up, accept, accepted):
     result = changed((truth,), concept, follow_up, accept)
     assert (result.right, result.spoilt) == (accepted, "")
 
 
-def test_where_an_added_instrument_is_does_not_count() -> None:
+def test_where_an_added_instrument_is_does_not_count():
     oracle, concept = ContainsTruth(), "instrument position"
     assert not oracle.applies(get("medtest/instrument"), concept)
     assert oracle.applies(get("medtest/text"), concept)
@@ -177,7 +173,7 @@ def test_where_an_added_instrument_is_does_not_count() -> None:
     assert outcome.excluded
 
 
-def test_replies_are_judged() -> None:
+def test_replies_are_judged():
     oracle, question = ContainsTruth(), Question(0, "s", "identity", 0, "text present", 1)
     expected = changed(("No",), "text present", TEXT)
     assert oracle.judge(question, "Yes, a date.", expected) == Outcome(0.0, 1.0, 1.0)

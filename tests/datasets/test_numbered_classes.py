@@ -1,8 +1,5 @@
 """Numbers as classes are ordered as numbers, however a table writes them."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -26,12 +23,12 @@ from tests.helpers.small_datasets import picture
         (["polyp", "3", "20"], ["3", "20", "polyp"]),
     ],
 )
-def test_classes_are_in_the_order_of_their_numbers(cells: Any, names: list[str]) -> None:
+def test_classes_are_in_the_order_of_their_numbers(cells, names):
     assert [*one_per_class(pd.Series(cells))] == names
 
 
 @pytest.mark.parametrize("form", ["{}", "{}.0"])
-def test_numbers_of_a_table_are_ordered_and_the_order_is_said(tmp_path: Path, form: str) -> None:
+def test_numbers_of_a_table_are_ordered_and_the_order_is_said(tmp_path, form):
     for k in range(24):
         picture(tmp_path / "images" / f"p{k:02}.png")
     rows = "".join(f"p{k:02}.png,{form.format(k % 12)}\n" for k in range(24))

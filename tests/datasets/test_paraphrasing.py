@@ -1,7 +1,6 @@
 """More wordings by a chat model: what is kept, what is refused, what is paid."""
 
 import math
-from collections.abc import Callable
 
 import pytest
 
@@ -12,15 +11,15 @@ GOOD = "Do you see any {subject} in this image?"
 PRICE = 0.25
 
 
-def reply(words: str, asked: list[str]) -> Callable[[str], tuple[str, float]]:
-    def say(text: str) -> tuple[str, float]:
+def reply(words, asked):
+    def say(text):
         asked.append(text)
         return words, PRICE / 2
 
     return say
 
 
-def test_our_own_wordings_have_no_fault_but_that_they_are_known() -> None:
+def test_our_own_wordings_have_no_fault_but_that_they_are_known():
     for kind, wordings in WORDS.items():
         assert kept_words(kind)
         for words in wordings:
@@ -38,11 +37,11 @@ def test_our_own_wordings_have_no_fault_but_that_they_are_known() -> None:
         ("multi", "In which box is the {colour} {mark}?", "whether boxes or outlines are drawn"),
     ],
 )
-def test_what_asks_something_else_is_no_wording(kind: str, words: str, wrong: str) -> None:
+def test_what_asks_something_else_is_no_wording(kind, words, wrong):
     assert wrong in str(fault(kind, words, WORDS[kind]))
 
 
-def test_a_reply_is_read_line_by_line_and_its_faults_are_told() -> None:
+def test_a_reply_is_read_line_by_line_and_its_faults_are_told():
     asked: list[str] = []
     message = f'1. "{GOOD}"\n\n- Is it there?\n* {GOOD.lower()}'
     result = paraphrased(["presence"], reply(message, asked), PRICE, math.inf)
@@ -58,7 +57,7 @@ def test_a_reply_is_read_line_by_line_and_its_faults_are_told() -> None:
     assert "{subject}, image" in asked[0]
 
 
-def test_no_call_is_made_that_could_pass_the_cap() -> None:
+def test_no_call_is_made_that_could_pass_the_cap():
     asked: list[str] = []
     result = paraphrased(["presence", "box", "contour"], reply(GOOD, asked), PRICE, 0.4)
     assert len(asked) == 2  # .125 each; .25 more could pass the cap

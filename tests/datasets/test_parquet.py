@@ -1,7 +1,6 @@
 """Tables of labels in Parquet mean the same as in CSV."""
 
 import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,7 +11,7 @@ from adaptive_vtt.errors import InputError
 from tests.helpers.small_datasets import truths
 
 
-def test_parquet_table_means_the_same_as_csv(tmp_path: Path) -> None:
+def test_parquet_table_means_the_same_as_csv(tmp_path):
     pytest.importorskip("pyarrow")
     columns = {"drusen": [True, False, None], "cyst": [1.0, np.nan, 0.0], "eye": list("lrl")}
     table = pd.DataFrame({"id": [7, 8, 9], **columns})
@@ -27,7 +26,7 @@ def test_parquet_table_means_the_same_as_csv(tmp_path: Path) -> None:
         datasets.read_table(tmp_path / "bad.parquet")
 
 
-def test_missing_parquet_reader_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_parquet_reader_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     with pytest.raises(InputError, match=r"needs pyarrow: pip install 'pyarrow>="):
         datasets.read_table(tmp_path / "t.parquet")

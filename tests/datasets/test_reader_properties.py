@@ -3,7 +3,6 @@
 import unicodedata
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -31,7 +30,7 @@ CELLS = st.sampled_from([*PLAIN]).flatmap(
 
 @settings(max_examples=12)
 @given(st.lists(CELLS, min_size=1, max_size=12))
-def test_words_in_any_letters_mean_their_plain_form(cells: list[tuple[int, str, Any]]) -> None:
+def test_words_in_any_letters_mean_their_plain_form(cells):
     read = label_cells(pd.Series([f" {case(word)} " for _, word, case in cells], dtype=object))
     assert not read.odd.any()
     assert read.truths.fillna(UNKNOWN).tolist() == [truth for truth, *_ in cells]
@@ -42,9 +41,7 @@ ODD = st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=1, m
 
 @settings(max_examples=6)
 @given(st.lists(st.sampled_from("01"), min_size=3, max_size=8), ODD, st.data())
-def test_any_other_cell_is_refused_by_its_sample(
-    cells: list[str], odd: str, data: st.DataObject
-) -> None:
+def test_any_other_cell_is_refused_by_its_sample(cells, odd, data):
     assume(odd.lower() not in {*WORDS, *NAMES["missing"]} and not odd.isdigit())
     assume(not odd.lower().startswith("1e0"))  # a number, one
     row = data.draw(st.integers(0, len(cells) - 1))
@@ -68,7 +65,7 @@ CHANGES = {
 
 @settings(max_examples=12)
 @given(st.lists(STEMS.filter(bool), min_size=1, max_size=5), st.sampled_from([*CHANGES]))
-def test_a_name_is_found_where_it_can_mean_one_file_alone(stems: list[str], change: str) -> None:
+def test_a_name_is_found_where_it_can_mean_one_file_alone(stems, change):
     stems = [unicodedata.normalize("NFC", stem) for stem in stems]
     with TemporaryDirectory() as top:
         for stem in stems:
@@ -87,7 +84,7 @@ def test_a_name_is_found_where_it_can_mean_one_file_alone(stems: list[str], chan
 
 @settings(max_examples=12)
 @given(st.integers(0, 9999), st.integers(0, 3), st.booleans())
-def test_lost_zeros_of_a_number_are_found(number: int, zeros: int, twice: bool) -> None:
+def test_lost_zeros_of_a_number_are_found(number, zeros, twice):
     with TemporaryDirectory() as top:
         Path(top, f"{'0' * zeros}{number}.png").touch()
         if twice:
@@ -101,7 +98,7 @@ SHARES = st.floats(0.1, 0.9)
 
 @settings(max_examples=6)
 @given(st.lists(st.tuples(st.integers(0, 2), SHARES, SHARES), min_size=1, max_size=5))
-def test_boxes_of_yolo_lie_where_their_lines_say(boxes: list[tuple[int, float, float]]) -> None:
+def test_boxes_of_yolo_lie_where_their_lines_say(boxes):
     dataset = yolo("".join(f"{label} {x} {y} 0.1 0.2\n" for label, x, y in boxes))
     assert {*dataset.concepts} == {f"class {label}" for label, *_ in boxes}
     for (label, x, y), box in zip(boxes, dataset.boxes[0], strict=True):
@@ -112,7 +109,7 @@ def test_boxes_of_yolo_lie_where_their_lines_say(boxes: list[tuple[int, float, f
 
 @settings(max_examples=8)
 @given(st.text(st.sampled_from("0123456789 .-eEnaif+x"), min_size=1, max_size=30))
-def test_a_line_of_yolo_is_read_or_refused_by_its_number(line: str) -> None:
+def test_a_line_of_yolo_is_read_or_refused_by_its_number(line):
     text = f"0 0.5 0.5 0.2 0.2\n{line}\n"
     lenient = yolo(text, broken="skip")
     if lenient.skipped:
@@ -123,7 +120,7 @@ def test_a_line_of_yolo_is_read_or_refused_by_its_number(line: str) -> None:
         assert truths(lenient) == truths(yolo(text))
 
 
-def yolo(lines: str, **options: Any) -> Any:
+def yolo(lines, **options):
     """Return the dataset of one image, 100 x 50 pixels, with these lines."""
     with TemporaryDirectory() as top:
         picture(Path(top, "images", "0.png"), 50, 100)

@@ -1,8 +1,5 @@
 """Regions as samples: where they lie, what they show, and what nobody knows of them."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -19,20 +16,20 @@ from tests.helpers.small_datasets import idrid_files
 HEIGHT, WIDTH = 40, 60
 
 
-def pictures(count: int) -> list[Any]:
+def pictures(count):
     """Images of which every pixel is another, as far as bytes go."""
     rng = np.random.default_rng(5)
     return [rng.integers(0, 256, (HEIGHT, WIDTH, 3), dtype=np.uint8) for _ in range(count)]
 
 
-def spots(*rectangles: tuple[int, int, int, int]) -> Any:
+def spots(*rectangles):
     mask = np.zeros((HEIGHT, WIDTH), bool)
     for left, top, right, bottom in rectangles:
         mask[top:bottom, left:right] = True
     return mask
 
 
-def lesions() -> Any:
+def lesions():
     """Three images: two lesions, none, and one that is there without a mask."""
     labels = pd.DataFrame({"lesion": [1, 0, 1], "disc": [1, 1, np.nan]}, index=list("abc"))
     masks = {
@@ -43,12 +40,12 @@ def lesions() -> Any:
     return from_table(pictures(3), labels, masks=masks, metadata=site, name="eyes")
 
 
-def table(dataset: Regions) -> Any:
+def table(dataset):
     places = np.arange(len(dataset)), np.arange(len(dataset.concepts))
     return dataset.truth(places[0][:, None], places[1])
 
 
-def test_regions_of_a_grid_show_what_reaches_into_them() -> None:
+def test_regions_of_a_grid_show_what_reaches_into_them():
     dataset = grid_regions(lesions(), 2, 3)
     assert len(dataset) == 18
     truths = table(dataset)
@@ -60,7 +57,7 @@ def test_regions_of_a_grid_show_what_reaches_into_them() -> None:
     assert dataset.counts.tolist() == [[10, 2], [7, 5]]
 
 
-def test_a_region_is_the_part_of_its_image_with_its_masks() -> None:
+def test_a_region_is_the_part_of_its_image_with_its_masks():
     whole, dataset = lesions(), grid_regions(lesions(), 2, 3)
     result, source = dataset.sample(5), whole.sample(0)
     assert np.array_equal(result.image, source.image[20:40, 40:60])
@@ -74,7 +71,7 @@ def test_a_region_is_the_part_of_its_image_with_its_masks() -> None:
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(1, 1), (3, 13), (7, 2)])
-def test_a_grid_covers_every_pixel_once(rows: int, columns: int) -> None:
+def test_a_grid_covers_every_pixel_once(rows, columns):
     dataset = grid_regions(lesions(), rows, columns)
     seen = np.zeros((HEIGHT, WIDTH), int)
     of_first = dataset.rectangles[dataset.sources == 0]
@@ -86,12 +83,12 @@ def test_a_grid_covers_every_pixel_once(rows: int, columns: int) -> None:
     assert (np.ptp(sides, axis=0) <= 1).all()
 
 
-def test_what_covers_too_little_of_a_region_is_unknown_there() -> None:
+def test_what_covers_too_little_of_a_region_is_unknown_there():
     dataset = grid_regions(lesions(), 2, 3, least=0.05)  # 16 and 36 of 400 pixels
     assert table(dataset)[:6, 0].tolist() == [1, 0, 0, 0, 0, UNKNOWN]
 
 
-def test_regions_around_objects_have_a_margin_and_a_least_side() -> None:
+def test_regions_around_objects_have_a_margin_and_a_least_side():
     dataset = object_regions(lesions(), margin=0.5, least_side=10)
     assert dataset.metadata_values("region").tolist() == ["lesion", "lesion", "disc", "disc"]
     assert dataset.metadata_values("image").tolist() == ["a", "a", "a", "b"]
@@ -105,7 +102,7 @@ def test_regions_around_objects_have_a_margin_and_a_least_side() -> None:
     assert table(dataset).tolist() == [[1, 0], [1, 0], [0, 1], [0, 1]]
 
 
-def test_boxes_are_objects_and_are_clipped() -> None:
+def test_boxes_are_objects_and_are_clipped():
     boxes = [
         (Box("cell", 10, 10, 20, 20), Box("spot", 18, 12, 30, 22)),
         (Box("cell", 0.5, 30, 9.5, 40, 0.5),),
@@ -119,7 +116,7 @@ def test_boxes_are_objects_and_are_clipped() -> None:
     assert dataset.most_boxes == 2
 
 
-def test_another_cut_is_another_audit() -> None:
+def test_another_cut_is_another_audit():
     marks = {
         grid_regions(lesions(), 2).fingerprint,
         grid_regions(lesions(), 3).fingerprint,
@@ -150,7 +147,7 @@ def test_another_cut_is_another_audit() -> None:
         ),
     ],
 )
-def test_what_cannot_be_cut_is_named(make: Any, message: str) -> None:
+def test_what_cannot_be_cut_is_named(make, message):
     with pytest.raises(InputError, match=message):
         make()
 
@@ -172,7 +169,7 @@ target = "model.py:predict"
     ("regions", "samples"),
     [("grid = [2, 5]", 20), ('around = "objects"\nmargin = 0.0\nleast_side = 1', 2)],
 )
-def test_a_spec_says_where_to_cut(tmp_path: Path, regions: str, samples: int) -> None:
+def test_a_spec_says_where_to_cut(tmp_path, regions, samples):
     idrid_files(tmp_path)
     (tmp_path / "SPEC.toml").write_text(SPEC.format(regions=regions))
     space = build_space(read_spec(tmp_path / "SPEC.toml"), tmp_path)

@@ -24,15 +24,15 @@ from adaptive_vtt.datasets.vqa.taxonomy import _ROLE_WORDS, ROLES, role_of
         ("texture", "lesion"),
     ],
 )
-def test_words_tell_of_a_role(name: str, role: str) -> None:
+def test_words_tell_of_a_role(name, role):
     assert role_of(name) == role
 
 
-def test_every_role_of_the_words_is_one_that_there_is() -> None:
+def test_every_role_of_the_words_is_one_that_there_is():
     assert {*_ROLE_WORDS} <= {*ROLES}
 
 
-def test_nothing_is_asked_about_artefacts_unless_they_are_said_to_be_more() -> None:
+def test_nothing_is_asked_about_artefacts_unless_they_are_said_to_be_more():
     images = [np.full((16, 16, 3), 40 * k, np.uint8) for k in range(4)]
     labels = pd.DataFrame({"text": [1, 0, 1, 0], "polyp": [0, 1, 0, 1]})
     dataset = from_table(images, labels)

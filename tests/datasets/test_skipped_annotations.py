@@ -1,8 +1,5 @@
 """An annotation that is left out leaves its class present or unknown, never absent."""
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from adaptive_vtt.datasets import UNKNOWN
@@ -22,8 +19,8 @@ from tests.helpers.small_datasets import truths
         ({"category_id": None}, UNKNOWN, UNKNOWN),
     ],
 )
-def test_coco(tmp_path: Path, change: dict[str, Any], dog: int, person: int) -> None:
-    def more(content: dict[str, Any]) -> None:
+def test_coco(tmp_path, change, dog, person):
+    def more(content):
         broken = {"id": 72, "image_id": 9, "category_id": 3, "bbox": [1, 1, 5, 5], **change}
         content["annotations"].append(broken)
 
@@ -32,8 +29,8 @@ def test_coco(tmp_path: Path, change: dict[str, Any], dog: int, person: int) -> 
     assert truths(dataset) == [[1, 1], [dog, person]]
 
 
-def test_a_class_that_loses_all_its_boxes_stays_a_concept(tmp_path: Path) -> None:
-    def flatten(content: dict[str, Any]) -> None:
+def test_a_class_that_loses_all_its_boxes_stays_a_concept(tmp_path):
+    def flatten(content):
         content["annotations"][0]["bbox"][3] = 0
 
     dataset = from_coco(*coco(tmp_path, flatten), broken="skip")
@@ -49,7 +46,7 @@ def test_a_class_that_loses_all_its_boxes_stays_a_concept(tmp_path: Path) -> Non
         (("", 0, 5, 5, 9, 9), UNKNOWN, UNKNOWN),
     ],
 )
-def test_voc(tmp_path: Path, thing: tuple[Any, ...], dog: int, cat: int) -> None:
+def test_voc(tmp_path, thing, dog, cat):
     voc(tmp_path, "a", ("dog", 0, 1, 1, 9, 9), ("cat", 0, 1, 1, 9, 9))
     voc(tmp_path, "b", thing)
     dataset = from_voc(tmp_path, broken="skip")

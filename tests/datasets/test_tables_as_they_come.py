@@ -24,7 +24,7 @@ from tests.helpers.small_datasets import picture, truths
 ROWS = [["id", "polyp", "note"], ["a", "1", "x, y"], ["b", "0", "z; w"]]
 
 
-def written(rows: list[list[str]], delimiter: str) -> str:
+def written(rows, delimiter):
     file = io.StringIO()
     csv.writer(file, delimiter=delimiter).writerows(rows)
     return file.getvalue()
@@ -32,7 +32,7 @@ def written(rows: list[list[str]], delimiter: str) -> str:
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
-def test_delimiters_and_encodings_are_found(tmp_path: Path, delimiter: str, encoding: str) -> None:
+def test_delimiters_and_encodings_are_found(tmp_path, delimiter, encoding):
     path = tmp_path / "labels.csv"
     path.write_bytes(written(ROWS, delimiter).encode(encoding))
     table = read_rows(path)
@@ -51,9 +51,7 @@ def test_delimiters_and_encodings_are_found(tmp_path: Path, delimiter: str, enco
         ("id,x\r1,0\r2,1\r", ["id", "x"]),
     ],
 )
-def test_the_header_and_the_rows_tell_the_delimiter(
-    tmp_path: Path, text: str, columns: list[str]
-) -> None:
+def test_the_header_and_the_rows_tell_the_delimiter(tmp_path, text, columns):
     path = tmp_path / "labels.csv"
     path.write_bytes(text.encode())
     assert [*read_rows(path)] == columns
@@ -67,20 +65,20 @@ CELLS = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min
     st.lists(st.lists(CELLS, min_size=3, max_size=3), min_size=2, max_size=6),
     st.sampled_from(",;\t|"),
 )
-def test_what_a_csv_writer_wrote_is_parted_as_it_was(rows: list[list[str]], delimiter: str) -> None:
+def test_what_a_csv_writer_wrote_is_parted_as_it_was(rows, delimiter):
     others = [cell for row in rows for cell in row if set(cell) & set(',;\t|"')]
     if not others:
         assert delimiter_of(written(rows, delimiter)) == delimiter
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "latin-1", "cp1250"])
-def test_code_pages_are_refused_with_the_remedy(tmp_path: Path, encoding: str) -> None:
+def test_code_pages_are_refused_with_the_remedy(tmp_path, encoding):
     (tmp_path / "l.csv").write_bytes("id,größe\n1,1\n".encode(encoding))
     with pytest.raises(InputError, match=r"l\.csv: .*line 1 is no UTF-8.* save it as UTF-8"):
         read_rows(tmp_path / "l.csv")
 
 
-def test_a_spreadsheet_called_csv_is_refused(tmp_path: Path) -> None:
+def test_a_spreadsheet_called_csv_is_refused(tmp_path):
     (tmp_path / "l.csv").write_bytes(b"PK\3\4" + bytes(99))
     with pytest.raises(InputError, match=r"it is a spreadsheet; save the spreadsheet as CSV"):
         read_rows(tmp_path / "l.csv")
@@ -99,7 +97,7 @@ def test_a_spreadsheet_called_csv_is_refused(tmp_path: Path) -> None:
         ([1.0, 0.0, np.nan], [1, 0, None], ""),
     ],
 )
-def test_words_for_labels_are_read_and_said(cells: Any, expected: Any, remark: str) -> None:
+def test_words_for_labels_are_read_and_said(cells, expected, remark):
     read = label_cells(pd.Series(cells, dtype=object))
     assert not read.odd.any()
     assert [None if t != t else int(t) for t in read.truths] == expected
@@ -109,11 +107,11 @@ def test_words_for_labels_are_read_and_said(cells: Any, expected: Any, remark: s
 @pytest.mark.parametrize(
     "cells", [["1", "-1", "-1"], ["2", "0", "1"], ["maybe"], ["1", "0", "3"], ["0.5"], ["01x"]]
 )
-def test_other_cells_are_no_labels(cells: list[str]) -> None:
+def test_other_cells_are_no_labels(cells):
     assert label_cells(pd.Series(cells)).odd.any()
 
 
-def table(root: Path, text: str, *files: str, name: str = "labels.csv") -> Path:
+def table(root, text, *files, name="labels.csv"):
     for file in files:
         picture(root / file)
     (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -121,7 +119,7 @@ def table(root: Path, text: str, *files: str, name: str = "labels.csv") -> Path:
     return root
 
 
-def test_minus_one_is_unknown_and_the_folders_of_studies_are_no_class(tmp_path: Path) -> None:
+def test_minus_one_is_unknown_and_the_folders_of_studies_are_no_class(tmp_path):
     rows = ["Path,Edema,Effusion"]
     for k in range(24):
         picture(tmp_path / f"valid/p{k:03}/study1/v.jpg")
@@ -137,14 +135,14 @@ def test_minus_one_is_unknown_and_the_folders_of_studies_are_no_class(tmp_path: 
 
 
 @pytest.mark.parametrize("odd", [1, 5])
-def test_a_column_of_mostly_labels_is_named_whatever_share_is_odd(tmp_path: Path, odd: int) -> None:
+def test_a_column_of_mostly_labels_is_named_whatever_share_is_odd(tmp_path, odd):
     cells = [*["maybe"] * odd, *["1", "0"] * 6][:12]
     rows = "".join(f"{k}.png,{k % 2},{cell}\n" for k, cell in enumerate(cells))
     root = table(tmp_path, f"file,x,y\n{rows}", *(f"{k}.png" for k in range(12)))
     assert "column 'y' was taken for metadata: row 1 holds 'maybe'" in recognised(root).apart
 
 
-def test_a_class_column_beside_labels_is_named(tmp_path: Path) -> None:
+def test_a_class_column_beside_labels_is_named(tmp_path):
     rows = "".join(f"{k}.png,{'abc'[k % 3]},{k % 2}\n" for k in range(12))
     root = table(tmp_path, f"file,label,is_new\n{rows}", *(f"{k}.png" for k in range(12)))
     assert 'class_column = "label" in [dataset] asks about it' in recognised(root).apart
@@ -163,9 +161,7 @@ def test_a_class_column_beside_labels_is_named(tmp_path: Path) -> None:
         (["a.png", "b.png"], ["images/a.png", "more/b.png"]),
     ],
 )
-def test_names_that_are_nearly_those_of_files_are_found(
-    tmp_path: Path, names: list[str], files: list[str]
-) -> None:
+def test_names_that_are_nearly_those_of_files_are_found(tmp_path, names, files):
     root = table(tmp_path, "id,x\n" + "".join(f"{n},{k}\n" for k, n in enumerate(names)), *files)
     dataset: Any = as_dataset(root)
     for k, file in enumerate(files):
@@ -177,9 +173,7 @@ def test_names_that_are_nearly_those_of_files_are_found(
     ("above", "folder"),
     [("C:\\Users\\Some Body\\images\\", "images"), ("/mnt/test/images/", "test/images")],
 )
-def test_names_of_another_machine_are_found_by_what_follows_its_folders(
-    tmp_path: Path, above: str, folder: str
-) -> None:
+def test_names_of_another_machine_are_found_by_what_follows_its_folders(tmp_path, above, folder):
     rows = "".join(f"{above}{name},{k}\n" for k, name in enumerate(["a.png", "b/c.png"]))
     root = table(tmp_path, f"id,x\n{rows}", f"{folder}/a.png", f"{folder}/b/c.png")
     for dataset in (as_dataset(root), read_table(root / "labels.csv", root / folder)):
@@ -189,13 +183,13 @@ def test_names_of_another_machine_are_found_by_what_follows_its_folders(
 
 
 @pytest.mark.parametrize("name", ["/home/somebody/val/a.png", "val/a.png", "/a/../../a.png"])
-def test_names_of_another_folder_are_not_found(tmp_path: Path, name: str) -> None:
+def test_names_of_another_folder_are_not_found(tmp_path, name):
     root = table(tmp_path, f"id,x\n{name},1\n", "test/a.png")
     with pytest.raises(InputError, match=r"outside|does not exist"):
         read_table(root / "labels.csv", root / "test")
 
 
-def test_a_name_that_is_near_two_files_or_two_rows_is_refused(tmp_path: Path) -> None:
+def test_a_name_that_is_near_two_files_or_two_rows_is_refused(tmp_path):
     root = table(
         tmp_path / "a", "id,x\nA.png,1\nb.png,0\nc.png,0\n", "b.png", "c.png", "a.png", "a.PNG"
     )
@@ -206,16 +200,14 @@ def test_a_name_that_is_near_two_files_or_two_rows_is_refused(tmp_path: Path) ->
         read_table(root / "labels.csv", root)
 
 
-def test_names_in_two_of_several_folders_are_refused(tmp_path: Path) -> None:
+def test_names_in_two_of_several_folders_are_refused(tmp_path):
     root = table(tmp_path, "id,x\na.png,1\nb.png,0\n", "m/a.png", "m/b.png", "n/a.png")
     with pytest.raises(InputError, match=r"row 1: 'a\.png' is in 2 of the folders"):
         read_table(root / "labels.csv", [root / "m", root / "n"])
     assert len(read_table(root / "labels.csv", [root / "m"])) == 2
 
 
-def test_init_ends_with_2_where_a_tables_images_are_missing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_init_ends_with_2_where_a_tables_images_are_missing(tmp_path, capsys):
     root = table(tmp_path / "data", "id,x\nq1,1\nq2,0\n", "images/a.png", "images/b.png")
     assert run("init", str(tmp_path / "spec"), "--data", str(root)) == 2
     assert "its images are not there" in capsys.readouterr().err
@@ -223,7 +215,7 @@ def test_init_ends_with_2_where_a_tables_images_are_missing(
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])
-def test_metadata_beside_images_is_a_table(tmp_path: Path, ending: str) -> None:
+def test_metadata_beside_images_is_a_table(tmp_path, ending):
     rows = [{"file_name": f"{k}.png", "polyp": k % 2, "site": "ab"[k % 2]} for k in range(6)]
     text = pd.DataFrame(rows).to_csv(index=False)
     if ending == "jsonl":

@@ -16,12 +16,12 @@ from adaptive_vtt.datasets.vqa.taxonomy import GRANULARITIES, TASKS, granularity
         ("Coor", "What is in the box [1, 2, 3, 4]?", "image-level"),
     ],
 )
-def test_granularities_tell_what_is_drawn(subtask: str, question: str, level: str) -> None:
+def test_granularities_tell_what_is_drawn(subtask, question, level):
     message = question.replace("{}", "green")
     assert granularity("Region Recognition", named(subtask), message) == level
 
 
-def test_five_granularities_and_four_columns_have_the_same_questions() -> None:
+def test_five_granularities_and_four_columns_have_the_same_questions():
     """Each task and column falls into levels, and counts that are known are sums of theirs."""
     result: dict[str, int] = {}
     for task in TASKS:

@@ -7,7 +7,7 @@ import numpy as np
 from adaptive_vtt.datasets.vqa.question_making import distractors
 
 
-def test_the_size_of_a_box_does_not_tell_that_it_is_right() -> None:
+def test_the_size_of_a_box_does_not_tell_that_it_is_right():
     """Of four boxes the right one is smallest, second, third or largest equally often."""
     image = np.full((200, 200, 1), 200, np.uint8)
     ranks: Counter[int] = Counter()

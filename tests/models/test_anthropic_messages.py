@@ -15,13 +15,13 @@ from tests.models.test_openai_chat import ASK, ONE, TWO
 PRICES = Prices(input=2.0, output=1.0, tokens=100)
 
 
-def message(text, **more) -> dict[str, Any]:
+def message(text, **more):
     usage = {"input_tokens": 250, "cache_read_input_tokens": 50, "output_tokens": 20}
     reply = {"content": [{"type": "text", "text": text}], "stop_reason": "end_turn", "usage": usage}
     return {**reply, **more}
 
 
-def used(**probabilities) -> dict[str, Any]:
+def used(**probabilities):
     """A message that uses the tool it was given."""
     tool = {"type": "tool_use", "id": "t", "name": "give_probability", "input": probabilities}
     return message("", content=[{"type": "text", "text": "Let me see."}, tool])
@@ -37,7 +37,7 @@ def key(monkeypatch):
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-secret")
 
 
-def model_at(url, **options) -> AnthropicMessages:
+def model_at(url, **options):
     slept = options.pop("slept", [])
 
     async def sleep(seconds):
@@ -48,7 +48,7 @@ def model_at(url, **options) -> AnthropicMessages:
     return AnthropicMessages(given.pop("model", "claude"), base_url=url, **given)
 
 
-def asked(reply, prompt: Prompt = ONE, **options) -> tuple[Any, list[Any], Any]:
+def asked(reply, prompt=ONE, **options):
     """The answer of a model whose server has this reply, the requests it saw, and the model."""
     server = Replies(reply)
     with serving(server) as url, closing(model_at(url, **options)) as model:
@@ -78,7 +78,7 @@ def test_all_of_an_image_in_one_list_and_questions_in_words():
 
 
 def test_a_tool_that_is_refused_or_ignored_gives_place_to_words():
-    def thinks(request) -> Any:
+    def thinks(request):
         if "tool_choice" in request:
             error = {"type": "invalid_request_error", "message": "Thinking may not be enabled"}
             return 400, {"type": "error", "error": error}

@@ -2,8 +2,6 @@
 currencies."""
 
 import re
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,13 +20,13 @@ from tests.helpers.command_line import run
 from tests.helpers.judged import Reader, Voluble, audit
 
 
-def paid_in(model, currency: str | None) -> Any:
+def paid_in(model, currency):
     model.currency = currency
     return model
 
 
 @pytest.fixture(scope="module")
-def francs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def francs(tmp_path_factory):
     """A run that was paid in Swiss francs until it met its cap."""
     out = tmp_path_factory.mktemp("runs") / "francs"
     judge, model = JudgeModel(paid_in(Reader(), "CHF")), paid_in(Voluble(), "CHF")

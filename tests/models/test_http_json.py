@@ -6,7 +6,6 @@ import logging
 import traceback
 from contextlib import closing
 from itertools import product
-from typing import Any
 from urllib.parse import quote
 
 import numpy as np
@@ -67,7 +66,7 @@ def test_a_request_is_filled_and_the_answer_read():
         ({"cyst": "b.0", "drusen": "a"}, {"a": 0.5, "b": [None]}, (0.5, Unanswered("no answer"))),
     ],
 )
-def test_answers_may_be_a_list_an_object_or_apart(response: Any, reply: Any, values: Any):
+def test_answers_may_be_a_list_an_object_or_apart(response, reply, values):
     assert asked(reply, response=response) == Answer(values)
 
 
@@ -122,7 +121,7 @@ def test_of_several_values_those_that_are_none_stay_unanswered():
         ({"limits": Limits(tokens_per_minute=9)}, r"its tokens have a limit per minute: expected"),
     ],
 )
-def test_http_options_that_cannot_be_are_refused(options: Any, message: str):
+def test_http_options_that_cannot_be_are_refused(options, message):
     with pytest.raises(InputError, match=message):
         http("http://example.org", **options)
 

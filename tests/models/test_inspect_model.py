@@ -4,8 +4,6 @@ import json
 import math
 from contextlib import closing, nullcontext
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -200,7 +198,7 @@ def test_options_that_would_cost_unseen_or_are_none_are_refused(options, message
         InspectModel("mockllm/model", options=options)
 
 
-def test_models_that_inspect_does_not_make_are_named(monkeypatch: pytest.MonkeyPatch):
+def test_models_that_inspect_does_not_make_are_named(monkeypatch):
     monkeypatch.delenv("NOBODY_API_KEY", raising=False)
     messages = {"nobody/m": "Model API nobody .* not recognized"}
     messages["openai-api/nobody/m"] = ".*NOBODY_API_KEY"
@@ -212,7 +210,7 @@ def test_models_that_inspect_does_not_make_are_named(monkeypatch: pytest.MonkeyP
         InspectModel("mockllm/model", key="NOBODY_API_KEY")
 
 
-def test_keys_around_are_kept_out_of_answers_and_errors(monkeypatch: pytest.MonkeyPatch):
+def test_keys_around_are_kept_out_of_answers_and_errors(monkeypatch):
     monkeypatch.setenv("SOME_API_KEY", "planted-secret")
     quiz = Prompt(ASK.image, ("organ",), "s1", "identity", 0, (Ask("Which?"),))
     with Asked(lambda config: output("it is planted-secret")) as asked:
@@ -225,12 +223,12 @@ def test_keys_around_are_kept_out_of_answers_and_errors(monkeypatch: pytest.Monk
 
 
 @pytest.fixture
-def keys(monkeypatch: pytest.MonkeyPatch):
+def keys(monkeypatch):
     for name in ("DEMO_API_KEY", "ANTHROPIC_API_KEY"):
         monkeypatch.setenv(name, "planted-secret")
 
 
-def through(name: str, url: str, **options: Any) -> InspectModel:
+def through(name, url, **options):
     """A model behind the demo's server, by Inspect's OpenAI-compatible or Anthropic provider."""
     root = "" if name.startswith("anthropic") else "/v1"
     waits = Retries(times=2, timeout=20.0, first_wait=0.001)
@@ -243,7 +241,7 @@ PROVIDERS = ("openai-api/demo/demo-endoscopist", "anthropic/demo-endoscopist")
 
 @pytest.mark.usefixtures("keys")
 @pytest.mark.parametrize("name", PROVIDERS)
-def test_every_request_that_a_server_sees_is_an_attempt_that_is_counted(name: str):
+def test_every_request_that_a_server_sees_is_an_attempt_that_is_counted(name):
     prompts = [Prompt(frame(k), ("polyp",), f"f{k}", "identity", 0) for k in range(6)]
     faults = Behaviour(broken=0.2, limited=0.2, truncated=0.3, retry_after=0.0)
     with demo_server(FRAMES, faults) as server, closing(through(name, server.url)) as model:
@@ -267,7 +265,7 @@ def test_an_audit_stays_below_its_cap_whatever_is_not_counted():
 
 
 @pytest.mark.usefixtures("keys")
-def test_the_bundled_spec_runs_and_bills_what_the_server_does(tmp_path: Path):
+def test_the_bundled_spec_runs_and_bills_what_the_server_does(tmp_path):
     with demo_server(DemoModel(FRAMES.concepts)) as server:
         spec = copied(
             "inspect.toml",

@@ -1,6 +1,5 @@
 """Files of models: ONNX and TorchScript are taken, others come with the lines that wrap them."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,17 +16,17 @@ from tests.helpers.command_line import run
 SIDE = 8
 
 
-def network() -> torch.nn.Module:
+def network():
     return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * SIDE * SIDE, 2))
 
 
-def estimator() -> Any:
+def estimator():
     linear = pytest.importorskip("sklearn.linear_model")
     rng = np.random.default_rng(0)
     return linear.LogisticRegression().fit(rng.random((20, 3 * SIDE * SIDE)), [0, 1] * 10)
 
 
-def images(folder) -> Path:
+def images(folder):
     for name in ("cat", "dog"):
         for k in range(3):
             pixels = np.full((SIDE, SIDE, 3), 40 * k, np.uint8)

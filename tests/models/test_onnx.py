@@ -1,7 +1,5 @@
 """ONNX files as models under test."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -19,7 +17,7 @@ IMAGES = generator(0, "onnx").integers(0, 256, (5, 6, 4, 3), dtype=np.uint8)
 PROMPTS = [Prompt(image, CONCEPTS, f"s{i}", "identity", 0) for i, image in enumerate(IMAGES)]
 
 
-def values(model: OnnxModel, prompts: list[Prompt] = PROMPTS) -> Any:
+def values(model, prompts=PROMPTS):
     return np.array([a.values for a in checked(model, prompts) if isinstance(a, Answer)], float)
 
 

@@ -2,7 +2,6 @@
 
 import json
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 import pytest
@@ -59,7 +58,7 @@ class Model:
 
 
 @contextmanager
-def served(model, name: str = "bright", **options) -> Any:
+def served(model, name="bright", **options):
     with serving(model) as url, OpenInference(f"{url}/", name, **options) as endpoint:
         yield endpoint
 

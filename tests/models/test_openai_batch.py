@@ -1,9 +1,7 @@
 """Chat models in batches: what goes through the openai library, and how results are read."""
 
 import json
-from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import Any
 
 import pytest
 
@@ -12,7 +10,7 @@ from adaptive_vtt.journal.facts import BatchFacts
 from adaptive_vtt.models import OpenAIBatch, Prices, Retries
 from adaptive_vtt.types import Answer, Unanswered
 from tests.helpers.batch_service import BatchService
-from tests.helpers.loopback import Replies, Said, serving
+from tests.helpers.loopback import Replies, serving
 from tests.models.test_openai_chat import ONE, completion, token
 
 YES = completion("Yes", logprobs={"content": [token("Yes", Yes=0.8, No=0.2)]})
@@ -22,10 +20,10 @@ USED, WORST = (300 * 2 + 20) / 200, (1000 * 2 + 50) / 200
 
 
 @contextmanager
-def asked(reply: Any, **options: Any) -> Iterator[tuple[OpenAIBatch, BatchService]]:
+def asked(reply, **options):
     """A model behind a service with this reply, and the service."""
 
-    async def no_wait(_: float) -> None:
+    async def no_wait(_):
         pass
 
     service = BatchService(Replies(reply))
@@ -40,13 +38,13 @@ def asked(reply: Any, **options: Any) -> Iterator[tuple[OpenAIBatch, BatchServic
 class Memory:
     """A record of batches."""
 
-    def __init__(self, *batches: BatchFacts) -> None:
+    def __init__(self, *batches):
         self.batches = batches
 
-    def read(self) -> tuple[BatchFacts, ...]:
+    def read(self):
         return self.batches
 
-    def write(self, batches: Any) -> None:
+    def write(self, batches):
         self.batches = tuple(batches)
 
 
@@ -89,13 +87,11 @@ def test_a_refusal_by_the_content_filter_is_an_answer():
         ({"response": {"status_code": 200, "body": {"usage": 3}}}, "truncated", 2 * WORST),
     ],
 )
-def test_a_line_that_is_no_reply_is_tried_again_and_paid_as_it_may_be_billed(
-    line: dict[str, Any], kind: str, cost: float
-):
+def test_a_line_that_is_no_reply_is_tried_again_and_paid_as_it_may_be_billed(line, kind, cost):
     with asked(YES) as (model, service):
         store = service.store
 
-        def tampered(data: bytes) -> str:
+        def tampered(data):
             lines = [json.loads(one) for one in data.splitlines()]
             if "body" in lines[0]:
                 return store(data)
@@ -128,9 +124,7 @@ OUTSIDE = b'{"id": "batch_0", "status": "completed", "output_file_id": "../x"}'
         ("GET /v1/files", 503, b"{}", "reading the results of a batch failed: http 503"),
     ],
 )
-def test_exchanges_that_fail_end_the_audit_with_one_sentence(
-    where: str, status: int, body: bytes, message: str
-):
+def test_exchanges_that_fail_end_the_audit_with_one_sentence(where, status, body, message):
     with asked(YES) as (model, service):
         service.instead[where] = (status, {"retry-after": "9999"} if status == 429 else {}, body)
         with pytest.raises(ModelError, match=message) as caught:
@@ -143,17 +137,17 @@ def test_exchanges_that_fail_end_the_audit_with_one_sentence(
     "reply",
     [(404, {}, b"{}"), (200, {}, b"x" * 300_000), (200, {}, b""), (200, {}, b"\x00\xff" * 1000)],
 )
-def test_results_that_never_come_count_at_their_worst_price(reply: Said):
+def test_results_that_never_come_count_at_their_worst_price(reply):
     with asked(YES, max_file_bytes=200_000) as (model, service):
         service.instead["GET /v1/files"] = reply
         assert model.ask([ONE]) == [Unanswered("no result", 2 * WORST)]
 
 
 @pytest.mark.parametrize("name", [None, "../../v1/keys"])
-def test_a_batch_whose_submission_names_no_id_is_looked_for(name: str | None):
+def test_a_batch_whose_submission_names_no_id_is_looked_for(name):
     with asked(YES) as (model, service):
 
-        def broken(request: dict[str, Any], create: Any = service.create) -> dict[str, Any]:
+        def broken(request, create=service.create):
             create(request)
             return {"id": name}
 
@@ -179,7 +173,7 @@ def test_older_batches_of_others_are_skipped_page_by_page():
     with asked(YES) as (model, service):
         pages = iter(range(99))
 
-        def page(body: Any, say: Any = service.say) -> Said:
+        def page(body, say=service.say):
             if "data" in body:
                 new = {**other, "created_at": 2 * 10**9, "id": f"batch_y{next(pages)}"}
                 return say({"data": [new] if next(pages) < 6 else [other], "has_more": True})
@@ -194,7 +188,7 @@ def test_a_batch_that_its_list_hides_is_paid_for_at_its_worst_price():
     """Made, though the reply has no id; what is submitted next is another batch."""
     with asked(YES) as (model, service):
 
-        def broken(request: dict[str, Any], create: Any = service.create) -> dict[str, Any]:
+        def broken(request, create=service.create):
             made = create(request)
             return {"id": None} if len(service.batches) == 1 else made
 
@@ -204,7 +198,7 @@ def test_a_batch_that_its_list_hides_is_paid_for_at_its_worst_price():
         assert (answer.cost, answer.unconfirmed) == pytest.approx((WORST + USED, WORST))
 
 
-def test_keys_are_never_shown(monkeypatch: pytest.MonkeyPatch):
+def test_keys_are_never_shown(monkeypatch):
     monkeypatch.setenv("SECRET", "sk-very-secret")
     with asked(YES, key="SECRET") as (model, service):
         service.instead[FILES] = (400, {}, b'{"error": "Bearer sk-very-secret"}')
@@ -212,7 +206,7 @@ def test_keys_are_never_shown(monkeypatch: pytest.MonkeyPatch):
             model.ask([ONE])
 
 
-def test_a_batch_that_is_too_large_names_the_option_to_lower(monkeypatch: pytest.MonkeyPatch):
+def test_a_batch_that_is_too_large_names_the_option_to_lower(monkeypatch):
     monkeypatch.setattr("adaptive_vtt.models.network.batches.MAX_BYTES", 900)
     with asked(YES) as (model, _), pytest.raises(InputError, match="lower batch_size, or send ima"):
         model.ask([ONE, ONE])

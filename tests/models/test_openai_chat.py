@@ -3,7 +3,6 @@
 import base64
 import json
 import math
-from typing import Any
 
 import cv2
 import numpy as np
@@ -29,14 +28,14 @@ MOST = 4096 + 512
 """Tokens of one attempt, at most."""
 
 
-def completion(text: str | None, **choice: Any) -> dict[str, Any]:
+def completion(text, **choice):
     message = {"role": "assistant", "content": text, **choice.pop("message", {})}
     one = {"index": 0, "finish_reason": "stop", "message": message, "logprobs": None, **choice}
     about = {"id": "1", "object": "chat.completion", "created": 0, "model": "m"}
     return {**about, "choices": [one], "usage": USAGE}
 
 
-def token(text: str, **alternatives: float) -> dict[str, Any]:
+def token(text, **alternatives):
     """A token with probabilities: token(" Yes", Yes=0.6, no=0.2)."""
     listed = [{"token": t, "logprob": math.log(p), "bytes": None} for t, p in alternatives.items()]
     first = listed[0]["logprob"] if listed else 0.0

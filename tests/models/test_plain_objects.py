@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.datasets.base import Dataset, adapted_dataset
+from adaptive_vtt.datasets.base import adapted_dataset
 from adaptive_vtt.engine.audit_key import CONTENT, version_of
 from adaptive_vtt.models import Answer, ConcurrentModel, adapted_model
 from adaptive_vtt.models.checking import name_of
 from adaptive_vtt.oracles import Outcome
 from adaptive_vtt.relations.base import adapted_relation
 from adaptive_vtt.testing import tiny_dataset
-from adaptive_vtt.types import FollowUp, Sample
+from adaptive_vtt.types import FollowUp
 
 MANDATORY = (
     "name", "concepts", "has_images", "counts", "fingerprint", "sample", "sample_id", "truth",
@@ -22,7 +22,7 @@ MANDATORY = (
 
 
 class PlainModel:
-    def __init__(self, answers: Any = "all"):
+    def __init__(self, answers="all"):
         self.answers = answers
 
     def ask(self, prompts):
@@ -32,24 +32,24 @@ class PlainModel:
 class PlainRelation:
     name, severities = "darker", (1, 2)
 
-    def apply(self, sample: Sample, severity, rng: np.random.Generator) -> FollowUp:
+    def apply(self, sample, severity, rng):
         assert sample.image is not None
         return FollowUp(sample.image // (1 + severity))
 
-    def expect(self, truth, follow_up: FollowUp) -> int:
+    def expect(self, truth, follow_up):
         return truth
 
 
 class PlainDataset:
     """Has the mandatory members of another dataset, and nothing else."""
 
-    def __init__(self, inner: Dataset):
+    def __init__(self, inner):
         self._inner = inner
 
-    def __len__(self) -> int:
+    def __len__(self):
         return len(self._inner)
 
-    def __getattr__(self, name) -> Any:
+    def __getattr__(self, name):
         if name not in MANDATORY:
             raise AttributeError(name)
         return getattr(self._inner, name)
@@ -58,7 +58,7 @@ class PlainDataset:
 class PlainOracle:
     needs_source = False
 
-    def judge(self, question, answer, expected, source_answer) -> Outcome:
+    def judge(self, question, answer, expected, source_answer):
         return Outcome(abs(answer - expected), 0.5)
 
 

@@ -1,7 +1,5 @@
 """Prompts as the papers print them and from files, and how a result shows them."""
 
-from pathlib import Path
-
 import pytest
 
 import adaptive_vtt as avtt
@@ -20,7 +18,7 @@ LOOKED_AT = Prompt(None, ("LT",), "s", "prompt/box", 1, CHOICE.asks, "Look at th
 MEDICAL = Prompt(None, NAMES, "s", "identity", 0, tuple(Ask(q.text) for q in QUESTIONS))
 
 
-def file(tmp_path, text) -> Path:
+def file(tmp_path, text):
     path = tmp_path / "my.txt"
     path.write_text(text, encoding="utf-8")
     return path

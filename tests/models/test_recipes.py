@@ -1,7 +1,6 @@
 """The files of docs/how-to/own-model.md answer, each with a tiny model of random weights."""
 
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,25 +19,25 @@ PAGE = (ROOT / "docs" / "how-to" / "own-model.md").read_text(encoding="utf-8")
 RECIPES = {block.file: block.text for block in blocks(PAGE) if block.file is not None}
 
 
-def asked(*concepts: str, ask: Ask | None = None) -> list[Prompt]:
+def asked(*concepts, ask=None):
     asks = () if ask is None else (ask,)
     return [Prompt(im, concepts, f"s{k}", "identity", 0, asks) for k, im in enumerate(SHOWN)]
 
 
-def answers(folder: Path, file: str, prompts: list[Prompt], name: str = "predict") -> list[Answer]:
+def answers(folder, file, prompts, name="predict"):
     (folder / file).write_text(RECIPES[file], encoding="utf-8")
     replies = checked(load(f"{file}:{name}", base=folder), prompts)
     return [reply for reply in replies if isinstance(reply, Answer)]
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def here(tmp_path, monkeypatch):
     """Recipes name files of the current folder."""
     monkeypatch.chdir(tmp_path)
     torch.manual_seed(1)
 
 
-def test_a_classifier_of_transformers(tmp_path: Path) -> None:
+def test_a_classifier_of_transformers(tmp_path):
     pytest.importorskip("transformers")
     from tests.helpers.tiny_transformers import classifier
 
@@ -51,7 +50,7 @@ def test_a_classifier_of_transformers(tmp_path: Path) -> None:
     assert len(np.unique(rows)) > 2
 
 
-def test_a_chat_model_of_transformers(tmp_path: Path) -> None:
+def test_a_chat_model_of_transformers(tmp_path):
     pytest.importorskip("transformers")
     from tests.helpers.tiny_transformers import chat
 
@@ -64,7 +63,7 @@ def test_a_chat_model_of_transformers(tmp_path: Path) -> None:
         assert isinstance(reply, Unanswered) or reply.values[0] in (0.0, 1.0)
 
 
-def test_a_classifier_of_timm(tmp_path: Path) -> None:
+def test_a_classifier_of_timm(tmp_path):
     timm = needs("timm")
     tiny.saved(timm.create_model("resnet18", num_classes=2), tmp_path / "weights.pth")
     rows = np.array([a.values for a in answers(tmp_path, "timm_classifier.py", asked(*CONCEPTS))])
@@ -73,7 +72,7 @@ def test_a_classifier_of_timm(tmp_path: Path) -> None:
     assert len(np.unique(rows)) > 2
 
 
-def test_a_segmenter_of_segmentation_models(tmp_path: Path) -> None:
+def test_a_segmenter_of_segmentation_models(tmp_path):
     smp = needs("segmentation_models_pytorch")
     network = smp.create_model("unet", "resnet18", encoder_weights=None, classes=1)
     tiny.saved(network, tmp_path / "weights.pth")
@@ -81,7 +80,7 @@ def test_a_segmenter_of_segmentation_models(tmp_path: Path) -> None:
     assert [np.shape(reply.values[0]) for reply in replies] == [(40, 48), (30, 36), (64, 64)]
 
 
-def test_a_bundle_of_monai_gives_masks_that_lie_as_the_image_does(tmp_path: Path) -> None:
+def test_a_bundle_of_monai_gives_masks_that_lie_as_the_image_does(tmp_path):
     needs("monai")
     tiny.bundle(tmp_path / "bundle")
     image = np.zeros((40, 60, 3), np.uint8)
@@ -91,7 +90,7 @@ def test_a_bundle_of_monai_gives_masks_that_lie_as_the_image_does(tmp_path: Path
     assert np.mean(np.asarray(mask) == (image[..., 0] > 0)) > 0.95
 
 
-def test_a_program_that_speaks_lines(tmp_path: Path) -> None:
+def test_a_program_that_speaks_lines(tmp_path):
     for file in ("program.py", "model.py"):
         (tmp_path / file).write_text(RECIPES[file], encoding="utf-8")
     program = load_object("model.py:Program", tmp_path)([sys.executable, "program.py"])

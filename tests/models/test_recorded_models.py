@@ -47,7 +47,7 @@ def test_recorded_answers_that_cannot_be_are_refused(table, message):
     ("kind", "common", "others"),
     [("unbiased", 0.7, 0.7), ("biased", 0.9, 0.5), ("negatively-biased", 0.5, 0.9)],
 )
-def test_simulated_models_are_right_as_often_as_the_paper_says(kind, common, others: float):
+def test_simulated_models_are_right_as_often_as_the_paper_says(kind, common, others):
     # 3,000 answers per concept: a share strays more than 4 standard deviations (< 0.037) once
     # in 16,000 seeds; 3 kinds x 2 concepts make that once in 2,600.
     labels = pd.DataFrame(generator(0, "labels").random((3000, 2)) < (0.6, 0.3)).astype(int)

@@ -1,9 +1,7 @@
 """Keys come from the environment: none that a spec can hold reaches a file or the terminal."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -15,7 +13,6 @@ from adaptive_vtt.config import parse_spec, read_spec
 from adaptive_vtt.config.secrets import filled, refuse_secrets
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.models import AnthropicMessages, HttpJson, OpenAIBatch, OpenAIChat
-from adaptive_vtt.models.network.endpoint import Endpoint
 from adaptive_vtt.models.network.keys import names_secret
 from adaptive_vtt.types import Ask, Prompt
 from tests.helpers.command_line import run
@@ -31,7 +28,7 @@ KEYS = {
 }
 
 
-def spec_with(folder, model) -> str:
+def spec_with(folder, model):
     """The path of a runnable spec with this [model] section."""
     write_start(folder)
     before, _, after = (folder / "SPEC.toml").read_text().partition("[model]")
@@ -155,8 +152,8 @@ def test_a_command_repeats_no_key_that_is_written_out(tmp_path, capfd):
     assert not out.exists()
 
 
-def _toml(model) -> str:
-    def inline(value: Any) -> str:
+def _toml(model):
+    def inline(value):
         if isinstance(value, dict):
             return "{" + ", ".join(f"{json.dumps(k)} = {inline(v)}" for k, v in value.items()) + "}"
         if isinstance(value, list):
@@ -225,7 +222,7 @@ def test_the_specs_of_the_repository_hold_none():
 
 
 @given(st.text("abcdefghijklmnopqrstuvwxyz0123456789", min_size=16, max_size=64), st.data())
-def test_what_looks_drawn_at_random_is_refused_in_any_header(text, data: Any):
+def test_what_looks_drawn_at_random_is_refused_in_any_header(text, data):
     name = data.draw(st.sampled_from(["Accept", "User-Agent", "X-Title"]))
     model = {"headers": {name: text}}
     if any(c.isdigit() for c in text) and any(c.isalpha() for c in text):
@@ -261,9 +258,7 @@ def test_an_error_while_a_model_is_built_shows_no_key(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", [AnthropicMessages, OpenAIBatch, OpenAIChat])
-def test_a_providers_own_variable_is_named_where_it_is_not_set(
-    kind: Callable[[str], Endpoint], monkeypatch
-):
+def test_a_providers_own_variable_is_named_where_it_is_not_set(kind, monkeypatch):
     variables = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY")
     for name in variables:
         monkeypatch.delenv(name, raising=False)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.datasets import TableDataset, from_table
+from adaptive_vtt.datasets import from_table
 from adaptive_vtt.engine import assembly
 from adaptive_vtt.engine.tensors import array, tensor
 from adaptive_vtt.errors import InputError
@@ -33,13 +33,13 @@ def quick(monkeypatch):
     monkeypatch.setattr(self_taught, "STEPS", 10)
 
 
-def labelled(known: int = COUNT, images: np.ndarray | None = IMAGES) -> TableDataset:
+def labelled(known=COUNT, images=IMAGES):
     """Is the image bright? Labels are known of the first images alone."""
     wanted = np.where(np.arange(COUNT) < known, BRIGHT, np.nan)
     return from_table(images, pd.DataFrame({"bright": wanted, "dark": 1 - wanted}))
 
 
-def space(**options: object) -> QuestionSpace:
+def space(**options):
     return QuestionSpace(labelled(), ["identity", "gaussian_noise"], severities=[3], **options)
 
 
@@ -76,7 +76,7 @@ def test_the_same_labels_and_seed_teach_the_same_to_the_last_bit():
 
 @pytest.mark.usefixtures("quick")
 class TestContract(ModelContract):
-    def make(self) -> SelfTaught:
+    def make(self):
         table = pd.DataFrame({c: BRIGHT.astype(int) for c in self.concepts})
         return SelfTaught.of(from_table(IMAGES, table))
 
@@ -84,7 +84,7 @@ class TestContract(ModelContract):
 # -- when audits use it --------------------------------------------------------------------
 
 
-def proxies(space: QuestionSpace, **options: object) -> list[str]:
+def proxies(space, **options):
     return Audit(space, ScriptedModel(), **{**OPTIONS, **options})._made.proxies.names
 
 
@@ -112,12 +112,12 @@ def test_audits_teach_themselves_a_proxy_where_labels_judge_and_are_enough(monke
         (QuestionSpace(labelled(known=40)), "30 labels on each side, got .* fewer labels"),
     ],
 )
-def test_asked_for_where_it_cannot_be_had_it_is_an_error(where: QuestionSpace, message):
+def test_asked_for_where_it_cannot_be_had_it_is_an_error(where, message):
     with pytest.raises(InputError, match=message):
         proxies(where, self_taught=True)
 
 
-def noisy(images: list[np.ndarray]) -> np.ndarray:
+def noisy(images):
     """A model under test that fails where noise hides how bright an image is."""
     bright = np.array([float(np.mean(image[:8]) > 120) for image in images])
     return np.stack([bright, 1 - bright], axis=1)

@@ -17,7 +17,7 @@ from tests.helpers.command_line import run
 from tests.helpers.torch_networks import PLAIN, SHOWN, answered, prompts
 
 
-def network(folder, name, **given) -> Any:
+def network(folder, name, **given):
     prepare = Preset(**given.pop("preprocessing", PLAIN))
     return torch_network(tiny.hub(folder), function=name, preprocessing=prepare, **given)
 
@@ -100,13 +100,13 @@ def test_names_of_all_classes_are_not_read_again_for_every_question(tmp_path, mo
 class Chance(torch.nn.Module):
     """Returns random numbers."""
 
-    def forward(self, images: torch.Tensor) -> torch.Tensor:
+    def forward(self, images):
         assert images.shape[2:] == (32, 64)
         return torch.rand(len(images), 2)
 
 
 def test_images_too_large_for_memory_are_refused_when_it_is_built(monkeypatch):
-    def full(preset: Preset, image) -> Any:
+    def full(preset, image):
         raise MemoryError("Unable to allocate 40.2 GiB")
 
     monkeypatch.setattr(Preset, "__call__", full)
@@ -114,9 +114,7 @@ def test_images_too_large_for_memory_are_refused_when_it_is_built(monkeypatch):
         TorchNetwork(Chance(), Preset(size=[8, 9]), "m", classes=["a", "b"], device="cpu")
 
 
-def test_a_concept_without_a_class_is_refused_before_the_audit_begins(
-    tmp_path, capsys: pytest.CaptureFixture[str]
-):
+def test_a_concept_without_a_class_is_refused_before_the_audit_begins(tmp_path, capsys):
     kvasir(tmp_path)
     tiny.saved(tiny.of_hub(tmp_path / "PraNet", "segmenter"), tmp_path / "PraNet.pth")
     named = ('classes = ["polyp"]', 'classes = ["lesion"]')

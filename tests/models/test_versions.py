@@ -60,7 +60,7 @@ seed = 1
 
 
 @pytest.fixture
-def spec(tmp_path) -> Path:
+def spec(tmp_path):
     (tmp_path / "parts.py").write_text(PARTS)
     (tmp_path / "best.txt").write_text("0.9")
     (tmp_path / "SPEC.toml").write_text(SPEC)
@@ -99,12 +99,12 @@ class Kept:
 
     answers = "all"
 
-    def __init__(self, weights, name: str = "kept"):
+    def __init__(self, weights, name="kept"):
         self.weights, self.name = weights, name
         self.files = 3  # means nothing to an audit
         self.model_files: tuple[Path, ...] = ()
 
-    def ask(self, prompts) -> list[Answer]:
+    def ask(self, prompts):
         return [Answer((1.0,) * len(prompt.concepts)) for prompt in prompts]
 
 

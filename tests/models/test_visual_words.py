@@ -1,17 +1,14 @@
 """The words of visual prompts reach every model that takes words."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
 
 import adaptive_vtt as avtt
-from adaptive_vtt.datasets import TableDataset, from_table
+from adaptive_vtt.datasets import from_table
 from adaptive_vtt.engine.judge import Judge
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.models import HttpJson, OpenAIChat
-from adaptive_vtt.models.base import ModelDefaults
 from adaptive_vtt.models.checking import checked
 from adaptive_vtt.models.local.python import PythonModel
 from adaptive_vtt.models.network.prompt_templates import TEMPLATES, Template
@@ -39,12 +36,12 @@ class Receives(ScriptedModel):
         super().__init__(answers="one")
         self.prompts: list[Prompt] = []
 
-    def ask(self, prompts) -> Any:
+    def ask(self, prompts):
         self.prompts += prompts
         return super().ask(prompts)
 
 
-def dataset(count: int = COUNT, without: tuple[int, ...] = (), channels: int = 3) -> TableDataset:
+def dataset(count=COUNT, without=(), channels=3):
     """Noise of 64 x 80 pixels with a square of 20 somewhere in each, but for those ``without``."""
     rng = generator(0, "visual words")
     images = rng.integers(0, 256, (count, 64, 80, channels), dtype=np.uint8)
@@ -56,7 +53,7 @@ def dataset(count: int = COUNT, without: tuple[int, ...] = (), channels: int = 3
     return from_table(images, labels, masks={"polyp": masks})
 
 
-def prompts(name, data: TableDataset) -> list[Prompt]:
+def prompts(name, data):
     """What is sent about each image under a relation."""
     space = avtt.QuestionSpace(data, [name])
     return [Judge(space, "one").prompt(call) for call in range(len(data))]
@@ -129,7 +126,7 @@ def test_an_audit_sends_the_words_and_a_pair_sends_them_to_both():
     assert not pair(a, ScriptedModel(answers="one")).takes_words
 
 
-def looks(images: list[Any]) -> Any:
+def looks(images):
     return np.full((len(images), 1), 0.5)
 
 
@@ -138,7 +135,7 @@ def looks(images: list[Any]) -> Any:
     [PythonModel(looks), ScriptedModel(), pair(Receives(), ScriptedModel(answers="one"))],
     ids=["images alone", "own class", "pair"],
 )
-def test_a_model_that_takes_no_words_is_not_asked_by_words_alone(model: ModelDefaults):
+def test_a_model_that_takes_no_words_is_not_asked_by_words_alone(model):
     space = avtt.QuestionSpace(dataset(4), ["identity", "prompt/coordinates"])
     expected = r"'prompt/coordinates' and model .*: expected a model that takes words, .*leave the"
     with pytest.raises(InputError, match=expected):

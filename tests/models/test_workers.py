@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,7 +17,6 @@ from adaptive_vtt.config import parse_spec
 from adaptive_vtt.config.building import build_model, model_of
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.models import Workers, load
-from adaptive_vtt.models.base import ModelUnderTest
 from adaptive_vtt.models.checking import checked
 from adaptive_vtt.models.workers import STATED, Died, LocalProcess
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
@@ -77,7 +75,7 @@ wrong, euros = Wrong(), Euros()
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     made = tmp_path_factory.mktemp("workers")
     (made / "model.py").write_text(MODEL)
     return made
@@ -94,7 +92,7 @@ class Shared(Workers):
 
 
 @pytest.fixture(scope="module")
-def two(folder) -> Iterator[Workers]:
+def two(folder):
     """Two processes that hold ``uneven``."""
     model = Shared(f"{folder}/model.py:uneven", 2, in_flight=8)
     yield model
@@ -106,10 +104,10 @@ def two(folder) -> Iterator[Workers]:
 
 class TestProcesses(ModelContract):
     @pytest.fixture(autouse=True)
-    def chosen(self, two: Workers):
+    def chosen(self, two):
         self._two = two
 
-    def make(self) -> ModelUnderTest:
+    def make(self):
         return self._two
 
 
@@ -146,7 +144,7 @@ def test_a_process_that_died_reports_how(folder, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.shares  # workers are started again
-def test_killed_workers_leave_no_trace_in_what_was_answered(two: Workers):
+def test_killed_workers_leave_no_trace_in_what_was_answered(two):
     whole, doomed = audit(two), [(12, 1), (3, 0)]
 
     def strike(step):
@@ -166,7 +164,7 @@ SLOW = [pytest.param(how, marks=pytest.mark.slow) for how in (signal.SIGINT, sig
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, *SLOW])
-def test_no_worker_outlives_its_driver(folder, how: signal.Signals):
+def test_no_worker_outlives_its_driver(folder, how):
     script = f"""
 from adaptive_vtt.models import Prompt, Workers
 import numpy as np, time
@@ -194,7 +192,7 @@ if __name__ == "__main__":
     assert not any(map(alive, workers))
 
 
-def alive(pid) -> bool:
+def alive(pid):
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
@@ -232,7 +230,7 @@ def test_options_out_of_range_are_refused(make, workers, options, message):
 # -- in a SPEC.toml ---------------------------------------------------------------------------
 
 
-def spec(**model) -> Any:
+def spec(**model):
     return parse_spec({"dataset": {"kind": "fashion"}, "model": model}, "SPEC.toml")
 
 
@@ -266,7 +264,7 @@ def test_workers_where_there_are_none_are_refused(model, message):
 
 
 @pytest.mark.slow
-def test_actors_of_ray_are_workers_like_others(folder, two: Workers):
+def test_actors_of_ray_are_workers_like_others(folder, two):
     ray = pytest.importorskip("ray")
     model = Workers(f"{folder}/model.py:uneven", "ray", actors=2, in_flight=8)
     assert rows(audit(model)) == rows(audit(two))

@@ -2,8 +2,6 @@
 
 import threading
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +10,7 @@ from hypothesis import strategies as st
 
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.errors import ModelError, OrderError
-from adaptive_vtt.models import Answer, Prompt, Unanswered
+from adaptive_vtt.models import Answer, Unanswered
 from adaptive_vtt.models.base import PriceGuess
 from adaptive_vtt.models.workers import MAX_ASKED, MAX_STARTS
 from adaptive_vtt.testing import ScriptedModel
@@ -52,7 +50,7 @@ def test_what_was_lost_counts_at_its_worst_price():
 
 
 @pytest.fixture(scope="module")
-def known() -> dict[int, Any]:
+def known():
     """All answers of an audit in which nobody died."""
     with mortal([Mortal(lambda prompt: False)], in_flight=4) as model:
         whole = audit(model, budget=60, seed=0)
@@ -68,7 +66,7 @@ def test_lost_calls_are_asked_again_and_the_cap_holds(known, seed, cap):
     rng, lock = np.random.default_rng(seed), threading.Lock()
     asked, deaths = 0, Counter[tuple[object, ...]]()
 
-    def unlucky(prompt: Prompt) -> bool:
+    def unlucky(prompt):
         nonlocal asked
         key = prompt.sample_id, prompt.relation, prompt.severity
         with lock:
@@ -103,7 +101,7 @@ def test_workers_that_die_while_the_model_is_made_are_started_again():
 
 
 class Raising(ScriptedModel):
-    def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
+    def ask(self, prompts):
         raise RuntimeError("no such layer")
 
 
@@ -119,7 +117,7 @@ def test_errors_of_the_model_are_shown_unchanged():
 class Priced(ScriptedModel):
     takes_words, price_guess = True, PriceGuess(2.0, 1e-6)
 
-    def protocol(self) -> dict[str, Any]:
+    def protocol(self):
         return {"template": "zero-shot", "temperature": 0}
 
 

@@ -35,7 +35,7 @@ def rows(name):
 YES_NO, CHOICES = rows("yes_no.tsv"), rows("choice.tsv")
 
 
-def read(reply, concept: str = "polyp") -> str:
+def read(reply, concept="polyp"):
     value = yes_or_no(reply, concept)
     return "-" if isinstance(value, Unanswered) else SIDES[value]
 
@@ -97,7 +97,7 @@ def test_without_yes_no_or_the_concept_nothing_is_read(reply):
 
 @settings(max_examples=30)
 @given(st.sampled_from([row for row in YES_NO if row[1] == "yes" and "\n" not in row[0]]))
-def test_a_clean_view_never_turns_a_yes(row: list[str]):
+def test_a_clean_view_never_turns_a_yes(row):
     reply, _, concept, _ = row
     assume(reply[-1].isalpha() or reply[-1] == ".")
     more = f"{reply.rstrip('.')}. There are no artifacts."
@@ -112,7 +112,7 @@ def test_a_clean_view_never_turns_a_yes(row: list[str]):
     st.sampled_from(TAGS),
     st.sampled_from(["", "yes", "no", "Is it a polyp? No polyp, so no.", "Answer: B"]),
 )
-def test_thinking_changes_nothing(row: list[str], tags: tuple[str, str], thought):
+def test_thinking_changes_nothing(row, tags, thought):
     reply, _, concept, _ = row
     assert read(f"{tags[0]}{thought}{tags[1]}{reply}", concept) == read(reply, concept)
 
@@ -123,7 +123,7 @@ def test_thinking_changes_nothing(row: list[str], tags: tuple[str, str], thought
     st.sampled_from(TAGS),
     st.sampled_from(["", "B", "not A", "ulcer", "Answer: D"]),
 )
-def test_thinking_changes_no_choice(row: list[str], tags: tuple[str, str], thought):
+def test_thinking_changes_no_choice(row, tags, thought):
     reply, options = row[0], row[2].split("|")
     wrapped = extract(f"{tags[0]}{thought}{tags[1]}{reply}", options)
     assert wrapped.letter == extract(reply, options).letter
@@ -153,7 +153,7 @@ def test_rambling_replies_take_no_time():
 # -- log-probabilities -----------------------------------------------------------------------------
 
 
-def token(text, logprob: float | None = 0.0, **listed: float | None) -> dict[str, object]:
+def token(text, logprob=0.0, **listed):
     others = [{"token": name, "logprob": number} for name, number in listed.items()]
     return {"token": text, "logprob": logprob, "top_logprobs": others}
 
