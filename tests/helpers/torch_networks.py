@@ -1,6 +1,5 @@
 """Images for networks of torch's libraries, and audits of them, for tests."""
 
-from pathlib import Path
 from typing import Any
 
 import cv2
@@ -8,7 +7,6 @@ import numpy as np
 import pytest
 
 from adaptive_vtt.types import Answer, Ask, Prompt
-from tests.helpers.command_line import run
 
 DRAWS = np.random.default_rng(0)
 SHOWN = [
@@ -17,10 +15,6 @@ SHOWN = [
     cv2.resize(DRAWS.integers(0, 256, (9, 9, 3)).astype(np.uint8), (64, 64)),
 ]
 PLAIN = {"mean": [0.0], "std": [1.0]}
-HALVES = np.zeros((40, 60, 3), np.uint8)
-HALVES[:10, 15:, 0] = 255
-
-QUICK = ('relations = ["medtest"]', 'relations = ["gaussian_noise"]')
 
 
 def prompts(*concepts: str, shown: list[Any] = SHOWN, ask: Ask | None = None) -> list[Prompt]:
@@ -39,11 +33,3 @@ def needs(library: str) -> Any:
         return pytest.importorskip(library)
     except RuntimeError as error:
         pytest.skip(f"{library}: {error}")
-
-
-def verified(spec: Path) -> Path:
-    """The folder of a short audit; random networks may have no failures to export."""
-    out = spec.parent / "run"
-    assert run("audit", str(spec), "--budget", "18", "--out", str(out)) == 0
-    assert run("verify", str(out)) == 0
-    return out

@@ -52,21 +52,10 @@ class Anthropic:
             said, most = pieces(listed(replies)), asked["max_tokens"]
             said, why = (said, "end_turn") if len(said) <= most else (said[:most], "max_tokens")
             content = [{"type": "text", "text": "".join(said)}]
-        return self._told(content, why, Usage(question.tokens, len(said)))
-
-    def _told(self, content: list[JsonObject], why: str, usage: Usage) -> Response:
-        billed = {"input_tokens": usage.prompt_tokens, "output_tokens": usage.completion_tokens}
-        message = {
-            "id": "msg_demo",
-            "type": "message",
-            "role": "assistant",
-            "model": self._model,
-            "content": content,
-            "stop_reason": why,
-            "stop_sequence": None,
-            "usage": billed,
-        }
-        return Response(200, message, usage=usage)
+        about = {"id": "msg_demo", "type": "message", "role": "assistant", "model": self._model}
+        billed = {"input_tokens": question.tokens, "output_tokens": len(said)}
+        message = {**about, "content": content, "stop_reason": why, "usage": billed}
+        return Response(200, message, usage=Usage(question.tokens, len(said)))
 
 
 def _image_in(part: JsonObject) -> str | None:

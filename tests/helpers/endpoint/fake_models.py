@@ -136,12 +136,7 @@ class DemoModel:
     """
 
     def __init__(
-        self,
-        concepts: Sequence[str],
-        *,
-        rambling: float = 0.0,
-        vague: float = 0.0,
-        seed: int = 0,
+        self, concepts: Sequence[str], *, rambling: float = 0.0, vague: float = 0.0, seed: int = 0
     ) -> None:
         self.concepts = tuple(concepts)
         self.rambling, self.vague, self.seed = rambling, vague, seed

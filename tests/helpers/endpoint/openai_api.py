@@ -4,7 +4,6 @@ word them.
 
 import json
 import math
-import re
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -46,18 +45,11 @@ class Dialect:
         """What is heeded of a request; raises Rejected for a field that is refused."""
         for name in asked:
             if self.known is not None and name not in (*_FIELDS, *self.known):
-                message = (
-                    f'Invalid JSON payload received. Unknown name "{name}": Cannot find field.'
-                )
-                raise Rejected(400, message, param=name)
+                raise Rejected(400, f'Unknown name "{name}": Cannot find field.', param=name)
         top = asked.get("top_logprobs")
         if isinstance(top, int) and top > self.most_alternatives:
-            most = self.most_alternatives
-            raise Rejected(
-                400,
-                f"Requested sample logprobs of {top}, which is greater than max allowed: {most}",
-                param="top_logprobs",
-            )
+            message = f"{top} is greater than max allowed: {self.most_alternatives}"
+            raise Rejected(400, message, param="top_logprobs")
         return {name: value for name, value in asked.items() if name not in self.ignored}
 
 
@@ -101,13 +93,8 @@ class OpenAI:
         """The error's body as OpenAI words it."""
         kinds = {401: "authentication_error", 429: "rate_limit_error"}
         kind = "server_error" if rejected.status >= 500 else "invalid_request_error"
-        error = {
-            "message": rejected.message,
-            "type": kinds.get(rejected.status, kind),
-            "param": rejected.param,
-            "code": rejected.code,
-        }
-        said = {"error": error}
+        error = {"message": rejected.message, "type": kinds.get(rejected.status, kind)}
+        said = {"error": {**error, "param": rejected.param, "code": rejected.code}}
         return Response(rejected.status, [said] if self._dialect.listed_errors else said)
 
     def answer(self, request: Request) -> Response:
@@ -150,14 +137,8 @@ class OpenAI:
             "completion_tokens": usage.completion_tokens - thoughts,
             "total_tokens": usage.prompt_tokens + usage.completion_tokens,
         }
-        content = {
-            "id": "chatcmpl-demo",
-            "object": "chat.completion",
-            "created": 0,
-            "model": self._model,
-            "choices": [choice],
-            "usage": billed,
-        }
+        about = {"id": "chatcmpl-demo", "object": "chat.completion", "created": 0}
+        content = {**about, "model": self._model, "choices": [choice], "usage": billed}
         return Response(200, content, usage=usage)
 
 
@@ -186,62 +167,39 @@ def _weighed(said: Sequence[str], replies: Sequence[Reply], top: int) -> Iterato
 
 
 def _logprob(token: str, likelihood: float) -> JsonObject:
-    return {
-        "token": token,
-        "logprob": math.log(max(likelihood, 1e-9)),
-        "bytes": list(token.encode()),
-    }
+    likely = math.log(max(likelihood, 1e-9))
+    return {"token": token, "logprob": likely, "bytes": list(token.encode())}
 
 
 # -- batches: files, and jobs made of them -------------------------------------------------
 
 _CHAT = "/v1/chat/completions"
-_BOUNDARY = re.compile(r'multipart/form-data;.*boundary="?([^";]+)"?', re.IGNORECASE)
-_NAME = re.compile(rb'name="([^"]*)"')
 
 
-@dataclass(kw_only=True)
+@dataclass
 class _Batch:
     """``began``, on a monotonic clock, and ``seconds``: when work on it began, and how long it
-    takes; ``requests`` by custom id; ``output`` and ``failures`` are files."""
+    takes; ``requests`` by custom id."""
 
     id: str
-    seconds: float
-    input_file: str
     metadata: Any
-    requests: dict[str, bytes] = field(default_factory=dict)
-    began: float = field(default_factory=time.monotonic)
-    created: float = field(default_factory=time.time)
+    seconds: float
+    requests: dict[str, bytes]
+    errors: Any = None
     status: str = "in_progress"
-    errors: list[str] = field(default_factory=list)
-    output: str | None = None
-    failures: str | None = None
-    counts: dict[str, int] = field(default_factory=dict)
+    output_file_id: str | None = None
+    error_file_id: str | None = None
+    began: float = field(default_factory=time.monotonic)
+    created_at: int = field(default_factory=lambda: int(time.time()))
 
     def as_dict(self) -> JsonObject:
-        errors = [{"code": "invalid_request", "message": e, "line": None} for e in self.errors]
-        return {
-            "id": self.id,
-            "object": "batch",
-            "endpoint": _CHAT,
-            "errors": {"object": "list", "data": errors} if errors else None,
-            "input_file_id": self.input_file,
-            "completion_window": "24h",
-            "status": self.status,
-            "output_file_id": self.output,
-            "error_file_id": self.failures,
-            "created_at": int(self.created),
-            "request_counts": {"total": len(self.requests), "completed": 0, "failed": 0}
-            | self.counts,
-            "metadata": self.metadata,
-        }
+        return {k: v for k, v in vars(self).items() if k not in ("seconds", "requests", "began")}
 
 
 class OpenAIBatches:
     """/v1/files and /v1/batches, by the fake that answers one by one.
 
-    A file makes one batch, and is gone then. A batch takes as long as an answer does; a cancelled
-    one has done as much as it had time for. The faults of ``faults`` befall its requests: "limited"
+    A batch takes as long as an answer does. The faults of ``faults`` befall its requests: "limited"
     and "broken" ones fail, a "hung" one makes the batch expire, and the result of a "truncated" one
     is billed and missing. A batch whose own fault is "broken" fails as a whole.
     """
@@ -253,20 +211,20 @@ class OpenAIBatches:
         self._faults, self._statistics = faults, statistics
         self._files: dict[str, bytes] = {}
         self._batches: dict[str, _Batch] = {}
-        of = r"/v1/batches/(?P<name>[\w-]+)"
+        name = r"(?P<name>[\w-]+)"
         self.routes = (
             Route("POST", r"/v1/files", self._upload, fails=True),
-            Route("GET", r"/v1/files/(?P<name>[\w-]+)/content", self._content, fails=True),
+            Route("GET", rf"/v1/files/{name}/content", self._content, fails=True),
             Route("POST", r"/v1/batches", self._create, fails=True),
             Route("GET", r"/v1/batches", self._list, fails=True),
-            Route("GET", of, self._look, fails=True),
-            Route("POST", rf"{of}/cancel", self._cancel, fails=True),
+            Route("GET", rf"/v1/batches/{name}", self._look, fails=True),
         )
 
-    # -- files -----------------------------------------------------------------------------
-
     def _upload(self, request: Request) -> Response:
-        name = self._store(dict(_form(request))["file"])
+        """The file of a form (RFC 7578)."""
+        boundary = b"--" + request.headers["content-type"].partition("boundary=")[2].encode()
+        (part,) = (part for part in request.body.split(boundary) if b'name="file"' in part)
+        name = self._store(part.partition(b"\r\n\r\n")[2].removesuffix(b"\r\n"))
         return Response(200, {"id": name, "object": "file", "purpose": "batch"})
 
     def _content(self, request: Request, name: str) -> Response:
@@ -279,56 +237,35 @@ class OpenAIBatches:
         self._files[name] = data
         return name
 
-    # -- batches ---------------------------------------------------------------------------
-
     def _create(self, request: Request) -> Response:
         asked = request.json()
-        name = asked["input_file_id"]
         assert (asked["endpoint"], asked["completion_window"]) == (_CHAT, "24h")
-        faults = self._faults(b"batch " + self._files[name])
-        batch = _Batch(
-            id=f"batch_{secrets.token_hex(12)}",
-            seconds=faults.delay,
-            input_file=name,
-            metadata=asked.get("metadata"),
-        )
-        for line in map(json.loads, self._files.pop(name).splitlines()):
-            assert (line["method"], line["url"]) == ("POST", _CHAT)
-            assert line["custom_id"] not in batch.requests
-            batch.requests[line["custom_id"]] = json.dumps(line["body"]).encode()
+        content = self._files.pop(asked["input_file_id"])
+        lines = [*map(json.loads, content.splitlines())]
+        requests = {line["custom_id"]: json.dumps(line["body"]).encode() for line in lines}
+        assert len(requests) == len(lines)
+        faults, name = self._faults(b"batch " + content), f"batch_{secrets.token_hex(12)}"
+        batch = _Batch(name, asked.get("metadata"), faults.delay, requests)
         if faults.fault == "broken":
-            batch.errors = ["The server had an error while it validated the batch."]
-        batch.status = "failed" if batch.errors else "in_progress"
-        self._batches[batch.id] = batch
+            batch.status, batch.errors = "failed", {"data": [{"message": "It was not validated."}]}
+        self._batches[name] = batch
         return Response(200, batch.as_dict())
 
     def _list(self, request: Request) -> Response:
-        """A page of batches, the newest first, and whether others follow."""
-        backwards = [*self._batches][::-1]
-        after, limit = request.query.get("after"), request.query.get("limit", "20")
-        start = backwards.index(after) + 1 if after in backwards else 0
-        stop = start + (min(100, int(limit)) if limit.isdecimal() and len(limit) < 5 else 20)
-        shown = [self._now(name).as_dict() for name in backwards[start:stop]]
-        more = len(backwards) > stop
-        return Response(200, {"object": "list", "data": shown, "has_more": more})
+        """All batches, the newest first."""
+        shown = [self._now(name).as_dict() for name in [*self._batches][::-1]]
+        return Response(200, {"object": "list", "data": shown, "has_more": False})
 
     def _look(self, request: Request, name: str) -> Response:
         return Response(200, self._now(name).as_dict())
 
-    def _cancel(self, request: Request, name: str) -> Response:
-        batch = self._now(name)
-        if batch.status == "in_progress":
-            done = (time.monotonic() - batch.began) / max(batch.seconds, 1e-9)
-            self._end(batch, int(done * len(batch.requests)), cancelled=True)
-        return Response(200, batch.as_dict())
-
     def _now(self, name: str) -> _Batch:
-        """The batch as it stands by now."""
+        """The batch in its present state."""
         if name not in self._batches:
             raise Rejected(404, f"No batch found with id '{name}'.")
         batch = self._batches[name]
         if batch.status == "in_progress" and time.monotonic() - batch.began >= batch.seconds:
-            self._end(batch, len(batch.requests), cancelled=False)
+            self._end(batch)
         return batch
 
     def _answered(self, body: bytes) -> tuple[Fault | None, Response | None]:
@@ -347,37 +284,20 @@ class OpenAIBatches:
             counts.bill(response.usage, faults.fault)
         return faults.fault, response
 
-    def _end(self, batch: _Batch, many: int, *, cancelled: bool) -> None:
-        output: list[JsonObject] = []
-        failures: list[JsonObject] = []
-        code, hung = "batch_cancelled" if cancelled else "batch_expired", False
-        for place, (name, body) in enumerate(batch.requests.items()):
-            fault, response = self._answered(body) if place < many else ("hung", None)
-            hung = hung or (fault == "hung" and place < many)
-            line = {"id": f"batch_req_{place}", "custom_id": name, "response": None, "error": None}
+    def _end(self, batch: _Batch) -> None:
+        output, failures, batch.status = list[JsonObject](), list[JsonObject](), "completed"
+        for name, body in batch.requests.items():
+            fault, response = self._answered(body)
             if response is None:
-                failures.append({**line, "error": {"code": code, "message": "It was not done."}})
-                continue
-            reply = {"status_code": response.status, "body": response.content, "request_id": "demo"}
-            if fault != "truncated":
+                error = {"code": "batch_expired", "message": "It was not done."}
+                failures.append({"custom_id": name, "response": None, "error": error})
+                batch.status = "expired"
+            elif fault != "truncated":
+                reply = {"status_code": response.status, "body": response.content}
                 kept = output if response.usage is not None else failures
-                kept.append({**line, "response": reply})
-        batch.output, batch.failures = (
-            self._store(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
-            if lines
-            else None
-            for lines in (output, failures)
-        )
-        batch.counts = {"completed": len(output), "failed": len(failures)}
-        batch.status = "cancelled" if cancelled else "expired" if hung else "completed"
+                kept.append({"custom_id": name, "response": reply, "error": None})
+        batch.output_file_id, batch.error_file_id = map(self._kept, (output, failures))
 
-
-def _form(request: Request) -> Iterator[tuple[str, bytes]]:
-    """Names and contents of a form's parts (RFC 7578)."""
-    found = _BOUNDARY.match(request.headers["content-type"])
-    assert found is not None
-    for part in request.body.split(b"--" + found[1].encode("latin-1")):
-        head, blank, content = part.partition(b"\r\n\r\n")
-        name = _NAME.search(head)
-        if blank and name:
-            yield name[1].decode("latin-1"), content.removesuffix(b"\r\n")
+    def _kept(self, lines: list[JsonObject]) -> str | None:
+        data = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+        return self._store(data) if lines else None
