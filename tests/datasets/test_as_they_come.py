@@ -13,15 +13,22 @@ from tests.helpers.small_datasets import mask, picture
 CASES = tomllib.loads(Path(__file__).with_name("as_they_come.toml").read_text(encoding="utf-8"))
 
 
+def expanded(files):
+    """Return names of files: "{3}" stands for 0, 1 and 2."""
+    for file in files:
+        before, count, after = re.fullmatch(r"(.*?)(?:\{(\d+)\}(.*))?", file).groups()
+        yield from [file] if count is None else [f"{before}{k}{after}" for k in range(int(count))]
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_read_is_what_was_meant(tmp_path, capsys, name):
     case: dict[str, Any] = CASES[name]
     top = tmp_path / "data"
     for folder in case.get("folders", ()):
         (top / folder).mkdir(parents=True)
-    for file in case["images"]:
+    for file in expanded(case["images"]):
         picture(top / file)
-    for file in case.get("masks", ()):
+    for file in expanded(case.get("masks", ())):
         mask(top / file)
     for file, text in case.get("texts", {}).items():
         (top / file).parent.mkdir(exist_ok=True)

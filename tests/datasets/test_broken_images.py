@@ -78,7 +78,7 @@ def test_nothing_but_broken_files_is_no_dataset(tmp_path):
     with pytest.raises(InputError, match=r"expected folders of images, .*, got no image"):
         datasets.from_class_folders(tmp_path, broken="skip")
     with pytest.raises(InputError, match=r"unknown value of broken 'ignore'"):
-        datasets.from_class_folders(tmp_path, broken="ignore")  # type: ignore[arg-type]
+        datasets.from_class_folders(tmp_path, broken="ignore")
 
 
 def test_nothing_but_the_error_is_said_of_half_a_file(tmp_path, capfd):

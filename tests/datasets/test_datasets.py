@@ -1,5 +1,6 @@
 """Tables of labels and images: what is taken, and how what cannot be is named."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from adaptive_vtt import datasets
 from adaptive_vtt.datasets import UNKNOWN, from_table, read_table
 from adaptive_vtt.errors import InputError
+from tests.helpers.small_datasets import truths
 
 RED_GREEN = np.array([[[255, 0, 0], [0, 255, 0]]], np.uint8)  # 1 x 2 RGB
 
@@ -28,7 +31,7 @@ def test_a_path_is_no_table_of_labels_and_what_reads_one_is_named(labels):
         r"labels: expected a table, got the path 'my-audit/labels\.csv'; read_table\('my-audit/l"
     )
     with pytest.raises(InputError, match=sentence) as raised:
-        from_table(None, labels)  # type: ignore[arg-type]
+        from_table(None, labels)
     assert "as_dataset(FOLDER)" in str(raised.value)
 
 
@@ -87,7 +90,7 @@ def test_images_may_be_arrays_or_files_grey_or_colour(tmp_path):
     expected = [RED_GREEN, RED_GREEN[:, :, :1], RED_GREEN, RED_GREEN[:, :, :1]]
     for source, image in zip(sources, expected, strict=True):
         dataset = from_table([source], pd.DataFrame({"drusen": [1]}))
-        assert np.array_equal(dataset.sample(0).image, image)  # type: ignore[arg-type]
+        assert np.array_equal(dataset.sample(0).image, image)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +156,7 @@ def test_columns_can_be_chosen_and_images_found_by_id_or_by_file(tmp_path):
     by_id = read_table(path, tmp_path, concepts=["cyst"], **options)
     assert by_id.concepts == ("cyst",)
     for dataset in (by_file, by_id):
-        assert np.array_equal(dataset.sample(0).image, RED_GREEN)  # type: ignore[arg-type]
+        assert np.array_equal(dataset.sample(0).image, RED_GREEN)
         assert dataset.sample(1).metadata == {"age": "80"}
 
 
@@ -185,3 +188,24 @@ def test_table_that_cannot_be_used_is_named(tmp_path, text, options, message):
         options = {"images": tmp_path}
     with pytest.raises(InputError, match=message):
         read_table(write(tmp_path, text), **options)
+
+
+def test_parquet_table_means_the_same_as_csv(tmp_path):
+    pytest.importorskip("pyarrow")
+    columns = {"drusen": [True, False, None], "cyst": [1.0, np.nan, 0.0], "eye": list("lrl")}
+    table = pd.DataFrame({"id": [7, 8, 9], **columns})
+    table.to_parquet(tmp_path / "t.parquet")
+    (tmp_path / "t.csv").write_text("id,drusen,cyst,eye\n7,1,1,l\n8,0,,r\n9,,0,l\n")
+    read = [datasets.read_table(tmp_path / f"t.{e}", metadata=["eye"]) for e in ("csv", "parquet")]
+    assert read[0].fingerprint == read[1].fingerprint
+    assert truths(read[0]) == truths(read[1])
+    assert [d.sample(1).metadata for d in read] == [{"eye": "r"}] * 2
+    (tmp_path / "bad.parquet").write_bytes(b"no")
+    with pytest.raises(InputError, match=r"bad\.parquet: cannot read a table: .*Parquet"):
+        datasets.read_table(tmp_path / "bad.parquet")
+
+
+def test_missing_parquet_reader_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    with pytest.raises(InputError, match=r"needs pyarrow: pip install 'pyarrow>="):
+        datasets.read_table(tmp_path / "t.parquet")

@@ -121,7 +121,7 @@ def test_files_that_are_no_tables_are_refused(tmp_path):
     with pytest.raises(InputError, match="unknown column 'image'"):
         from_endobench(other)
     with pytest.raises(InputError, match="unknown value of broken 'drop'"):
-        from_endobench(other, broken="drop")  # type: ignore[arg-type]
+        from_endobench(other, broken="drop")
 
 
 def test_only_the_place_of_an_image_is_kept(tmp_path):

@@ -58,7 +58,7 @@ EXPECTED = {
 def test_truths_follow_from_the_garment(dataset):
     garments = np.array(GARMENTS)[load_arrays()[1]]
     for concept, (yes, unknown) in EXPECTED.items():
-        column = dataset.truth(np.arange(len(dataset)), dataset.concepts.index(concept))  # type: ignore[arg-type]
+        column = dataset.truth(np.arange(len(dataset)), dataset.concepts.index(concept))
         for garment in GARMENTS:
             expected = UNKNOWN if garment in unknown else int(garment in yes)
             assert set(column[garments == garment]) == {expected}, (concept, garment)
@@ -81,6 +81,7 @@ def card_rows():
     return rows
 
 
+@pytest.mark.slow
 def test_card_states_the_recomputed_scores(p_yes):
     rows = card_rows()
     assert tuple(rows) == CONCEPT_NAMES
@@ -93,8 +94,3 @@ def test_card_states_the_recomputed_scores(p_yes):
         # The card rounds to four decimals.
         assert [float(cell) for cell in rows[name][:3]] == pytest.approx(expected, abs=6e-5), name
         assert [int(cell) for cell in rows[name][3:]] == [positive.sum(), negative.sum()], name
-
-
-def test_model_is_decent_but_real(p_yes):
-    accuracy = (p_yes[:, :10].argmax(axis=1) == load_arrays()[1]).mean()
-    assert 0.88 < accuracy < 1

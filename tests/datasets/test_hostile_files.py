@@ -20,7 +20,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adaptive_vtt.datasets import from_coco, from_medvqa, from_table, from_voc, read_table
+from adaptive_vtt.datasets import from_coco, from_medvqa, from_voc, read_table
 from adaptive_vtt.datasets.formats.medmnist import NpzArray
 from adaptive_vtt.datasets.formats.yolo import from_yolo, yolo_folders
 from adaptive_vtt.engine.selector import Proposal
@@ -36,28 +36,6 @@ PICTURE = png(np.zeros((8, 8, 3), np.uint8))
 
 LONG = "a" * 300
 """A name longer than any file's."""
-
-
-@pytest.mark.parametrize("kind", ["table", "COCO", "VOC", "MEDVQA", "images"])
-def test_a_name_too_long_for_a_file_is_one_sentence(tmp_path, kind):
-    (tmp_path / "labels.csv").write_text(f"id,c\n{LONG},1\n")
-    image = {"id": 1, "file_name": f"{LONG}.jpg", "height": 8, "width": 8}
-    (tmp_path / "coco.json").write_text(
-        json.dumps({"images": [image], "annotations": [], "categories": []})
-    )
-    (tmp_path / "gt.json").write_text(json.dumps([{"ImageID": LONG, "Labels": []}]))
-    for name in ("images", "ImageSets/Main", "Annotations", "JPEGImages"):
-        (tmp_path / name).mkdir(parents=True)
-    (tmp_path / "ImageSets" / "Main" / "all.txt").write_text(LONG)
-    read: dict[str, Callable[[], Any]] = {
-        "table": lambda: read_table(tmp_path / "labels.csv", tmp_path / "images"),
-        "COCO": lambda: from_coco(tmp_path / "coco.json", tmp_path / "images"),
-        "VOC": lambda: from_voc(tmp_path, split="all"),
-        "MEDVQA": lambda: from_medvqa(tmp_path),
-        "images": lambda: from_table([tmp_path / LONG], [[1]]),
-    }
-    with pytest.raises(InputError, match=r"does not exist|File name too long"):
-        read[kind]()
 
 
 # -- names that lead out of their folder ----------------------------------------------------
@@ -125,6 +103,12 @@ def test_names_inside_their_folder_are_taken(load, folder):
     if load is not voc:
         assert len(load(folder, "sub/deep")) == 1
         assert len(load(folder, "sub/../inside")) == 1
+
+
+@pytest.mark.parametrize("load", LOADERS)
+def test_a_name_too_long_for_a_file_is_one_sentence(load, folder):
+    with pytest.raises(InputError, match=r"does not exist|File name too long"):
+        load(folder, LONG)
 
 
 @pytest.mark.parametrize("load", LOADERS)
@@ -201,14 +185,14 @@ def test_declared_sizes_are_checked_before_anything_is_unpacked(
 
 
 def test_a_bomb_takes_no_memory(tmp_path):
-    path = archive(tmp_path / "a.npz", npy((30_000_000,), bytes(30_000_000)))
-    assert path.stat().st_size < 100_000
+    path = archive(tmp_path / "a.npz", npy((8_000_000,), bytes(8_000_000)))
+    assert path.stat().st_size < 50_000
     tracemalloc.start()
-    with pytest.raises(InputError, match="unpacks to 30000000 bytes, over the limit of 20000000"):
-        NpzArray(path, "x", most_bytes=20_000_000)
+    with pytest.raises(InputError, match="unpacks to 8000000 bytes, over the limit of 5000000"):
+        NpzArray(path, "x", most_bytes=5_000_000)
     assert tracemalloc.get_traced_memory()[1] < 2**20
     tracemalloc.stop()
-    assert NpzArray(path, "x", most_bytes=30_000_000).array.nbytes == 30_000_000
+    assert NpzArray(path, "x", most_bytes=8_000_000).array.nbytes == 8_000_000
 
 
 # -- wide tables ----------------------------------------------------------------------------
@@ -217,7 +201,7 @@ def test_a_bomb_takes_no_memory(tmp_path):
 def test_a_table_of_100_000_columns_is_refused_at_once(tmp_path):
     path = tmp_path / "wide.csv"
     names = ",".join(["id", *(f"c{k}" for k in range(99_999))])
-    path.write_text(f"{names}\n" + ("a" + ",1" * 99_999 + "\n") * 99)
+    path.write_text(f"{names}\n" + ("a" + ",1" * 99_999 + "\n") * 9)
     began = time.process_time()
     with pytest.raises(InputError, match=r"wide\.csv: expected at most 10000 columns, got 100000"):
         read_table(path)

@@ -61,7 +61,7 @@ def test_medmnist_is_found_by_flag_size_and_split(tmp_path):
     medmnist(tmp_path, "bloodmnist", count=4, side=64)
     dataset = datasets.from_medmnist(tmp_path, "bloodmnist", size=64, split="val")
     assert dataset.sample_id(0) == "val-000000"
-    assert dataset.sample(0).image.shape == (64, 64, 3)  # type: ignore[union-attr]
+    assert dataset.sample(0).image.shape == (64, 64, 3)
     renamed = (tmp_path / "bloodmnist_64.npz").rename(tmp_path / "cells.npz")
     assert len(datasets.from_medmnist(renamed, "bloodmnist")) == 4
 

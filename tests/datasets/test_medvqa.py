@@ -132,12 +132,12 @@ def test_bad_arguments_are_refused(folder):
     with pytest.raises(InputError, match="unknown question '19'"):
         from_medvqa(folder, questions=[19])
     with pytest.raises(InputError, match="unknown value of several 'both'"):
-        from_medvqa(folder, several="both")  # type: ignore[arg-type]
+        from_medvqa(folder, several="both")
     (folder / "gt.json").write_text("[")
     with pytest.raises(InputError, match=r"gt\.json: cannot read answers"):
         from_medvqa(folder)
     with pytest.raises(InputError, match="unknown value of accept 'maybe'"):
-        ContainsTruth(accept="maybe")  # type: ignore[arg-type]
+        ContainsTruth(accept="maybe")
 
 
 # -- what relations change --------------------------------------------------------------

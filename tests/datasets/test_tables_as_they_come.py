@@ -3,7 +3,6 @@ labels, and names of files that are not quite those of the files."""
 
 import csv
 import io
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adaptive_vtt.datasets import UNKNOWN, as_dataset, read_table, recognised
+from adaptive_vtt.datasets import UNKNOWN, as_dataset, read_table
 from adaptive_vtt.datasets.formats.table_file import read_rows
 from adaptive_vtt.datasets.table import label_cells
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.utils.table_text import delimiter_of
-from tests.helpers.command_line import run
 from tests.helpers.small_datasets import picture, truths
 
 ROWS = [["id", "polyp", "note"], ["a", "1", "x, y"], ["b", "0", "z; w"]]
@@ -58,29 +56,20 @@ def test_the_header_and_the_rows_tell_the_delimiter(tmp_path, text, columns):
 
 
 CELLS = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=9)
+ROW = st.lists(CELLS, min_size=3, max_size=3)
 
 
-@settings(max_examples=40)
-@given(
-    st.lists(st.lists(CELLS, min_size=3, max_size=3), min_size=2, max_size=6),
-    st.sampled_from(",;\t|"),
-)
+@settings(max_examples=20)
+@given(st.lists(ROW, min_size=2, max_size=6), st.sampled_from(",;\t|"))
 def test_what_a_csv_writer_wrote_is_parted_as_it_was(rows, delimiter):
-    others = [cell for row in rows for cell in row if set(cell) & set(',;\t|"')]
-    if not others:
+    if not any(set(cell) & set(',;\t|"') for row in rows for cell in row):
         assert delimiter_of(written(rows, delimiter)) == delimiter
 
 
-@pytest.mark.parametrize("encoding", ["cp1252", "latin-1", "cp1250"])
+@pytest.mark.parametrize("encoding", ["cp1252", "cp1250"])
 def test_code_pages_are_refused_with_the_remedy(tmp_path, encoding):
     (tmp_path / "l.csv").write_bytes("id,größe\n1,1\n".encode(encoding))
     with pytest.raises(InputError, match=r"l\.csv: .*line 1 is no UTF-8.* save it as UTF-8"):
-        read_rows(tmp_path / "l.csv")
-
-
-def test_a_spreadsheet_called_csv_is_refused(tmp_path):
-    (tmp_path / "l.csv").write_bytes(b"PK\3\4" + bytes(99))
-    with pytest.raises(InputError, match=r"it is a spreadsheet; save the spreadsheet as CSV"):
         read_rows(tmp_path / "l.csv")
 
 
@@ -104,9 +93,7 @@ def test_words_for_labels_are_read_and_said(cells, expected, remark):
     assert read.remark.startswith(remark)
 
 
-@pytest.mark.parametrize(
-    "cells", [["1", "-1", "-1"], ["2", "0", "1"], ["maybe"], ["1", "0", "3"], ["0.5"], ["01x"]]
-)
+@pytest.mark.parametrize("cells", [["1", "-1", "-1"], ["2", "0", "1"], ["1", "0", "3"], ["01x"]])
 def test_other_cells_are_no_labels(cells):
     assert label_cells(pd.Series(cells)).odd.any()
 
@@ -121,31 +108,14 @@ def table(root, text, *files, name="labels.csv"):
 
 def test_minus_one_is_unknown_and_the_folders_of_studies_are_no_class(tmp_path):
     rows = ["Path,Edema,Effusion"]
-    for k in range(24):
+    for k in range(8):
         picture(tmp_path / f"valid/p{k:03}/study1/v.jpg")
         rows.append(f"valid/p{k:03}/study1/v.jpg,{['1.0', '0.0', '-1.0', ''][k % 4]},{k % 2}.0")
     (tmp_path / "valid.csv").write_text("\n".join(rows))
-    dataset: Any = as_dataset(tmp_path)
+    dataset = as_dataset(tmp_path)
     assert dataset.concepts == ("Edema", "Effusion")
-    assert [row[0] for row in truths(dataset)] == [1, 0, UNKNOWN, UNKNOWN] * 6
-    assert dataset.remarks["Edema"] == "read '-1.0' (6), 'empty' (6) as unknown"
-    (tmp_path / "valid.csv").unlink()
-    with pytest.raises(InputError, match=r"24 folders of images, .* whose names are no classes"):
-        recognised(tmp_path)
-
-
-@pytest.mark.parametrize("odd", [1, 5])
-def test_a_column_of_mostly_labels_is_named_whatever_share_is_odd(tmp_path, odd):
-    cells = [*["maybe"] * odd, *["1", "0"] * 6][:12]
-    rows = "".join(f"{k}.png,{k % 2},{cell}\n" for k, cell in enumerate(cells))
-    root = table(tmp_path, f"file,x,y\n{rows}", *(f"{k}.png" for k in range(12)))
-    assert "column 'y' was taken for metadata: row 1 holds 'maybe'" in recognised(root).apart
-
-
-def test_a_class_column_beside_labels_is_named(tmp_path):
-    rows = "".join(f"{k}.png,{'abc'[k % 3]},{k % 2}\n" for k in range(12))
-    root = table(tmp_path, f"file,label,is_new\n{rows}", *(f"{k}.png" for k in range(12)))
-    assert 'class_column = "label" in [dataset] asks about it' in recognised(root).apart
+    assert [row[0] for row in truths(dataset)] == [1, 0, UNKNOWN, UNKNOWN] * 2
+    assert dataset.remarks["Edema"] == "read '-1.0' (2), 'empty' (2) as unknown"
 
 
 @pytest.mark.parametrize(
@@ -177,7 +147,7 @@ def test_names_of_another_machine_are_found_by_what_follows_its_folders(tmp_path
     rows = "".join(f"{above}{name},{k}\n" for k, name in enumerate(["a.png", "b/c.png"]))
     root = table(tmp_path, f"id,x\n{rows}", f"{folder}/a.png", f"{folder}/b/c.png")
     for dataset in (as_dataset(root), read_table(root / "labels.csv", root / folder)):
-        files = [Path(file).relative_to(root / folder).as_posix() for file in dataset.images]  # type: ignore[attr-defined]
+        files = [Path(file).relative_to(root / folder).as_posix() for file in dataset.images]
         assert files == ["a.png", "b/c.png"]
     assert "without" in dataset.remarks["id"]
 
@@ -205,22 +175,3 @@ def test_names_in_two_of_several_folders_are_refused(tmp_path):
     with pytest.raises(InputError, match=r"row 1: 'a\.png' is in 2 of the folders"):
         read_table(root / "labels.csv", [root / "m", root / "n"])
     assert len(read_table(root / "labels.csv", [root / "m"])) == 2
-
-
-def test_init_ends_with_2_where_a_tables_images_are_missing(tmp_path, capsys):
-    root = table(tmp_path / "data", "id,x\nq1,1\nq2,0\n", "images/a.png", "images/b.png")
-    assert run("init", str(tmp_path / "spec"), "--data", str(root)) == 2
-    assert "its images are not there" in capsys.readouterr().err
-    assert not (tmp_path / "spec").exists()
-
-
-@pytest.mark.parametrize("ending", ["csv", "jsonl"])
-def test_metadata_beside_images_is_a_table(tmp_path, ending):
-    rows = [{"file_name": f"{k}.png", "polyp": k % 2, "site": "ab"[k % 2]} for k in range(6)]
-    text = pd.DataFrame(rows).to_csv(index=False)
-    if ending == "jsonl":
-        text = "\n".join(map(json.dumps, rows))
-    names = [f"test/{k}.png" for k in range(6)]
-    root = table(tmp_path, text, *names, name=f"test/metadata.{ending}")
-    dataset: Any = as_dataset(root)
-    assert (dataset.concepts, truths(dataset)) == (("polyp",), [[0], [1]] * 3)

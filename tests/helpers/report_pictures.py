@@ -2,9 +2,6 @@
 
 avtt audit --demo --half-width 0.1 --seed 0 --out RUN
 python -m tests.helpers.report_pictures RUN docs/images
-
-Without a folder it prints, in seconds from the opening of the page, when its verdict was painted
-and when its first figure was drawn, where a reader goes there at once.
 """
 
 import sys
@@ -23,23 +20,6 @@ PICTURES = {
     "widths": "#widths-chart",
 }
 """File -> the part of the page that it shows."""
-
-
-FIRST_FIGURE = """(async () => {
-  const chart = document.querySelector(".chart");
-  chart.scrollIntoView({ behavior: "instant", block: "center" });
-  while (!chart.dataset.drawn) await new Promise(requestAnimationFrame);
-  const drawn = performance.now();
-  const painted = performance.getEntriesByName("first-contentful-paint")[0].startTime;
-  return { verdict: painted / 1000, figure: drawn / 1000 };
-})()"""
-
-
-def times(run: Path) -> None:
-    with TemporaryDirectory() as profile, Browser(Path(profile), WIDTH, HEIGHT) as browser:
-        browser.open((run / "report.html").resolve().as_uri())
-        browser.until("document.querySelector('.chart') !== null")
-        print(browser.value(FIRST_FIGURE))
 
 
 def main(run: Path, out: Path) -> None:
@@ -70,7 +50,4 @@ def small(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 2:
-        times(Path(sys.argv[1]))
-    else:
-        main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main(Path(sys.argv[1]), Path(sys.argv[2]))

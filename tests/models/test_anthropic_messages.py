@@ -5,11 +5,9 @@ from typing import Any
 
 import pytest
 
-from adaptive_vtt.models import AnthropicMessages, Prices, Prompt, Retries
+from adaptive_vtt.models import AnthropicMessages, Prices, Retries
 from adaptive_vtt.types import Answer, Unanswered
-from tests.helpers.endpoint import MODEL, Behaviour, DemoModel, demo_server
 from tests.helpers.loopback import Replies, serving
-from tests.helpers.served import FRAMES, frame
 from tests.models.test_openai_chat import ASK, ONE, TWO
 
 PRICES = Prices(input=2.0, output=1.0, tokens=100)
@@ -29,7 +27,6 @@ def used(**probabilities):
 
 USED, WORST = (300 * 2 + 20) / 100, (1000 * 2 + 50) / 100
 """What a reply costs by its tokens, and at most."""
-FAKE = DemoModel(FRAMES.concepts, seed=1)
 
 
 @pytest.fixture(autouse=True)
@@ -106,25 +103,3 @@ def test_what_is_no_answer_is_paid_as_it_may_be_billed(fields, cost):
     value = answer.values[0] if isinstance(answer, Answer) else answer
     assert isinstance(value, Unanswered)
     assert answer.cost == pytest.approx(cost * len(seen))
-
-
-def test_the_demo_server_is_audited_as_by_its_model_and_bills_what_is_booked():
-    faults = Behaviour(limited=0.1, broken=0.1, truncated=0.1, retry_after=0.0, seed=2)
-    prompts = [Prompt(frame(i), ("polyp",), str(i), "identity", 0) for i in range(24)]
-    options: dict[str, Any] = {"max_input_tokens": 600, "retries": Retries(times=9, timeout=5.0)}
-    with demo_server(FAKE, faults, key="sk-ant-secret") as server:
-        with closing(model_at(f"{server.url}/v1", model=MODEL, **options)) as model:
-            answers = model.ask(prompts)
-            most = model.most_cost
-        bill = server.statistics
-    expected = [FAKE.answer(frame(i), "polyp").yes for i in range(24)]
-    assert [one.values[0] for one in answers] == pytest.approx(expected, abs=1e-6)
-    assert bill.answered == 24
-    assert bill.limited + bill.broken + bill.truncated > 0
-    seen = bill.prompt_tokens * 2 + bill.completion_tokens
-    unseen = bill.unseen_prompt_tokens * 2 + bill.unseen_completion_tokens
-    booked = sum(one.cost for one in answers)
-    assert booked >= (seen + unseen) / 100
-    lost = (bill.truncated + bill.broken) * (600 * 2 + 50)
-    assert booked == pytest.approx((seen + lost) / 100)
-    assert max(one.cost for one in answers) <= most

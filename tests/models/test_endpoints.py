@@ -105,7 +105,7 @@ def test_a_call_that_never_succeeds_is_unanswered_after_the_retries(status):
 
 def test_no_call_costs_more_than_most_cost():
     rng = generator(0, "chaos")
-    for _ in range(50):
+    for _ in range(15):
         script = [(HANGS, BUSY, YES, Reply((0.1, 0.1)))[i] for i in rng.integers(0, 4, 5)]
         with scripted(*script, retries=Retries(times=3)) as endpoint:
             answers = [ask(endpoint) for _ in range(3)]
@@ -216,17 +216,6 @@ def test_a_refused_request_after_answers_is_one_unanswered_call():
         ask(endpoint)
         assert ask(endpoint) == Unanswered("http 400", 0.0)
         assert endpoint.statistics()["retries"] == 0
-
-
-def test_a_server_that_is_down_ends_the_audit():
-    patience = Retries(times=1, give_up_after=3)
-    with scripted(YES, *[DOWN] * 6, retries=patience) as endpoint:
-        ask(endpoint)
-        assert [ask(endpoint) for _ in "ab"] == [
-            Unanswered("http 503", pytest.approx(2 * WORST))
-        ] * 2
-        with pytest.raises(ModelError, match=r"3 calls in a row had no reply, the last: http 503"):
-            ask(endpoint)
 
 
 def test_calls_without_reply_count_only_in_a_row():

@@ -117,6 +117,7 @@ def test_of_several_values_those_that_are_none_stay_unanswered():
         ({"headers": {"X-Api-Key": "abc"}}, r"X-Api-Key: expected the key as '\$VARIABLE'"),
         ({"headers": {"Token": "$NOT_THERE"}}, r"variable NOT_THERE, which is not set"),
         ({"input_tokens": "n"}, r"token counts need their bounds"),
+        ({"max_reply_bytes": 0}, "max_reply_bytes: expected at least 1, got 0"),
         ({"prices": Prices(input=1, output=1)}, r"its tokens have a price: expected the most"),
         ({"limits": Limits(tokens_per_minute=9)}, r"its tokens have a limit per minute: expected"),
     ],

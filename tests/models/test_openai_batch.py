@@ -198,14 +198,6 @@ def test_a_batch_that_its_list_hides_is_paid_for_at_its_worst_price():
         assert (answer.cost, answer.unconfirmed) == pytest.approx((WORST + USED, WORST))
 
 
-def test_keys_are_never_shown(monkeypatch):
-    monkeypatch.setenv("SECRET", "sk-very-secret")
-    with asked(YES, key="SECRET") as (model, service):
-        service.instead[FILES] = (400, {}, b'{"error": "Bearer sk-very-secret"}')
-        with pytest.raises(ModelError, match=r"Bearer \[key\]"):
-            model.ask([ONE])
-
-
 def test_a_batch_that_is_too_large_names_the_option_to_lower(monkeypatch):
     monkeypatch.setattr("adaptive_vtt.models.network.batches.MAX_BYTES", 900)
     with asked(YES) as (model, _), pytest.raises(InputError, match="lower batch_size, or send ima"):

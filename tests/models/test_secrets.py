@@ -1,21 +1,20 @@
 """Keys come from the environment: none that a spec can hold reaches a file or the terminal."""
 
 import json
-from pathlib import Path
+import re
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.config import parse_spec, read_spec
 from adaptive_vtt.config.secrets import filled, refuse_secrets
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.models import AnthropicMessages, HttpJson, OpenAIBatch, OpenAIChat
 from adaptive_vtt.models.network.keys import names_secret
 from adaptive_vtt.types import Ask, Prompt
-from tests.helpers.command_line import run
+from tests.helpers.command_line import plain_start, run
 from tests.helpers.loopback import serving
 from tests.models.test_openai_chat import completion
 
@@ -30,11 +29,10 @@ KEYS = {
 
 def spec_with(folder, model):
     """The path of a runnable spec with this [model] section."""
-    write_start(folder)
-    before, _, after = (folder / "SPEC.toml").read_text().partition("[model]")
-    rest = after[after.index("\n[") :]
-    (folder / "SPEC.toml").write_text(f"{before}[model]\n{model}\n{rest}")
-    return str(folder / "SPEC.toml")
+    path = plain_start(folder)
+    before, _, after = path.read_text().partition("[model]")
+    path.write_text("\n".join([f"{before}[model]", model, after[after.index("\n[") :]]))
+    return str(path)
 
 
 HTTP = """
@@ -104,17 +102,13 @@ WRITTEN_OUT = {
     "url signature": {"url": f"https://example.org/p?X-Amz-Signature={SECRET}"},
     "url fragment": {"url": f"https://example.org/p#token={SECRET}"},
     "url query, short": {"url": "https://example.org/p?pin=hunter-two"},
-    "url fragment, short": {"url": "https://example.org/p#hunter-two"},
     "header, short": {"headers": {"X-Own": "hunter-two"}},
     "header, plain name": {"headers": {"Accept": f"sk-{SECRET[:9]}/{SECRET}"}},
     "extra header, short": {"options": {"extra_headers": {"X-Own": "hunter-two"}}},
-    "extra query, short": {"options": {"extra_query": {"own": "hunter-two"}}},
     "extra query, no reference": {"options": {"extra_query": {"own": "$hunter-two"}}},
     "extra body, issued": {"options": {"extra_body": {"own": "sk-Pl4nted/9f+Zq=hunter-two"}}},
     "extra body, random": {"options": {"extra_body": {"own": SECRET}}},
     "url user": {"url": f"https://me:{SECRET}@example.org/p"},
-    "header": {"headers": {"X-Api-Key": SECRET}},
-    "header, unnamed": {"headers": {"X-Customer": SECRET}},
     "header, scheme": {"headers": {"X-Forwarded": f"Basic {SECRET}"}},
     "header, authorization": {"headers": {"Authorization": f"Bearer {SECRET}"}},
     "header, cookie": {"headers": {"Cookie": f"id={SECRET}"}},
@@ -124,7 +118,6 @@ WRITTEN_OUT = {
     "option": {"options": {"client_secret": SECRET}},
     "request": {"request": {"image": "{image_base64}", "auth": {"accessToken": SECRET}}},
     "key": {"key": SECRET},
-    "key, issued": {"key": f"hf_{SECRET}"},
     "name": {"name": f"sk-{SECRET}"},
     "target": {"target": f"package:sk-proj-{SECRET}"},
 }
@@ -140,16 +133,6 @@ def test_a_key_written_out_is_refused_and_not_repeated(place, tmp_path):
     assert SECRET not in message
     assert "hunter-two" not in message
     assert "environment" in message or "Authorization header can hold" in message
-
-
-def test_a_command_repeats_no_key_that_is_written_out(tmp_path, capfd):
-    path, out = tmp_path / "SPEC.toml", tmp_path / "out"
-    path.write_text(_toml({"kind": "http", **WRITTEN_OUT["url query"]}))
-    assert run("audit", str(path), "--budget", "2", "--out", str(out)) == 2
-    printed = "".join(capfd.readouterr())
-    assert "SPEC.toml: model." in printed
-    assert SECRET not in printed
-    assert not out.exists()
 
 
 def _toml(model):
@@ -191,36 +174,25 @@ def test_what_is_no_key_is_taken(model):
     refuse_secrets(model, "SPEC.toml")
 
 
-@pytest.mark.parametrize("status", [200, 400])
-@pytest.mark.parametrize("kind", ["http", "openai"])
-def test_what_python_writes_out_is_not_repeated(kind, status):
+def test_what_python_writes_out_is_not_repeated():
     def echo(path, headers, body):
         received = " ".join([path, headers["x-own"], json.loads(body)["api_key"]])
-        reply = {**completion(received), "p": path, "error": received}
-        return status, {}, json.dumps(reply).encode()
+        return 400, {}, json.dumps({"error": received}).encode()
 
     prompt = Prompt(None, ("a",), "s", "identity", 0, asks=(Ask("What?"),))
     sent, own = {"api_key": "body-key"}, {"x-own": "Bearer header-key"}
-    query = {"extra_query": {"own": "query-key"}, "extra_body": sent}
     with serving(echo) as url:
-        if kind == "http":
-            model = HttpJson(f"{url}/p?own=query-key", request=sent, response="p", headers=own)
-        else:
-            model = OpenAIChat("m", base_url=f"{url}/v1", options={"extra_headers": own, **query})
-        with model:
-            try:
-                shown = str(model.ask([prompt]))
-            except ModelError as error:
-                shown = str(error)
-    assert "[key]" in shown
-    assert not [key for key in ("body-key", "header-key", "query-key") if key in shown]
+        options = {"extra_headers": own, "extra_query": {"own": "query-key"}, "extra_body": sent}
+        for model in (
+            HttpJson(f"{url}/p?own=query-key", request=sent, response="p", headers=own),
+            OpenAIChat("m", base_url=f"{url}/v1", options=options),
+        ):
+            with model, pytest.raises(ModelError, match=r"\[key\]") as raised:
+                model.ask([prompt])
+            assert not re.search("body-key|header-key|query-key", str(raised.value))
 
 
-def test_the_specs_of_the_repository_hold_none():
-    for path in sorted((Path(__file__).parents[2] / "experiments" / "specs").glob("*.toml")):
-        read_spec(path)
-
-
+@settings(max_examples=30)
 @given(st.text("abcdefghijklmnopqrstuvwxyz0123456789", min_size=16, max_size=64), st.data())
 def test_what_looks_drawn_at_random_is_refused_in_any_header(text, data):
     name = data.draw(st.sampled_from(["Accept", "User-Agent", "X-Title"]))
@@ -238,25 +210,6 @@ def test_names_of_secrets_are_recognised():
     assert [name for name in (*secret, *plain) if names_secret(name)] == [*secret]
 
 
-def test_a_variable_that_is_not_set_is_named(tmp_path, monkeypatch, capfd):
-    for name in KEYS:
-        monkeypatch.delenv(name, raising=False)
-    spec = spec_with(tmp_path / "start", HTTP.format(url="http://127.0.0.1:9"))
-    assert run("audit", spec, "--out", str(tmp_path / "out")) == 2
-    assert "model.url: expected the key in the environment variable QUERY" in capfd.readouterr().err
-
-
-def test_an_error_while_a_model_is_built_shows_no_key(monkeypatch):
-    monkeypatch.setenv("PLANTED", "planted-key-0815")
-
-    def built():
-        with filled({"url": "http://h/?k=${PLANTED}", "name": "m"}) as (values, _):
-            raise InputError(f"model.url: nobody knows {values['url']}")
-
-    with pytest.raises(InputError, match=r"nobody knows http://h/\?k=\[key\]"):
-        built()
-
-
 @pytest.mark.parametrize("kind", [AnthropicMessages, OpenAIBatch, OpenAIChat])
 def test_a_providers_own_variable_is_named_where_it_is_not_set(kind, monkeypatch):
     variables = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY")
@@ -265,3 +218,16 @@ def test_a_providers_own_variable_is_named_where_it_is_not_set(kind, monkeypatch
     own = variables[kind in (OpenAIBatch, OpenAIChat)]
     with pytest.raises(InputError, match=rf"model\.key: expected .* {own}, which is not set"):
         kind("m")
+
+
+def test_a_variable_that_is_not_set_is_named_and_one_that_is_never_shown(monkeypatch):
+    model, missing = (
+        {"url": "http://h/?k=${PLANTED}"},
+        r"model\.url: expected the key in .* PLANTED",
+    )
+    with pytest.raises(InputError, match=missing), filled(model):
+        pass
+    monkeypatch.setenv("PLANTED", "planted-key-0815")
+    shown = pytest.raises(InputError, match=r"nobody knows http://h/\?k=\[key\]")
+    with shown, filled({**model, "name": "m"}) as (values, _):
+        raise InputError(f"model.url: nobody knows {values['url']}")
