@@ -11,8 +11,6 @@ import time
 import tracemalloc
 import zipfile
 import zlib
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -260,12 +258,6 @@ def test_any_json_is_an_answer_or_a_journal_error(message):
         from_json(message)
 
 
-READS: dict[str, Callable[[SQLiteJournal], Any]] = {
-    "facts": SQLiteJournal.facts,
-    "draws": SQLiteJournal.draws,
-    "answers": SQLiteJournal.calls,
-    "sources": SQLiteJournal.sources,
-}
 FIELDS = (("facts", "value"), ("draws", "why"), ("answers", "details"), ("sources", "answers"))
 
 
@@ -286,7 +278,7 @@ def test_damaged_json_in_a_journal_gets_one_sentence(place, field, text, tmp_pat
     db.close()
     journal = SQLiteJournal(path)
     with pytest.raises(JournalError, match=rf"journal: {place}, .*expected JSON.*damaged"):
-        READS[place](journal)
+        getattr(journal, "calls" if place == "answers" else place)()
     journal.close()
 
 

@@ -43,15 +43,6 @@ def segmenter():
 def classifier(classes=2, kind="tensor"):
     """Looks at mean colours."""
     return Classifier(classes, kind)
-
-
-def nothing():
-    """No network."""
-    return len
-
-
-def broken():
-    raise OSError("no such part")
 '''
 
 

@@ -9,7 +9,7 @@ from itertools import cycle
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adaptive_vtt import Audit, QuestionSpace
@@ -26,6 +26,7 @@ from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 EVENTS = st.tuples(st.sampled_from(["answered", "congested", "late"]), st.floats(allow_nan=True))
 
 
+@settings(max_examples=40)
 @given(least=st.integers(1, 20), more=st.integers(0, 60), events=st.lists(EVENTS, max_size=300))
 def test_no_server_moves_it_out_of_its_bounds(least, more, events):
     controller = Concurrency(least, least + more)

@@ -100,12 +100,12 @@ class Slow(Busy):
 
 
 def test_what_is_drawn_follows_from_the_answers_and_not_from_when_they_came(tmp_path):
-    options = {"budget": 18, **CERTIFIED, "half_width": 0.05, "surrogate": True}
+    options = {"budget": 10, **CERTIFIED, "half_width": 0.05, "surrogate": True}
     whole, other = (Audit(space(), kind(3), **options) for kind in (Busy, Slow))
     whole.run()
     other.run()
     options["journal"] = tmp_path / "j.db"
-    cut = Audit(space(), Busy(3, fails_at=13), **options)
+    cut = Audit(space(), Busy(3, fails_at=7), **options)
     with cut, pytest.raises(ModelError, match="gone"):
         cut.run()
     with Audit(space(), Slow(3), **options) as audit:

@@ -320,7 +320,7 @@ def test_whatever_comes_is_an_answer_or_none(make):
     with serving(lambda *_: reply[0]) as url, closing(make(url, retries=patience, **options)) as m:
         m.ask([PROMPT])
 
-        @settings(deadline=None, max_examples=40, derandomize=True)
+        @settings(deadline=None, max_examples=25, derandomize=True)
         @given(body=bodies)
         def check(body):
             reply[0] = json_reply(json.dumps(body).encode())

@@ -42,7 +42,10 @@ def whole(path):
     torch.save(network(), path)
 
 
-@pytest.mark.parametrize(("name", "make"), [("net.pt", scripted), ("net.pth", whole)])
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [pytest.param("net.pt", scripted, marks=pytest.mark.slow), ("net.pth", whole)],
+)
 def test_the_model_that_init_wraps_is_audited(name, make, tmp_path):
     make(tmp_path / name)
     data, spec = str(images(tmp_path / "data")), str(tmp_path / "spec" / "SPEC.toml")

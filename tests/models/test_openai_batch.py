@@ -184,20 +184,6 @@ def test_older_batches_of_others_are_skipped_page_by_page():
         assert model.ask([ONE]) == [Unanswered("batch lost", 2 * WORST)]
 
 
-def test_a_batch_that_its_list_hides_is_paid_for_at_its_worst_price():
-    """Made, though the reply has no id; what is submitted next is another batch."""
-    with asked(YES) as (model, service):
-
-        def broken(request, create=service.create):
-            made = create(request)
-            return {"id": None} if len(service.batches) == 1 else made
-
-        service.create = broken
-        service.instead["GET /v1/batches?"] = (200, {}, b'{"data": [], "has_more": false}')
-        (answer,) = model.ask([ONE])
-        assert (answer.cost, answer.unconfirmed) == pytest.approx((WORST + USED, WORST))
-
-
 def test_a_batch_that_is_too_large_names_the_option_to_lower(monkeypatch):
     monkeypatch.setattr("adaptive_vtt.models.network.batches.MAX_BYTES", 900)
     with asked(YES) as (model, _), pytest.raises(InputError, match="lower batch_size, or send ima"):

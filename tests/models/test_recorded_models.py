@@ -45,7 +45,11 @@ def test_recorded_answers_that_cannot_be_are_refused(table, message):
 
 @pytest.mark.parametrize(
     ("kind", "common", "others"),
-    [("unbiased", 0.7, 0.7), ("biased", 0.9, 0.5), ("negatively-biased", 0.5, 0.9)],
+    [
+        pytest.param("unbiased", 0.7, 0.7, marks=pytest.mark.slow),
+        ("biased", 0.9, 0.5),
+        pytest.param("negatively-biased", 0.5, 0.9, marks=pytest.mark.slow),
+    ],
 )
 def test_simulated_models_are_right_as_often_as_the_paper_says(kind, common, others):
     # 3,000 answers per concept: a share strays more than 4 standard deviations (< 0.037) once

@@ -92,21 +92,15 @@ def test_what_cannot_answer_is_refused_when_it_is_built(tmp_path, name, given, m
         network(tmp_path, name, **{"classes": ["polyp"], **given})
 
 
-class Chance(torch.nn.Module):
-    """Returns random numbers."""
-
-    def forward(self, images):
-        assert images.shape[2:] == (32, 64)
-        return torch.rand(len(images), 2)
-
-
 def test_images_too_large_for_memory_are_refused_when_it_is_built(monkeypatch):
     def full(preset, image):
         raise MemoryError("Unable to allocate 40.2 GiB")
 
     monkeypatch.setattr(Preset, "__call__", full)
     with pytest.raises(InputError, match=r"takes inputs of \(8, 9\), as size .*allocate 40\.2 GiB"):
-        TorchNetwork(Chance(), Preset(size=[8, 9]), "m", classes=["a", "b"], device="cpu")
+        TorchNetwork(
+            torch.nn.Identity(), Preset(size=[8, 9]), "m", classes=["a", "b"], device="cpu"
+        )
 
 
 def test_a_concept_without_a_class_is_refused_before_the_audit_begins(tmp_path, capsys):

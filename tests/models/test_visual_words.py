@@ -167,7 +167,7 @@ def test_images_without_a_region_are_refused_or_left_out_and_counted():
     space = avtt.QuestionSpace(data, relations, without_region="leave out")
     assert (len(space.dataset), space.left_out, space.size) == (8, 2, 16)
     assert len(avtt.QuestionSpace(data).dataset) == 10  # nothing points anywhere
-    result = avtt.Audit(space, ScriptedModel(), half_width=0.2).run()
+    result = avtt.Audit(space, ScriptedModel(), half_width=0.2, surrogate=False).run()
     assert result.to_dict()["protocol"]["left_out"] == 2
     assert any(w.startswith("2 of 10 images were left out") for w in result.warnings)
     asked = set(result.failures()["sample"])

@@ -140,6 +140,7 @@ def test_a_call_that_a_process_died_of_is_asked_again_and_may_cost_as_often(
     model.close()
 
 
+@pytest.mark.slow
 def test_a_process_that_died_reports_how(folder, tmp_path, monkeypatch):
     monkeypatch.setenv("ONCE", str(tmp_path / "once"))
     process = LocalProcess(pickle.dumps(partial(load, f"{folder}/model.py:euros")))
@@ -290,7 +291,7 @@ def test_actors_of_ray_are_workers_like_others(folder, two):
 def test_a_question_that_workers_die_of_is_unanswered_and_no_other():
     model = mortal([Mortal(poisoned) for _ in range(2)])
     model.trusted = True  # else the audit ends where all workers die of their first question
-    made = audit(model, budget=80)
+    made = audit(model, budget=40)
     table = [(a.question, a.unanswered) for c in made.journal.calls() for a in c.answers]
     dead = {space().question(q).sample_id for q, why in table if why == "3 workers died of it"}
     assert dead == {DEADLY}

@@ -33,8 +33,7 @@ class Behaviour:
     of its logarithm (0: always the same). ``limited``: the share of requests turned away
     with 429 and a Retry-After of ``retry_after`` seconds; ``broken``: with 500, 502, 503 or
     504; ``hung``: never answered; ``truncated``: answered and billed, but the connection is
-    cut in the middle of the body. Shares are in 0..1 and sum to at most 1. ``at_once``: requests
-    beyond so many in work at the same time get 429, too; 0: there may be any number.
+    cut in the middle of the body. Shares are in 0..1 and sum to at most 1.
 
     What happens depends on (seed, body of the request, how often this body came before),
     so that neither the order nor the timing of concurrent calls changes it.
@@ -47,7 +46,6 @@ class Behaviour:
     hung: float = 0.0
     truncated: float = 0.0
     retry_after: float = 1.0
-    at_once: int = 0
     seed: int = 0
 
     def faults(self, digest: bytes, times: int) -> Faults:

@@ -5,7 +5,7 @@ import hashlib
 import hmac
 import time
 from collections import Counter
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 from adaptive_vtt.demo.server import STATISTICS
 from adaptive_vtt.errors import one_line
@@ -40,23 +40,18 @@ class DemoServer(HttpServer):
         fake: FakeModel,
         behaviour: Behaviour | None = None,
         *,
-        port: int = 0,
-        model: str = MODEL,
         key: str | None = None,
-        most_bytes: int = 32 * 2**20,
-        patience: float = 5.0,
-        idle: float = 60.0,
         dialect: Dialect | None = None,
     ) -> None:
-        super().__init__(port, most_bytes=most_bytes, patience=patience, idle=idle)
-        self.fake, self.behaviour, self.model = fake, behaviour or Behaviour(), model
+        super().__init__(0, most_bytes=32 * 2**20, patience=5.0, idle=60.0)
+        self.fake, self.behaviour, self.model = fake, behaviour or Behaviour(), MODEL
         self.statistics = Statistics()
         self._key = key
-        self._openai = OpenAI(fake, model, dialect)
+        self._openai = OpenAI(fake, MODEL, dialect)
         self._apis: tuple[Api, ...] = (
             self._openai,
             OpenAIBatches(self._openai, self._faults, self.statistics),
-            Anthropic(fake, model),
+            Anthropic(fake, MODEL),
         )
         self._times: Counter[bytes] = Counter()
         self._at_once = 0
@@ -126,9 +121,6 @@ class DemoServer(HttpServer):
                 return False
             if faults.fault in ("limited", "broken"):
                 await call.send(self._failed(api, faults))
-                return True
-            if 0 < self.behaviour.at_once < self._at_once:
-                await call.send(self._failed(api, replace(faults, fault="limited")))
                 return True
             await asyncio.sleep(faults.delay - (time.monotonic() - came))
             return await self._answered(call, response, response.usage, faults)
