@@ -1,6 +1,7 @@
 """MEDVQA-GI: its file, MedTest's rules for its answers, and its tables."""
 
 import json
+from pathlib import Path
 
 import cv2
 import numpy as np
@@ -16,26 +17,8 @@ from adaptive_vtt.relations import FollowUp, get
 from adaptive_vtt.space import Question
 
 # As MEDVQA-GI words them, typos and all, in MedTest's order.
-WORDINGS = (
-    "Are there any abnormalities in the image? Check all that are present.",
-    "Are there any anatomical landmarks in the image? Check all that are present.",
-    "Are there any instruments in the image? Check all that are present.",
-    "Have all polyps been removed?",
-    "How many findings are present?",
-    "How many instrumnets are in the image?",
-    "How many polyps are in the image?",
-    "Is there a green/black box artefact?",
-    "Is there text?",
-    "Is this finding easy to detect?",
-    "What color is the abnormality? If more than one separate with ;",
-    "What color is the anatomical landmark? If more than one separate with ;",
-    "What is the size of the polyp?",
-    "What type of polyp is present?",
-    "What type of procedure is the image taken from?",
-    "Where in the image is the abnormality?",
-    "Where in the image is the anatomical landmark?",
-    "Where in the image is the instrument?",
-)
+QUESTIONS_FILE = Path(__file__).with_name("medvqa_questions.txt")
+WORDINGS = tuple(QUESTIONS_FILE.read_text(encoding="utf-8").splitlines())
 ANSWERS: dict[int, list[str]] = {
     2: ["Z-line"],
     3: ["Polyp snare"],

@@ -139,35 +139,11 @@ def test_names_that_are_nearly_those_of_files_are_found(tmp_path, names, files):
     assert dataset.remarks["id"].startswith("names the images")
 
 
-@pytest.mark.parametrize(
-    ("above", "folder"),
-    [("C:\\Users\\Some Body\\images\\", "images"), ("/mnt/test/images/", "test/images")],
-)
-def test_names_of_another_machine_are_found_by_what_follows_its_folders(tmp_path, above, folder):
-    rows = "".join(f"{above}{name},{k}\n" for k, name in enumerate(["a.png", "b/c.png"]))
-    root = table(tmp_path, f"id,x\n{rows}", f"{folder}/a.png", f"{folder}/b/c.png")
-    for dataset in (as_dataset(root), read_table(root / "labels.csv", root / folder)):
-        files = [Path(file).relative_to(root / folder).as_posix() for file in dataset.images]
-        assert files == ["a.png", "b/c.png"]
-    assert "without" in dataset.remarks["id"]
-
-
 @pytest.mark.parametrize("name", ["/home/somebody/val/a.png", "val/a.png", "/a/../../a.png"])
 def test_names_of_another_folder_are_not_found(tmp_path, name):
     root = table(tmp_path, f"id,x\n{name},1\n", "test/a.png")
     with pytest.raises(InputError, match=r"outside|does not exist"):
         read_table(root / "labels.csv", root / "test")
-
-
-def test_a_name_that_is_near_two_files_or_two_rows_is_refused(tmp_path):
-    root = table(
-        tmp_path / "a", "id,x\nA.png,1\nb.png,0\nc.png,0\n", "b.png", "c.png", "a.png", "a.PNG"
-    )
-    with pytest.raises(InputError, match=r"2 of 3 images found .* missing: A\.png"):
-        read_table(root / "labels.csv", root)
-    root = table(tmp_path / "b", "id,x\n1,1\n01,0\n", "001.png")
-    with pytest.raises(InputError, match=r"row 1: '1' is nearest to '001\.png', which another row"):
-        read_table(root / "labels.csv", root)
 
 
 def test_names_in_two_of_several_folders_are_refused(tmp_path):

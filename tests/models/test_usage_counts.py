@@ -2,7 +2,9 @@
 
 import json
 import math
+import tomllib
 from contextlib import closing, contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -101,35 +103,13 @@ def test_whatever_a_server_counts_a_cost_is_what_is_known_or_the_worst(make):
         assert bound > [INPUT, OUTPUT]
 
 
-BOTH = {"prompt_tokens": 100, "completion_tokens": 10}
-CACHED = {"prompt_tokens_details": {"cached_tokens": 80}}
-THOUGHT = {"completion_tokens_details": {"reasoning_tokens": 800}}
-SPEEDS = {"total_tokens_per_sec": 9000, "time_to_first_token": 500, "max_tokens": 4096}
-CAMELS = {"promptTokenCount": 100, "candidatesTokenCount": 10, "totalTokenCount": 910}
-CAMELS |= {"thoughtsTokenCount": 800}
-CAMELS |= {"promptTokensDetails": [{"modality": "IMAGE", "tokenCount": 90}]}
-NAMED = {"input_tokens": 100, "output_tokens": 10}
-SHAPES = {
-    "all agree": (BOTH | {"total_tokens": 110}, (100, 10)),
-    "thinking in the total": (BOTH | {"total_tokens": 910}, (100, 810)),
-    "thinking as a part": (BOTH | {"completion_tokens": 900} | THOUGHT, (100, 900)),
-    "thinking apart": (BOTH | THOUGHT, (100, 810)),
-    "cached as a part": (BOTH | CACHED, (100, 10)),
-    "cached apart": (BOTH | {"prompt_tokens": 20} | CACHED, (100, 10)),
-    "camel case": (CAMELS, (100, 810)),
-    "two names": ({"prompt_tokens": 1} | NAMED, (100, 10)),
-    "billed apart": ({"tokens": NAMED, "billed_units": NAMED | {"input_tokens": 90}}, (100, 10)),
-    "text": ({"prompt_tokens": "1,200", "completion_tokens": "10"}, (1200, 10)),
-    "part of a token": ({"prompt_tokens": 99.5, "completion_tokens": 10.0}, (100, 10)),
-    "speeds and limits": (BOTH | SPEEDS, (100, 10)),
-    "a total alone": ({"total_tokens": 5000}, (INPUT, 4000)),
-}
+SHAPES = tomllib.loads(Path(__file__).with_name("usage.toml").read_text(encoding="utf-8"))
 
 
 def test_shapes_of_usage_are_booked_at_the_most_that_they_can_mean():
     with counting(counted_chat, []) as endpoint:
-        for name, (usage, tokens) in SHAPES.items():
-            assert endpoint.counted(usage) == Usage(*tokens), name
+        booked = {name: endpoint.counted(shape["usage"]) for name, shape in SHAPES.items()}
+    assert booked == {name: Usage(*shape["booked"]) for name, shape in SHAPES.items()}
 
 
 def test_the_largest_of_several_counts_of_cached_tokens_is_booked():
@@ -139,7 +119,7 @@ def test_the_largest_of_several_counts_of_cached_tokens_is_booked():
 
 @pytest.mark.parametrize("make", [counted_chat, counted_http])
 def test_a_cap_holds_where_thinking_is_counted_apart(make):
-    usage, (sent, answered) = SHAPES["thinking apart"]
+    usage, (sent, answered) = SHAPES["thinking apart"].values()
     real = 0.5 + 2.0 * sent + 3.0 * answered
     requests = [usage] * 40
     with counting(make, requests, limits=ONE) as endpoint:

@@ -288,6 +288,9 @@ def test_actors_of_ray_are_workers_like_others(folder, two):
         Workers(partial(load, "m.py:f"), "ray://127.0.0.1:1")
 
 
+# -- workers without processes, which die when a test wants it ----------------------------------
+
+
 def test_a_question_that_workers_die_of_is_unanswered_and_no_other():
     model = mortal([Mortal(poisoned) for _ in range(2)])
     model.trusted = True  # else the audit ends where all workers die of their first question
