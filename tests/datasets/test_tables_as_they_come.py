@@ -146,6 +146,12 @@ def test_names_of_another_folder_are_not_found(tmp_path, name):
         read_table(root / "labels.csv", root / "test")
 
 
+def test_a_name_that_is_near_two_files_is_refused(tmp_path):
+    root = table(tmp_path, "id,x\nA.png,1\nb.png,0\n", "b.png", "a.png", "a.PNG")
+    with pytest.raises(InputError, match=r"1 of 2 images found .* missing: A\.png"):
+        read_table(root / "labels.csv", root)
+
+
 def test_names_in_two_of_several_folders_are_refused(tmp_path):
     root = table(tmp_path, "id,x\na.png,1\nb.png,0\n", "m/a.png", "m/b.png", "n/a.png")
     with pytest.raises(InputError, match=r"row 1: 'a\.png' is in 2 of the folders"):

@@ -1,4 +1,4 @@
-"""Networks of a folder with a hubconf.py."""
+"""Networks of torch: folders with a hubconf.py, what they are given, their parameters, memory."""
 
 from typing import Any
 
