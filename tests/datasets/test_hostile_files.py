@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 
 from adaptive_vtt.datasets import from_coco, from_medvqa, from_voc, read_table
 from adaptive_vtt.datasets.formats.medmnist import NpzArray
-from adaptive_vtt.datasets.formats.yolo import from_yolo, yolo_folders
 from adaptive_vtt.engine.selector import Proposal
 from adaptive_vtt.errors import AvttError, InputError, JournalError
 from adaptive_vtt.journal import SQLiteJournal
@@ -291,16 +290,6 @@ def test_a_damaged_proposal_gets_one_sentence(packed):
 
 
 # -- files that cannot be read ------------------------------------------------------------
-
-
-def test_what_is_called_as_labels_and_is_no_file_is_passed_over(tmp_path):
-    for name in ("a/x.txt", "b", "images", "labels/x.txt", "data.yaml"):
-        (tmp_path / name).mkdir(parents=True)
-    for name in ("a/0.png", "b/0.png", "images/0.png"):
-        (tmp_path / name).write_bytes(PICTURE)
-    assert not yolo_folders(tmp_path)
-    (tmp_path / "labels" / "0.txt").write_text("0 0.5 0.5 0.2 0.2\n")
-    assert from_yolo(tmp_path).concepts == ("class 0",)
 
 
 def test_why_a_file_cannot_be_read_is_said_whatever_its_name(tmp_path):

@@ -17,7 +17,7 @@ from tests.helpers import annotated
 from tests.helpers.command_line import run
 from tests.helpers.endobench_rows import row, write
 from tests.helpers.small_datasets import idrid as idrid
-from tests.helpers.small_datasets import ids, mask, medmnist, picture, truths
+from tests.helpers.small_datasets import ids, medmnist, picture, truths
 from tests.helpers.small_datasets import isic as isic
 
 PIXELS = png(np.full((20, 30, 3), 90, np.uint8))
@@ -93,12 +93,6 @@ def test_isic_attributes_are_concepts_and_zero_masks_absent(isic):
     assert masks["globules"].sum() == 12
 
 
-def test_isic_attributes_may_all_be_absent(isic):
-    for file in (isic / "ISIC2018_Task2_Validation_GroundTruth").iterdir():
-        mask(file, inside=False)
-    assert truths(datasets.from_isic(isic)) == [[0] * 5] * 2
-
-
 def test_isic_mask_that_misses_and_folders_that_are_not_unique_are_named(isic):
     picture(isic / "ISIC2018_Task1-2_Validation_Input" / "ISIC_0000003.jpg")
     with pytest.raises(InputError, match=r"ISIC_0000003_attribute_pigment_network\.png' does not"):
@@ -106,14 +100,6 @@ def test_isic_mask_that_misses_and_folders_that_are_not_unique_are_named(isic):
     (isic / "ISIC2018_Task1-2_Test_Input").mkdir()
     with pytest.raises(InputError, match=r"got 'ISIC2018_.*Test_Input', .*; give images="):
         datasets.from_isic(isic)
-
-
-def test_isic_image_with_a_broken_mask_is_skipped_by_name(isic):
-    folder = isic / "ISIC2018_Task2_Validation_GroundTruth"
-    (folder / "ISIC_0000001_attribute_streaks.png").write_bytes(b"")
-    dataset = datasets.from_isic(isic, broken="skip")
-    assert ids(dataset) == ["ISIC_0000002"]
-    assert dataset.skipped == (str(folder / "ISIC_0000001_attribute_streaks.png"),)
 
 
 def test_idrid_lesions_are_concepts_and_missing_masks_absent(idrid):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from adaptive_vtt.errors import InputError, ModelError
-from adaptive_vtt.models import Encoding, OpenAIChat, Prices, Prompt, Retries
+from adaptive_vtt.models import OpenAIChat, Prices, Prompt, Retries
 from adaptive_vtt.models.checking import checked
 from adaptive_vtt.models.network.prompt_templates import Template
 from adaptive_vtt.models.network.shapes import stated_in
@@ -70,12 +70,6 @@ def test_image_and_question_are_sent():
     pixels = cv2.imdecode(np.frombuffer(base64.b64decode(data), np.uint8), cv2.IMREAD_UNCHANGED)
     assert np.array_equal(pixels[:, :, ::-1], IMAGE)
     assert model.statistics()["yes_from"] == "words"
-
-
-def test_images_may_go_as_jpeg():
-    _, (request, *_), _ = asked(completion("Yes"), ONE, encoding=Encoding("jpeg"))
-    url = request["messages"][0]["content"][0]["image_url"]["url"]
-    assert url.startswith("data:image/jpeg;base64,/9j/")
 
 
 def test_p_yes_comes_from_log_probabilities_where_there_are_any():

@@ -14,7 +14,7 @@ from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.models import Answer, Prompt, TorchModel
 from adaptive_vtt.models.checking import checked
 from adaptive_vtt.models.local.files import hash_of, load_parameters
-from adaptive_vtt.models.local.torch_network import IMAGENET, Preset, TorchNetwork, torch_network
+from adaptive_vtt.models.local.torch_network import IMAGENET, Preset, torch_network
 from adaptive_vtt.utils.random_streams import generator
 from tests.config.test_specs import copied, kvasir
 from tests.helpers.command_line import run
@@ -90,17 +90,6 @@ def test_a_classifier_gives_probabilities_of_the_classes_that_concepts_are(tmp_p
 def test_what_cannot_answer_is_refused_when_it_is_built(tmp_path, name, given, match):
     with pytest.raises(InputError, match=match):
         network(tmp_path, name, **{"classes": ["polyp"], **given})
-
-
-def test_images_too_large_for_memory_are_refused_when_it_is_built(monkeypatch):
-    def full(preset, image):
-        raise MemoryError("Unable to allocate 40.2 GiB")
-
-    monkeypatch.setattr(Preset, "__call__", full)
-    with pytest.raises(InputError, match=r"takes inputs of \(8, 9\), as size .*allocate 40\.2 GiB"):
-        TorchNetwork(
-            torch.nn.Identity(), Preset(size=[8, 9]), "m", classes=["a", "b"], device="cpu"
-        )
 
 
 def test_a_concept_without_a_class_is_refused_before_the_audit_begins(tmp_path, capsys):
