@@ -147,8 +147,9 @@ def test_names_of_another_folder_are_not_found(tmp_path, name):
 
 
 def test_a_name_that_is_near_two_files_is_refused(tmp_path):
-    root = table(tmp_path, "id,x\nA.png,1\nb.png,0\n", "b.png", "a.png", "a.PNG")
-    with pytest.raises(InputError, match=r"1 of 2 images found .* missing: A\.png"):
+    files = "b.png", "c.png", "a.png", "a.PNG"
+    root = table(tmp_path, "id,x\nA.png,1\nb.png,0\nc.png,0\n", *files)
+    with pytest.raises(InputError, match=r"2 of 3 images found .* missing: A\.png"):
         read_table(root / "labels.csv", root)
 
 
