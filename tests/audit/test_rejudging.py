@@ -31,7 +31,7 @@ from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import Ask, Outcome, Value, Version
 from tests.helpers.endobench_rows import row, write
 from tests.helpers.source_spaces import RELATIONS as COMPARED
-from tests.oracles.test_outcomes import Half, Shift, masked, segmenter
+from tests.oracles.test_outcomes import HALF, Shift, masked, segmenter
 
 RELATIONS = ("identity", "gaussian_noise")
 ENDS = ["lower", "upper", "pseudo_outcome_mean"]
@@ -139,13 +139,13 @@ def test_intervals_hold_at_every_audit_but_for_alpha() -> None:
 
 
 def segmented(oracle: Any, **options: Any) -> tuple[QuestionSpace, MemoryJournal]:
-    made = QuestionSpace(masked(), ["identity", Shift(), Half()], oracle=oracle)
+    made = QuestionSpace(masked(), ["identity", Shift(), HALF], oracle=oracle)
     chosen = {"targets": ["overall"], "half_width": 0.01, **options}  # until all is asked
     return made, audited(made, PythonModel(segmenter), **chosen)
 
 
 def shapes(oracle: Any) -> QuestionSpace:
-    return QuestionSpace(masked(), ["identity", Shift(), Half()], oracle=oracle)
+    return QuestionSpace(masked(), ["identity", Shift(), HALF], oracle=oracle)
 
 
 @pytest.mark.parametrize(
