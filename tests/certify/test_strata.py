@@ -82,29 +82,24 @@ def test_strata_of_calls_are_what_counting_finds_as_calls_are_drawn():
 
 
 @pytest.mark.parametrize(
-    ("names", "answers"),
+    ("names", "answers", "limits", "chosen"),
     [
-        (["overall"], "one"),
-        (["concepts"], "all"),
-        (["group:site"], "one"),
-        (EVERYTHING, "all"),  # a draw of 3 candidates of 8 may touch no question of a side
+        (["overall"], "one", {}, False),  # there is no choice
+        (["concepts"], "all", {}, False),
+        (["group:site"], "one", {}, False),
+        (EVERYTHING, "all", {"limit": 3}, False),  # 3 of 8 may touch no question of a side
+        (["relations"], "all", {"spanning": 1}, True),  # at most one target spans the strata
+        (["overall", "relations"], "all", {"spanning": 1}, True),
+        (EVERYTHING, "all", {"spanning": 1}, False),
     ],
 )
-def test_no_stratum_is_chosen_where_there_is_no_choice(names, answers):
-    rng = np.random.default_rng(0)
-    table = pd.DataFrame(rng.integers(0, 2, (8, 2)), columns=["a", "b"])
-    sites = pd.DataFrame({"site": ["x", "y"] * 4})
+def test_strata_are_chosen_where_there_is_a_choice_that_pays(names, answers, limits, chosen):
+    rng, count = np.random.default_rng(0), 40 if "spanning" in limits else 8
+    table = pd.DataFrame(rng.integers(0, 2, (count, 2)), columns=["a", "b"])
+    sites = pd.DataFrame({"site": ["x", "y"] * (count // 2)})
     space = QuestionSpace(from_table(None, table, metadata=sites), [Named("r"), Named("t")])
-    assert certifier_of(space, names, 3, answers=answers).strata is None
-
-
-@pytest.mark.parametrize(("names", "chosen"), [(["relations"], True), (EVERYTHING, False)])
-def test_calls_form_strata_where_at_most_one_target_spans_them(names, chosen):
-    rng = np.random.default_rng(0)
-    table = pd.DataFrame(rng.integers(0, 2, (40, 2)), columns=["a", "b"])
-    space = QuestionSpace(from_table(None, table), [Named("r"), Named("t")])
-    for each in (names, ["overall", *names]):
-        assert (certifier_of(space, each, spanning=1, answers="all").strata is not None) == chosen
+    certifier = certifier_of(space, names, answers=answers, **limits)
+    assert (certifier.strata is not None) == chosen
 
 
 # -- exactness ------------------------------------------------------------------------------

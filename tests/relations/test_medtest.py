@@ -79,14 +79,6 @@ def test_the_family_is_the_nine_of_the_thesis() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["instrument", "feces", "blood", "text"])
-@pytest.mark.parametrize("seed", range(6))
-def test_what_is_added_never_touches_the_polyp(name: str, seed: int) -> None:
-    sample = picture(seed)
-    assert moved(name, sample, 5, seed)[sample.masks["polyp"]].max() == 0
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in NINE if name != "text"])
 @pytest.mark.parametrize("seed", range(3))
 def test_nothing_changes_on_the_black_frame(name: str, seed: int) -> None:

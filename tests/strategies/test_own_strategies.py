@@ -1,7 +1,6 @@
 """Strategies of a user's own: where their files are looked for, what they may return, and what is
 said where they fail."""
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -103,18 +102,11 @@ def test_code_of_ones_own_that_fails_is_one_sentence_with_its_line(
     monkeypatch.chdir(tmp_path)
     mine = strategies.get("mine.py:Mine")
 
-    class Command:
-        params = ()
+    def asks(*_: Any, **__: Any) -> None:
+        mine.weights(object(), None)
 
-        def __init__(self, does: Callable[[], Any]) -> None:
-            self.does = does
-
-        def __call__(self, *_: Any, **__: Any) -> None:
-            self.does()
-
-    monkeypatch.setattr(
-        "typer.main.get_command", lambda _: Command(lambda: mine.weights(object(), None))
-    )
+    asks.params = ()  # type: ignore[attr-defined]
+    monkeypatch.setattr("typer.main.get_command", lambda _: asks)
     with pytest.raises(SystemExit) as ended:
         main([])
     assert ended.value.code == 2
