@@ -215,7 +215,7 @@ def test_medtest_joins_sets_and_metrics_of_segmenters(tmp_path: Path) -> None:
     runs = []
     for metric in ("dice", "iou"):
         dataset = phantoms.frames(4, size=64, polyps="always", concepts=["polyp"])
-        space = avtt.QuestionSpace(dataset, relations, oracle=MaskDrop(metric))
+        space = avtt.QuestionSpace(dataset, relations, severities=[3], oracle=MaskDrop(metric))
         targets = ["relation-sides", "relations"]
         folder = audited(space, Bright(), tmp_path / metric, targets=targets)
         runs.append(read_run(f"{folder}=bright@frames"))
