@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
+from functools import cache
 from pathlib import Path
 from textwrap import dedent
 from types import ModuleType, NoneType
@@ -386,6 +387,7 @@ def _parameters(function: Any) -> list[str]:
     return found[1:] if found[:1] in (["self"], ["cls"]) else found
 
 
+@cache  # every part is read for its signature, and again for its table
 def _parsed(found: Any) -> Any:
     return ast.parse(dedent(inspect.getsource(found))).body[0]
 

@@ -1,6 +1,7 @@
 """``avtt build-vqa``, and audits of what it writes: folders in, questions out, failures back."""
 
 import base64
+import io
 import json
 import re
 from pathlib import Path
@@ -20,7 +21,7 @@ from adaptive_vtt.results.export.failures import export_failures
 from adaptive_vtt.results.export.questions import export_questions
 from adaptive_vtt.utils.files import write_bytes, write_text
 from adaptive_vtt.utils.image_codec import png
-from tests.helpers.command_line import run
+from tests.helpers.command_line import refused, run, shown
 from tests.helpers.endpoint import DemoModel, demo_server
 from tests.helpers.loopback import Said, serving
 
@@ -73,12 +74,9 @@ def labels(folder: Path, count: int = 12) -> Path:
 # -- folders in, questions out -------------------------------------------------------------
 
 
-def test_boxes_become_questions_that_read_back(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_boxes_become_questions_that_read_back(tmp_path: Path) -> None:
     out = tmp_path / "q"
-    assert run("build-vqa", str(voc(tmp_path / "voc")), "--out", str(out)) == 0
-    printed = capsys.readouterr().out
+    printed = shown("build-vqa", str(voc(tmp_path / "voc")), "--out", str(out))
     assert {path.name for path in out.iterdir()} == {"questions.tsv", "sources.csv", "SPEC.toml"}
     dataset = from_endobench(out / "questions.tsv")
     sources = pd.read_csv(out / "sources.csv")
@@ -95,12 +93,11 @@ def test_boxes_become_questions_that_read_back(
         assert sample.asks[str(row.task)].text == row.question
 
 
-def test_masks_become_questions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_masks_become_questions(tmp_path: Path) -> None:
     out = tmp_path / "q"
     data = masks(tmp_path / "set")
     arguments = ["--word", "object=polyp", "--scene", "colonoscopy"]
-    assert run("build-vqa", str(data), "--out", str(out), *arguments) == 0
-    output = capsys.readouterr().out
+    output = shown("build-vqa", str(data), "--out", str(out), *arguments)
     assert output.startswith(f"wrote {out}:")
     assert {line for line in output.splitlines() if "none" in line} == {
         f"  {kind}: none" for kind in ("type", "box", "contour", "multi", "coordinate")
@@ -114,18 +111,16 @@ def test_masks_become_questions(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert all("polyp" in row.question for row in presence)
 
 
-def test_what_labels_were_taken_for_is_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_labels_were_taken_for_is_told(tmp_path: Path) -> None:
     labels(tmp_path / "set")
     table = tmp_path / "set" / "labels.csv"
     write_text(table, table.read_text().replace("ulcer", "text"))
     asked = ("build-vqa", str(tmp_path / "set"), "--kinds", "presence", "--concepts", "polyp,text")
-    assert run(*asked, "--out", str(tmp_path / "q")) == 0
-    assert "labels: polyp (lesion), text (artefact); --role says" in capsys.readouterr().out
+    printed = shown(*asked, "--out", str(tmp_path / "q"))
+    assert "labels: polyp (lesion), text (artefact); --role says" in printed
     assert set(pd.read_csv(tmp_path / "q/sources.csv")["about"].str[:5]) == {"polyp"}
-    assert run(*asked, "--out", str(tmp_path / "r"), "--role", "text=lesion") == 0
-    assert "labels: polyp (lesion), text (lesion); " in capsys.readouterr().out
+    printed = shown(*asked, "--out", str(tmp_path / "r"), "--role", "text=lesion")
+    assert "labels: polyp (lesion), text (lesion); " in printed
 
 
 # -- what is refused, and what is left of it -----------------------------------------------
@@ -145,12 +140,10 @@ def test_what_labels_were_taken_for_is_told(
     ],
 )
 def test_mistakes_get_one_sentence_and_leave_nothing(
-    tmp_path: Path, arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, arguments: list[str], sentence: str
 ) -> None:
     data = voc(tmp_path / "voc", 2)
-    assert run("build-vqa", str(data), "--out", str(tmp_path / "q"), *arguments) == 2
-    (line,) = capsys.readouterr().err.strip().splitlines()
-    assert sentence in line
+    assert sentence in refused("build-vqa", str(data), "--out", str(tmp_path / "q"), *arguments)
     assert {path.name for path in tmp_path.iterdir()} == {"voc"}
 
 
@@ -185,8 +178,8 @@ def audit(questions: Path) -> Audit:
         ["identity", "gaussian_noise"],
         oracle=MultipleChoice(),
     )
-    plain: Any = {"surrogate": False, "self_taught": False, "seed": 2, "budget": 60}
-    audit = Audit(space, Always(), half_width=0.1, targets=["overall", "concepts"], **plain)
+    plain: Any = {"surrogate": False, "self_taught": False, "seed": 2, "budget": 30}
+    audit = Audit(space, Always(), half_width=0.1, targets=["overall"], **plain)
     audit.run()
     return audit
 
@@ -232,18 +225,14 @@ def test_exported_questions_read_back_as_they_were_asked(audit: Audit, tmp_path:
 
 def test_exported_columns_are_those_of_vlmevalkit(audit: Audit, tmp_path: Path) -> None:
     """As VLMEvalKit reads a TSV: whole numbers as index, images that Pillow opens."""
-    pytest.importorskip("PIL")
-    import io
-
-    from PIL import Image as Pillow
-
+    pillow = pytest.importorskip("PIL.Image")
     export_questions(audit.journal, audit.space, tmp_path / "q.tsv")
     table = pd.read_csv(tmp_path / "q.tsv", sep="\t")
     assert table["index"].tolist() == [*range(len(table))]
     assert {"image", "question", "answer", "category", *"ABCD"} <= {*table.columns}
     assert "split" not in table.columns
     for coded in table["image"]:
-        assert Pillow.open(io.BytesIO(base64.b64decode(coded))).size == (120, 90)
+        assert pillow.open(io.BytesIO(base64.b64decode(coded))).size == (120, 90)
     assert set(table["answer"]) <= set("BCDEF")
 
 
@@ -260,90 +249,46 @@ def test_the_command_chain_with_the_demo_endpoint(
         out = str(tmp_path / "run")
         assert run("audit", str(questions / "mine.toml"), "--budget", "25", "--out", out) == 0
     assert run("verify", out) == 0
-    capsys.readouterr()
-    tsv = tmp_path / "wrong.tsv"
-    assert run("export", out, "--tsv", str(tsv), "--json") == 0
-    assert json.loads(capsys.readouterr().out) == {"questions": len(from_endobench(tsv))}
-    every = tmp_path / "all.tsv"
-    assert run("export", out, "--tsv", str(every), "--all", "--failures", str(tmp_path / "f")) == 0
+    tsv, every = tmp_path / "wrong.tsv", tmp_path / "all.tsv"
+    counts = json.loads(shown("export", out, "--tsv", str(tsv), "--json"))
+    assert counts == {"questions": len(from_endobench(tsv))}
     asked = json.loads((tmp_path / "run" / "result.json").read_text())["questions"]
-    assert f"wrote {every}: {asked} questions" in capsys.readouterr().out
-    assert run("export", out, "--tsv", str(tsv)) == 2
-    assert "wrong.tsv: stands there already; nothing was written" in capsys.readouterr().err
-    assert run("export", out) == 2
-    assert "--mix OUT or --questions SPEC.toml, got none of them" in capsys.readouterr().err
-    assert run("export", out, "--failures", str(tmp_path / "g"), "--all") == 2
-    assert "--all: expected --tsv FILE.tsv with it" in capsys.readouterr().err
-    assert run("export", out, "--tsv", "new.tsv", "--image-format", "gif") == 2
-    assert "unknown image format 'gif'" in capsys.readouterr().err
+    both = ["--tsv", str(every), "--all", "--failures", str(tmp_path / "f")]
+    assert f"wrote {every}: {asked} questions" in shown("export", out, *both)
+    for given, sentence in (
+        (["--tsv", str(tsv)], "wrong.tsv: stands there already; nothing was written"),
+        ([], "--mix OUT or --questions SPEC.toml, got none of them"),
+        (["--failures", str(tmp_path / "g"), "--all"], "--all: expected --tsv FILE.tsv with it"),
+        (["--tsv", "new.tsv", "--coco"], "--coco: expected --failures OUT beside it, got none"),
+        (["--tsv", "new.tsv", "--image-format", "gif"], "unknown image format 'gif'"),
+    ):
+        assert sentence in refused("export", out, *given)
 
 
 # -- more wordings, by a model -------------------------------------------------------------
 
-CHAT = """
-
-
-
-def write(texts):
-    return ["Looking closely, do you see any {subject} in this image?\\nIs it there?"] * len(texts)
-"""
-
-
-def test_a_model_words_questions(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_text(tmp_path / "chat.py", CHAT)
-    write_text(tmp_path / "chat.toml", '[model]\nkind = "python"\ntarget = "chat.py:write"\n')
-    data = labels(tmp_path / "set")
-    given = [str(data), "--kinds", "presence", "--paraphrase", "chat.toml"]
-    assert run("build-vqa", *given, "--out", "a") == 0
-    output = capsys.readouterr().out
-    assert "1 more wordings for $0" in output
-    assert "  refused: presence: 'Is it there?': it loses '{subject}'\n" in output
-    sources = pd.read_csv(tmp_path / "a" / "sources.csv", keep_default_na=False)
-    theirs = sources["question"].str.startswith("Looking closely")
-    assert 0 < theirs.sum() < len(sources)
+PAID = 'kind = "openai"\nurl = "http://127.0.0.1:9/v1"\nmodel = "m"'
 
 
 @pytest.mark.parametrize(
     ("section", "more", "wrong"),
     [
-        (
-            'kind = "recorded"\nanswers = "x.csv"',
-            [],
-            r"chat\.toml: model\.kind: expected a kind that",
-        ),
-        (
-            'kind = "openai"\nurl = "http://127.0.0.1:9/v1"\nmodel = "m"',
-            [],
-            r"--paraphrase: expected --max-cost, and .*, got no --max-cost",
-        ),
-        (
-            'kind = "openai"\nurl = "http://127.0.0.1:9/v1"\nmodel = "m"',
-            ["--max-cost", "1"],
-            r"--paraphrase: expected --max-cost, and .*chat\.toml, got no prices",
-        ),
+        ('kind = "recorded"\nanswers = "x.csv"', [], r"chat\.toml: model\.kind: expected a kind"),
+        (PAID, [], r"--paraphrase: expected --max-cost, and .*, got no --max-cost"),
+        (PAID, ["--max-cost", "1"], r"--paraphrase: expected .*chat\.toml, got no prices"),
     ],
 )
 def test_a_model_of_words_whose_money_is_bounded_is_wanted(
-    section: str,
-    more: list[str],
-    wrong: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    section: str, more: list[str], wrong: str, tmp_path: Path
 ) -> None:
     write_text(tmp_path / "chat.toml", f"[model]\n{section}\n")
     data, chat = str(labels(tmp_path / "set")), str(tmp_path / "chat.toml")
     given = ["--kinds", "presence", "--out", str(tmp_path / "a"), "--paraphrase", chat]
-    assert run("build-vqa", data, *given, *more) == 2
-    assert re.search(wrong, " ".join(capsys.readouterr().err.split()))
+    assert re.search(wrong, refused("build-vqa", data, *given, *more))
     assert not (tmp_path / "a").exists()
 
 
-def test_an_endpoint_is_sent_the_prompt_as_it_is_and_paid(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_endpoint_is_sent_the_prompt_as_it_is_and_paid(tmp_path: Path) -> None:
     asked: list[str] = []
 
     def answer(path: str, headers: object, body: bytes) -> Said:
@@ -362,8 +307,7 @@ def test_an_endpoint_is_sent_the_prompt_as_it_is_and_paid(
         write_text(tmp_path / "chat.toml", "\n".join(["[model]", *lines]))
         given = ["--kinds", "presence", "--out", str(tmp_path / "a"), "--max-cost", "100"]
         given += ["--paraphrase", str(tmp_path / "chat.toml"), "--seed", "1"]
-        assert run("build-vqa", str(data), *given) == 0
-    assert "1 more wordings for $0.2" in capsys.readouterr().out
+        assert "1 more wordings for $0.2" in shown("build-vqa", str(data), *given)
     (prompt,) = asked
     assert prompt.startswith("Questions of one kind")
     assert "Write three more ways" in prompt

@@ -1,12 +1,10 @@
 """The command line: what it promises a user, and one sentence for every mistake."""
 
 import inspect
-import io
 import json
 import re
 import shutil
 import sqlite3
-from contextlib import redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,25 +16,9 @@ from adaptive_vtt.cli.init import SET, commented_spec, write_start
 from adaptive_vtt.cli.main import SUMMARIES, command
 from adaptive_vtt.config import Spec, parse_spec
 from adaptive_vtt.config.section import kinds_of
-from tests.helpers.command_line import plain_start, run
+from tests.helpers.command_line import plain_start, refused, run, shown
 
 REPOSITORY = Path(__file__).parents[2]
-
-
-def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """The one line a mistake is answered with."""
-    assert run(*arguments) == 2
-    lines = capsys.readouterr().err.strip().splitlines()
-    lines = [line for line in lines if line.startswith("avtt: ")]
-    assert len(lines) == 1
-    return lines[0]
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Path:
-    """A folder as ``avtt init --full`` writes it."""
-    write_start(tmp_path / "start", full=True)
-    return tmp_path / "start"
 
 
 class Audited(NamedTuple):
@@ -52,17 +34,8 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Audited:
     """The audit that ``avtt init`` offers, run to its end without predictions."""
     start, out = (tmp_path_factory.mktemp("audited") / name for name in ("start", "run"))
     plain_start(start, budget=40)
-    with redirect_stdout(io.StringIO()) as printed:
-        assert run("audit", str(start / "SPEC.toml"), "--out", str(out), "--json") == 0
-    return Audited(start, out, printed.getvalue())
-
-
-def edit(start: Path, old: str, new: str) -> str:
-    spec = start / "SPEC.toml"
-    text = spec.read_text()
-    assert old in text
-    spec.write_text(text.replace(old, new, 1))
-    return str(spec)
+    printed = shown("audit", str(start / "SPEC.toml"), "--out", str(out), "--json")
+    return Audited(start, out, printed)
 
 
 # -- what works ---------------------------------------------------------------------------
@@ -112,7 +85,7 @@ def test_report_rebuilds_everything_from_the_journal_alone(audited, tmp_path):
 
 
 @pytest.mark.slow
-def test_plotly_js_is_packed_inside_beside_or_at_its_public_address(audited, tmp_path, capsys):
+def test_plotly_js_is_packed_inside_beside_or_at_its_public_address(audited, tmp_path):
     shutil.copy(audited.out / "journal.db", tmp_path / "journal.db")
     page, library = tmp_path / "report.html", tmp_path / "plotly.min.js"
     sizes = {}
@@ -127,9 +100,9 @@ def test_plotly_js_is_packed_inside_beside_or_at_its_public_address(audited, tmp
     assert library.read_text() == get_plotlyjs()
     assert sizes["inline"] > 1_500_000 + max(sizes["cdn"], sizes["folder"])
     message = "--plotly: expected inline, folder or cdn, got 'web'"
-    assert message in refused(capsys, "report", str(tmp_path), "--plotly", "web")
+    assert message in refused("report", str(tmp_path), "--plotly", "web")
     out = str(tmp_path / "new")
-    assert message in refused(capsys, "audit", "--demo", "--out", out, "--plotly", "web")
+    assert message in refused("audit", "--demo", "--out", out, "--plotly", "web")
     assert not (tmp_path / "new").exists()
 
 
@@ -142,9 +115,8 @@ def test_no_line_of_a_help_text_is_broken_by_a_narrow_terminal():
         assert max(map(len, lines)) <= 78, name
 
 
-def test_list_of_commands_fits_a_screen_and_says_what_each_says_of_itself(capsys):
-    assert run("--help") == 0
-    assert len(capsys.readouterr().out.splitlines()) <= 40
+def test_list_of_commands_fits_a_screen_and_says_what_each_says_of_itself():
+    assert len(shown("--help").splitlines()) <= 40
     assert max(map(len, SUMMARIES.values())) < 60
     summaries = {name: inspect.cleandoc(command(name).help).split("\n\n")[0] for name in SUMMARIES}
     assert {name: " ".join(text.split()) for name, text in summaries.items()} == SUMMARIES
@@ -153,32 +125,74 @@ def test_list_of_commands_fits_a_screen_and_says_what_each_says_of_itself(capsys
 # -- mistakes -----------------------------------------------------------------------------
 
 
-def test_neither_spec_nor_demo(capsys):
-    assert "expected either a SPEC.toml or --demo, got neither" in refused(capsys, "audit")
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder as ``avtt init --full`` writes it."""
+    return write_start(tmp_path_factory.mktemp("written"), full=True).parent
 
 
-def test_missing_spec(capsys):
-    assert "nothing.toml: cannot be read: No such file" in refused(capsys, "audit", "nothing.toml")
+@pytest.fixture
+def start(written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of that folder to spoil, in which commands are given."""
+    shutil.copytree(written, tmp_path, dirs_exist_ok=True)
+    simulated = 'kind = "simulated"\ntarget = "unbiased"\n'
+    (tmp_path / "free.toml").write_text(f'[dataset]\nkind = "fashion"\n[model]\n{simulated}')
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+AUDIT = ["audit", "SPEC.toml", "--out", "new"]
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "sentence"),
+    ("arguments", "sentence"),
     [
-        ("budget = 200", "budgt = 200", "audit: unknown field 'budgt'"),
-        ("budget = 200", "budget = 0", "audit.budget: expected greater than or equal to 1, got 0"),
-        ('"rotation"]', '"rotate"]', "did you mean 'rotation'?"),
-        ("# severities = [1, 3, 5]", "severities = [6]", "expected some of [0, 1, 2, 3, 4, 5]"),
-        ('# concepts = ["polyp", "blood"]', 'concepts = ["rond"]', "did you mean 'round'?"),
-        ('# kind = "python"', 'kind = "pyton"', "model.kind: unknown value 'pyton'"),
-        ("# uncertainty = 0.8", "uncertainty = 2.0", "expected less than or equal to 1, got 2.0"),
-        ("model.py:predict", "model.py:predic", "unknown name 'predic'"),
-        ("model.py:predict", "model.py", "expected 'package.module:name' or 'file.py:name'"),
+        (["audit"], "expected either a SPEC.toml or --demo, got neither"),
+        (["audit", "nothing.toml"], "nothing.toml: cannot be read: No such file"),
+        (["resume", "new"], "does not exist"),
+        (["audit", "SPEC.toml", "--out", "labels.csv/run"], "cannot be opened"),
+        ([*AUDIT, "--strategy", "mine.py"], "of the file's names it is, as in 'mine.py:Name'"),
+        ([*AUDIT, "--at-most"], "set by --set certify.at_most=VALUE"),
+        (["plan", "--confidence=0.9"], "set by --set certify.confidence=VALUE"),
+        ([*AUDIT, "--device"], "--set model.device=VALUE or --set audit.device=VALUE"),
+        (["view", "--confidence"], "No such option: --confidence"),
+        (["compare", "free.toml"], "expected a budget"),
+        (
+            ["compare", "SPEC.toml", "--budget", "5", "--strategies", "randm"],
+            "did you mean 'random'?",
+        ),
     ],
 )
-def test_wrong_spec(start, capsys, tmp_path, old, new, sentence):
-    spec = edit(start, old, new)
-    assert sentence in refused(capsys, "audit", spec, "--out", str(tmp_path / "r"))
-    assert not (tmp_path / "r" / "journal.db").exists()
+def test_a_command_that_cannot_be_followed_is_answered_in_a_line(start, arguments, sentence):
+    assert sentence in refused(*arguments)
+    assert not (start / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "sentence"),
+    [
+        ("SPEC.toml", "budget = 200", "budgt = 200", "audit: unknown field 'budgt'"),
+        ("SPEC.toml", '"rotation"]', '"rotate"]', "did you mean 'rotation'?"),
+        ("SPEC.toml", "# severities = [1, 3, 5]", "severities = [6]", "some of [0, 1, 2, 3, 4, 5]"),
+        ("SPEC.toml", '# concepts = ["polyp", "blood"]', 'concepts = ["rond"]', "mean 'round'?"),
+        ("SPEC.toml", "model.py:predict", "model.py:predic", "unknown name 'predic'"),
+        ("SPEC.toml", "model.py:predict", "model.py", "'package.module:name' or 'file.py:name'"),
+        ("labels.csv", "shape-03,0", "shape-03,2", "got '2' at sample 'shape-03'"),
+        ("labels.csv", "shape-03,", "shape-02,", "sample id 'shape-02' stands twice"),
+        ("labels.csv", "shape-03,", "shape-99,", "59 of 60 images found"),
+        ("labels.csv", "", "id,bright,round\nshape-00,,\n", "no question can be asked"),
+        ("images/*.png", "", "no image", "is not an image that can be read"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_named_before_anything_is_asked(
+    start, file, old, new, sentence
+):
+    for path in start.glob(file):
+        text = path.read_text() if old else ""
+        assert old in text
+        path.write_text(text.replace(old, new, 1) if old else new)
+    assert sentence in refused(*AUDIT)
+    assert not (start / "new" / "journal.db").exists()
 
 
 @pytest.mark.parametrize(
@@ -188,120 +202,45 @@ def test_wrong_spec(start, capsys, tmp_path, old, new, sentence):
         ("return np.full((len(images), 2), np.nan)", "expected P(yes) between 0 and 1, got nan"),
     ],
 )
-def test_a_model_that_is_broken_is_named_and_nothing_is_lost(
-    start, capsys, tmp_path, body, sentence
-):
+def test_a_model_that_is_broken_is_named_and_nothing_is_lost(start, body, sentence):
     model = f"import numpy as np\ndef predict(images):\n    {body}\n"
     (start / "model.py").write_text(model)
-    spec, out = str(start / "SPEC.toml"), tmp_path / "r"
-    line = refused(capsys, "audit", spec, "--out", str(out))
+    line = refused(*AUDIT, "--set", "certify.surrogate=false")
     assert sentence in line
     assert "model.py:predict" in line
-    with sqlite3.connect(out / "journal.db") as db:
+    with sqlite3.connect(start / "new" / "journal.db") as db:
         assert db.execute("SELECT count(*) FROM draws").fetchone() == (1,)
         assert db.execute("SELECT count(*) FROM answers").fetchone() == (0,)
 
 
-@pytest.mark.parametrize(
-    ("row", "sentence"),
-    [
-        ("shape-03,2,0", "expected 0, 1 or empty (unknown), got '2' at sample 'shape-03'"),
-        ("shape-02,0,0", "sample id 'shape-02' stands twice"),
-        ("shape-99,0,0", "59 of 60 images found"),
-    ],
-)
-def test_wrong_labels(start, capsys, tmp_path, row, sentence):
-    lines = (start / "labels.csv").read_text().splitlines()
-    lines[4] = row
-    (start / "labels.csv").write_text("\n".join(lines))
-    line = refused(capsys, "audit", str(start / "SPEC.toml"), "--out", str(tmp_path / "r"))
-    assert sentence in line
+def test_a_folder_that_holds_an_audit_is_not_overwritten(audited):
+    before = (audited.out / "journal.db").read_bytes()
+    given = ["audit", str(audited.start / "SPEC.toml"), "--out", str(audited.out)]
+    assert "holds an audit already; 'avtt resume" in refused(*given)
+    assert (audited.out / "journal.db").read_bytes() == before
 
 
-def test_unreadable_image(start, capsys, tmp_path):
-    for image in (start / "images").iterdir():
-        image.write_bytes(b"not an image")
-    line = refused(capsys, "audit", str(start / "SPEC.toml"), "--out", str(tmp_path / "r"))
-    assert "is not an image that can be read" in line
-
-
-def test_no_eligible_question(start, capsys, tmp_path):
-    (start / "labels.csv").write_text("id,bright,round\nshape-00,,\n")
-    line = refused(capsys, "audit", str(start / "SPEC.toml"), "--out", str(tmp_path / "r"))
-    assert "no question can be asked" in line
-
-
-def test_a_folder_that_holds_an_audit_is_not_overwritten(start, capsys, tmp_path):
-    arguments = ["audit", str(start / "SPEC.toml"), "--out", str(tmp_path / "r"), "--budget", "3"]
-    assert run(*arguments) == 0
-    capsys.readouterr()
-    assert "holds an audit already; 'avtt resume" in refused(capsys, *arguments)
-
-
-def test_resume_of_nothing(capsys, tmp_path):
-    assert "does not exist" in refused(capsys, "resume", str(tmp_path))
-    assert not (tmp_path / "journal.db").exists()
-
-
-def test_a_folder_that_cannot_be_written(start, capsys, tmp_path):
-    (tmp_path / "file").write_text("")
-    out = str(tmp_path / "file" / "run")
-    line = refused(capsys, "audit", str(start / "SPEC.toml"), "--out", out)
-    assert "cannot be opened" in line
-
-
-@pytest.mark.parametrize(
-    ("command", "option", "sentence"),
-    [
-        ("audit", "--at-most", "set by --set certify.at_most=VALUE"),
-        ("plan", "--confidence=0.9", "set by --set certify.confidence=VALUE"),
-        ("audit", "--device", "--set model.device=VALUE or --set audit.device=VALUE"),
-        ("view", "--confidence", "No such option: --confidence"),
-        ("resume", "--confidence", "No such option: --confidence"),
-    ],
-)
-def test_a_field_given_as_an_option_is_told_how_to_be_set(capsys, command, option, sentence):
-    assert sentence in refused(capsys, command, option)
-
-
-def test_compare_wants_a_budget_and_known_names(start, capsys):
-    edit(start, "half_width = 0.15", "")
-    spec = edit(start, "budget = 200", "")
-    assert "expected a budget" in refused(capsys, "compare", spec)
-    line = refused(capsys, "compare", spec, "--budget", "5", "--strategies", "randm")
-    assert "did you mean 'random'?" in line
+DEAR = """
+from adaptive_vtt.testing import ScriptedModel
+class Dear(ScriptedModel):
+    most_cost = 0.01
+"""
 
 
 @pytest.mark.parametrize("kind", ["openai", "inspect", "dear.py:Dear"])
-def test_comparing_on_a_model_that_costs_money_is_refused(kind, tmp_path, capsys):
-    (tmp_path / "dear.py").write_text(
-        "from adaptive_vtt.testing import ScriptedModel\n"
-        "class Dear(ScriptedModel):\n    most_cost = 0.01\n"
-    )
+def test_comparing_wants_a_model_that_costs_nothing(kind, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("dear.py").write_text(DEAR)
     own = "" if kind.endswith("Dear") else 'model = "m/m"\nurl = "http://127.0.0.1:9/v1"\n'
-    spec = tmp_path / "SPEC.toml"
-    spec.write_text(f'[dataset]\nkind = "fashion"\n[model]\nkind = "{kind}"\n{own}')
-    assert run("compare", str(spec), "--budget", "5", "--out", str(tmp_path / "c")) == 2
-    assert f"compare: expected a model that costs nothing, got one of kind '{kind}'" in (
-        capsys.readouterr().err
-    )
+    Path("SPEC.toml").write_text(f'[dataset]\nkind = "fashion"\n[model]\nkind = "{kind}"\n{own}')
+    line = refused("compare", "SPEC.toml", "--budget", "5")
+    assert f"compare: expected a model that costs nothing, got one of kind '{kind}'" in line
 
 
-def test_a_key_in_place_of_a_variables_name_is_not_repeated(tmp_path, capsys):
-    spec = tmp_path / "SPEC.toml"
-    spec.write_text(
-        '[dataset]\nkind = "fashion"\n[model]\nkind = "openai"\nmodel = "m"\n'
-        'key = "sk-planted-0815"\n'
-    )
-    assert run("audit", str(spec), "--budget", "5", "--out", str(tmp_path / "a")) == 2
-    printed = capsys.readouterr()
-    assert "expected the name of an environment variable that holds the key" in printed.err
-    assert "planted" not in printed.err + printed.out
-
-
-def test_a_strategy_in_a_file_needs_the_name_of_its_class(tmp_path, capsys):
-    out = tmp_path / "run"
-    assert run("audit", "--demo", "--strategy", "mine.py", "--out", str(out)) == 2
-    output = " ".join(capsys.readouterr().err.split())
-    assert "expected which of the file's names it is, as in 'mine.py:Name'" in output
-    assert not out.exists()
+def test_a_key_in_place_of_a_variables_name_is_not_repeated(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    model = 'kind = "openai"\nmodel = "m"\nkey = "sk-planted-0815"\n'
+    Path("SPEC.toml").write_text(f'[dataset]\nkind = "fashion"\n[model]\n{model}')
+    line = refused(*AUDIT)
+    assert "expected the name of an environment variable that holds the key" in line
+    assert "planted" not in line

@@ -17,7 +17,7 @@ from adaptive_vtt.datasets.recognition import recognised
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.utils.files import write_bytes, write_text
 from adaptive_vtt.utils.image_codec import png
-from tests.helpers.command_line import run
+from tests.helpers.command_line import run, shown
 
 
 def image(path: Path, number: int = 0, bright: int = 200) -> None:
@@ -79,12 +79,11 @@ LAYOUTS: dict[str, tuple[Any, str, dict[str, Any]]] = {
     ("name", "full"), [*((name, False) for name in LAYOUTS), ("classes", True)]
 )
 def test_what_lies_in_a_folder_is_recognised_and_its_spec_is_read(
-    name: str, full: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, full: bool, tmp_path: Path
 ) -> None:
     make, result, expected = LAYOUTS[name]
     make(tmp_path)
-    assert run("init", str(tmp_path), *(["--full"] if full else [])) == 0
-    text = capsys.readouterr().out
+    text = shown("init", str(tmp_path), *(["--full"] if full else []))
     assert result in text
     assert "call your model" in text
     assert read_spec(tmp_path / "SPEC.toml")
@@ -95,7 +94,7 @@ def test_what_lies_in_a_folder_is_recognised_and_its_spec_is_read(
         assert written["certify"]["targets"][0] == "overall"
 
 
-@pytest.mark.parametrize("name", ["table", "masks"])
+@pytest.mark.parametrize("name", ["table", pytest.param("masks", marks=pytest.mark.slow)])
 def test_the_spec_of_ones_own_images_runs_as_it_is(name: str, tmp_path: Path) -> None:
     LAYOUTS[name][0](tmp_path / "data")
     out = tmp_path / "run"
@@ -175,23 +174,23 @@ def shown_fields() -> list[tuple[str, Any, str, Any, Any]]:
 
 
 def test_every_example_of_a_field_is_a_value_that_it_takes() -> None:
-    for section, _, name, field, shown in shown_fields():
-        if shown is None:  # tables of options, which differ with what they are about
+    for section, _, name, field, value in shown_fields():
+        if value is None:  # tables of options, which differ with what they are about
             assert "dict[" in str(field.annotation), (section, name)
             continue
         checked = TypeAdapter(Annotated[(field.annotation, field, *field.metadata)])
-        checked.validate_python(shown, strict=True)
+        checked.validate_python(value, strict=True)
 
 
 def test_a_default_that_a_description_tells_is_the_value_that_is_shown() -> None:
     pattern = re.compile(r"\((?:default: )?([\d.e^]+|true|false)\)")
     known = 0
-    for section, kind, name, field, shown in shown_fields():
+    for section, kind, name, field, value in shown_fields():
         if (match := pattern.search(field.description or "")) is None:
             continue
         known += 1
         base, _, power = match[1].partition("^")
         words = {"true": True, "false": False}
         default = words[base] if base in words else float(base) ** int(power or 1)
-        assert shown == default, (section, kind, name, field.description)
+        assert value == default, (section, kind, name, field.description)
     assert known > 7

@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,7 @@ import numpy as np
 import pytest
 
 from adaptive_vtt.datasets.formats import table_file
-from adaptive_vtt.utils.files import opened, text_in
-from tests.helpers.command_line import plain_start, run
+from tests.helpers.command_line import plain_start, refused, run
 
 DEEP = "[" * 100_000
 PIPE = "expected a file, got a pipe or a device"
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pipes are files
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a SPEC.toml, its data, and a short audit in ``run``."""
     home = tmp_path_factory.mktemp("kept")
-    spec = plain_start(home, half_width=0.4, budget=12)
+    spec = plain_start(home, half_width=0.4, budget=4)
     assert run("audit", str(spec), "--sample", "--targets", "overall", "--out", f"{home}/run") == 0
     return home
 
@@ -55,7 +55,7 @@ def pipe(name: str) -> None:
 
 
 def spoil_losses(value: object) -> None:
-    with sqlite3.connect("run/journal.db") as journal:
+    with closing(sqlite3.connect("run/journal.db")) as journal, journal:
         journal.execute("UPDATE answers SET loss = ?", [value])
 
 
@@ -82,13 +82,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], list[str], str]] = {
         ["verify", "run"],
         "expected the result of an audit, got something else",
     ),
-    "a broken result": (
-        lambda: Path("run/result.json").write_text('{"targets": ['),
-        ["verify", "run"],
-        "expected the result of an audit, got something else",
-    ),
     "a huge loss": (lambda: spoil_losses(1e308), [*AUDIT, "--after", "run"], "was altered"),
-    "a loss in words": (lambda: spoil_losses("high"), [*AUDIT, "--after", "run"], "was altered"),
     "a name that is no text": (
         lambda: shutil.copy(b"images/shape-00.png", b"images/\xff.png"),
         ["init", "new", "--data", "images"],
@@ -98,30 +92,23 @@ REFUSED: dict[str, tuple[Callable[[], Any], list[str], str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_cannot_be_used_is_refused_in_a_line(
-    case: str, home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_used_is_refused_in_a_line(case: str, home: Path) -> None:
     prepare, arguments, sentence = REFUSED[case]
     prepare()
-    assert run(*arguments) == 2
-    output = capsys.readouterr().err.splitlines()[-1]
-    assert output.startswith("avtt: ")
-    assert sentence in output
+    assert sentence in refused(*arguments)
 
 
-PASSED_OVER: dict[str, Callable[[], Any]] = {
-    "a pipe": lambda: pipe("run/baselines.json"),
-    "deep JSON": lambda: Path("run/baselines.json").write_text(DEEP),
-    "another's JSON": lambda: Path("run/realism.json").write_text('{"predicted": 5}'),
-    "a folder that is no text": lambda: os.rename(b"run", b"r\xff"),
-}
-
-
-@pytest.mark.parametrize("case", PASSED_OVER)
+@pytest.mark.parametrize("spoilt", ["a pipe", "deep JSON"])
 def test_what_lies_beside_a_run_does_not_keep_its_report_from_being_written(
-    case: str, home: Path
+    spoilt: str, home: Path
 ) -> None:
-    PASSED_OVER[case]()
+    """Files of others, in a folder whose name is no text."""
+    Path("run/realism.json").write_text('{"predicted": 5}')
+    if spoilt == "a pipe":
+        pipe("run/baselines.json")
+    else:
+        Path("run/baselines.json").write_text(DEEP)
+    os.rename(b"run", b"r\xff")
     (folder,) = (f for f in home.iterdir() if (f / "journal.db").is_file())
     (folder / "report.html").unlink()
     assert run("report", str(folder)) == 0
@@ -145,7 +132,8 @@ def test_runs_are_listed_in_any_terminal(
 def test_a_full_disk_ends_a_census_with_what_to_do(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    resource = pytest.importorskip("resource")
+    resource, labels = pytest.importorskip("resource"), home / "labels.csv"
+    labels.write_text("\n".join(labels.read_text().splitlines()[:20]))
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (130_000, before[1]))
@@ -165,21 +153,14 @@ def test_a_parquet_file_is_bounded_before_and_while_it_is_decoded(
 ) -> None:
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     many, long = tmp_path / "many.parquet", tmp_path / "long.parquet"
-    parquet.write_table(arrow.table({"x": np.ones(21_000_000, "int8")}), many)
-    parquet.write_table(arrow.table({"x": ["a" * 100_000] * 2_000}), long)
+    monkeypatch.setattr(table_file, "MAX_CELLS", 20_000)
+    monkeypatch.setattr(table_file, "MAX_BYTES", 10**6)
+    parquet.write_table(arrow.table({"x": np.ones(21_000, "int8")}), many)
+    parquet.write_table(arrow.table({"x": ["a" * 100_000] * 20}), long)
     assert max(many.stat().st_size, long.stat().st_size) < 200_000
-    monkeypatch.setattr(table_file, "MAX_BYTES", 10**8)
-    for path, sentence in ((many, "at most 20,000,000 cells"), (long, "when unpacked, got more")):
+    for path, sentence in ((many, "at most 20,000 cells"), (long, "when unpacked, got more")):
         with pytest.raises(table_file.InputError, match=sentence):
             table_file.read_rows(path)
     fits = tmp_path / "fits.parquet"
-    parquet.write_table(arrow.table({"x": [f"{k:0100000d}" for k in range(600)]}), fits)
-    assert len(table_file.read_rows(fits)) == 600  # 60 MB
-
-
-def test_files_alone_are_opened(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    for path, error in ((tmp_path / "pipe", "pipe or a device"), (tmp_path, "directory")):
-        for read in (opened, text_in):
-            with pytest.raises(OSError, match=error):
-                read(path)
+    parquet.write_table(arrow.table({"x": [f"{k:0100000d}" for k in range(6)]}), fits)
+    assert len(table_file.read_rows(fits)) == 6  # 600 kB

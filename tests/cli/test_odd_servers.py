@@ -1,6 +1,8 @@
 """Audits of chat servers that answer in an odd way: what is read, kept, told and read again."""
 
+import io
 import json
+from contextlib import redirect_stderr
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +17,7 @@ from adaptive_vtt.models.local.self_taught import SelfTaught
 from adaptive_vtt.results.run import Run
 from adaptive_vtt.results.runs import read_rates, read_run
 from adaptive_vtt.results.view.pages import state_of
-from tests.helpers.command_line import run
+from tests.helpers.command_line import run, shown
 from tests.helpers.odd_chats import KEY, PAGE, SHAPE, odd_chat
 
 TAUGHT = ("--set", "certify.surrogate=true", "--set", "certify.self_taught=true")
@@ -25,16 +27,19 @@ RULE = "def read(reply, concept):\n    return 'artifacts' not in reply\n"
 def audited(spec: Path, *options: str) -> tuple[int, Path]:
     """The exit code of an audit of some calls, and its folder."""
     out = spec.parent / "run"
-    given = options or ("--budget", "12")
+    given = options or ("--budget", "5")
     return run("audit", str(spec), *given, "--out", str(out)), out
 
 
 @pytest.fixture(scope="module")
 def prose(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The audit of a server that answers everything with one sentence, and is gone by now."""
-    with odd_chat("prose", tmp_path_factory.mktemp("prose")) as (spec, _):
-        code, out = audited(spec)
+    printed, folder = io.StringIO(), tmp_path_factory.mktemp("prose")
+    with odd_chat("prose", folder) as (spec, _), redirect_stderr(printed):
+        code, out = audited(spec, "--budget", "12")
     assert code == 0
+    assert printed.getvalue().count("reply: ") == 3
+    assert "read as Yes" in printed.getvalue()
     return out
 
 
@@ -46,43 +51,23 @@ def answers_of(folder: Path) -> set[Any]:
     return {row.answer for call in calls_of(folder) for row in call.answers}
 
 
-@pytest.mark.parametrize(
-    ("way", "reason"),
-    [
-        ("blind", "says that it got no image"),
-    ],
-)
 def test_an_audit_ends_after_ten_calls_where_none_is_answered(
-    way: str, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with odd_chat(way, tmp_path, in_flight=2) as (spec, requests):
+    with odd_chat("blind", tmp_path, in_flight=2) as (spec, requests):
         code, out = audited(spec, "--budget", "24")
     text = " ".join(capsys.readouterr().err.split())
     assert code == 2
     assert 10 <= len(calls_of(out)) < 15  # what was under way is kept, too
-    assert reason in text
+    assert "says that it got no image" in text
     assert "nothing is certified" in text
     assert len(requests) < 20  # the ways to P(yes) are tried once
 
 
-@pytest.mark.parametrize(
-    ("way", "answer", "reply"),
-    [
-        ("prose", 1.0, "The radiograph shows a lesion, without artifacts."),
-        ("parts", 0.0, "Answer: no"),
-    ],
-)
-def test_what_a_server_means_is_read_and_its_reply_kept(
-    way: str, answer: float, reply: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with odd_chat(way, tmp_path) as (spec, _):
-        code, out = audited(spec)
-    text = capsys.readouterr().err
-    assert code == 0
-    assert answers_of(out) == {answer}
-    assert {call.reply for call in calls_of(out)} == {reply}
-    assert text.count("reply: ") == 3
-    assert f"read as {'Yes' if answer else 'No'}" in text
+def test_what_a_server_means_is_read_and_its_reply_kept(prose: Path) -> None:
+    assert answers_of(prose) == {1.0}
+    said = "The radiograph shows a lesion, without artifacts."
+    assert {call.reply for call in calls_of(prose)} == {said}
 
 
 def test_a_refused_option_is_left_out_and_that_is_kept(tmp_path: Path) -> None:
@@ -113,7 +98,7 @@ def test_what_comes_in_place_of_a_reply_is_kept_without_keys(
 ) -> None:
     monkeypatch.setenv("ODD_KEY", KEY)
     with odd_chat("pages", tmp_path, key="ODD_KEY", yes_from="words") as (spec, _):
-        code, out = audited(spec)
+        code, out = audited(spec, "--budget", "8")
     assert code == 0
     replies = {PAGE.replace(KEY, "[key]"), SHAPE}
     assert replies | {"No"} == {call.reply for call in calls_of(out)}
@@ -125,23 +110,18 @@ def test_what_comes_in_place_of_a_reply_is_kept_without_keys(
     assert "Gateway: no upstream for [key]" in (tmp_path / "failures/failures.csv").read_text()
 
 
-def test_cautions_reach_gate_view_runs_and_export(
-    prose: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_cautions_reach_gate_view_runs_and_export(prose: Path, tmp_path: Path) -> None:
     out = prose
     caution = "the model gave the same answer (1.0) in all 12 calls"
     given = ("--rule", "lesion: miss rate <= 0.9", "--junit", str(tmp_path / "junit.xml"))
     assert run("gate", str(out), *given, "--summary", str(tmp_path / "gate.md")) == 0
-    capsys.readouterr()
     for file in ("junit.xml", "gate.md"):
         assert caution in (tmp_path / file).read_text()
-    run("runs", str(out))
-    assert "same answer" in capsys.readouterr().out
+    assert "same answer" in shown("runs", str(out))
     latest: Any = SimpleNamespace(value=read_rates(out), failure="", busy=False)
     report: Any = SimpleNamespace(value=None, failure="", busy=False)
     assert caution in state_of(read_run(out), report, latest)["figures"]
-    assert run("export", str(out), "--failures", str(tmp_path / "failures")) == 0
-    assert caution in capsys.readouterr().out
+    assert caution in shown("export", str(out), "--failures", str(tmp_path / "failures"))
 
 
 def test_replies_are_read_again_without_a_call(prose: Path, tmp_path: Path) -> None:
@@ -171,11 +151,10 @@ def test_replies_are_read_again_without_a_call(prose: Path, tmp_path: Path) -> N
     ],
 )
 def test_a_probe_of_two_calls_says_whether_a_model_looks(
-    way: str, code: int, verdict: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    way: str, code: int, verdict: str, tmp_path: Path
 ) -> None:
     with odd_chat(way, tmp_path, price_per_call=0.5, yes_from="words") as (spec, requests):
-        assert run("plan", str(spec), "--probe") == code
-        text = " ".join(capsys.readouterr().out.split())
+        text = " ".join(shown("plan", str(spec), "--probe", code=code).split())
         assert len(requests) == 2
         assert verdict in text
         assert "cost $1.00" in text
@@ -204,4 +183,5 @@ def test_a_good_key_that_may_list_no_models_is_taken(
     with odd_chat("parts", tmp_path) as (spec, requests):
         code, out = audited(spec, "--budget", "2", *TAUGHT)
     assert (code, requests[0]["messages"]) == (0, [])
-    assert len(calls_of(out)) == 2
+    assert {call.reply for call in calls_of(out)} == {"Answer: no"}
+    assert answers_of(out) == {0.0}

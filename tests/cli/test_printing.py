@@ -3,9 +3,8 @@
 import pytest
 
 from adaptive_vtt.benchmark.runs import BASELINES
-from adaptive_vtt.cli.list import KINDS
 from adaptive_vtt.cli.printing import folded
-from tests.helpers.command_line import run
+from tests.helpers.command_line import shown
 
 PATH = "/a/very/long-path/" + "x" * 70 + "/report.html"
 COMMAND = "'avtt resume runs/first --half-width 0.019 --budget 1200'"
@@ -27,11 +26,8 @@ def test_sentences_fold_and_paths_and_commands_stay_whole(
     assert any(COMMAND in line for line in lines)
 
 
-def test_words_of_compare_are_listed_with_the_strategies(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert run("list", "strategies") == 0
-    output = " ".join(capsys.readouterr().out.split())
+def test_words_of_compare_are_listed_with_the_strategies() -> None:
+    output = " ".join(shown("list", "strategies").split())
     by_chance = "draws by chance with predictions"
     assert "random Uniform weights; an audit still predicts losses, and draws open" in output
     assert f"prediction-powered For 'avtt compare' alone: {by_chance}; in an audit" in output
@@ -39,9 +35,3 @@ def test_words_of_compare_are_listed_with_the_strategies(
     for name in ("uniform", "prediction-powered", "argmax"):
         assert f" {name} For 'avtt compare' alone: " in output
         assert name in BASELINES
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_lists_of_parts_fit_a_terminal(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("list", kind) == 0
-    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80

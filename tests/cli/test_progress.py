@@ -16,8 +16,7 @@ from adaptive_vtt.audit import Progress as Step
 from adaptive_vtt.audit.progress import share_done
 from adaptive_vtt.certify.status import TargetStatus
 from adaptive_vtt.cli import audit as demo
-from adaptive_vtt.cli import progress as shown
-from adaptive_vtt.cli import run_folder
+from adaptive_vtt.cli import progress, run_folder
 from adaptive_vtt.cli.progress import Live, clock, counting, fitted, time_left
 from adaptive_vtt.engine.options import Certify, Limits
 from adaptive_vtt.families import Overall
@@ -25,7 +24,7 @@ from adaptive_vtt.stopping import State
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.utils.files import write_bytes
 from adaptive_vtt.utils.image_codec import png
-from tests.helpers.command_line import run
+from tests.helpers.command_line import refused, run, shown
 
 # -- how far ------------------------------------------------------------------------------
 
@@ -129,7 +128,7 @@ def test_without_a_terminal_a_line_is_written_now_and_then(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     now = [0.0]
-    monkeypatch.setattr(shown, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now[0]))
     shows = live(monkeypatch, 80, **OPTIONS)
     step, written = Step(state(0.4, calls=7), 1.5, "c", 0), []
     with shows:
@@ -146,20 +145,15 @@ def test_without_a_terminal_a_line_is_written_now_and_then(
 # -- the report, and what is asked of the program -----------------------------------------
 
 
-def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("--version") == 0
-    assert capsys.readouterr().out == f"adaptive-vtt {__version__}\n"
-
-
-def test_shells_complete_commands_and_options(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_the_version_is_told_and_shells_complete_commands_and_options(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    assert shown("--version") == f"adaptive-vtt {__version__}\n"
     monkeypatch.setenv("_AVTT_COMPLETE", "complete_bash")
     for words, expected in (("avtt au", "audit"), ("avtt audit --half", "--half-width")):
         monkeypatch.setenv("COMP_WORDS", words)
         monkeypatch.setenv("COMP_CWORD", str(words.count(" ")))
-        assert run() == 0
-        assert expected in capsys.readouterr().out.split()
+        assert expected in shown().split()
 
 
 EASY = ["--half-width", "0.4", "--targets", "overall", "--set", "certify.self_taught=false"]
@@ -167,7 +161,7 @@ EASY = ["--half-width", "0.4", "--targets", "overall", "--set", "certify.self_ta
 
 @pytest.mark.slow
 def test_the_report_is_there_before_the_comparison_and_is_written_again_after_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out, opened, begun = tmp_path / "demo", [], []
     begin = demo.build_audit
@@ -182,15 +176,11 @@ def test_the_report_is_there_before_the_comparison_and_is_written_again_after_it
 
     monkeypatch.setattr(demo, "build_audit", building)
     monkeypatch.setattr(run_folder.webbrowser, "open", lambda url: opened.append(url) or True)
-    assert run("audit", "--demo", *EASY, "--open", "--out", str(out)) == 0
+    printed = " ".join(shown("audit", "--demo", *EASY, "--open", "--out", str(out)).split())
     assert opened == [(out / "report.html").resolve().as_uri()]
-    printed = " ".join(capsys.readouterr().out.split())
-    kinds = ("same predictions", "no predictions")
-    took = [printed.index(f"random sampling, {kind}: ") for kind in kinds]
-    assert printed.index("the report is complete") < took[0] < took[1]
     kept = json.loads((out / "baselines.json").read_text())
     assert list(kept) == ["predicted", "uniform"]
-    for kind, one in zip(kinds, kept.values(), strict=True):
+    for kind, one in zip(("same predictions", "no predictions"), kept.values(), strict=True):
         amount = f"{'' if one['certified'] else 'more than '}{one['calls']:,}"
         assert f"random sampling, {kind}: {amount}; this audit took " in printed
     assert begun == [("random", True), ("random", False)]
@@ -200,7 +190,7 @@ def test_the_report_is_there_before_the_comparison_and_is_written_again_after_it
 
 @pytest.mark.slow
 def test_ctrl_c_in_the_comparison_leaves_a_complete_demo(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Interrupting(Live):
         def update(self, step: Step) -> None:
@@ -208,24 +198,15 @@ def test_ctrl_c_in_the_comparison_leaves_a_complete_demo(
 
     monkeypatch.setattr(demo, "Live", Interrupting)
     out = tmp_path / "demo"
-    assert run("audit", "--demo", *EASY, "--out", str(out)) == 130
-    output = " ".join(capsys.readouterr().err.split())
+    output = refused("audit", "--demo", *EASY, "--out", str(out), code=130)
     assert f"the comparison is left out; the audit is complete: {out / 'report.html'}" in output
     assert not (out / "baselines.json").exists()
     assert run("verify", str(out)) == 0
 
 
-def test_where_there_is_no_browser_the_report_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(run_folder.webbrowser, "open", lambda url: False)
-    run_folder.open_report(tmp_path / "report.html")
-    assert f"no browser opens; open {tmp_path / 'report.html'}" in capsys.readouterr().err
-
-
 def test_where_stderr_is_no_terminal_what_is_counted_is_said_now_and_then(capsys, monkeypatch):
     clock = iter([0.0, 5.0, 11.0, 15.0])
-    monkeypatch.setattr(shown, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     with counting("auditing", 3, quiet=False) as advance:
         for _ in range(3):
             advance(1)

@@ -36,16 +36,11 @@ targets = ["overall", "group:language"]
 def test_rows_are_called_items_and_no_picture_is_spoken_of(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    rows = np.arange(120)
-    labels = pd.DataFrame(
-        {"id": [f"t{k}" for k in rows], "language": np.where(rows % 3, "en", "de")}
-    )
-    labels["toxic"] = rows % 2
-    labels.to_csv(tmp_path / "labels.csv", index=False)
-    answers = labels[["id", "toxic"]].rename(columns={"id": "sample"})
-    answers.assign(toxic=np.where(rows % 5, rows % 2, 1 - rows % 2)).to_csv(
-        tmp_path / "answers.csv", index=False
-    )
+    rows, ids = np.arange(120), [f"t{k}" for k in range(120)]
+    labels = {"id": ids, "language": np.where(rows % 3, "en", "de"), "toxic": rows % 2}
+    answers = {"sample": ids, "toxic": np.where(rows % 5, rows % 2, 1 - rows % 2)}
+    for name, columns in {"labels": labels, "answers": answers}.items():
+        pd.DataFrame(columns).to_csv(tmp_path / f"{name}.csv", index=False)
     (tmp_path / "SPEC.toml").write_text(SPEC)
     out = tmp_path / "run"
 

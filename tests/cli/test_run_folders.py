@@ -8,23 +8,20 @@ import sqlite3
 import sys
 import time
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from adaptive_vtt.cli import main
+from adaptive_vtt.cli.run_folder import begin, same_seed
 from adaptive_vtt.cli.signals import Interrupted, interruptible
-from adaptive_vtt.config import going_on
+from adaptive_vtt.config import going_on, read_spec
 from adaptive_vtt.config.going_on import resume, stays_ended
 from adaptive_vtt.journal import SQLiteJournal, read_journal
-from tests.helpers.command_line import plain_start, run
+from tests.helpers.command_line import plain_start, refused, run, shown
 
-EVEN = """class Even:
-    def weights(self, candidates, belief):
-        return [1.0] * len(candidates)
-"""
 OPTIONS = ["--budget", "4", "--targets", "overall", "--half-width", "0.1"]
 
 
@@ -50,40 +47,32 @@ def start(tmp_path: Path) -> Path:
     return plain_start(tmp_path / "start").parent
 
 
-def audit(start: Path, out: Path) -> int:
-    return run("audit", str(start / "SPEC.toml"), *OPTIONS, "--out", str(out))
-
-
-def output(capsys: pytest.CaptureFixture[str]) -> str:
-    return " ".join(capsys.readouterr().err.split())
+def audit(start: Path, out: Path) -> list[str]:
+    """The command that begins an audit."""
+    return ["audit", str(start / "SPEC.toml"), *OPTIONS, "--out", str(out)]
 
 
 # -- folders without answers are begun anew ------------------------------------------------
 
 
 def test_an_empty_journal_is_refused_by_readers_untouched_and_begun_by_audit(
-    start: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    start: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "r"
     out.mkdir()
     (out / "journal.db").touch()
     for command in ("verify", "report", "resume", "export"):
         more = ["--failures", str(tmp_path / "f")] if command == "export" else []
-        assert run(command, str(out), *more) == 2
-        assert "no audit was begun here; 'avtt audit SPEC.toml --out" in output(capsys)
+        sentence = refused(command, str(out), *more)
+        assert "no audit was begun here; 'avtt audit SPEC.toml --out" in sentence
     assert (out / "journal.db").stat().st_size == 0
-    assert audit(start, out) == 0
-    assert run("verify", str(out)) == 0
+    assert run(*audit(start, out)) == 0
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("tables", [False, True], ids=["killed", "disk full"])
 def test_an_audit_whose_first_write_failed_is_begun_by_the_same_command(
-    start: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    tables: bool,
-    capsys: pytest.CaptureFixture[str],
+    start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tables: bool
 ) -> None:
     out, error = tmp_path / "r", sqlite3.OperationalError("database or disk is full")
     where = "add_fact" if tables else "make"
@@ -93,61 +82,39 @@ def test_an_audit_whose_first_write_failed_is_begun_by_the_same_command(
             raise error if tables else KeyboardInterrupt
 
         patch.setattr(f"adaptive_vtt.journal.sqlite.Step.{where}", fail)
-        assert audit(start, out) == (2 if tables else 130)
         text = "disk is full; nothing of this step" if tables else "the same command begins again"
-        assert text in output(capsys)
+        assert text in refused(*audit(start, out), code=2 if tables else 130)
     with closing(SQLiteJournal(out / "journal.db", read_only=True)) as journal:
         assert journal.facts() == {}
-    assert audit(start, out) == 0
+    assert run(*audit(start, out)) == 0
     assert not (out / "journal.db.1").exists()
 
 
 def test_after_a_first_call_that_failed_the_audit_begins_anew_and_counts_what_may_be_lost(
-    start: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    start: Path, tmp_path: Path
 ) -> None:
     out, good = tmp_path / "r", (start / "model.py").read_text()
     (start / "model.py").write_text("def predict(images):\n    return [[7.0, 7.0]]\n")
     for lost in (1, 2):
-        assert audit(start, out) == 2
-        assert "expected P(yes) between 0 and 1, got 7.0" in output(capsys)
+        assert "expected P(yes) between 0 and 1, got 7.0" in refused(*audit(start, out))
         with closing(read_journal(out / "journal.db")) as journal:
             assert journal.facts()["interrupted"] == lost
     (start / "model.py").write_text(good)
-    assert audit(start, out) == 0
+    assert run(*audit(start, out)) == 0
     assert json.loads((out / "result.json").read_text())["lost"] == 2
     assert (out / "journal.db.1").exists()  # set aside, not thrown away
     assert (out / "journal.db.2").exists()
     assert run("verify", str(out)) == 0
-    assert audit(start, out) == 2  # now it holds answers
-    assert f"holds an audit already; 'avtt resume {out}' continues" in output(capsys)
-    assert run("resume", str(out)) == 0
+    resuming = f"holds an audit already; 'avtt resume {out}' continues"
+    assert resuming in refused(*audit(start, out))  # now it holds answers
 
 
-def test_a_folder_whose_code_was_changed_is_not_said_to_go_on(
-    start: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out, mine, spec = tmp_path / "r", start / "mine.py", start / "SPEC.toml"
-    mine.write_text(EVEN)
-    spec.write_text(spec.read_text().replace("[audit]", '[audit]\nstrategy = "mine.py:Even"'))
-    assert audit(start, out) == 0
-    mine.write_text(f"{EVEN}# edited\n")
-    capsys.readouterr()
-    assert audit(start, out) == 2
-    text = output(capsys)
-    assert f"{out} holds an audit already: audit.strategy was changed after the audit" in text
-    assert "restore it, or begin a new audit with another --out" in text
-    assert "goes on" not in text
-
-
-def test_an_error_midway_says_how_to_go_on(
-    start: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_error_midway_says_how_to_go_on(start: Path, tmp_path: Path) -> None:
     good = (start / "model.py").read_text()
     late = "\nn = 0\n_p = predict\n\ndef predict(images):\n    global n\n    n += 1\n"
     late += "    return _p(images) if n < 3 else 1 / 0\n"
     (start / "model.py").write_text(good + late)
-    assert audit(start, tmp_path / "r") == 2
-    text = output(capsys)
+    text = refused(*audit(start, tmp_path / "r"))
     assert "raised ZeroDivisionError" in text
     assert text.endswith(f"'avtt resume {tmp_path / 'r'}' continues")
 
@@ -155,14 +122,11 @@ def test_an_error_midway_says_how_to_go_on(
 # -- verify ---------------------------------------------------------------------------------
 
 
-def test_verify_says_what_it_checked_and_writes_nothing(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_verify_says_what_it_checked_and_writes_nothing(folder: Path) -> None:
     before = {p.name: p.read_bytes() for p in folder.iterdir()}
     head = json.loads(before["result.json"])["journal_head"]
     assert len(head) == 32
-    assert run("verify", str(folder), "--head", head.upper()) == 0
-    text = capsys.readouterr().out
+    text = shown("verify", str(folder), "--head", head.upper())
     assert max(map(len, text.splitlines())) <= 80
     output = " ".join(text.split())
     assert "4 answers among them, are as they were written; the interval follows" in output
@@ -188,45 +152,31 @@ EDITS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
 }
 
 
-def test_verify_names_the_field_of_the_result_that_was_edited(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_verify_names_the_field_of_the_result_that_was_edited(folder: Path) -> None:
     whole = (folder / "result.json").read_text()
     for change, message in EDITS.values():
         result = json.loads(whole)
         change(result)
         (folder / "result.json").write_text(json.dumps(result))
-        assert run("verify", str(folder)) == 2
-        assert re.search(message, output(capsys))
+        assert re.search(message, refused("verify", str(folder)))
     (folder / "result.json").write_text(whole)
     head, page = json.loads(whole)["journal_head"], (folder / "report.html").read_text()
     (folder / "report.html").write_text(page.replace(head, "0" * 32))
-    assert run("verify", str(folder)) == 2
-    assert "report.html: was not written from this journal" in output(capsys)
+    assert "report.html: was not written from this journal" in refused("verify", str(folder))
 
 
-def test_verify_knows_a_head_of_before_and_a_report_of_before(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_verify_knows_a_head_of_before_and_a_report_of_before(folder: Path) -> None:
     head = json.loads((folder / "result.json").read_text())["journal_head"]
     with closing(SQLiteJournal(folder / "journal.db")) as journal:
         journal.set_facts(a=1)
         journal.set_facts(a=2)
-    assert run("verify", str(folder), "--head", head) == 2
-    assert "the head given is this journal's of 2 rows ago; its head is" in output(capsys)
-    assert run("verify", str(folder)) == 4
-    text = capsys.readouterr()
-    whole = " ".join(text.out.split())
-    assert "4 answers among them, are as they were written; the interval follows" in whole
+    sentence = refused("verify", str(folder), "--head", head)
+    assert "the head given is this journal's of 2 rows ago; its head is" in sentence
+    err = refused("verify", str(folder), code=4)
     for name in ("result.json", "report.html"):
-        expected = f"{name}: was written 2 rows ago, with 4 of the journal's 4 calls"
-        assert expected in " ".join(text.err.split())
-    assert "writes both again" in " ".join(text.err.split())
-    (folder / "result.json").unlink()
-    assert run("verify", str(folder)) == 4
-    assert "writes it again" in output(capsys)
+        assert f"{name}: was written 2 rows ago, with 4 of the journal's 4 calls" in err
+    assert "writes both again" in err
     assert run("report", str(folder)) == 0
-    assert "not verified: 'avtt verify" in capsys.readouterr().out
     assert "Not verified" in (folder / "report.html").read_text(encoding="utf-8")
     assert run("verify", str(folder)) == 0
 
@@ -246,6 +196,7 @@ def killed(folder: Path) -> Path:
 def test_a_result_older_than_the_journal_is_no_forged_one(
     killed: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    before = json.loads((killed / "result.json").read_text())["journal_head"]
     assert run("verify", str(killed)) == 4
     text = capsys.readouterr()
     assert "5 answers among them, are as they were written" in text.out
@@ -254,17 +205,9 @@ def test_a_result_older_than_the_journal_is_no_forged_one(
     assert f"the audit has not ended: continue with 'avtt resume {killed}'" in err
     assert run("report", str(killed)) == 0
     assert run("verify", str(killed)) == 0
-
-
-def test_a_result_of_now_under_a_head_of_before_is_refused(
-    killed: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    before = json.loads((killed / "result.json").read_text())["journal_head"]
-    assert run("report", str(killed)) == 0
-    result = json.loads((killed / "result.json").read_text())
+    result = json.loads((killed / "result.json").read_text())  # of now, under a head of before:
     (killed / "result.json").write_text(json.dumps({**result, "journal_head": before}))
-    assert run("verify", str(killed)) == 2
-    assert "is missing, as of the journal_head that it carries" in output(capsys)
+    assert "is missing, as of the journal_head that it carries" in refused("verify", str(killed))
 
 
 # -- ended: nothing is asked, so nothing is learnt anew -----------------------------------------
@@ -281,8 +224,7 @@ def test_resuming_what_has_ended_learns_nothing_writes_no_row_and_tells_the_same
     assert "this audit has ended: nothing was asked" in text.err
     assert "stopped: 4 calls" in text.out
     assert [(folder / n).read_bytes() for n in ("result.json", "journal.db")] == [result, journal]
-    assert run("resume", str(folder), "--json") == 0
-    assert json.loads(capsys.readouterr().out) == json.loads(result)
+    assert json.loads(shown("resume", str(folder), "--json")) == json.loads(result)
 
 
 def test_a_killed_run_and_one_with_calls_that_wait_have_not_ended(killed: Path) -> None:
@@ -316,13 +258,10 @@ def predict(images):
 
 
 @pytest.mark.slow
-def test_a_journal_deleted_before_the_end_is_no_success(
-    start: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_journal_deleted_before_the_end_is_no_success(start: Path, tmp_path: Path) -> None:
     then = f"Path({str(tmp_path / 'r' / 'journal.db')!r}).unlink(missing_ok=True)"
     (start / "model.py").write_text(SLOW.format(then=then))
-    assert audit(start, tmp_path / "r") == 2
-    line = output(capsys)
+    line = refused(*audit(start, tmp_path / "r"))
     assert "all it held, 1 answers, was saved as" in line
     (start / "model.py").write_text(SLOW.format(then=""))
     for left in (tmp_path / "r").glob("journal.db*"):
@@ -372,46 +311,29 @@ def test_a_signal_ends_with_a_sentence_that_says_how_to_go_on(start: Path, tmp_p
 
 
 def test_a_signal_that_a_model_swallowed_ends_the_audit_at_the_next_answer(
-    start: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    start: Path, tmp_path: Path
 ) -> None:
     """As Python itself swallows one that comes while a destructor runs."""
     out = tmp_path / "r"
     (start / "model.py").write_text(DEAF)
-    assert audit(start, out) == 128 + signal.SIGTERM
-    assert "interrupted; 1 answers are kept; 'avtt resume" in output(capsys)
+    sentence = refused(*audit(start, out), code=128 + signal.SIGTERM)
+    assert "interrupted; 1 answers are kept; 'avtt resume" in sentence
     assert answers(out) == 1
 
 
 def test_a_signal_before_the_audit_began_advises_no_resume_of_an_earlier_one(
-    start: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    start: Path, tmp_path: Path
 ) -> None:
     """The earlier journal holds another spec and cap, which a resume would pay under."""
     out = tmp_path / "r"
     (start / "model.py").write_text("def predict(images):\n    return [[7.0, 7.0]]\n")
-    assert audit(start, out) == 2
-    output(capsys)
+    refused(*audit(start, out))
     before = (out / "journal.db").read_bytes()
     (start / "model.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGTERM)\n")
-    assert audit(start, out) == 128 + signal.SIGTERM
-    text = output(capsys)
+    text = refused(*audit(start, out), code=128 + signal.SIGTERM)
     assert "interrupted before anything was asked; the same command begins again" in text
     assert "avtt resume" not in text
     assert (out / "journal.db").read_bytes() == before
-
-
-def test_a_signal_that_a_library_swallowed_while_it_was_imported_ends_with_a_sentence_too(
-    tmp_path: Path,
-) -> None:
-
-    def swallows() -> None:
-        with interruptible(tmp_path):
-            with suppress(BaseException):
-                os.kill(os.getpid(), signal.SIGINT)
-            raise RuntimeError("imported by halves")
-
-    with pytest.raises(Interrupted, match="interrupted before anything was asked") as ended:
-        swallows()
-    assert ended.value.exit_code == 130
 
 
 def test_a_signal_sent_twice_is_one_and_cuts_nothing_short(tmp_path: Path) -> None:
@@ -429,3 +351,29 @@ def test_a_signal_sent_twice_is_one_and_cuts_nothing_short(tmp_path: Path) -> No
     with pytest.raises(Interrupted):
         twice()
     assert ended
+
+
+# -- a seed that another run had ---------------------------------------------------------------
+
+
+def test_an_equal_seed_draws_a_warning_before_anything_is_asked(
+    start: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = read_spec(start / "SPEC.toml")
+    spec.audit.seed = 3
+    begin(spec, start, tmp_path / "first", ["SPEC.toml"]).close()
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "journal.db").write_text("no journal")
+    assert capsys.readouterr().err == ""
+    with begin(spec, start, tmp_path / "second", ["SPEC.toml"]) as second:
+        assert second.state().calls == 0
+        same = second.space.fingerprint
+    warning = "warning: run 'first' asked the same questions with the same seed"
+    assert warning in capsys.readouterr().err
+    third = tmp_path / "third"
+    assert same_seed(third, same, "certify", spec) == "first"
+    assert same_seed(third, same, "stratified", spec) is None
+    assert same_seed(third, "other", "certify", spec) is None
+    for seed in (4, None):
+        spec.audit.seed = seed
+        assert same_seed(third, same, "certify", spec) is None

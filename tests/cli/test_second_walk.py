@@ -14,7 +14,7 @@ from adaptive_vtt.testing import tiny_dataset
 from adaptive_vtt.utils import importing as extras
 from adaptive_vtt.utils.files import write_bytes, write_text
 from adaptive_vtt.utils.image_codec import png
-from tests.helpers.command_line import run
+from tests.helpers.command_line import refused, shown
 
 
 def test_a_forecast_is_never_more_than_the_calls_that_are_left() -> None:
@@ -46,41 +46,32 @@ def classes(folder: Path) -> Path:
     return folder
 
 
-def test_a_table_beside_class_folders_is_named_with_how_to_choose_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_table_beside_class_folders_is_named_with_how_to_choose_it(tmp_path: Path) -> None:
     data = classes(tmp_path / "data")
-    assert run("init", str(tmp_path / "spec"), "--data", str(data)) == 0
-    output = capsys.readouterr().out
+    output = shown("init", str(tmp_path / "spec"), "--data", str(data))
     assert "2 class folders (cat, dog); 'labels.csv' was left alone; to read it" in output
     with pytest.warns(UserWarning, match=rf"give {re.escape(str(data / 'labels.csv'))} in place"):
         avtt.QuestionSpace(data)
     chosen = ("init", str(tmp_path / "other"), "--data", str(data / "labels.csv"))
-    assert run(*chosen) == 0
-    assert "with a table of labels (bright)" in capsys.readouterr().out
+    assert "with a table of labels (bright)" in shown(*chosen)
 
 
-@pytest.mark.parametrize("name", ["README.md", "labels.csv", "there.txt"])
-def test_init_makes_no_folder_with_the_name_of_a_file(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_init_makes_no_folder_with_the_name_of_a_file(tmp_path: Path) -> None:
     write_text(tmp_path / "there.txt", "mine")
-    assert run("init", str(tmp_path / name)) == 2
-    assert "expected a folder to write into, got the name of a file" in capsys.readouterr().err
-    assert not (tmp_path / name).is_dir()
+    for name in ("README.md", "labels.csv", "there.txt"):
+        sentence = refused("init", str(tmp_path / name))
+        assert "expected a folder to write into, got the name of a file" in sentence
+        assert not (tmp_path / name).is_dir()
 
 
-def test_a_folder_for_a_spec_is_told_what_to_do_with_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_for_a_spec_is_told_what_to_do_with_it(tmp_path: Path) -> None:
     folder = tmp_path / "my runs"
     folder.mkdir()
     named = re.escape(f"'{folder}'")  # as a shell takes it
     with pytest.raises(InputError, match=f"got a folder; 'avtt init DIR --data {named}' writes a"):
         read_spec(folder)
-    assert run("runs", str(folder)) == 0
     begin = f"'avtt audit SPEC.toml --out '{folder / 'first'}'' begins one"
-    assert begin in capsys.readouterr().out
+    assert begin in shown("runs", str(folder))
     write_text(folder / "journal.db", "")
     printed = f"got a folder; it holds an audit: run 'avtt resume {named}' or 'avtt report {named}'"
     with pytest.raises(InputError, match=printed):
@@ -108,6 +99,3 @@ def test_a_missing_part_is_installed_by_the_packages_it_needs(
     assert extras.pip_install("openai") == "pip install 'openai>=1.60'"
     monkeypatch.setattr(extras, "requires", lambda _: None)
     assert extras.pip_install("openai") == "pip install 'adaptive-vtt[openai]'"
-
-
-# -- reports ------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from adaptive_vtt.journal import SQLiteJournal
-from tests.helpers.command_line import plain_start, run
+from tests.helpers.command_line import plain_start, refused, run, shown
 
 READERS = (
     "report",
@@ -84,28 +84,22 @@ def test_reading_a_run_folder_runs_nothing_of_it(out: Path, tmp_path: Path) -> N
         assert not mark.exists(), command
 
 
-def test_resume_checks_the_spec_before_it_runs_what_that_names(
-    out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_resume_checks_the_spec_before_it_runs_what_that_names(out: Path, tmp_path: Path) -> None:
     target, mark = plant(tmp_path)
     spec = facts_of(out)["spec"]
     spec["model"] |= {"kind": "python", "target": target}
     set_fact(out, "spec", spec)
-    assert run("resume", str(out)) == 2
+    assert "journal" in refused("resume", str(out))
     assert not mark.exists()
-    assert "journal" in capsys.readouterr().err
 
 
-def test_resume_imports_no_model_where_the_space_is_another(
-    start: Path, out: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_resume_imports_no_model_where_the_space_is_another(start: Path, out: Path) -> None:
     mark = start / "was-run"
     planted = f"open({str(mark)!r}, 'w').close()\n"
     (start / "model.py").write_text(planted + (start / "model.py").read_text())
     labels = start / "labels.csv"
     labels.write_text("\n".join(labels.read_text().splitlines()[:-1]) + "\n")  # a sample fewer
-    assert run("resume", str(out), "--budget", "8") == 2
-    assert "belongs to another space" in capsys.readouterr().err
+    assert "belongs to another space" in refused("resume", str(out), "--budget", "8")
     assert not mark.exists()
 
 
@@ -121,28 +115,22 @@ def test_resume_imports_the_model_where_all_fits_and_something_is_asked(
     assert mark.exists()
 
 
-def test_dry_run_imports_no_model_and_no_proxy(
-    start: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_dry_run_imports_no_model_and_no_proxy(start: Path, tmp_path: Path) -> None:
     target, mark = plant(tmp_path)
     spec = start / "SPEC.toml"
     text = spec.read_text().replace("model.py:predict", target)
     assert target in text
     spec.write_text(f"{text}\n[certify.proxies]\nother = {target!r}\n")
-    assert run("audit", str(spec), "--dry-run", "--budget", "4") == 0
+    printed = shown("audit", str(spec), "--dry-run", "--budget", "4")
+    assert "no model was imported: a call is taken to answer every concept" in printed
     assert not mark.exists()
-    assert (
-        "no model was imported: a call is taken to answer every concept" in capsys.readouterr().out
-    )
 
 
-def test_what_a_dry_run_assumed_of_a_model_is_held_against_it(
-    start: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_a_dry_run_assumed_of_a_model_is_held_against_it(start: Path, tmp_path: Path) -> None:
     spec = start / "SPEC.toml"
     text = spec.read_text()
     spec.write_text(text.replace("[model]", '[model]\nper_call = "one"', 1))
-    assert run("audit", str(spec), "--dry-run", "--budget", "4") == 0
-    assert "a call is taken to answer one question" in capsys.readouterr().out
-    assert run("audit", str(spec), "--budget", "4", "--out", str(tmp_path / "out")) == 2
-    assert "model.per_call: expected 'all', as the model says" in capsys.readouterr().err
+    given = ["audit", str(spec), "--budget", "4"]
+    assert "a call is taken to answer one question" in shown(*given, "--dry-run")
+    sentence = refused(*given, "--out", str(tmp_path / "out"))
+    assert "model.per_call: expected 'all', as the model says" in sentence

@@ -19,12 +19,12 @@ from adaptive_vtt.cli.versus import _print_limits as print_limits
 from adaptive_vtt.cli.versus import _still_open
 from adaptive_vtt.config import read_spec
 from adaptive_vtt.journal import read_journal
+from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.results.difference import extent, wrong_more
 from adaptive_vtt.results.result import summarise
 from adaptive_vtt.results.result_file import ResultFile
 from adaptive_vtt.results.runs import read_rates
-from tests.cli.test_cli import refused, run
-from tests.helpers.command_line import plain_start
+from tests.helpers.command_line import plain_start, refused, run, shown
 from tests.helpers.report_pages import Tags
 
 
@@ -111,51 +111,31 @@ def test_what_would_decide_an_open_difference_is_told_in_calls_of_both_models(
 
 
 def test_the_next_command_carries_the_budget_that_would_decide_the_rest(
-    specs: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    specs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     given = command(specs, tmp_path / "two runs", "--budget", "8", "--targets", "overall")
     monkeypatch.setattr("sys.argv", ["avtt", *given])
-    assert run(*given) == 0
-    steps = capsys.readouterr().out.split("\nnext:\n")[1].splitlines()
+    steps = shown(*given).split("\nnext:\n")[1].splitlines()
     (step,) = (shlex.split(line, comments=True) for line in steps if " versus " in line)
     assert step[:-2] == ["avtt", *given[:-4], *given[-2:]]
     assert step[-2] == "--budget"
     assert int(step[-1]) > 8
 
 
-def test_an_open_gate_advises_more_calls_than_were_spent(
-    ran: Path, capsys: pytest.CaptureFixture[str]
-):
-    row = json.loads((ran / "result.json").read_text())["versus"][0]
-    rule = f"versus:overall <= {-row['delta']:.4f}"  # within the interval
-    capsys.readouterr()
-    assert run("gate", str(ran), "--rule", rule) == 4
-    words = " ".join(capsys.readouterr().out.split())
-    (budget,) = re.findall(r"--budget (\d+)", words)
-    assert int(budget) >= 2 * (row["calls_a"] + row["calls_b"]) == 48
-
-
 @pytest.mark.parametrize(
     ("given", "options", "wanted"),
     [
-        ("compare --budget 5 --out x", "--budget 90", "compare --out x --budget 90"),
-        ("compare --budget=5 a.toml", "--budget 90", "compare a.toml --budget 90"),
-        (
-            "compare --set stop.seconds=9 --set a.b=1",
-            "--budget 90 --set stop.seconds=60",
-            "compare --set a.b=1 --budget 90 --set stop.seconds=60",
-        ),
-        ("compare 'a b.toml'", "", "compare 'a b.toml'"),
+        ("--budget 5 --out x", "--budget 90", "--out x --budget 90"),
+        ("--budget=5 a.toml", "--budget 90", "a.toml --budget 90"),
+        ("--set a.b=9 --set a.c=1", "--set a.b=60", "--set a.c=1 --set a.b=60"),
+        ("'a b.toml'", "", "'a b.toml'"),
     ],
 )
 def test_the_same_command_has_other_options_in_place_of_its_own(
     given: str, options: str, wanted: str, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("sys.argv", ["/bin/avtt", *shlex.split(given)])
-    assert same_command(options) == f"avtt {wanted}"
+    monkeypatch.setattr("sys.argv", ["/bin/avtt", "compare", *shlex.split(given)])
+    assert same_command(options) == f"avtt compare {wanted}".rstrip()
 
 
 def test_the_report_shows_differences_and_no_rates_of_pairs(ran: Path):
@@ -171,32 +151,27 @@ def test_the_report_shows_differences_and_no_rates_of_pairs(ran: Path):
     assert "Who lost less" in page.text
 
 
-def test_other_commands_work_on_it_or_say_why_not(ran: Path, capsys: pytest.CaptureFixture[str]):
+def test_other_commands_work_on_it_or_say_why_not(ran: Path):
     assert run("verify", str(ran)) == 0
     assert run("report", str(ran)) == 0
     assert run("gate", str(ran), "--rule", "versus:overall <= 1") == 0
-    capsys.readouterr()
-    assert run("runs", str(ran)) == 0
-    assert "pairs: two models are compared, and each pair is a call of" in capsys.readouterr().out
-    assert run("runs", str(ran), "--json") == 0
-    assert json.loads(capsys.readouterr().out)[0]["paired"]
-    assert "holds a comparison of two models" in refused(capsys, "resume", str(ran))
-    export = ["export", str(ran), "--failures", str(ran / "failures")]
-    told = refused(capsys, *export)
-    assert "holds a comparison of two models" in told
+    assert "pairs: two models are compared, and each pair is a call of" in shown("runs", str(ran))
+    assert json.loads(shown("runs", str(ran), "--json"))[0]["paired"]
+    assert "holds a comparison of two models" in refused("resume", str(ran))
+    told = refused("export", str(ran), "--failures", str(ran / "failures"))
     assert "'export --disagreements' read it" in told
-    told = refused(capsys, *export, "--disagreements", str(ran / "d"))
-    assert "--disagreements: expected 'avtt export DIR --disagreements OUT'" in told
-    assert "avtt resume" not in (ran / "report.html").read_text()
+    page = (ran / "report.html").read_text()
+    assert "avtt resume" not in page
+    assert "avtt export DIR --disagreements FOLDER" in page
+    row = json.loads((ran / "result.json").read_text())["versus"][0]
+    rule = f"versus:overall <= {-row['delta']:.4f}"  # within the interval
+    (budget,) = re.findall(r"--budget (\d+)", shown("gate", str(ran), "--rule", rule, code=4))
+    assert int(budget) >= 2 * (row["calls_a"] + row["calls_b"]) == 48
 
 
-def test_images_at_which_the_models_differ_are_exported_with_both_losses(
-    ran: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
-    capsys.readouterr()
+def test_images_at_which_the_models_differ_are_exported_with_both_losses(ran: Path, tmp_path: Path):
     out = tmp_path / "apart"
-    assert run("export", str(ran), "--disagreements", str(out), "--coco", "--json") == 0
-    told = json.loads(capsys.readouterr().out)
+    told = json.loads(shown("export", str(ran), "--disagreements", str(out), "--coco", "--json"))
     table = pd.read_csv(out / "disagreements.csv")
     with closing(read_journal(ran / "journal.db")) as journal:
         rows = [row for call in journal.calls() for row in call.answers]
@@ -211,73 +186,43 @@ def test_images_at_which_the_models_differ_are_exported_with_both_losses(
     ids = pd.read_csv(out / "labels.csv")["id"]
     assert {*ids} == {*table["id"]} == {path.stem for path in (out / "images").iterdir()}
     assert (out / "coco.json").is_file()
-    assert run("export", str(ran), "--disagreements", str(tmp_path / "again")) == 0
-    output = capsys.readouterr().out
-    assert f"old/model.py lost less at {told['better_a']}, new/model.py at" in output
 
 
 @pytest.mark.slow
-def test_it_ends_with_its_gate_and_other_commands_refuse_its_run(
-    specs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
+def test_it_ends_with_its_gate_and_other_commands_refuse_its_run(specs: Path, tmp_path: Path):
     out, rule = tmp_path / "gated", "versus:overall <= +0.6"
-    alone = ["--targets", "overall"]
-    assert run(*command(specs, out, "--budget", "300", "--gate", rule, *alone)) == 0
-    output = " ".join(capsys.readouterr().out.split())
+    alone, spec = ["--targets", "overall"], str(specs / "old" / "SPEC.toml")
+    given = command(specs, out, "--budget", "300", "--gate", rule, *alone)
+    output = " ".join(shown(*given).split())
     assert "stopped: every rule of the gate is decided: 1 pass" in output
     assert f"avtt gate {out} --rule '{rule}'" in output
     assert run("gate", str(out), "--rule", rule) == 0
-    capsys.readouterr()
-    assert run("gate", str(out), "--list") == 0
-    assert capsys.readouterr().out == "versus:overall\n"
-    spec = str(specs / "old" / "SPEC.toml")
-    assert "two models, such as 'versus:overall <= 0.2'" in refused(
-        capsys, *command(specs, tmp_path / "other", "--budget", "9", "--gate", "overall <= 0.2")
-    )
-    rules = ["--gate", "versus:relations <= 0.2", *alone]
-    told = refused(capsys, *command(specs, tmp_path / "other", "--budget", "9", *rules))
-    assert "there are versus:overall; --targets relations adds it" in told
-    told = refused(capsys, "plan", spec, "--targets", "overall", "--pilot", str(out))
-    assert "expected an audit of one model, got a comparison of two" in told
-    told = refused(capsys, "audit", spec, "--out", str(out))
-    assert "holds a comparison of two models; another --out" in told
+    assert shown("gate", str(out), "--list") == "versus:overall\n"
+    other = command(specs, tmp_path / "other", "--budget", "9", *alone, "--gate")
+    for arguments, sentence in (
+        ([*other, "overall <= 0.2"], "two models, such as 'versus:overall <= 0.2'"),
+        ([*other, "versus:relations <= 0.2"], "versus:overall; --targets relations adds it"),
+        (["plan", spec, *alone, "--pilot", str(out)], "of one model, got a comparison of two"),
+        (["audit", spec, "--out", str(out)], "holds a comparison of two models; another --out"),
+    ):
+        assert sentence in refused(*arguments)
 
 
-def test_images_at_which_the_models_differ_are_a_next_step(
-    ran: Path, specs: Path, capsys: pytest.CaptureFixture[str]
-):
-    step = f"avtt export {ran} --disagreements FOLDER"
-    assert "avtt export DIR --disagreements FOLDER" in (ran / "report.html").read_text()
-    assert run(*command(specs, ran, "--budget", "24", "--targets", "overall,relations")) == 0
-    assert step in " ".join(capsys.readouterr().out.split())
-
-
-def test_what_does_not_fit_is_told_in_a_sentence(
-    specs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
+def test_what_does_not_fit_is_told_in_a_sentence(specs: Path, tmp_path: Path):
     out = tmp_path / "run"
-    assert "from 0 to below 1, got 1.5" in refused(capsys, *command(specs, out, "--margin", "1.5"))
-    told = refused(capsys, *command(specs, out, "--journal-a", str(tmp_path)))
+    assert "from 0 to below 1, got 1.5" in refused(*command(specs, out, "--margin", "1.5"))
+    told = refused(*command(specs, out, "--journal-a", str(tmp_path)))
     assert "expected a run folder, got another" in told
+    claim = ["--budget", "9", "--at-least", "-0.02", "--gate", "versus:overall <= 0.02"]
+    told = refused(*command(specs, out, *claim))  # intervals and its bets might disagree
+    assert "expected a rule next to the claim --at-least -0.02" in told
     other = tmp_path / "other"
     shutil.copytree(specs, other)
     spec = other / "new" / "SPEC.toml"
     spec.write_text(spec.read_text().replace('"rotation"', '"brightness_up"'))
-    told = refused(capsys, *command(other, out))
+    told = refused(*command(other, out))
     assert "expected two specs that ask the same questions, got variants" in told
     assert not (out / "journal.db").exists()
-
-
-def test_calls_of_a_that_were_known_are_not_counted(ran: Path):
-    from adaptive_vtt.journal.facts import read_facts
-
-    journal = read_journal(ran / "journal.db")
-    facts, draws = read_facts(journal.facts()), journal.draws(proposals=False)
-    statuses = summarise(journal).statuses
-    known = {draw.question for draw in draws[:5]}
-    whole = compared(facts.certificate, statuses, draws, journal.calls(), known)[0]
-    assert (whole.calls_a, whole.calls_b) == (7, 12)
-    journal.close()
 
 
 @pytest.mark.parametrize(
@@ -295,13 +240,10 @@ def test_a_difference_is_told_of_the_new_model_with_the_sign_of_a_gate(more: flo
     assert extent(-0.1, -0.1) == "exact"
 
 
-def test_table_gate_report_and_list_tell_one_difference_with_one_sign(
-    ran: Path, capsys: pytest.CaptureFixture[str]
-):
+def test_table_gate_report_and_list_tell_one_difference_with_one_sign(ran: Path):
     row = json.loads((ran / "result.json").read_text())["versus"][0]
     output = wrong_more("new", -row["delta"], -row["upper"], -row["lower"])
-    assert run("gate", str(ran), "--rule", "versus:overall <= 1") == 0
-    out = " ".join(capsys.readouterr().out.split())
+    out = " ".join(shown("gate", str(ran), "--rule", "versus:overall <= 1").split())
     assert f"versus:overall <= 1: difference in overall label error: {output}" in out
     assert read_rates(ran).compared == f"overall label error: {output}"
     assert output in Tags((ran / "report.html").read_text(encoding="utf-8")).text
@@ -309,10 +251,10 @@ def test_table_gate_report_and_list_tell_one_difference_with_one_sign(
         assert verdict_of(summarise(journal), journal).differences[0] == output
 
 
-def test_the_gate_that_is_the_claim_itself_is_refused(
-    specs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
-    """The end would go by intervals, and the gate afterwards by the claim's own bets."""
-    given = ["--budget", "9", "--at-least", "-0.02", "--gate", "versus:overall <= 0.02"]
-    told = refused(capsys, *command(specs, tmp_path / "both", *given))
-    assert "expected a rule next to the claim --at-least -0.02" in told
+def test_calls_of_a_that_were_known_are_not_counted(ran: Path):
+    with closing(read_journal(ran / "journal.db")) as journal:
+        certificate, draws = read_facts(journal.facts()).certificate, journal.draws(proposals=False)
+        known = {draw.question for draw in draws[:5]}
+        statuses = summarise(journal).statuses
+        whole = compared(certificate, statuses, draws, journal.calls(), known)[0]
+    assert (whole.calls_a, whole.calls_b) == (7, 12)

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from adaptive_vtt.audit.overview import overview
+from adaptive_vtt.audit.proposed import proposed
 from adaptive_vtt.config import parse_spec
 from adaptive_vtt.config.building import build_space
 from adaptive_vtt.errors import InputError
@@ -12,10 +14,11 @@ from tests.helpers.small_datasets import idrid as idrid
 from tests.helpers.small_datasets import isic as isic
 from tests.helpers.small_datasets import mask, medmnist, picture
 
+MODEL = {"model": {"kind": "simulated", "target": "unbiased"}}
+
 
 def from_spec(base: Path, **dataset: Any) -> Any:
-    table = {"dataset": dataset, "model": {"kind": "simulated", "target": "unbiased"}}
-    return build_space(parse_spec(table, "SPEC.toml"), base).dataset
+    return build_space(parse_spec({"dataset": dataset, **MODEL}, "SPEC.toml"), base).dataset
 
 
 def test_every_kind_of_dataset_is_reached_from_a_spec(isic: Path, idrid: Path) -> None:
@@ -60,24 +63,27 @@ def test_dataset_section_that_cannot_be_used_is_named(
     [
         ({"regions": {"grid": 3}}, r"grid: expected a list \(rows and columns, .*\), got 3$"),
         ({"regions": {"grid": [3]}}, r"at least 2 items \(rows and columns, .*\), got \[3\]$"),
-        (
-            {"regions": [{"grid": [2, 2]}]},
-            r"regions: expected a table of fields \(\[regions\] once",
-        ),
-        (
-            {"detector": {"labels": "a"}},
-            r"the file, got nothing; kind 'onnx' needs path = \.\.\. in",
-        ),
-        ({"model": {"kind": "torch"}}, r"the folder with .*; kind 'torch' needs path = \.\.\. in"),
-        (
-            {"model": {"kind": "torch", "size": "big"}},
-            r"model\.size: expected a valid integer or a list.*, got 'big'",
-        ),
+        ({"regions": [{"grid": [2, 2]}]}, r"regions: expected a table of fields \(\[regions\]"),
+        ({"detector": {"labels": "a"}}, r"the file, got nothing; kind 'onnx' needs path = "),
+        ({"model": {"kind": "torch", "size": "big"}}, r"a valid integer or a list.*, got 'big'"),
     ],
 )
 def test_what_is_wrong_in_other_sections_is_said_in_their_words(
     section: dict[str, Any], message: str
 ) -> None:
-    table = {"dataset": {"kind": "fashion"}, "model": {"kind": "simulated", "target": "unbiased"}}
     with pytest.raises(InputError, match=message):
-        parse_spec({**table, **section}, "SPEC.toml")
+        parse_spec({"dataset": {"kind": "fashion"}, **MODEL, **section}, "SPEC.toml")
+
+
+def test_without_an_oracle_the_one_that_suits_the_images_judges(tmp_path: Path) -> None:
+    """One class per image is judged by its class, as by ``avtt init`` and ``avtt.audit``."""
+    for name in ("cat", "dog"):
+        picture(tmp_path / "images" / name / "a.png")
+    table: dict[str, Any] = {"dataset": {"kind": "classes", "path": "images"}, **MODEL}
+    space = build_space(parse_spec(table, "SPEC.toml"), tmp_path)
+    assert proposed(space.dataset).oracle == "top-class"
+    assert dict(overview(space, [], "all"))["task"].startswith("one class per image")
+    assert type(space.oracle.original).__name__ == "TopClass"
+    table["oracle"] = {"kind": "correctness"}
+    space = build_space(parse_spec(table, "SPEC.toml"), tmp_path)
+    assert type(space.oracle.original).__name__ == "Correctness"

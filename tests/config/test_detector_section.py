@@ -14,11 +14,9 @@ from adaptive_vtt.experiments.reic.drawn_scenes import scenes
 def space(
     base: Path, oracle: str = "captions", relations: Any = ("reic",), kind: str = "regions"
 ) -> Any:
+    drawn = "adaptive_vtt.experiments.reic.drawn_scenes:scenes"
     table = {
-        "dataset": {
-            "kind": "adaptive_vtt.experiments.reic.drawn_scenes:scenes",
-            "options": {"count": 2},
-        },
+        "dataset": {"kind": drawn, "options": {"count": 2}},
         "detector": {"kind": kind},
         "model": {"kind": "simulated", "target": "unbiased"},
         "oracle": {"kind": oracle},
@@ -59,25 +57,13 @@ class Mine:
     [
         ('[Box("dog", 0, 0, float("nan"), 9)]', r"expected finite edges of boxes, got Box\("),
         ('[Box("dog", 4, 4, width + 9, 9)]', r".* within 336 pixels .*right=345"),
-        (
-            '[Box("dog", 9, 4, 3, 9)]',
-            r"expected left < right within 336 pixels and top < bottom within 256",
-        ),
-        (
-            '[Box("dog", 0.1, 0.1, 0.7, 0.9)]',
-            r"expected edges in pixels, got shares of the image",
-        ),
+        ('[Box("dog", 9, 4, 3, 9)]', r"expected left < right within 336 pixels and top < bottom"),
+        ('[Box("dog", 0.1, 0.1, 0.7, 0.9)]', r"expected edges in pixels, got shares of the image"),
         ("np.zeros((2, 4))", r"expected boxes .*Box\), got an array of shape \(4,\) among them"),
         ("[(1, 2, 3, 4)]", r"expected boxes .*Box\), got \(1, 2, 3, 4\) among them"),
         ("None", r"cannot be looked at: TypeError: 'NoneType' object is not iterable"),
-        (
-            "1 / 0",
-            r"cannot be looked at: ZeroDivisionError: division by zero at .*line 9, in detect",
-        ),
-        (
-            '[Box("bird", 1, 1, 9, 9)]',
-            r"expected one of 'dog', 'cat' as the label of a box, got 'bird'",
-        ),
+        ("1 / 0", r"cannot be looked at: ZeroDivisionError: .* at .*line 9, in detect"),
+        ('[Box("bird", 1, 1, 9, 9)]', r"expected one of 'dog', 'cat' as the label .*, got 'bird'"),
         ("[Box(3, 1, 1, 9, 9)]", r"expected one of 'dog', 'cat' as the label of a box, got 3"),
     ],
 )

@@ -22,11 +22,12 @@ BARE = Sample("frame 7", None, {"polyp": 1})
 
 
 def test_a_sample_without_image_is_named() -> None:
+    message = r"sample 'frame 7': expected a source image, got none"
     for asked in (BARE.require_image, lambda: Scene.of(BARE, None)):
-        with pytest.raises(
-            InputError, match=r"sample 'frame 7': expected a source image, got none"
-        ):
+        with pytest.raises(InputError, match=message):
             asked()
+    with pytest.raises(InputError, match="expected a follow-up image, got none"):
+        FollowUp(None).require_image()
 
 
 def test_inspect_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,11 +39,6 @@ def test_inspect_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> 
             asked()
 
 
-def test_a_follow_up_without_image_is_named() -> None:
-    with pytest.raises(InputError, match="expected a follow-up image, got none"):
-        FollowUp(None).require_image()
-
-
 def test_the_first_free_thing_ends_the_search() -> None:
     def tries() -> Iterator[tuple[float, str]]:
         yield 2.0, "dear"
@@ -50,9 +46,6 @@ def test_the_first_free_thing_ends_the_search() -> None:
         raise AssertionError("nothing is made after a thing of cost 0")
 
     assert cheapest(tries()) == "free"
-
-
-def test_the_first_of_the_least_cost_is_taken() -> None:
     assert cheapest([(3.0, "a"), (1.0, "b"), (1.0, "c"), (2.0, "d")]) == "b"
 
 

@@ -1,5 +1,6 @@
 """What a newcomer does wrong: every message says what to write instead, and the obvious works."""
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from adaptive_vtt import QuestionSpace, models
 from adaptive_vtt.config import parse_spec, read_spec
@@ -53,27 +55,22 @@ LABELS = [0, 1, 0, 1, 0, 1]
     [
         ({"bright": LABELS, "picture": NAMES}, 'id_column = "picture" in'),
         ({"n": range(6), "file": [f"im-{n}.png" for n in range(6)]}, 'id_column = "file" in'),
-        ({"id": NAMES, "bright": LABELS, "age": [40, 41, 42, 43, 44, 45]}, 'metadata = ["age"] in'),
         (
-            {"id": NAMES, "age": [40, 50, 40, 50, 40, 50], "bright": LABELS, "site": [*"ABABAB"]},
+            {"id": NAMES, "age": [40, 50] * 3, "bright": LABELS, "site": [*"ABABAB"]},
             'metadata = ["age", "site"] in',
         ),
         ({"id": NAMES, "kind": ["cat", "dog"] * 3}, 'class_column = "kind" in'),
         ({"id": NAMES, "bright": [0.1, 0.7, 0.2, 0.4, 0.3, 0.9]}, "cut probabilities at a thresh"),
         ({"id": NAMES}, "a column of 0 and 1 a concept"),
-        (
-            {"id": [*NAMES[:5], "im-9"], "bright": LABELS},
-            "mend the name, remove the row, or leave such",
-        ),
+        ({"id": [*NAMES[:5], "im-9"], "bright": LABELS}, "mend the name, remove the row, or leave"),
         ({"id": LABELS, "photo": NAMES, "bright": LABELS}, 'file_column = "photo" in'),
     ],
 )
 def test_a_table_that_does_not_fit_is_told_what_to_write(
     tmp_path: Path, columns: dict[str, Any], remedy: str
 ) -> None:
-    with pytest.raises(
-        InputError, match=rf"(?s)(labels\.csv|sample).*; .*{remedy}".replace("[", r"\[")
-    ):
+    expected = rf"(?s)(labels\.csv|sample).*; .*{re.escape(remedy)}"
+    with pytest.raises(InputError, match=expected):
         read_table(table(tmp_path, columns), tmp_path / "images")
 
 
@@ -100,13 +97,9 @@ def test_folders_and_files_that_are_not_there_are_told_from_empty_ones(tmp_path:
 def test_a_space_without_questions_says_which_relation_or_oracle_makes_some() -> None:
     known = from_table([IMAGE], pd.DataFrame({"bright": [1]}))
     unknown = from_table([IMAGE], pd.DataFrame({"bright": [np.nan]}))
-    with pytest.raises(
-        InputError, match=r"Consistency compares .*add one to relations in \[space\]"
-    ):
+    with pytest.raises(InputError, match=r"Consistency compares .*add one to relations in \[spa"):
         QuestionSpace(known, ["identity"], oracle=Consistency())
-    with pytest.raises(
-        InputError, match=r'every label is unknown.*kind = "consistency" in \[oracle'
-    ):
+    with pytest.raises(InputError, match=r'label is unknown.*kind = "consistency" in \[oracle'):
         QuestionSpace(unknown, ["identity", "rotation"])
 
 
@@ -116,10 +109,7 @@ def test_a_space_without_questions_says_which_relation_or_oracle_makes_some() ->
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (
-            [[-3.0, 0.2]],
-            r"between 0 and 1, got -3.0 .*; for logits apply a sigmoid, or say output = 'l",
-        ),
+        ([[-3.0, 0.2]], r"between 0 and 1, got -3.0 .*; for logits apply a sigmoid, or say output"),
         ([[97.0, 3.0]], r"got 97.0 .*; for percents divide by 100; for logits"),
         ([[np.nan, 0.2]], r"got nan for sample 'im-0'.*; look for 0 / 0"),
         ([0.3], r"shape \(1, 2\) .*got shape \(1,\); return a row for each image, a column for"),
@@ -135,12 +125,8 @@ def test_an_answer_that_is_none_says_what_to_return(answer: Any, message: str) -
         said(PythonModel(lambda _: answer, name="m"), "a", "b")
 
 
-def test_one_number_per_image_is_enough_for_one_concept() -> None:
+def test_one_number_per_image_and_tensors_with_gradients_are_taken() -> None:
     assert said(PythonModel(lambda images: [0.3] * len(images)), "a", images=2) == [(0.3,), (0.3,)]
-
-
-def test_tensors_with_gradients_are_taken() -> None:
-    torch = pytest.importorskip("torch")
     half = torch.full((1, 2), 0.5, requires_grad=True)
     assert said(PythonModel(lambda _: half), "a", "b") == [(0.5, 0.5)]
     assert said(PythonModel(lambda _: [half[0].bfloat16()]), "a", "b") == [(0.5, 0.5)]
@@ -156,7 +142,6 @@ def test_logits_are_taken_where_they_are_announced(output: Any, first: float) ->
 
 
 def test_a_torch_module_may_give_probabilities_and_logits_may_be_maps() -> None:
-    torch = pytest.importorskip("torch")
     given = torch.tensor([[0.25, 2.0 / 3]])
     module = torch.nn.Module()
     module.forward = lambda _: given  # type: ignore[method-assign]
@@ -191,20 +176,11 @@ def test_a_model_that_raises_is_shown_by_its_own_last_line(tmp_path: Path) -> No
     ("text", "message"),
     [
         ("def predict(images)\n    return 1\n", r"SyntaxError: .*\(model\.py, line 1\)"),
-        (
-            "\nimport nosuchthing\n",
-            r"No module named 'nosuchthing' at .*model\.py, line 2; install",
-        ),
+        ("\nimport nosuchthing\n", r"No module named 'nosuchthing' at .*, line 2; install"),
         ("open('weights.pt')\n", r"weights\.pt' at .*line 1; its path starts at .*__file__"),
         ("import sys\nsys.exit('no GPU')\n", r"cannot import .*SystemExit: no GPU at .*line 2"),
-        (
-            "class predict:\n    pass\n",
-            r"got the class predict; name an object made of it, predict",
-        ),
-        (
-            "predict = 3\n",
-            r"expected a callable.*got int; for a table of answers say kind = 'record",
-        ),
+        ("class predict:\n    pass\n", r"got the class predict; name an object made of it"),
+        ("predict = 3\n", r"expected a callable.*got int; for a table of answers say kind"),
         ("import numpy\ndef predit(i): ...\n", r"did you mean 'predit'. Expected one of predit"),
     ],
 )
@@ -220,10 +196,9 @@ def test_a_module_beside_the_model_can_be_imported(
 ) -> None:
     monkeypatch.setattr(sys, "path", [*sys.path])
     (tmp_path / "beside_the_model.py").write_text("HALF = 0.5\n")
-    text = (
-        "from beside_the_model import HALF\ndef predict(images):\n    return [HALF] * len(images)\n"
-    )
-    assert said(models.load(written(tmp_path, text)), "a") == [(0.5,)]
+    body = "def predict(images):\n    return [HALF] * len(images)\n"
+    target = written(tmp_path, f"from beside_the_model import HALF\n{body}")
+    assert said(models.load(target), "a") == [(0.5,)]
     assert sys.path[-1] == str(tmp_path)  # behind all that is installed
 
 
@@ -236,21 +211,12 @@ WHOLE: dict[str, Any] = {"dataset": {"labels": "l.csv"}, "model": {"target": "mo
 @pytest.mark.parametrize(
     ("section", "fields", "message"),
     [
-        (
-            "certify",
-            {"half_width": 5},
-            r"certify\.half_width: .*less than 1, got 5; .* 0\.05 for 5 %",
-        ),
+        ("certify", {"half_width": 5}, r"half_width: .*less than 1, got 5; .* 0\.05 for 5 %"),
         ("certify", {"targets": "overall"}, r"got 'overall'; write \[\"overall\"\]"),
         ("audit", {"budget": "200"}, r"audit\.budget: .*got '200'; write it without quotes"),
         ("audit", {"half_width": 0.1}, r"unknown field 'half_width'.*; it belongs to \[certify\]"),
-        (
-            "space",
-            {"relations": []},
-            r"space\.relations: expected at least 1 item, got \[\]; leave",
-        ),
+        ("space", {"relations": []}, r"space\.relations: expected at least 1 item, .*; leave"),
         ("dataset", {"kind": "csv"}, r"unknown value 'csv'.*'avtt list datasets' describes them"),
-        ("model", {"output": "logit"}, r"unknown value 'logit'.*did you mean 'logits'"),
     ],
 )
 def test_a_field_that_does_not_fit_is_told_what_to_write(

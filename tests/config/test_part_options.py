@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import pytest
 
 from adaptive_vtt import strategies
-from adaptive_vtt.config import parse_spec
+from adaptive_vtt.config import Spec, parse_spec
 from adaptive_vtt.config.section import kinds_of, shown_default
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.models import REGISTRY
@@ -83,10 +83,7 @@ def test_a_provider_is_a_class_and_a_line(provider: str, tmp_path: Path) -> None
     [
         ({}, r"model\.path: expected the file, got nothing; kind 'mine' needs path"),
         ({"path": "a", "wods": []}, r"model: unknown field 'wods'; did you mean 'words'"),
-        (
-            {"path": "a", "pauses": -1},
-            r"model\.pauses: expected greater than or equal to 0, got -1",
-        ),
+        ({"path": "a", "pauses": -1}, r"pauses: expected greater than or equal to 0, got -1"),
         ({"path": "a", "workers": 2}, r"workers: is no field of kind 'mine'; workers hold"),
         ({"kind": "mien", "path": "a"}, r"model\.kind: unknown value 'mien'; did you mean 'mine'"),
     ],
@@ -130,8 +127,6 @@ def test_every_endpoint_has_limits_retries_and_prices() -> None:
 
 
 def test_every_option_of_a_built_in_part_is_described() -> None:
-    from adaptive_vtt.config import Spec
-
     for section, info in Spec.model_fields.items():
         for kind in kinds_of(info.annotation):
             for name, field in kind.model_fields.items():
@@ -150,11 +145,7 @@ def test_every_argument_of_a_built_in_strategy_is_an_option() -> None:
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        (
-            "bald",
-            {"pwer": 2.0},
-            r"unknown option 'pwer'; did you mean 'power'\? Expected one of power, scored$",
-        ),
+        ("bald", {"pwer": 2.0}, r"unknown option 'pwer'; did you mean 'power'\? Expected one of"),
         ("random", {"power": 2.0}, r"expected no options, got 'power'$"),
         ("bald", {"power": "2"}, r"power: expected a number of at least 0, got '2'"),
         ("bald", {"power": math.nan}, r"power: expected a number of at least 0, got nan"),

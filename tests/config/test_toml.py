@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from adaptive_vtt.cli.main import main
 from adaptive_vtt.config import read_spec
 from adaptive_vtt.config.datasets import read_dataset
 from adaptive_vtt.engine.options import Certify, Limits
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.stopping import MaxCost, WallClock
+from tests.helpers.command_line import refused
 
 DEEP, LARGE = "tables or lists within each other, got more", "integers of 64 bits"
 
@@ -47,10 +47,7 @@ def test_a_file_as_windows_writes_it_is_read(tmp_path: Path) -> None:
     ("given", "message"),
     [
         (("--max-cost", "inf"), "--max-cost: expected a finite number, got inf"),
-        (
-            ("--set", "certify.confidence=0.9999999999999999"),
-            "--set certify.confidence: expected less than or equal to 0.99",
-        ),
+        (("--set", "certify.confidence=0.9999999999999999"), "confidence: expected less than or"),
         (("--set", "certify.confidence=95"), "it is a share: write 0.95 for 95 %"),
         (("--set", "certify.discovr=3"), "unknown field 'discovr'; did you mean 'discover'"),
         (("--set", "discover=3"), "unknown field 'discover': expected one of"),
@@ -60,12 +57,9 @@ def test_a_file_as_windows_writes_it_is_read(tmp_path: Path) -> None:
     ],
 )
 def test_numbers_that_say_nothing_are_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], given: tuple[str, str], message: str
+    tmp_path: Path, given: tuple[str, str], message: str
 ) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["audit", "--demo", "--out", str(tmp_path / "run"), *given])
-    assert ended.value.code == 2
-    assert message in capsys.readouterr().err
+    assert message in refused("audit", "--demo", "--out", str(tmp_path / "run"), *given)
 
 
 def test_python_is_told_the_same() -> None:

@@ -1,6 +1,8 @@
 """The command line, run in this process."""
 
 import re
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -28,3 +30,19 @@ def plain_start(folder: Path, **limits: object) -> Path:
         text = re.sub(rf"^{name} = .*$", f"{name} = {value}", text, flags=re.M)
     path.write_text(text)
     return path
+
+
+def shown(*arguments: str, code: int = 0) -> str:
+    """What ``avtt arguments`` prints to standard output, having ended with this exit code."""
+    with redirect_stdout(StringIO()) as printed:
+        assert run(*arguments) == code
+    return printed.getvalue()
+
+
+def refused(*arguments: str, code: int = 2) -> str:
+    """The sentence that a mistake is answered with, after notes if any, with single spaces."""
+    with redirect_stderr(StringIO()) as printed:
+        assert run(*arguments) == code
+    _, *sentences = re.split(r"^avtt: ", printed.getvalue(), flags=re.M)
+    assert 1 <= len(sentences) <= 3
+    return " ".join(" ".join(sentences).split())

@@ -19,7 +19,7 @@ from adaptive_vtt.types import Answer
 from tests.helpers.endobench_rows import row, write
 from tests.helpers.labelled_audit import answers
 
-SPACE = QuestionSpace(tiny_dataset(12, 2), ["identity", "brightness_up"])
+SPACE = QuestionSpace(tiny_dataset(8, 2), ["identity", "brightness_up"])
 CERTIFIED = {"half_width": 0.001, "targets": ["overall"], "self_taught": False, "surrogate": False}
 
 

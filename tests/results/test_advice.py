@@ -2,18 +2,14 @@
 
 from contextlib import closing
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import adaptive_vtt
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.certify.further import Range
-from adaptive_vtt.certify.status import TargetStatus
 from adaptive_vtt.cli.progress import _still_open
 from adaptive_vtt.cli.run_folder import named
-from adaptive_vtt.families import Overall
 from adaptive_vtt.journal import read_journal
 from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.results.advice import Names, next_steps, resuming
@@ -62,30 +58,6 @@ def test_terminal_and_report_advise_the_same_where_calls_never_came_back(tmp_pat
     assert text.rpartition("would take ")[2] == steps[0].why.rpartition("would take ")[2]
 
 
-@pytest.mark.parametrize("known", [False, True])
-def test_the_target_that_is_named_with_its_width_is_the_one_meant(known: bool) -> None:
-    """Of targets without a forecast the widest is named, else the one that takes longest."""
-    rows = {0.3: Range(9, 5, 20), 0.4: Range(8, 5, 20), 0.2: Range(7, 5, 20)}
-    unreached = [
-        TargetStatus(
-            id=Overall(f"rate {width}"),
-            estimate=0.5,
-            lower=0.5 - width,
-            upper=0.5 + width,
-            more_calls=more if known else None,
-        )
-        for width, more in rows.items()
-    ]
-    result: Any = SimpleNamespace(
-        targets=rows, unreached=unreached, cost=0.0, calls=9, currency="USD"
-    )
-    certify: Any = SimpleNamespace(half_width=0.1, at_most=None)
-    named = (
-        "the one that takes longest, 'overall rate 0.3'" if known else "widest, 'overall rate 0.4'"
-    )
-    assert f"{named}, is at +-{30 if known else 40}.0 points" in _still_open(result, certify)
-
-
 @pytest.mark.parametrize("cap", [9.0, 10.0])
 def test_a_cap_that_lost_calls_hold_back_is_named_with_the_way_on(
     tmp_path: Path, cap: float
@@ -115,10 +87,11 @@ def test_a_cap_that_lost_calls_hold_back_is_named_with_the_way_on(
     assert bool(model.asked) == (cap >= 10)
 
 
+@pytest.mark.slow
 def test_what_python_began_has_failures_as_a_table_and_its_folder_to_verify(tmp_path: Path) -> None:
-    ran = adaptive_vtt.audit(
-        tiny_dataset(12, 2), ScriptedModel(), half_width=0.4, sample=True, out=tmp_path
-    )
+    plain: dict[str, Any] = {"sample": True, "surrogate": False, "self_taught": False}
+    data, model = tiny_dataset(12, 2), ScriptedModel()
+    ran = adaptive_vtt.audit(data, model, half_width=0.4, out=tmp_path, **plain)
     assert len(ran.failures())
     with Run.opened(tmp_path) as begun:
         begun.facts = begun.facts.model_copy(update={"call": {"data": "my-audit"}})

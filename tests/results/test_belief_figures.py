@@ -1,7 +1,6 @@
 """Tables of what was believed, and the figures drawn of them."""
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,9 +10,8 @@ import pytest
 import adaptive_vtt as avtt
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.errors import InputError, JournalError
-from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.journal.belief_groups import believed, column
-from adaptive_vtt.journal.rows import BeliefRow, Row
+from adaptive_vtt.journal.rows import BeliefRow
 from adaptive_vtt.results.beliefs import PLOTS, figures
 from adaptive_vtt.results.beliefs.moments import Moments
 from adaptive_vtt.results.outcomes import outcomes
@@ -25,7 +23,7 @@ EVIL = "<script>alert(1)</script><b>"
 OPTIONS: dict[str, Any] = {
     "half_width": 0.02,
     "targets": ["overall", "relations", "relation-concepts", "severities", "concepts"],
-    "budget": 40,
+    "budget": 28,
     "seed": 2,
     "self_taught": False,
 }
@@ -60,7 +58,7 @@ def test_cells_are_those_of_the_journal(audit: avtt.Audit, result: Result) -> No
     assert table.groupby("draws")["drawn"].sum().to_dict() == {row.draws: row.draws for row in rows}
     assert len(table) == 2 * 3 * len(rows)
     assert table["draws"].drop_duplicates().tolist() == [row.draws for row in rows]
-    last = table[table["draws"] == 40]
+    last = table[table["draws"] == 28]
     assert last["predicted"].tolist() == pytest.approx(rows[-1].figures["predicted"], abs=1e-12)
     assert last["sd"].tolist() == rows[-1].figures["sd"][-6:]
     asked = outcomes(audit.journal)
@@ -75,10 +73,13 @@ def test_cells_are_those_of_the_journal(audit: avtt.Audit, result: Result) -> No
 )
 def test_groups_are_means_of_their_cells(result: Result, of: Any, groups: int) -> None:
     table, cells = result.beliefs(of), result.beliefs()
-    cells = cells[cells["draws"] == 40].assign(
-        weight=believed_sizes(result), total=lambda c: c["weight"] * c["predicted"]
+    about = believed(result.source._journal.facts())  # type: ignore[union-attr]
+    assert about is not None
+    weights = list(about.sizes)
+    cells = cells[cells["draws"] == 28].assign(
+        weight=weights, total=lambda c: c["weight"] * c["predicted"]
     )
-    last = table[table["draws"] == 40]
+    last = table[table["draws"] == 28]
     assert len(last) == groups
     for row in last.to_dict("records"):
         names = [name for name in NAMES if not pd.isna(row[name])]
@@ -89,12 +90,6 @@ def test_groups_are_means_of_their_cells(result: Result, of: Any, groups: int) -
         assert row["sd"] <= inside["sd"].max() + 1e-9
 
 
-def believed_sizes(result: Result) -> list[int]:
-    about = believed(result.source._journal.facts())  # type: ignore[union-attr]
-    assert about is not None
-    return list(about.sizes)
-
-
 def test_certified_intervals_stand_next_to_predictions(result: Result) -> None:
     targets = result.targets.set_index("target")
     for of, kind in (
@@ -102,11 +97,11 @@ def test_certified_intervals_stand_next_to_predictions(result: Result) -> None:
         ("relation", "relation identity: label error"),
     ):
         name = next(n for n in targets.index if n.startswith(kind))
-        last = result.beliefs(of).query("draws == 40")  # type: ignore[arg-type]
+        last = result.beliefs(of).query("draws == 28")  # type: ignore[arg-type]
         last = last[last["relation"].isna() | (last["relation"] == "identity")]
         assert [*last[["lower", "upper"]].iloc[0]] == [*targets.loc[name, ["lower", "upper"]]]
-    cells = result.beliefs().query("draws == 40 and relation == 'identity'")
-    by_concept = result.beliefs("relation-concept").query("draws == 40 and relation == 'identity'")
+    cells = result.beliefs().query("draws == 28 and relation == 'identity'")
+    by_concept = result.beliefs("relation-concept").query("draws == 28 and relation == 'identity'")
     assert cells["lower"].tolist() == by_concept["lower"].tolist(), "identity has one severity"
     noisy = result.beliefs().query("relation != 'identity'")
     assert noisy["lower"].isna().all(), "no target has these questions alone"
@@ -116,7 +111,7 @@ def test_certified_intervals_stand_next_to_predictions(result: Result) -> None:
 
 def test_images_and_predictions(audit: avtt.Audit, result: Result) -> None:
     images, asked = result.beliefs("images"), outcomes(audit.journal)
-    last = images[images["draws"] == 40]
+    last = images[images["draws"] == 28]
     assert last["sample"].tolist() == [audit.space.dataset.sample_id(k) for k in range(20)]
     assert last["asked"].tolist() == [(asked["sample"] == name).sum() for name in last["sample"]]
     assert last[["x", "y", "predicted", "sd"]].notna().all(axis=None)
@@ -144,7 +139,7 @@ def test_what_is_damaged_or_unknown_is_refused(audit: avtt.Audit, result: Result
 
 
 def test_the_surface_has_the_numbers_of_the_table(result: Result) -> None:
-    table = result.beliefs("relation-concept").query("draws == 40")
+    table = result.beliefs("relation-concept").query("draws == 28")
     heat = result.plot("beliefs").data[0]
     cells = {(r.concept, r.relation): r for r in table.itertuples()}
     for y, row in zip(heat.y, heat.z, strict=True):
@@ -164,7 +159,7 @@ def test_the_surface_has_the_numbers_of_the_table(result: Result) -> None:
 @pytest.mark.slow
 def test_curves_have_bands_dots_and_whiskers(result: Result) -> None:
     """Five traces a panel, a panel per relation: the second is that of the noise."""
-    table = result.beliefs("severity").query("draws == 40 and relation == 'gaussian_noise'")
+    table = result.beliefs("severity").query("draws == 28 and relation == 'gaussian_noise'")
     figure = result.plot("concept")
     assert [note.text for note in figure.layout.annotations] == ["identity", "gaussian_noise"]
     mean, raw, whisker, low, high = figure.data[5:]
@@ -175,24 +170,19 @@ def test_curves_have_bands_dots_and_whiskers(result: Result) -> None:
     assert np.allclose(mean.error_y.arrayminus, bottom)
     assert np.allclose(raw.y, table["failed"] / table["asked"])
     assert np.allclose(np.add(whisker.y, whisker.error_y.array), table["upper"])
-    whole = result.beliefs("relation").query("draws == 40 and relation == 'gaussian_noise'")
+    whole = result.beliefs("relation").query("draws == 28 and relation == 'gaussian_noise'")
     assert [*low.y, *high.y] == [*whole["lower"]] * 2 + [*whole["upper"]] * 2
-    cells = result.beliefs().query("draws == 40 and relation == 'gaussian_noise'")
+    cells = result.beliefs().query("draws == 28 and relation == 'gaussian_noise'")
     name = cells["concept"].iloc[0]
     mine = cells[cells["concept"] == name]
     assert [*result.plot("concept", name).data[5].y] == mine["predicted"].tolist()
     by_concept = result.plot("relation", "gaussian_noise")
-    assert [note.text for note in by_concept.layout.annotations] == cells[
-        "concept"
-    ].unique().tolist()
     assert [*by_concept.data[0].y] == mine["predicted"].tolist()
+    assert result.plot("relation") == by_concept, "the last one, where none is named"
     with pytest.raises(InputError, match=f"unknown concept '{name}s'; did you mean '{name}'"):
         result.plot("concept", f"{name}s")
-    assert result.plot("relation") == by_concept, "the last one, where none is named"
     with pytest.raises(InputError, match="plot 'images': expected nothing after the name"):
         result.plot("images", name)
-    with pytest.raises(InputError, match="plot 'cost': expected nothing after the name"):
-        result.plot("cost", name)
 
 
 def test_dots_on_the_surface_are_the_draws_since_the_moment_before(result: Result) -> None:
@@ -207,7 +197,7 @@ def test_dots_on_the_surface_are_the_draws_since_the_moment_before(result: Resul
     for group, k in places.items():
         assert (sizes[group] > 0) == (now[k] > before[k])
     few = Moments.read("cell", result.beliefs(), most=12)
-    assert (len(few.draws), few.draws[-1]) == (2, 40)
+    assert (len(few.draws), few.draws[-1]) == (2, 28)
 
 
 def test_moments_are_read_without_pyarrow_too(result: Result) -> None:
@@ -234,46 +224,27 @@ def test_the_gain_is_that_of_predictions_over_the_plain_rate() -> None:
 def test_hostile_names_stay_text() -> None:
     labels = pd.DataFrame({EVIL: [0, 1] * 4}, index=[f"{EVIL}{k}" for k in range(8)])
     data = from_table([np.zeros((4, 4), np.uint8)] * 8, labels)
-    audit = avtt.Audit(avtt.QuestionSpace(data), ScriptedModel(), half_width=0.1, budget=8, seed=1)
+    space = avtt.QuestionSpace(data)
+    audit = avtt.Audit(space, ScriptedModel(), half_width=0.1, budget=3, seed=1)
     audit.run()
+    result = audit.result()
     for name in PLOTS:
         about = {"concept": EVIL, "relation": "identity"}.get(name)
-        text = json.dumps(audit.result().plot(name, about).to_plotly_json(), default=str)
+        text = json.dumps(result.plot(name, about).to_plotly_json(), default=str)
         assert "<script" not in text, name
         assert "<b>" not in text, name
         assert name == "calibration" or "&lt;script" in text, name
-    assert "&lt;script" in str(audit.result().plot("concept", EVIL).layout.title.text)
 
 
 def test_an_audit_that_explores_says_that_nothing_is_predicted() -> None:
-    audit = avtt.Audit(space(), ScriptedModel(), budget=20, seed=1)
-    result = audit.run()
+    result = avtt.Audit(space(), ScriptedModel(), budget=6, seed=1).run()
     assert result.beliefs()["predicted"].isna().all()
     assert result.beliefs("uncertainty")["uncertainty"].between(0, 1).all()
     for name in ("beliefs", "concept", "images", "through"):
         notes = [n.text for n in result.plot(name).layout.annotations if n.name == "note"]
         assert notes == [figures.NOTHING.strip()], name
     heat, last = result.plot("beliefs").data[0], result.beliefs("relation-concept").iloc[-4:]
-    rates = dict(
-        zip(
-            zip(last["concept"], last["relation"], strict=True),
-            last["failed"] / last["asked"],
-            strict=True,
-        )
-    )
+    rates = {(r.concept, r.relation): r.failed / r.asked for r in last.itertuples()}
     assert heat.z[0][0] == rates[heat.y[0], heat.x[0]]
     assert result.plot("uncertainty").data
-    calibration = result.plot("calibration")
-    assert "No draw has" in calibration.layout.annotations[0].text
-
-
-def test_a_journal_without_beliefs_says_so() -> None:
-    class Forgetful(MemoryJournal):
-        def add(self, rows: Sequence[Row]) -> None:
-            super().add([row for row in rows if not isinstance(row, BeliefRow)])
-
-    result = avtt.Audit(space(), ScriptedModel(), journal=Forgetful(), budget=5, seed=1).run()
-    assert not len(result.beliefs())
-    assert not len(result.beliefs("images"))
-    with pytest.raises(InputError, match="plot 'beliefs': expected beliefs in the journal, got no"):
-        result.plot("beliefs")
+    assert "No draw has" in result.plot("calibration").layout.annotations[0].text

@@ -22,7 +22,7 @@ OF_TABLES = ("relation-concept", "cell", "relation", "severity")
 @pytest.fixture(scope="module")
 def journal() -> Journal:
     """Of an audit that predicts, with three severities and certified relations."""
-    return labels(surrogate=True, budget=40, half_width=0.05)
+    return labels(surrogate=True, budget=24, half_width=0.05)
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def test_its_numbers_are_those_of_beliefs(result: Result, content: dict[str, Any
     """Every number of every moment, to four decimals."""
     table, here = result.beliefs(of), content["tables"][of]
     assert here["draws"] == table["draws"].drop_duplicates().tolist()
-    assert here["draws"][-1] == 40
+    assert here["draws"][-1] == 24
     for name in ("predicted", "sd", "spread", "drawn", "asked", "failed", "lower", "upper"):
         shown = np.array(here["columns"][name], float).ravel()
         assert shown == pytest.approx(table[name].to_numpy(float), abs=1e-4, nan_ok=True), name
@@ -82,7 +82,7 @@ def test_its_figures_are_those_of_plot(result: Result, content: dict[str, Any]) 
 @pytest.mark.slow
 def test_images_and_trust_are_those_of_plot(journal: Journal, result: Result) -> None:
     page = render(journal)
-    images = result.beliefs("images").query("draws == 40")
+    images = result.beliefs("images").query("draws == 24")
     dots = unpacked(page, "images-data")
     assert dots["samples"] == images["sample"].tolist()
     assert dots["data"][0]["x"] == [*result.plot("images").data[0].x] == images["x"].tolist()
@@ -103,7 +103,9 @@ def test_why_each_question_was_asked(journal: Journal, content: dict[str, Any]) 
             assert sum(line[2][-3:]) == pytest.approx(1, abs=2e-4)
 
 
-@pytest.mark.parametrize("name", ["masks", "nothing", "running"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("masks", marks=pytest.mark.slow), "nothing", "running"]
+)
 def test_every_kind_has_the_chapter_or_says_why_not(tmp_path: Path, name: str) -> None:
     tags = Tags(render(KINDS[name](tmp_path), plotly="cdn"))
     assert tags.with_id("believes")

@@ -23,7 +23,7 @@ IMAGES = "document.getElementById('images-chart')"
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("believed") / "report.html"
-    write_text(path, render(labels(surrogate=True, budget=40, half_width=0.05)))
+    write_text(path, render(labels(surrogate=True, budget=24, half_width=0.05)))
     return path
 
 
@@ -71,6 +71,7 @@ def cell_at(browser: Browser, row: int, column: int) -> tuple[float, float]:
     return float(x), float(y)
 
 
+@pytest.mark.slow
 def test_slider_moves_surface_curves_and_list_and_a_cell_leads_to_its_failures(
     page: Path, tmp_path: Path, content: dict[str, Any]
 ) -> None:

@@ -22,9 +22,10 @@ from adaptive_vtt.relations import FollowUp, LabelPreserving
 from adaptive_vtt.results.export import failures as exporting
 from adaptive_vtt.results.export.disagreements import export_disagreements
 from adaptive_vtt.results.export.failures import Exported, export_failures
-from adaptive_vtt.types import Answer, Image, Mask, Outcome, Prompt
+from adaptive_vtt.testing import ScriptedModel
+from adaptive_vtt.types import Image, Mask, Outcome
 from adaptive_vtt.utils.tables import restored
-from tests.helpers.command_line import plain_start, run
+from tests.helpers.command_line import plain_start, refused, run, shown
 
 RNG = np.random.default_rng(0)
 IMAGES = [RNG.integers(0, 256, (12, 10, 3), dtype=np.uint8) for _ in range(4)]
@@ -87,6 +88,12 @@ def test_table_reads_back_with_the_images_and_truths_that_were_judged(tmp_path: 
     space = QuestionSpace(from_table(IMAGES, table), ["identity", Sinking()])
     audit = audited(space, lambda images: [[0.2, 0.2]] * len(images))  # misses all that is there
     written = exported(audit, tmp_path / "out")
+    rows = pd.read_csv(tmp_path / "out/failures.csv")
+    draws = {d.draw: d for d in audit.journal.draws()}
+    assert [*rows["draw"]] == sorted(rows["draw"])
+    for row in rows.itertuples():
+        assert (row.sample, row.truth, row.answer) == (draws[row.draw].sample, 1, 0.2)
+        assert row.id == f"{row.sample}--{row.relation}-{row.severity}"
     loaded = read_table(tmp_path / "out/labels.csv", tmp_path / "out/images")
     assert written == Exported(8, 8, {})
     assert loaded.concepts == ("polyp", "text")
@@ -109,35 +116,6 @@ def test_table_reads_back_with_the_images_and_truths_that_were_judged(tmp_path: 
         assert np.array_equal(loaded.sample(i).image, seen)
 
 
-def test_failures_are_listed_as_they_were_judged(tmp_path: Path) -> None:
-    table = labels(polyp=[1, 0, 1, 0])
-    space = QuestionSpace(from_table(IMAGES, table), ["identity", Sinking()])
-    audit = audited(space, lambda images: [[0.25]] * len(images))
-    exported(audit, tmp_path / "out")
-    loaded = pd.read_csv(tmp_path / "out/failures.csv")
-    assert [*loaded.columns] == [
-        "id",
-        "sample",
-        "relation",
-        "severity",
-        "concept",
-        "truth",
-        "answer",
-        "loss",
-        "draw",
-    ]
-    draws = {(d.sample, d.question % 2): d.draw for d in audit.journal.draws()}
-    expected = sorted(
-        (draws[sample, k], f"{sample}--{name}-{k}", sample, name, k)
-        for sample in "ac"
-        for k, name in enumerate(["identity", "sinking"])
-    )
-    columns = ["draw", "id", "sample", "relation", "severity"]
-    assert [*loaded[columns].itertuples(index=False, name=None)] == expected
-    judged = loaded[["concept", "truth", "answer", "loss"]].itertuples(index=False, name=None)
-    assert set(judged) == {("polyp", 1, 0.25, 1.0)}
-
-
 def test_truths_are_those_the_relation_expects_and_empty_where_it_does_not_apply(
     tmp_path: Path,
 ) -> None:
@@ -156,9 +134,15 @@ def test_truths_are_those_the_relation_expects_and_empty_where_it_does_not_apply
 def test_masks_move_with_the_image_and_read_back_as_a_mask_folder(tmp_path: Path) -> None:
     masks = {"polyp": [MASK, None, MASK[::-1], None]}
     dataset = from_table(IMAGES, labels(polyp=[1, 0, 1, 0]), masks=masks)
-    audit = audited(QuestionSpace(dataset, [Sinking()]), lambda images: wrong(images))
-    written = exported(audit, tmp_path / "out")
-    assert written == Exported(4, 4, {"polyp": 4})
+    sources = [(image >> 1).tobytes() for image in IMAGES]
+
+    def contrary(images: list[Image]) -> list[list[float]]:
+        """Return the opposite of what is there at even places."""
+        moved = [np.roll(image >> 1, -1, axis=0).tobytes() for image in images]
+        return [[float(sources.index(source) % 2)] for source in moved]
+
+    audit = audited(QuestionSpace(dataset, [Sinking()]), contrary)
+    assert exported(audit, tmp_path / "out") == Exported(4, 4, {"polyp": 4})
     loaded = from_masks(
         tmp_path / "out", "polyp", images="images", masks="masks/polyp", empty="absent"
     )
@@ -166,27 +150,6 @@ def test_masks_move_with_the_image_and_read_back_as_a_mask_folder(tmp_path: Path
     assert truths == {f"{s}--sinking-1": t for s, t in zip("abcd", (1, 0, 1, 0), strict=True)}
     for i, mask in ((0, MASK), (2, MASK[::-1])):
         assert np.array_equal(loaded.sample(i).masks["polyp"], np.roll(mask, 1, axis=0))
-
-
-def wrong(images: list[Image]) -> list[list[float]]:
-    """The opposite of what ``IMAGES`` hold at even places."""
-    sources = [np.roll(image >> 1, -1, axis=0).tobytes() for image in images]
-    places = [[(i >> 1).tobytes() for i in IMAGES].index(source) for source in sources]
-    return [[float(place % 2)] for place in places]
-
-
-def test_concept_without_masks_gets_no_black_ones(tmp_path: Path) -> None:
-    masks = {"polyp": [MASK, None, MASK, None]}
-    table = labels(polyp=[1, None, 1, None], text=[0, 0, 0, 0])
-    space = QuestionSpace(from_table(IMAGES, table, masks=masks), ["identity"])
-    written = exported(audited(space, lambda images: [[1, 1]] * len(images)), tmp_path / "out")
-    assert written == Exported(4, 4, {"polyp": 2})
-    assert {n for n in names(tmp_path / "out") if n.startswith("masks/")} == {
-        "masks/polyp/a--identity-0.png",
-        "masks/polyp/c--identity-0.png",
-    }
-    # masks that are not there for all images cannot be read as a folder of masks
-    assert "masks" not in (tmp_path / "out/dataset.toml").read_text()
 
 
 def test_dataset_toml_reads_the_folder_back_both_ways(tmp_path: Path) -> None:
@@ -307,39 +270,21 @@ def test_what_an_earlier_export_left_is_named_and_not_touched(audit: Audit, tmp_
     assert (tmp_path / "out.partial").is_dir()
 
 
-@pytest.mark.parametrize("least", [0, 1.5, float("nan")])
-def test_least_loss_out_of_range(audit: Audit, tmp_path: Path, least: float) -> None:
-    with pytest.raises(InputError, match=r"least loss: expected a number above 0, up to 1, got"):
-        exported(audit, tmp_path / "out", least_loss=least)
-
-
-def test_nothing_failed(tmp_path: Path) -> None:
-    space = QuestionSpace(from_table(IMAGES, labels(polyp=[1] * 4)))
-    audit = audited(space, lambda images: [[0.9]] * len(images))
-    with pytest.raises(InputError, match=r"export: no answer has a loss of 0\.5 or more"):
-        exported(audit, tmp_path / "out")
-    assert not [*tmp_path.iterdir()]
-
-
-def test_samples_without_images(tmp_path: Path) -> None:
-    space = QuestionSpace(from_table(None, labels(polyp=[1] * 4)))
-    with pytest.raises(InputError, match=r"export: dataset 'table' has no images"):
-        export_failures(Audit(space, Recording()).journal, space, tmp_path / "out")
-
-
-class Recording:
-    """A model that needs no image."""
-
-    answers, name, needs_image = "all", "recording", False
-
-    def ask(self, prompts: list[Prompt]) -> list[Answer]:
-        return [Answer((0.0,))] * len(prompts)
-
-
-def test_another_space_than_the_journals(audit: Audit, tmp_path: Path) -> None:
+def test_what_cannot_be_exported_is_said_and_nothing_written(audit: Audit, tmp_path: Path) -> None:
+    for least in (0, 1.5, float("nan")):
+        with pytest.raises(InputError, match=r"least loss: expected a number above 0, up to 1"):
+            exported(audit, tmp_path / "out", least_loss=least)
     other = QuestionSpace(from_table(IMAGES, labels(polyp=[0] * 4)))
     with pytest.raises(JournalError, match=r"journal: belongs to another space"):
         export_failures(audit.journal, other, tmp_path / "out")
+    bare = QuestionSpace(from_table(None, labels(polyp=[1] * 4)))
+    with pytest.raises(InputError, match=r"export: dataset 'table' has no images"):
+        export_failures(Audit(bare, ScriptedModel()).journal, bare, tmp_path / "out")
+    there = QuestionSpace(from_table(IMAGES, labels(polyp=[1] * 4)))
+    right = audited(there, lambda images: [[0.9]] * len(images))
+    with pytest.raises(InputError, match=r"export: no answer has a loss of 0\.5 or more"):
+        exported(right, tmp_path / "out")
+    assert not [*tmp_path.iterdir()]
 
 
 # -- where two models differ ------------------------------------------------------------------
@@ -399,30 +344,25 @@ def test_disagreements_are_those_of_which_one_model_lost_more(tmp_path: Path) ->
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A short audit, as the command line leaves it."""
     root = tmp_path_factory.mktemp("export")
-    plain_start(root / "start")
-    spec = str(root / "start/SPEC.toml")
-    assert run("audit", spec, "--budget", "30", "--out", str(root / "run")) == 0
+    spec = str(plain_start(root / "start"))
+    assert run("audit", spec, "--budget", "10", "--out", str(root / "run")) == 0
     return root
 
 
-def test_command_writes_counts_and_says_where(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run("export", str(folder / "run"), "--failures", str(tmp_path / "a"), "--json") == 0
-    counts = json.loads(capsys.readouterr().out)
+def test_command_writes_counts_and_says_where(folder: Path, tmp_path: Path) -> None:
+    counts = json.loads(
+        shown("export", str(folder / "run"), "--failures", str(tmp_path / "a"), "--json")
+    )
     assert counts["images"] == len([*(tmp_path / "a/images").iterdir()]) > 0
     assert counts["answers"] == len(pd.read_csv(tmp_path / "a/failures.csv"))
-    assert run("export", str(folder / "run"), "--failures", str(tmp_path / "b")) == 0
-    output = capsys.readouterr().out
+    output = shown("export", str(folder / "run"), "--failures", str(tmp_path / "b"))
     assert output.startswith(f"wrote {tmp_path / 'b'}: {counts['images']} images with ")
     assert names(tmp_path / "a") == names(tmp_path / "b")
 
 
-def test_command_wants_an_audit_that_it_began(
-    folder: Path, audit: Audit, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_command_wants_an_audit_that_it_began(folder: Path, audit: Audit, tmp_path: Path) -> None:
     Audit(audit.space, audit.model, journal=tmp_path / "journal.db").close()
-    assert run("export", str(tmp_path), "--failures", str(tmp_path / "out")) == 2
-    assert "was not begun by 'avtt audit'; export it from Python" in capsys.readouterr().err
-    assert run("export", str(tmp_path / "none"), "--failures", str(tmp_path / "out")) == 2
-    assert "does not exist" in capsys.readouterr().err
+    sentence = refused("export", str(tmp_path), "--failures", str(tmp_path / "out"))
+    assert "was not begun by 'avtt audit'; export it from Python" in sentence
+    sentence = refused("export", str(tmp_path / "none"), "--failures", str(tmp_path / "out"))
+    assert "does not exist" in sentence

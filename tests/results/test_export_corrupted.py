@@ -21,7 +21,7 @@ from adaptive_vtt.results.export import corrupted
 from adaptive_vtt.results.export.corrupted import export_corrupted
 from adaptive_vtt.types import Sample
 from adaptive_vtt.utils.random_streams import generator
-from tests.helpers.command_line import run
+from tests.helpers.command_line import refused, run, shown
 
 SPEC = """
 [dataset]
@@ -79,6 +79,8 @@ def audited(labels: Any, relations: list[Any], images: Any = None) -> tuple[Any,
 
 
 MANY = pd.DataFrame({"a": [1, 1, 0], "b": [0, 1, 0]})
+WIDE = pd.DataFrame(np.eye(2, 257, dtype=int))
+UNEVEN = [np.full((height, 4, 1), 99, np.uint8) for height in (4, 4, 5)]
 
 
 def test_severities_follow_each_other_and_images_keep_their_order(tmp_path: Path) -> None:
@@ -107,11 +109,6 @@ def test_sources_are_decoded_once_as_far_as_memory_goes(
     monkeypatch.setattr(space.dataset, "sample", lambda k: seen.update([k]) or sample(k))
     export_corrupted(journal, space, tmp_path / "out")
     assert seen == {0: 2, 1: 1, 2: decoded}  # the first once more, for its size
-    monkeypatch.undo()
-    export_corrupted(journal, space, tmp_path / "again")
-    files = [tmp_path / out / "odd" / "darkening.npz" for out in ("out", "again")]
-    with np.load(files[0]) as one, np.load(files[1]) as other:
-        assert np.array_equal(one["test_images"], other["test_images"])
 
 
 def test_one_class_each_is_told_by_its_number(tmp_path: Path) -> None:
@@ -125,26 +122,11 @@ def test_one_class_each_is_told_by_its_number(tmp_path: Path) -> None:
     ("labels", "relations", "images", "message"),
     [
         (MANY, ["identity"], None, r"expected a relation other than identity, got none"),
-        (
-            MANY,
-            [Odd(), Odder()],
-            None,
-            r"got 'ODD/dark: ening' and 'odd/dark\? ening', both odd/dark-ening\.npz; leave one",
-        ),
+        (MANY, [Odd(), Odder()], None, r"and 'odd/dark\? ening', both odd/dark-ening\.npz; leave"),
         (MANY, [Turning()], None, r"'turning' changes what is right about sample '0'"),
         (MANY.replace(1, np.nan), [Darkening()], None, r"sample '0' with unknown 'a'"),
-        (
-            pd.DataFrame(np.eye(2, 257, dtype=int)),
-            [Darkening()],
-            None,
-            r"expected at most 256 classes, which labels of one byte number, got 257",
-        ),
-        (
-            MANY,
-            [Darkening()],
-            [np.full((4, 4, 1), 99, np.uint8)] * 2 + [np.full((5, 4, 1), 99, np.uint8)],
-            r"expected an image of \(4, 4\), as the first one, got \(5, 4\)",
-        ),
+        (WIDE, [Darkening()], None, r"expected at most 256 classes, .* number, got 257"),
+        (MANY, [Darkening()], UNEVEN, r"expected an image of \(4, 4\), .* got \(5, 4\)"),
     ],
 )
 def test_what_an_archive_cannot_hold_is_named_and_nothing_written(
@@ -170,37 +152,26 @@ def test_archives_that_would_fill_the_disk_are_refused_before_any_is_written(
 
 
 @pytest.mark.slow
-def test_the_command_writes_what_medmnist_reads(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_writes_what_medmnist_reads(tmp_path: Path) -> None:
     images = np.random.default_rng(0).integers(0, 256, (4, 32, 32, 3), dtype=np.uint8)
     labels = np.array([[3], [0], [7], [3]], np.uint8)
     np.savez(tmp_path / "bloodmnist.npz", test_images=images, test_labels=labels)
-    (tmp_path / "model.py").write_text(
-        "def predict(images):\n    return [[0.1] * 8] * len(images)\n"
-    )
+    model = "def predict(images):\n    return [[0.1] * 8] * len(images)\n"
+    (tmp_path / "model.py").write_text(model)
     (tmp_path / "SPEC.toml").write_text(SPEC)
     folder, out = tmp_path / "run", tmp_path / "blood-c"
     assert run("audit", str(tmp_path / "SPEC.toml"), "--out", str(folder)) == 0
-    capsys.readouterr()
-    assert run("export", str(folder), "--corrupted", str(out), "--json") == 0
-    counts = json.loads(capsys.readouterr().out)["archives"]
-    assert len(counts) == 11
-    assert counts["bloodmnist/pixelate.npz"] == 8
-    archive = out / "bloodmnist" / "pixelate.npz"
-    dataset = from_medmnist(archive, "bloodmnist")
+    assert run("export", str(folder), "--corrupted", str(out)) == 0
+    dataset = from_medmnist(out / "bloodmnist" / "pixelate.npz", "bloodmnist")
     assert len(dataset) == 8
     assert dataset.metadata_values("label").tolist() == [3, 0, 7, 3] * 2
     first = dataset.sample(4).require_image()  # the first image at the second severity
     assert not np.array_equal(first, dataset.sample(0).require_image())
     assert len(np.unique(first.reshape(-1, 3), axis=0)) < 300  # coarse pixels
-    assert run("export", str(folder), "--corrupted", str(out)) == 2
-    assert "stands there already" in capsys.readouterr().err
+    assert "stands there already" in refused("export", str(folder), "--corrupted", str(out))
 
 
-def test_archives_come_straight_from_a_spec_or_from_data_to_the_byte(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_archives_come_straight_from_a_spec_or_from_data_to_the_byte(tmp_path: Path) -> None:
     """No model.py is there: nothing is asked, and no image differs from one made by hand."""
     images = np.random.default_rng(0).integers(0, 256, (3, 32, 32, 3), dtype=np.uint8)
     labels = np.array([[3], [0], [7]], np.uint8)
@@ -210,8 +181,9 @@ def test_archives_come_straight_from_a_spec_or_from_data_to_the_byte(
     assert run("export", str(tmp_path / "SPEC.toml"), "--corrupted", str(tmp_path / "a")) == 0
     relation = "medmnistc/bloodmnist/contrast_up"
     given = ["--data", str(tmp_path / "bloodmnist.npz"), "--relations", relation]
-    assert run("export", *given, "--corrupted", str(tmp_path / "b"), "--json") == 0
-    written = json.loads(capsys.readouterr().out.splitlines()[-1])
+    written = json.loads(
+        shown("export", *given, "--corrupted", str(tmp_path / "b"), "--json").splitlines()[-1]
+    )
     assert written == {"archives": {"bloodmnist/contrast_up.npz": 15}}
     for folder, severities in {"a": (1, 3), "b": (1, 2, 3, 4, 5)}.items():
         with np.load(tmp_path / folder / "bloodmnist" / "contrast_up.npz") as arrays:
@@ -240,8 +212,5 @@ def test_archives_come_straight_from_a_spec_or_from_data_to_the_byte(
         (["--failures", "OUT", "--data", "D", "--relations", "rotation"], "OUT alone"),
     ],
 )
-def test_what_images_are_exported_from_is_one_thing(
-    given: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run("export", *given) == 2
-    assert message in capsys.readouterr().err
+def test_what_images_are_exported_from_is_one_thing(given: list[str], message: str) -> None:
+    assert message in refused("export", *given)

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.datasets.formats import coco as coco_masks
 from adaptive_vtt.datasets.formats.coco import from_coco
@@ -20,7 +19,6 @@ from adaptive_vtt.models.local.python import PythonModel
 from adaptive_vtt.relations import FollowUp, LabelPreserving
 from adaptive_vtt.results.export.failures import export_failures, run_lengths
 from adaptive_vtt.types import Image, Mask
-from tests.helpers.command_line import run
 
 RNG = np.random.default_rng(0)
 IMAGES = [RNG.integers(0, 256, (12, 10, 3), dtype=np.uint8) for _ in range(3)]
@@ -77,6 +75,9 @@ def test_coco_has_what_is_expected_where_and_what_failed(tmp_path: Path) -> None
     sample = next(dataset.sample(i) for i in range(2) if dataset.sample_id(i) == str(a["id"]))
     assert np.array_equal(np.asarray(sample.masks["polyp"]), np.roll(MASK, 1, axis=0))
     assert np.array_equal(sample.require_image(), np.roll(IMAGES[0], 1, axis=0))
+    tools: Any = pytest.importorskip("pycocotools.coco")
+    theirs = tools.COCO(str(out / "coco.json"))
+    assert np.array_equal(theirs.annToMask(theirs.loadAnns([only["id"]])[0]), sample.masks["polyp"])
 
 
 def test_boxes_are_where_the_relation_moved_them(tmp_path: Path) -> None:
@@ -92,14 +93,6 @@ def test_boxes_are_where_the_relation_moved_them(tmp_path: Path) -> None:
     assert not (tmp_path / "second/fiftyone.json").exists()
 
 
-def test_pycocotools_reads_it(tmp_path: Path) -> None:
-    tools: Any = pytest.importorskip("pycocotools.coco")
-    out = exported(tmp_path / "out")
-    result = tools.COCO(str(out / "coco.json"))
-    (only,) = result.loadAnns(result.getAnnIds())
-    assert np.array_equal(result.annToMask(only), np.roll(MASK, 1, axis=0))
-
-
 def test_fiftyone_has_the_concepts_that_failed_of_each_image(tmp_path: Path) -> None:
     out = exported(tmp_path / "out")
     result = json.loads((out / "fiftyone.json").read_text())["labels"]
@@ -109,17 +102,3 @@ def test_fiftyone_has_the_concepts_that_failed_of_each_image(tmp_path: Path) -> 
     (only,) = result["a--sinking-1"]
     assert only["attributes"]["answer"] == 0.25
     assert (only["attributes"]["relation"], only["attributes"]["severity"]) == ("sinking", 1)
-
-
-@pytest.mark.slow
-def test_the_command_writes_both_and_only_beside_failures(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write_start(tmp_path)
-    run("audit", str(tmp_path / "SPEC.toml"), "--out", str(tmp_path / "run"), "--budget", "30")
-    out = tmp_path / "failures"
-    run("export", str(tmp_path / "run"), "--failures", str(out), "--coco", "--fiftyone")
-    assert json.loads((out / "coco.json").read_text())["images"]
-    assert json.loads((out / "fiftyone.json").read_text())["labels"]
-    assert run("export", str(tmp_path / "run"), "--tsv", "x.tsv", "--coco") == 2
-    assert "--coco: expected --failures OUT beside it, got none" in capsys.readouterr().err

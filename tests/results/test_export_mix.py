@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 from adaptive_vtt import QuestionSpace
-from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal import read_journal
@@ -19,7 +18,7 @@ from adaptive_vtt.results.export.mix import weights_of, write_mix
 from adaptive_vtt.types import UNKNOWN
 from adaptive_vtt.utils.image_files import read_image
 from adaptive_vtt.utils.mask_values import read_mask
-from tests.helpers.command_line import run
+from tests.helpers.command_line import plain_start, refused, run, shown
 
 
 class Turning(LabelPreserving):
@@ -105,31 +104,28 @@ def test_what_cannot_be_trained_on_is_named(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_command_takes_shares_from_an_audit_and_equal_ones_from_a_spec(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write_start(tmp_path)
+@pytest.mark.slow
+def test_the_command_takes_shares_from_an_audit_and_equal_ones_from_a_spec(tmp_path: Path) -> None:
+    spec, out = str(plain_start(tmp_path)), str(tmp_path / "run")
     (tmp_path / "model.py").write_text(
         "def predict(images):\n    return [[0.9 if i.std() > 60 else 0.1] * 2 for i in images]\n"
     )
-    spec, out = str(tmp_path / "SPEC.toml"), str(tmp_path / "run")
-    quick = ["--set", "certify.self_taught=false", "--set", "certify.surrogate=false"]
-    assert run("audit", spec, "--budget", "60", "--seed", "1", *quick, "--out", out) == 0
+    assert run("audit", spec, "--budget", "30", "--seed", "1", "--out", out) == 0
     with closing(read_journal(Path(out) / "journal.db")) as journal:
         rates = weights_of(journal, ["gaussian_noise", "brightness_down", "rotation"], out)
-    capsys.readouterr()
-    assert run("export", out, "--mix", str(tmp_path / "found"), "--json") == 0
-    counts = json.loads(capsys.readouterr().out)["mix"]
-    assert run("export", spec, "--mix", str(tmp_path / "equal"), "--seed", "2", "--json") == 0
-    equal = json.loads(capsys.readouterr().out)["mix"]
+    counts = json.loads(shown("export", out, "--mix", str(tmp_path / "found"), "--json"))["mix"]
+    equal = json.loads(
+        shown("export", spec, "--mix", str(tmp_path / "equal"), "--seed", "2", "--json")
+    )["mix"]
     assert counts["identity"] == equal["identity"] == 60
     assert equal == {"identity": 60, "gaussian_noise": 20, "brightness_down": 20, "rotation": 20}
     assert {name: counts[name] for name in rates} == {
         name: pytest.approx(60 * rate / sum(rates.values()), abs=1) for name, rate in rates.items()
     }
     assert len(set(rates.values())) == 3
-    assert run("export", out, "--mix", str(tmp_path / "m"), "--failures", str(tmp_path / "f")) == 2
-    assert "--mix: expected 'avtt export DIR --mix OUT'" in capsys.readouterr().err
+    assert "--mix: expected 'avtt export DIR --mix OUT'" in refused(
+        "export", out, "--mix", str(tmp_path / "m"), "--failures", str(tmp_path / "f")
+    )
     alone = ["--data", str(tmp_path / "labels.csv"), "--relations", "rotation"]
     assert run("export", *alone, "--mix", str(tmp_path / "m")) == 2
 

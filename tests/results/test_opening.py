@@ -18,16 +18,12 @@ def headline(relations: list[str], targets: list[str], oracle: str = "correctnes
     if sentence is not None:
         assert repr(result).startswith(f"Result({sentence}; ")
         assert sentence in unescape(result._repr_html_())
-        rows = result.targets.set_index("target")
-        for name in ("relation identity: label error", "overall label error"):
-            if name not in rows.index:
-                continue
-            low, high = rows.loc[name, ["lower", "upper"]]
-            known = f"{100 * rows.loc[name, 'estimate']:.1f} %"
-            assert (
-                known if high - low <= 0.5 else f"hardly known yet ({span(low, high)})"
-            ) in sentence
-            assert (f"most likely {known}" in sentence) == (0.1 < high - low <= 0.5)
+        for row in result.targets.itertuples():
+            if row.target in ("relation identity: label error", "overall label error"):
+                known, width = f"{100 * row.estimate:.1f} %", row.upper - row.lower
+                hardly = f"hardly known yet ({span(row.lower, row.upper)})"
+                assert (known if width <= 0.5 else hardly) in sentence
+                assert (f"most likely {known}" in sentence) == (0.1 < width <= 0.5)
     return sentence
 
 

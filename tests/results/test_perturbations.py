@@ -12,7 +12,6 @@ import pytest
 import adaptive_vtt as avtt
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.oracles import TopClass
-from adaptive_vtt.results.outcomes import outcomes
 from adaptive_vtt.results.report.evidence import Evidence
 from adaptive_vtt.results.report.rates import perturbations, perturbations_section
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
@@ -24,7 +23,7 @@ from tests.helpers.report_pages import audit
 
 CLASSES = ["dark", "grey", "light"]
 CONTRAST = "medtest/contrast"
-FEW: dict[str, Any] = {"budget": 12, "strategy": "random"}
+FEW: dict[str, Any] = {"budget": 12, "strategy": "random", "surrogate": False}
 
 
 def predict(batch: Sequence[Image]) -> np.ndarray:
@@ -46,10 +45,9 @@ def space() -> avtt.QuestionSpace:
 def folder(space: avtt.QuestionSpace, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Of an audit that asked everything, so that every interval is a point."""
     out = tmp_path_factory.mktemp("whole")
-    options: dict[str, Any] = {"targets": ["relation-sides", "relations"], "strategy": "random"}
-    with avtt.Audit(
-        space, predict, half_width=0.001, **options, journal=out / "journal.db"
-    ) as all_:
+    options: dict[str, Any] = {"targets": ["relation-sides", "relations"], "surrogate": False}
+    options |= {"strategy": "random", "half_width": 0.001, "journal": out / "journal.db"}
+    with avtt.Audit(space, predict, **options) as all_:
         all_.run()
     return out
 
@@ -64,6 +62,7 @@ def table(folder: Path) -> pd.DataFrame:
     return table.set_index(["relation", "concept"])
 
 
+@pytest.mark.slow
 def test_the_latex_of_targets_has_the_columns_that_a_page_holds(
     table: pd.DataFrame, folder: Path
 ) -> None:
@@ -75,39 +74,7 @@ def test_the_latex_of_targets_has_the_columns_that_a_page_holds(
     assert len(pd.read_csv(folder / "tables" / "targets.csv").columns) > 20
 
 
-@pytest.fixture(scope="module")
-def everything(space: avtt.QuestionSpace) -> pd.DataFrame:
-    """Every outcome."""
-    with avtt.Audit(space, predict, strategy="everything") as audit:
-        audit.run()
-        return outcomes(audit.journal)
-
-
-def test_figures_of_a_relation_are_those_of_scikit_learn(
-    table: pd.DataFrame, everything: pd.DataFrame
-) -> None:
-    metrics = pytest.importorskip("sklearn.metrics")
-    mine = everything[everything["relation"] == CONTRAST]
-    at: dict[str, Any] = {"index": ["sample", "severity"], "columns": "concept"}
-    truth = mine.pivot(**at, values="truth").to_numpy().argmax(axis=1)
-    predicted = mine.pivot(**at, values="answer").to_numpy().argmax(axis=1)
-    assert 0 < (predicted == truth).mean() < 1
-    average: dict[str, Any] = {"average": "macro", "zero_division": 0}
-    expected = {
-        "accuracy": metrics.accuracy_score(truth, predicted),
-        "macro recall": metrics.recall_score(truth, predicted, **average),
-        "macro precision": metrics.precision_score(truth, predicted, **average),
-        "macro F1": metrics.f1_score(truth, predicted, **average),
-        "Cohen's kappa": metrics.cohen_kappa_score(truth, predicted),
-    }
-    row = table.loc[(CONTRAST, "all")]
-    for name, value in expected.items():
-        for end in ("", " lower", " upper"):
-            assert row[name + end] == pytest.approx(value, abs=1e-9)
-    of_each = metrics.recall_score(truth, predicted, average=None)
-    assert table.loc[CONTRAST]["recall"][CLASSES].tolist() == pytest.approx(of_each.tolist())
-
-
+@pytest.mark.slow
 def test_a_page_has_it(folder: Path, table: pd.DataFrame) -> None:
     page = (folder / "report.html").read_text()
     part = page[page.index('id="perturbations"') :]

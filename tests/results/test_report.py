@@ -88,16 +88,12 @@ def test_only_scripts_of_ours_run(page: str) -> None:
 
 
 def test_all_sections_stand_in_order(page: str) -> None:
-    ids = [attributes.get("id") for tag, attributes in Tags(page).tags if tag == "section"]
-    folded = [a["id"] for t, a in Tags(page).tags if t == "details" and a.get("class") == "folded"]
-    bar = page[page.index('class="bar"') : page.index("</nav>")]
+    tags = Tags(page).tags
     sections = [*SECTIONS[:-1], "cost", SECTIONS[-1]]
-    assert ids == sections
-    assert [t.get("id") for tag, t in Tags(page).tags if t.get("class") == "sub"][:2] == [
-        "beliefs",
-        "uncertainty",
-    ]
+    assert [attributes.get("id") for tag, attributes in tags if tag == "section"] == sections
+    folded = [a["id"] for t, a in tags if t == "details" and a.get("class") == "folded"]
     assert folded[-3:] == FOLDED
+    bar = page[page.index('class="bar"') : page.index("</nav>")]
     assert re.findall(r'href="#(.*?)"', bar) == sections
 
 
@@ -150,7 +146,7 @@ def test_the_band_of_an_answer_gp_holds_what_it_says(page: str) -> None:
 def test_uncertainty_is_what_the_audit_saw() -> None:
     space = avtt.QuestionSpace(tiny_dataset(8, 2), ["identity", "rotation"])
     model = ScriptedModel(refuse=0.1)
-    running = avtt.Audit(space, model, budget=20, journal=(journal := MemoryJournal()))
+    running = avtt.Audit(space, model, budget=12, journal=(journal := MemoryJournal()))
     seen = [running.state()]
     while calls := running.ask():
         running.tell(calls[0], model.ask([calls[0].prompt])[0])
@@ -161,7 +157,7 @@ def test_uncertainty_is_what_the_audit_saw() -> None:
     lines = block(render(journal), "uncertainty-chart-data")["calls"]["data"]
     traces = {line["name"]: line for line in lines}
     mean, widest = ([100 * getattr(s, name) for s in seen] for name in ("mean", "widest"))
-    assert traces["mean"]["x"] == list(range(21))
+    assert traces["mean"]["x"] == list(range(13))
     assert traces["mean"]["y"] == pytest.approx(mean, abs=1e-4)
     assert traces["most uncertain side"]["y"] == pytest.approx(widest, abs=1e-4)
 
@@ -206,18 +202,18 @@ def test_a_wrong_class_is_shown_with_the_true_one_and_a_reply_as_it_came(own: bo
 
 
 def test_figures_of_targets_have_the_names_of_result_json() -> None:
-    wanted = {"half_width": 0.3, "targets": ["overall"]}
-    page = render(audit(tiny_dataset(), ScriptedModel(), budget=20, **wanted))
+    wanted = {"half_width": 0.3, "targets": ["overall"], "surrogate": False}
+    page = render(audit(tiny_dataset(), ScriptedModel(), budget=5, **wanted))
     heads = re.findall(r'<button type="button" title="[^"]*">([^<]+)</button></th>', page)
     assert {"size", "questions", "estimate", "interval", "half-width"} <= {*heads}
     assert "seen" not in heads
 
 
 def test_the_first_screen_names_unanswered_questions() -> None:
-    text = Tags(render(audit(tiny_dataset(), ScriptedModel(refuse=0.2), budget=20))).text
+    text = Tags(render(audit(tiny_dataset(), ScriptedModel(refuse=0.2), budget=10))).text
     first = text[: text.index("Next steps")]
     assert re.search(r"Unanswered \d+\.\d % of the questions; most often: ", first)
-    assert "Unanswered" not in Tags(render(audit(tiny_dataset(), ScriptedModel(), budget=5))).text
+    assert "Unanswered" not in Tags(render(audit(tiny_dataset(), ScriptedModel(), budget=2))).text
 
 
 def test_a_picture_that_is_left_out_says_why() -> None:
@@ -248,8 +244,6 @@ def test_large_pictures_stand_in_the_page_as_webp_and_tiny_ones_as_they_are() ->
 def test_what_random_draws_took_enters_the_report_the_stronger_first(tmp_path: Path) -> None:
     journal = audit(tiny_dataset(), ScriptedModel(), budget=10)
     path = tmp_path / "report.html"
-    write_report(journal, path)
-    assert "Random sampling" not in path.read_text(encoding="utf-8")
     odd = '{"uniform": {"calls": %s, "certified": true}}'
     for text in ("{", "[]", odd % '"<b>"', odd % 0, odd % "true", '{"uniform": 3}'):
         (tmp_path / "baselines.json").write_text(text)
@@ -316,7 +310,7 @@ def test_cost_is_shown_with_its_cap_and_failures_by_kind() -> None:
     counts = iter([{}, {"attempts": 31, "failures": {"http 429": 4}}])  # before, and after
     model.statistics = lambda: next(counts)  # type: ignore[attr-defined]
     space = avtt.QuestionSpace(tiny_dataset(12, 2), ["identity", "rotation"], oracle=Consistency())
-    audit = avtt.Audit(space, model, max_cost=30)
+    audit = avtt.Audit(space, model, max_cost=30, surrogate=False)
     result = audit.run()
     evidence = Evidence(audit.journal)
     assert evidence.cost == result.cost
@@ -343,8 +337,4 @@ def test_the_cost_names_what_lost_calls_may_have_cost() -> None:
     result = avtt.Audit(space, ScriptedModel(), **options).run()
     doubt = "up to $3.00 more may have been charged for 3 lost calls"
     assert result.paid == f"cost $6.00 ({doubt})"
-    page = spaced(render(journal))
-    assert page.count(doubt) == 2  # on the first screen, too
-    assert f"6 calls cost $6.00, $1.00 each on average; {doubt}." in page
-    why = "when the audit was interrupted or ended by an error, and asked again"
-    assert f"{why}: perhaps paid for twice.</p>" in page
+    assert spaced(render(journal)).count(doubt) == 2  # on the first screen, too

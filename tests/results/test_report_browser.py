@@ -1,13 +1,9 @@
-"""The report in a browser: every kind of audit, without a word on the console; drill-down works.
+"""The report in a browser: every kind of audit, without a word on the console; drill-down works."""
 
-Screenshots go to the folder that AVTT_SCREENSHOTS names, else to one of pytest's.
-"""
-
-import json
 import os
-import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,26 +12,33 @@ import pytest
 from adaptive_vtt.results.report import write_report
 from tests.helpers.chromium import Browser, needs_chromium
 from tests.helpers.report_kinds import KINDS
+from tests.helpers.report_pages import block
 from tests.results.test_report_odd import hostile_journal
 
 pytestmark = needs_chromium
+Reports = Callable[[str], Path]
 
 
 @pytest.fixture(scope="module")
-def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A report of every kind, and of an audit whose names would like to be scripts."""
+def reports(tmp_path_factory: pytest.TempPathFactory) -> Reports:
+    """Return a function that writes the report of a kind once: also of an audit whose names would
+    like to be scripts."""
     folder = tmp_path_factory.mktemp("reports")
-    for name, make in KINDS.items():
+
+    @cache
+    def report(name: str) -> Path:
         inputs = folder / f"{name} inputs"
         inputs.mkdir()
-        write_report(make(inputs), folder / f"{name}.html")
-    write_report(hostile_journal(), folder / "hostile.html")
-    return folder
+        journal = hostile_journal() if name == "hostile" else KINDS[name](inputs)
+        write_report(journal, folder / f"{name}.html")
+        return folder / f"{name}.html"
+
+    return report
 
 
-def run_in(reports: Path, tmp_path: Path, name: str, script: str, hash: str = "") -> Any:
-    """What ``script``, the body of an async function, returns in the page of this name."""
-    with opened(reports / f"{name}.html", tmp_path, hash) as browser:
+def run_in(page: Path, tmp_path: Path, script: str, hash: str = "") -> Any:
+    """What ``script``, the body of an async function, returns in the page."""
+    with opened(page, tmp_path, hash) as browser:
         result = browser.value("(async () => {" + script + "})()")
         assert browser.complaints == []
     return result
@@ -67,23 +70,28 @@ null
 
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("name", [*KINDS, "hostile"])
 def test_no_kind_of_report_says_a_word_on_the_console(
-    reports: Path, tmp_path: Path, width: int
+    reports: Reports, tmp_path: Path, name: str, width: int
 ) -> None:
-    """All of them, at the width of a desk and of a phone, unfolded and with every figure drawn;
-    nothing is wider than the page."""
-    with Browser(tmp_path / "profile", width, 900) as browser:
-        for path in sorted(reports.glob("*.html")):
-            browser.open(path.as_uri())
-            browser.until(f"location.href.endsWith('{path.stem}.html') && typeof avtt === 'object'")
-            browser.value(WALK)
-            assert all(drawn for _, drawn in browser.value("walk()")), path
-            assert browser.value("document.documentElement.scrollWidth") <= width, path
-            assert browser.complaints == [], path
+    """At the width of a desk and of a phone, unfolded and with every figure drawn; nothing is
+    wider than the page. Pictures, light and dark, go to the folder that AVTT_SCREENSHOTS names."""
+    with opened(reports(name), tmp_path, width=width, height=900) as browser:
+        assert all(drawn for _, drawn in browser.value("walk()"))
+        assert browser.value("document.documentElement.scrollWidth") <= width
+        if shots := os.environ.get("AVTT_SCREENSHOTS"):
+            height = browser.value("document.documentElement.scrollHeight")
+            browser.resize(width, min(height, 8000))
+            Path(shots).mkdir(parents=True, exist_ok=True)
+            for scheme in ("light", "dark"):
+                browser.scheme(scheme)
+                browser.value("window.scrollTo(0, 0); pause(500)")
+                browser.screenshot(Path(shots) / f"{name}-{width}-{scheme}.png")
+        assert browser.complaints == []
 
 
-def test_charts_are_drawn_and_hostile_names_do_nothing(reports: Path, tmp_path: Path) -> None:
-    drawn = dict(run_in(reports, tmp_path, "hostile", "return walk();"))
+def test_charts_are_drawn_and_hostile_names_do_nothing(reports: Reports, tmp_path: Path) -> None:
+    drawn = dict(run_in(reports("hostile"), tmp_path, "return walk();"))
     believed = ("surface-chart", "curves-chart", "trust-chart")
     assert drawn == dict.fromkeys(
         (*believed, "spending-chart", "widths-chart", "beliefs-chart", "uncertainty-chart"), True
@@ -92,7 +100,7 @@ def test_charts_are_drawn_and_hostile_names_do_nothing(reports: Path, tmp_path: 
 
 @pytest.mark.slow
 def test_plotly_comes_with_the_first_figure_and_names_are_text(
-    reports: Path, tmp_path: Path
+    reports: Reports, tmp_path: Path
 ) -> None:
     """Names stand in hover, keys, CSV and image as they are, and the image is a PNG."""
     script = """
@@ -124,7 +132,7 @@ def test_plotly_comes_with_the_first_figure_and_names_are_text(
       const csv = avtt.csv({ data: [one, two], layout: {} });
       return { before, spoken, legend, foreign, saved, csv };
     """
-    result = run_in(reports, tmp_path, "hostile", script)
+    result = run_in(reports("hostile"), tmp_path, script)
     assert result["before"] == "undefined"
     assert "where <script>alert(1)</script> %{y}" in result["spoken"]
     assert [n for n in result["legend"] if "<script>alert(1)</script> %{y}" in n], result["legend"]
@@ -137,7 +145,7 @@ def test_plotly_comes_with_the_first_figure_and_names_are_text(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["folder", "no DecompressionStream", "folder without it"])
-def test_ways_to_plotly(reports: Path, tmp_path: Path, way: str) -> None:
+def test_ways_to_plotly(reports: Reports, tmp_path: Path, way: str) -> None:
     """Where it cannot be had, a sentence says so and the table stands open."""
     page = tmp_path / "page.html"
     write_report(hostile_journal(), page, plotly="folder" if way[0] == "f" else "inline")
@@ -157,7 +165,7 @@ def test_ways_to_plotly(reports: Path, tmp_path: Path, way: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_bar_a_cell_and_a_target_lead_to_their_failures(reports: Path, tmp_path: Path) -> None:
+def test_a_bar_a_cell_and_a_target_lead_to_their_failures(reports: Reports, tmp_path: Path) -> None:
     """Each link shows as many cards as failures fit it, and the address says what is shown."""
     script = """
       const items = avtt.read("failures-data");
@@ -176,13 +184,14 @@ def test_a_bar_a_cell_and_a_target_lead_to_their_failures(reports: Path, tmp_pat
       }
       return seen;
     """
-    result = run_in(reports, tmp_path, "labels", script)
+    result = run_in(reports("labels"), tmp_path, script)
     assert {kind.split()[0] for kind, _, _ in result} == {"drill", "cell"}
     assert len(result) > 15
     assert all(fits and kept for _, fits, kept in result)
 
 
-def test_keys_go_through_the_failures_and_close_them(reports: Path, tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_keys_go_through_the_failures_and_close_them(reports: Reports, tmp_path: Path) -> None:
     script = """
       const event = (key) => new KeyboardEvent("keydown", { key, bubbles: true });
       const press = (key) => document.activeElement.dispatchEvent(event(key));
@@ -203,14 +212,12 @@ def test_keys_go_through_the_failures_and_close_them(reports: Path, tmp_path: Pa
       press("ArrowRight"); seen.push(document.activeElement.hash);
       return seen;
     """
-    page = (reports / "uncertified.html").read_text(encoding="utf-8")
-    match = re.search(r'id="failures-data">(.*?)</script>', page)
-    assert match is not None
-    items = json.loads(match[1])
+    page = reports("uncertified")
+    items = block(page.read_text(encoding="utf-8"), "failures-data")
     at = next(k for k, item in enumerate(items) if len(item["views"]) == 2 and k > 0)
     first, second = (f"#failure-{items[k]['id']}" for k in (at, at + 1))
     count = len(items)
-    assert run_in(reports, tmp_path, "uncertified", script, first) == [
+    assert run_in(page, tmp_path, script, first) == [
         True,
         f"{at + 1} of {count} {first}",
         f"{at + 2} of {count} {second}",
@@ -222,24 +229,3 @@ def test_keys_go_through_the_failures_and_close_them(reports: Path, tmp_path: Pa
         first,
         second,
     ]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", KINDS)
-def test_screenshots(reports: Path, tmp_path: Path, name: str) -> None:
-    """At 1280 and 390 pixels, light and dark, unfolded and whole."""
-    out = Path(os.environ.get("AVTT_SCREENSHOTS", tmp_path / "screenshots"))
-    out.mkdir(parents=True, exist_ok=True)
-    with opened(reports / f"{name}.html", tmp_path) as browser:
-        for width in (1280, 390):
-            browser.resize(width, 900)
-            browser.value("walk()")
-            browser.value("window.scrollTo(0, 0); pause(300)")
-            height = browser.value("document.documentElement.scrollHeight")
-            for scheme in ("light", "dark"):
-                browser.scheme(scheme)
-                browser.resize(width, min(height, 8000))
-                browser.value("pause(500)")
-                browser.screenshot(target := out / f"{name}-{width}-{scheme}.png")
-                assert target.stat().st_size > 20_000
-        assert browser.complaints == []

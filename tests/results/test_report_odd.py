@@ -1,6 +1,7 @@
 """The report of odd and of hostile audits is a whole page all the same."""
 
 import re
+from collections.abc import Callable
 from html import escape
 from typing import Any
 
@@ -14,73 +15,57 @@ from adaptive_vtt.journal import Journal, MemoryJournal
 from adaptive_vtt.results.report import render
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import Answer, Unanswered
-from tests.helpers.report_pages import CERTIFIED, EVIL, FOLDED, Tags, audit, block, unfinished
-from tests.helpers.twins import slowly
+from tests.helpers.report_pages import CERTIFIED, EVIL, FEW, FOLDED, Tags, audit, block, unfinished
 
 
-def many_targets(concepts: int = 50, **options: Any) -> Journal:
-    dataset = tiny_dataset(concepts=concepts)
-    return audit(dataset, ScriptedModel(), budget=5, half_width=0.2, surrogate=False, **options)
+def run(dataset: Any = None, refuse: float = 0.0, answers: Any = "all", **options: Any) -> Journal:
+    options = {"budget": 20, "surrogate": False, "relations": FEW, **options}
+    relations = options.pop("relations")
+    model = ScriptedModel(refuse=refuse, answers=answers)
+    return audit(dataset or tiny_dataset(), model, relations, fail_on_error=1.0, **options)
 
 
 WITHOUT_MASKS = [name for name in avtt.relations.names() if not name.startswith("prompt/")]
-ODD = {
+WIDE: dict[str, Any] = {"half_width": 0.1}
+AUDITS: dict[str, Callable[[], Journal]] = {
     "nothing asked": lambda: unfinished(0),
     "nothing answered": lambda: unfinished(3),
-    "some refused": lambda: audit(
-        tiny_dataset(), ScriptedModel(refuse=0.2), WITHOUT_MASKS, budget=40
+    "some refused": lambda: run(refuse=0.2, relations=WITHOUT_MASKS, budget=40),
+    "all refused": lambda: run(refuse=1.0, budget=6),
+    "one concept, one relation": lambda: run(tiny_dataset(concepts=1), relations=["identity"]),
+    "no pictures": lambda: run(tiny_dataset(images=False), budget=6),
+    "certifying, nothing asked": lambda: unfinished(0, **WIDE),
+    "certifying, nothing answered": lambda: unfinished(3, at_most=0.2),
+    "certifying, all refused": lambda: run(refuse=1.0, unanswered="both", **WIDE),
+    "certifying, 100 targets": lambda: run(
+        tiny_dataset(concepts=50), budget=5, targets=["concepts"], **WIDE
     ),
-    "all refused": lambda: audit(
-        tiny_dataset(), ScriptedModel(refuse=1.0), budget=20, fail_on_error=1
-    ),
-    "one concept, one relation": lambda: audit(
-        tiny_dataset(concepts=1), ScriptedModel(), ["identity"], budget=5
-    ),
-    "no pictures": lambda: audit(tiny_dataset(images=False), ScriptedModel(), budget=20),
-}
-ODD_CERTIFIED = {
-    "nothing asked": lambda: unfinished(0, half_width=0.1),
-    "nothing answered": lambda: unfinished(3, at_most=0.2),
-    "all refused": lambda: audit(
-        tiny_dataset(),
-        ScriptedModel(refuse=1.0),
-        budget=20,
-        half_width=0.1,
-        unanswered="both",
-        fail_on_error=1,
-    ),
-    "100 targets": lambda: many_targets(targets=["concepts"]),
-    "everything asked": lambda: audit(
-        tiny_dataset(4), ScriptedModel(answers="one"), ["identity"], half_width=0.01, at_most=0.4
+    "certifying, everything asked": lambda: run(
+        tiny_dataset(4), answers="one", relations=["identity"], half_width=0.01, at_most=0.4
     ),
 }
+SLOW = [name for name in AUDITS if name == "some refused" or name.startswith("certifying")]
 
 
 @pytest.mark.filterwarnings("error", "ignore:.torch.jit.script:DeprecationWarning")
-@pytest.mark.parametrize("name", [*sorted(ODD.keys() - {"some refused"}), *slowly("some refused")])
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in AUDITS],
+)
 def test_odd_audits_have_a_whole_page(name: str) -> None:
-    page = render(ODD[name]())
-    tags = Tags(page)
-    assert all(tags.with_id(id) for id in ("verdict", "failures", *FOLDED))
+    page = render(AUDITS[name]())
+    tags, known = Tags(page), "nothing" not in name
+    if name.startswith("certifying"):
+        there = [s for s in CERTIFIED if known or s != "conditions"]
+        assert [a["id"] for t, a in tags.tags if t == "section"] == there
+        assert tags.with_id("derived")
+        block(page, "widths-chart-data")
+    else:
+        assert all(tags.with_id(id) for id in ("verdict", "failures", *FOLDED))
+        assert tags.with_id("conditions") == known
+        for id in ("failures-data", "pictures", "beliefs-data", "uncertainty-chart-data"):
+            block(page, id)
     assert page.rstrip().endswith("</html>")
-    for id in ("failures-data", "pictures", "beliefs-data", "uncertainty-chart-data"):
-        block(page, id)
-    assert tags.with_id("conditions") == (name not in ("nothing asked", "nothing answered"))
-    assert not re.search(r"\bnan\b|\bNone\b", tags.text)
-
-
-@pytest.mark.filterwarnings("error", "ignore:.torch.jit.script:DeprecationWarning")
-@pytest.mark.parametrize("name", ODD_CERTIFIED)
-@pytest.mark.slow
-def test_odd_certified_audits_have_a_whole_page(name: str) -> None:
-    page = render(ODD_CERTIFIED[name]())
-    tags = Tags(page)
-    idle = name in ("nothing asked", "nothing answered")
-    there = [s for s in CERTIFIED if not (idle and s == "conditions")]
-    assert [a["id"] for t, a in tags.tags if t == "section"] == there
-    assert page.rstrip().endswith("</html>")
-    block(page, "widths-chart-data")
-    assert tags.with_id("derived")
     assert not re.search(r"\bnan\b|\bNone\b", tags.text)
 
 

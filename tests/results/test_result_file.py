@@ -21,39 +21,39 @@ from tests.helpers.captioned import space as caption_space
 WIDE: dict[str, Any] = {"half_width": 0.3, "surrogate": False, "seed": 1}
 
 
-def run(model: Any = None, dataset: Any = None, oracle: Any = None, **options: Any) -> Result:
-    space = avtt.QuestionSpace(dataset or tiny_dataset(), ["identity", "rotation"], oracle=oracle)
-    return avtt.Audit(space, model or ScriptedModel(), **{"budget": 20, **options}).run()
+def run(model: Any = None, oracle: Any = None, **options: Any) -> Result:
+    space = avtt.QuestionSpace(tiny_dataset(), ["identity", "rotation"], oracle=oracle)
+    return avtt.Audit(space, model or ScriptedModel(), **{"budget": 10, **options}).run()
 
 
-def unasked() -> Result:
-    return avtt.Audit(avtt.QuestionSpace(tiny_dataset()), ScriptedModel(), **WIDE).result()
-
-
-def captions() -> Result:
-    return avtt.Audit(caption_space(), faulty(), budget=40, **WIDE).run()
-
-
-def severities() -> Result:
-    where = {"some": {"truth": [1]}}
-    return run(**WIDE, targets=["overall", "severities", "relation-sides", "some"], where=where)
+SOME: dict[str, Any] = {
+    "targets": ["overall", "severities", "relation-sides", "some"],
+    "where": {"some": {"truth": [1]}},
+}
 
 
 KINDS: dict[str, Callable[[], Result]] = {
     "nothing certified": run,
-    "nothing asked": unasked,
+    "nothing asked": lambda: avtt.Audit(
+        avtt.QuestionSpace(tiny_dataset()), ScriptedModel(), **WIDE
+    ).result(),
     "certified": lambda: run(**WIDE),
     "decided": lambda: run(at_most=0.3, surrogate=False),
     "classes": lambda: run(oracle=TopClass(), targets=["misclassified", "concepts"], **WIDE),
     "refusals": lambda: run(ScriptedModel(refuse=0.3), **WIDE, unanswered="both"),
     "excluded": lambda: run(ScriptedModel(refuse=0.3), oracle=Consistency(), **WIDE),
     "repeat_probes": lambda: run(**WIDE, repeat_probes=3),
-    "severities and filters": severities,
-    "captions": captions,
+    "severities and filters": lambda: run(**WIDE, **SOME),
+    "captions": lambda: avtt.Audit(caption_space(), faulty(), budget=20, **WIDE).run(),
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+SLOW = ("classes", "excluded", "repeat_probes", "severities and filters", "captions")
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(k, marks=[pytest.mark.slow] if k in SLOW else []) for k in KINDS]
+)
 def test_results_of_every_kind_are_as_the_schema_says(kind: str) -> None:
     result = KINDS[kind]()
     written = json.dumps(result.to_dict(), allow_nan=False)
@@ -84,20 +84,11 @@ def test_what_is_no_result_is_refused(field: str, value: Any) -> None:
         ResultFile.model_validate_json(json.dumps(fields))
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    with avtt.Audit(
-        avtt.QuestionSpace(tiny_dataset()), ScriptedModel(), journal=tmp_path / "journal.db", **WIDE
-    ) as audit:
-        audit.run().save(tmp_path)
-    return tmp_path
-
-
-def test_a_result_of_another_version_does_not_verify(folder: Path) -> None:
-    assert "intervals follow" in check(folder)[0]
-    path = folder / "result.json"
+def test_a_result_of_another_version_does_not_verify(tmp_path: Path) -> None:
+    run(**WIDE, journal=tmp_path / "journal.db").save(tmp_path)
+    path = tmp_path / "result.json"
     stated = json.loads(path.read_text())
     assert stated["schema_version"] == SCHEMA_VERSION
     path.write_text(json.dumps({**stated, "schema_version": 7}))
     with pytest.raises(JournalError, match="schema_version: the journal comes to 1, the file says"):
-        check(folder)
+        check(tmp_path)

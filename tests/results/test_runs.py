@@ -3,9 +3,9 @@
 import json
 import os
 import shutil
+import signal
 import sqlite3
 import time
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -13,23 +13,25 @@ from typing import Any
 
 import pytest
 
+from adaptive_vtt import Audit
 from adaptive_vtt.certify.status import TargetStatus
-from adaptive_vtt.cli import main
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.families import OfDrop, OfRelation
 from adaptive_vtt.journal import SQLiteJournal
 from adaptive_vtt.journal.files import Lock, holder
 from adaptive_vtt.results.runs import Rates, ago, find, read_rates, read_run, span_of
+from adaptive_vtt.results.view.pages import Site
+from adaptive_vtt.results.view.watching import Watch, build_report
+from adaptive_vtt.testing import ScriptedModel
 from tests.helpers.audits import finished
-from tests.helpers.command_line import plain_start
-from tests.helpers.watched import small_space, watched
+from tests.helpers.command_line import plain_start, run, shown
+from tests.helpers.watched import LIMITS, small_space, watched
 
 
-def audited(folder: Path, seed: int = 1, **options: Any) -> Path:
+def audited(folder: Path, seed: int = 1) -> Path:
     """An audit run to its end in ``folder``."""
-    limits = {"budget": 24, "half_width": 0.05, "targets": ["overall", "relations"]}
-    given = {**limits, **options}
-    finished(small_space(), journal=folder / "journal.db", seed=seed, **given).close()
+    limits: dict[str, Any] = {**LIMITS, "budget": 24, "surrogate": False}
+    finished(small_space(), journal=folder / "journal.db", seed=seed, **limits).close()
     return folder
 
 
@@ -47,20 +49,13 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    with pytest.raises(SystemExit) as ended:
-        main(list(arguments))
-    assert not ended.value.code
-    return capsys.readouterr().out
-
-
 @pytest.mark.slow
 def test_the_table_fits_a_terminal_and_says_what_cannot_be_read(
-    runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.chdir(runs.parent)
-    table = said(capsys, "runs", runs.name)
+    table = shown("runs", runs.name)
     assert max(map(len, table.splitlines())) <= 80
     words = " ".join(table.split())
     assert "broken: journal" in words
@@ -71,10 +66,8 @@ def test_the_table_fits_a_terminal_and_says_what_cannot_be_read(
         assert name in words
 
 
-def test_json_has_every_figure_of_the_journal(
-    runs: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    found = {each["name"]: each for each in json.loads(said(capsys, "runs", str(runs), "--json"))}
+def test_json_has_every_figure_of_the_journal(runs: Path) -> None:
+    found = {each["name"]: each for each in json.loads(shown("runs", str(runs), "--json"))}
     assert set(found) == {"first", "second", "exploring", "broken", "half"}
     first, rates = found["first"], read_rates(runs / "first")
     assert (first["state"], first["targets"], first["calls"]) == ("ended", 3, 24)
@@ -102,20 +95,20 @@ def test_running_stopped_and_ended_are_told_apart_by_lock_and_journal(
     assert read_run(runs / "first").words == "ended: 24 calls were made"
 
 
-def test_an_audit_that_a_limit_ended_names_how_it_goes_on(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.slow
+def test_an_audit_that_a_limit_ended_names_how_it_goes_on(tmp_path: Path) -> None:
     plain_start(tmp_path / "start")
     spec, out = str(tmp_path / "start" / "SPEC.toml"), tmp_path / "runs" / "a"
     options = ["--targets", "overall", "--half-width", "0.1", "--budget", "4"]
-    said(capsys, "audit", spec, *options, "--out", str(out))
+    shown("audit", spec, *options, "--out", str(out))
     way = f"1 of 1 targets is open: 'avtt resume {out}' continues with a higher --budget"
     assert read_run(out).words == f"ended: 4 calls were made; {way}"
-    assert way in " ".join(said(capsys, "runs", str(tmp_path / "runs")).split())
-    said(capsys, "resume", str(out), "--half-width", "0.4", "--budget", "60")
+    assert way in " ".join(shown("runs", str(tmp_path / "runs")).split())
+    shown("resume", str(out), "--half-width", "0.45", "--budget", "60")
     assert not read_run(out).further
-    said(capsys, "audit", spec, *options, "--set", "stop.questions=2", "--out", f"{out}2")
-    assert read_run(Path(f"{out}2")).words.endswith("a higher --budget or --set stop.questions")
+    stopped = tmp_path / "b"
+    shown("audit", spec, *options, "--set", "stop.questions=2", "--out", str(stopped))
+    assert read_run(stopped).words.endswith("a higher --budget or --set stop.questions")
 
 
 def test_an_audit_that_ended_is_starting_once_a_process_goes_on_with_it(tmp_path: Path) -> None:
@@ -195,26 +188,16 @@ def test_whoever_looks_at_a_lock_never_hinders_a_writer(tmp_path: Path) -> None:
     assert holder(journal) == os.getpid()
     lock.release()
     assert holder(journal) is None
-    with looking(journal):
+    child = os.fork()
+    while child == 0:  # nothing but a look, again and again
+        holder(journal)
+        time.sleep(0.001)
+    try:
         for _ in range(200):
             Lock(journal).release()
-
-
-class looking:
-    """Another process that does nothing but look whether the lock is held."""
-
-    def __init__(self, journal: Path) -> None:
-        self.journal = journal
-
-    def __enter__(self) -> None:
-        self.child = os.fork()
-        while self.child == 0:
-            holder(self.journal)
-            time.sleep(0.001)
-
-    def __exit__(self, *_: object) -> None:
-        os.kill(self.child, 9)
-        os.waitpid(self.child, 0)
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
 
 
 def rate(lower: float, upper: float, valid: bool = True, name: str = "a") -> TargetStatus:
@@ -235,28 +218,80 @@ def test_the_surely_worst_has_the_highest_lower_bound() -> None:
     assert worst(worse) is worst(unsure) is None  # nothing beside it
 
 
-def spans() -> Iterator[tuple[TargetStatus, str]]:
-    yield rate(0.1234, 0.2), "12.3 to 20.0 %"
-    yield rate(0.13, 0.2001), "13.0 to 20.1 %"
-    yield rate(0.0, 1.0), "0.0 to 100.0 %"
-    yield replace(rate(-0.0751, 0.2), id=OfDrop("fog")), "−7.6 to +20.0 points"
-    yield replace(rate(0.1, 0.1), id=OfDrop("fog")), "+10.0 points, exact"
-
-
-@pytest.mark.parametrize(("found", "words"), list(spans()))
-def test_intervals_are_rounded_outwards(found: TargetStatus, words: str) -> None:
-    assert span_of(found) == words
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (rate(0.1234, 0.2), "12.3 to 20.0 %"),
+        (rate(0.13, 0.2001), "13.0 to 20.1 %"),
+        (rate(0.0, 1.0), "0.0 to 100.0 %"),
+        (replace(rate(-0.0751, 0.2), id=OfDrop("fog")), "−7.6 to +20.0 points"),
+        (replace(rate(0.1, 0.1), id=OfDrop("fog")), "+10.0 points, exact"),
+    ],
+)
+def test_intervals_are_rounded_outwards(status: TargetStatus, words: str) -> None:
+    assert span_of(status) == words
 
 
 def test_times_are_told_in_a_persons_units() -> None:
-    told = [ago(s) for s in (-1, 3.9, 59, 60, 3599, 3600, 47 * 3600, 72 * 3600)]
-    assert told == [
-        "0 s ago",
-        "3 s ago",
-        "59 s ago",
-        "1 min ago",
-        "59 min ago",
-        "1 h ago",
-        "47 h ago",
-        "3 days ago",
-    ]
+    hour = 3600
+    words = [ago(s) for s in (-1, 3.9, 59, 60, hour - 1, hour, 47 * hour, 72 * hour)]
+    units = ["0 s", "3 s", "59 s", "1 min", "59 min", "1 h", "47 h", "3 days"]
+    assert words == [f"{each} ago" for each in units]
+
+
+# -- censuses: exact rates ------------------------------------------------------------------
+
+
+def counted(folder: Path, **options: Any) -> Path:
+    options |= {"strategy": "everything", "journal": folder / "journal.db"}
+    with Audit(small_space(), ScriptedModel(seed=3), **options) as audit:
+        audit.run().save(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return counted(tmp_path_factory.mktemp("runs") / "whole")
+
+
+def test_a_census_is_listed_with_its_exact_rates(
+    whole: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    rates = json.loads((whole / "result.json").read_text())["census"]["rates"]
+    table = shown("runs", str(whole.parent))
+    words = " ".join(table.split())
+    assert f"whole {len(rates)} exact" in words
+    assert " scripted " in words
+    (record,) = json.loads(shown("runs", str(whole), "--json"))
+    exact = {row["target"]: row["exact"] for row in rates}
+    worst = record["worst"]
+    assert worst["estimate"] == worst["lower"] == worst["upper"] == exact[worst["target"]]
+    assert worst["estimate"] == max(exact.values())
+    assert record["census"]
+    assert "%, exact" in words
+
+
+def test_a_census_that_a_limit_ended_says_so(tmp_path: Path) -> None:
+    cut = counted(tmp_path / "cut", budget=40)
+    assert "exact" not in shown("runs", str(tmp_path))
+    assert read_run(cut).note == "40 calls were made"
+    assert not all(row.certified for row in read_rates(cut).rows)
+    assert run("gate", str(cut), "--rule", "overall <= 0.1") in (1, 4)
+    report = (cut / "report.html").read_text()
+    assert "Not every question was asked" in report
+
+
+def test_view_lists_a_census_and_shows_its_report(whole: Path, tmp_path: Path) -> None:
+    assert find(whole) == {"whole": whole}
+    watch = Watch(whole.parent)
+    try:
+        site, rows = Site(watch), len(read_rates(whole).rows)
+        assert f"{rows} exact" in site.answer("/").content.decode()
+        figures = json.loads(site.answer("/run/whole/state").content)["figures"]
+        assert figures.startswith(f"{rows} exact rates · ")
+    finally:
+        watch.close()
+    report = build_report(whole, tmp_path)
+    assert "Exact rates" in report.files["report.html"].read_text()
+    assert report.head == read_run(whole).head
