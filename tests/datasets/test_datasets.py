@@ -27,12 +27,9 @@ def write_png(path, image):
 
 @pytest.mark.parametrize("labels", ["my-audit/labels.csv", Path("my-audit/labels.csv")])
 def test_a_path_is_no_table_of_labels_and_what_reads_one_is_named(labels):
-    sentence = (
-        r"labels: expected a table, got the path 'my-audit/labels\.csv'; read_table\('my-audit/l"
-    )
-    with pytest.raises(InputError, match=sentence) as raised:
+    sentence = r"got the path 'my-audit/labels\.csv'; read_table\('my-audit/l.* as_dataset\(FOLDER"
+    with pytest.raises(InputError, match=sentence):
         from_table(None, labels)
-    assert "as_dataset(FOLDER)" in str(raised.value)
 
 
 def test_truths_are_those_of_the_table(labels):
@@ -166,16 +163,8 @@ def test_columns_can_be_chosen_and_images_found_by_id_or_by_file(tmp_path):
         ("", {}, r"labels\.csv: cannot read a table of labels: No columns"),
         ("id,drusen\n", {}, r"labels\.csv: labels: expected at least one sample.*0 x 1"),
         ("name,drusen\n1,1\n", {}, r"labels\.csv: unknown column 'id': expected one of drusen, n"),
-        (
-            "id,drusen,filename\n1,1,a\n",
-            {"file_column": "filenam"},
-            r"unknown column 'filenam'.*did you mean 'filename'",
-        ),
-        (
-            "id,drusen,cyst\n1,1,0\n",
-            {"concepts": ["drusn"]},
-            r"labels\.csv: unknown concept 'drusn'; did you mean 'drusen'. Expected one of cyst, ",
-        ),
+        ("id,c,file\n1,1,a\n", {"file_column": "fil"}, r"unknown column 'fil'.* mean 'file'"),
+        ("id,c,b\n1,1,0\n", {"concepts": ["d"]}, r"unknown concept 'd'.* [Ee]xpected one of b, c"),
         ("id,drusen\n1,1\n2,0\n3,x\n", {}, r"labels: expected 0, 1 .*got 'x' at sample '3'"),
         ("id,drusen\n1,1\n1,0\n", {}, r"labels\.csv: labels: sample id '1' stands twice"),
         ("id,drusen\n1,1,0,0\n2,0\n", {}, r"labels\.csv: line 2 has 4 cells, the header 2; put"),

@@ -94,6 +94,7 @@ def test_medmnist_option_that_is_none_is_named(tmp_path, options, message):
 
 
 GREY, LABELS = np.zeros((3, 28, 28), np.uint8), np.zeros((3, 1), np.uint8)
+FOUR = np.uint8([[0], [4], [0]])
 
 
 @pytest.mark.parametrize(
@@ -101,23 +102,11 @@ GREY, LABELS = np.zeros((3, 28, 28), np.uint8), np.zeros((3, 1), np.uint8)
     [
         ({"x": GREY, "y": LABELS}, r"expected the array test_images, got x, y"),
         ({"test_images": GREY}, r"expected the array test_labels, got test_images"),
-        (
-            {"test_images": GREY[0], "test_labels": LABELS},
-            r"expected test_images of shape \(N, S, S\) and uint8 for octmnist, got \(28, 28\)",
-        ),
+        ({"test_images": GREY[0], "test_labels": LABELS}, r"shape \(N, S, S\) .*got \(28, 28\)"),
         ({"test_images": GREY.astype(float), "test_labels": LABELS}, r"got .* of float64"),
-        (
-            {"test_images": GREY, "test_labels": LABELS[:2]},
-            r"expected test_labels of shape \(3, 1\) .*, got \(2, 1\)",
-        ),
-        (
-            {"test_images": GREY, "test_labels": LABELS + np.uint8([[0], [4], [0]])},
-            r"test_labels: expected labels 0 to 3 for octmnist, got 4 in row 1",
-        ),
-        (
-            {"test_images": GREY.astype(object), "test_labels": LABELS},
-            r"cannot read array 'test_images': it holds Python objects",
-        ),
+        ({"test_images": GREY, "test_labels": LABELS[:2]}, r"shape \(3, 1\) .*, got \(2, 1\)"),
+        ({"test_images": GREY, "test_labels": LABELS + FOUR}, r"labels 0 to 3 .*, got 4 in row 1"),
+        ({"test_images": GREY.astype(object), "test_labels": LABELS}, r"it holds Python objects"),
     ],
 )
 def test_npz_that_is_not_the_set_is_named(tmp_path, arrays, message):

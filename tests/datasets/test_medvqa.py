@@ -98,8 +98,8 @@ def test_masks_are_found(folder):
         (lambda e: e[1].pop("Labels"), "entry 1: expected an ImageID and a list of Labels"),
         (lambda e: e[1].update(ImageID="im9"), "sample 'im9': image file .* does not exist"),
         (
-            lambda e: e[0]["Labels"][0].update(Question="What is the weather like?"),
-            "sample 'im0': expected one of MEDVQA-GI's questions, got 'What is the weather like",
+            lambda e: e[0]["Labels"][0].update(Question="Why?"),
+            "'im0': expected one of .*, got 'Why",
         ),
     ],
 )

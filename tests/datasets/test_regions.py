@@ -127,6 +127,9 @@ def test_another_cut_is_another_audit():
     assert len(marks) == 5
 
 
+X = pd.DataFrame({"x": [1]})
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -134,16 +137,13 @@ def test_another_cut_is_another_audit():
         (lambda: grid_regions(lesions(), 41), r"'a': expected an image of 41 x 41 pixels or more"),
         (lambda: grid_regions(lesions(), 2, least=2), r"least: expected .* at most 1, got 2"),
         (
-            lambda: grid_regions(from_table(pictures(1), pd.DataFrame({"x": [1]})), 2),
-            r"expected masks or boxes that show a concept in some region",
+            lambda: grid_regions(from_table(pictures(1), X), 2),
+            r"expected masks or boxes that",
         ),
-        (
-            lambda: grid_regions(from_table(None, pd.DataFrame({"x": [1]})), 2),
-            r"dataset 'table' has no images",
-        ),
+        (lambda: grid_regions(from_table(None, X), 2), r"dataset 'table' has no images"),
         (
             lambda: grid_regions(grid_regions(lesions(), 2), 2),
-            r"expected a dataset without metadata called 'image' or 'region', got 'image'",
+            r"metadata called .image. or",
         ),
     ],
 )

@@ -65,25 +65,17 @@ def test_a_classifier_gives_probabilities_of_the_classes_that_concepts_are(tmp_p
         network(tmp_path, "classifier", **given, output="x").ask(prompts("a"))
 
 
+def sized(**preset):
+    return {"preprocessing": {**PLAIN, **preset}}
+
+
 @pytest.mark.parametrize(
     ("name", "given", "match"),
     [
-        (
-            "segmenter",
-            {"output": 0, "preprocessing": {**PLAIN, "crop": [32, 32]}},
-            r"expected a segmenter without crop, as its maps must cover the image; say size = ",
-        ),
-        ("segmenter", {"preprocessing": {**PLAIN, "size": [32, 32]}}, r"as it gives 4 outputs, of"),
-        (
-            "classifier",
-            {"classes": ["a", "b", "c"], "preprocessing": {**PLAIN, "size": [8, 8]}},
-            r"expected an output of shape \(1, 3\).*got \(1, 2\)",
-        ),
-        (
-            "segmenter",
-            {"output": 0, "preprocessing": {**PLAIN, "size": [2, 3]}},
-            r"takes inputs of \(2, 3\), as size and crop in \[model\] make them, got RuntimeError",
-        ),
+        ("segmenter", {"output": 0, **sized(crop=[32, 32])}, r"expected a segmenter without crop"),
+        ("segmenter", sized(size=[32, 32]), r"as it gives 4 outputs, of"),
+        ("classifier", {"classes": ["a"], **sized(size=[8, 8])}, r"shape \(1, 1\).*got \(1, 2\)"),
+        ("segmenter", {"output": 0, **sized(size=[2, 3])}, r"inputs of \(2, 3\).*got RuntimeError"),
         ("segmenter", {"output": 0, "activation": "softmax"}, r"'sigmoid' or 'none' for a single"),
     ],
 )
