@@ -1,6 +1,8 @@
 """What every registered strategy promises; hypothesis tries it after any history."""
 
+from collections.abc import Iterator
 from dataclasses import fields
+from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -27,8 +29,19 @@ NEEDY = {"certify", "neyman", "lure", "bald", "nipv", "failure-search"}
 """Those that need targets, expected losses, or the question GP itself."""
 
 
-class TestStrategies(StrategyContract):
+class Some(StrategyContract):
     histories = StrategyContract.histories[::2]
+
+
+@cache
+def once() -> list[tuple[Candidates, Belief]]:
+    """Situations that all strategies are tried in: each takes longer to make than to score."""
+    return [*Some()._situations()]
+
+
+class TestStrategies(Some):
+    def _situations(self) -> Iterator[tuple[Candidates, Belief]]:
+        yield from once()
 
     @pytest.fixture(autouse=True, params=NAMES)
     def chosen(self, request: pytest.FixtureRequest) -> None:
@@ -102,6 +115,16 @@ def check_weights(strategy: Strategy, candidates: Candidates, belief: Belief) ->
     assert (weights >= 0).all()
     assert weights.sum() > 0
     return weights
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_weights_leave_what_is_believed_alone(name: str) -> None:
+    for candidates, belief in once():
+        belief.look_at(candidates)
+        known = contents(belief, candidates)
+        check_weights(strategies.get(name), candidates, belief)
+        pairs = zip(known, contents(belief, candidates), strict=True)
+        assert all(torch.equal(before, after) for before, after in pairs)
 
 
 @pytest.mark.parametrize("name", ["certify", *slowly(*sorted({*NAMES} - {"certify"}))])
