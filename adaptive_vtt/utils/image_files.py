@@ -9,31 +9,36 @@ Whatever a file holds, the picture is the one a viewer shows, in 8 bits:
 - palettes become RGB; grey stays one channel.
 """
 
-import os
 import sys
-from functools import cache
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..errors import InputError
 from ..types import Image
 from .files import contents, opened
-from .image_codec import declared_size, is_tiff, orientation, tiff_has_alpha
+from .image_codec import BEGINNINGS, declared_size, opened_image
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as PillowImage
 
 MAX_PIXELS = 100_000_000
 """Images above this many pixels are refused before they are decoded."""
 
 HEADER = 2**16
 """Bytes of a file in which its size is looked for, where nothing else of it is needed."""
+_DEEP = {"F": "float32", "I": "int32"}
+"""Pillow's modes of pixels of more than 16 bits, and the types of these."""
 
 
 def as_image(source: Any, where: str) -> Image:
     """Return an array or a PIL image as H x W x C uint8 with C in 1, 3. Raise InputError for
     anything else."""
-    image = np.asarray(_as_shown(source))
+    pillow = sys.modules.get("PIL.Image")  # there are no PIL images before it is imported
+    is_pillow = pillow is not None and isinstance(source, pillow.Image)
+    image = np.asarray(_as_shown(source) if is_pillow else source)
     if image.ndim == 2:
         image = image[:, :, None]
     if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] not in (1, 3):
@@ -46,24 +51,21 @@ def as_image(source: Any, where: str) -> Image:
     return image
 
 
-def _as_shown(source: Any) -> Any:
-    """Return a PIL image upright, grey or RGB, transparent pixels on black; anything else as it
-    is."""
-    pillow = sys.modules.get("PIL.Image")  # there are no PIL images before it is imported
-    if pillow is None or not isinstance(source, pillow.Image):
-        return source
+def _as_shown(image: "PillowImage") -> Any:
+    """Return a PIL image upright, grey or RGB, transparent pixels on black."""
+    from PIL import Image as Pillow
     from PIL import ImageOps
 
-    upright = ImageOps.exif_transpose(source)
-    if upright.mode in ("1", "L"):
-        return upright.convert("L")
-    if upright.mode.startswith("I;16"):
-        return (np.asarray(upright) // 257).astype(np.uint8)
-    if not upright.has_transparency_data:
-        return upright.convert("RGB")
-    clear = upright.convert("RGBA")
-    black = pillow.new("RGBA", clear.size, (0, 0, 0, 255))
-    return pillow.alpha_composite(black, clear).convert("RGB")
+    with suppress(Exception):  # EXIF may be broken in many ways while the pixels are whole
+        image = ImageOps.exif_transpose(image)
+    if image.mode in ("1", "L"):
+        return image.convert("L")
+    if image.mode.startswith("I;16"):
+        return ((np.asarray(image).astype(np.uint32) + 128) // 257).astype(np.uint8)
+    if not image.has_transparency_data:
+        return image.convert("RGB")
+    black = Pillow.new("RGBA", image.size, (0, 0, 0, 255))
+    return Pillow.alpha_composite(black, image.convert("RGBA")).convert("RGB")
 
 
 def read_image(path: Path, where: str) -> Image:
@@ -72,55 +74,52 @@ def read_image(path: Path, where: str) -> Image:
     Reads PNG, JPEG, GIF, BMP, TIFF and WebP. Raise InputError where the file is missing, is no
     image, has other than 8 or 16 bits, or is larger than MAX_PIXELS.
     """
-    return image_of(_read(path, where), path, where)
+    return as_picture(decoded(path, where), path, where)
 
 
-def image_of(data: bytes, path: Path | str, where: str) -> Image:
-    """Return the bytes of an image file as ``read_image`` reads them; ``path``: what errors call
-    it."""
-    cv2 = _silent_cv2()
-    _check_size(data, path, where)
+def image_of(data: bytes, name: str, where: str) -> Image:
+    """Return the bytes of an image file, which errors call ``name``, as ``read_image`` does."""
+    return as_picture(_decoded(data, name, where), name, where)
+
+
+def as_picture(image: "PillowImage", name: Path | str, where: str) -> Image:
+    """Return what a viewer shows of a file's image. Raise InputError for pixels of more bits."""
+    if image.mode in _DEEP:
+        pixels = f"pixels of {_DEEP[image.mode]}, expected 8 or 16 bits"
+        raise InputError(f"{where}: image {str(name)!r} has {pixels}")
+    return as_image(image, where)
+
+
+def decoded(path: Path, where: str) -> "PillowImage":
+    """Return the file at ``path`` as a PIL image. Raise InputError as ``read_image``."""
+    return _decoded(_read(path, where), path, where)
+
+
+def _decoded(data: bytes, name: Path | str, where: str) -> "PillowImage":
+    image = _opened(data, name, where)
     try:
-        decoded = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
-    except cv2.error:
-        decoded = None
-    if decoded is None:
-        raise _not_an_image(path, where)
-    image = _eight_bits(np.asarray(decoded), path, where)
-    if is_tiff(data):  # upright already, and 8 bits of alpha are already on black
-        transparent = tiff_has_alpha(data) and decoded.dtype == np.uint16
-        return as_image(_rgb(image, transparent), where)
-    return as_image(np.ascontiguousarray(_upright(_rgb(image, True), orientation(data))), where)
-
-
-_HEADS = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"BM", b"II*\0", b"MM\0*", b"RIFF")
+        image.load()
+    except Exception:  # files may be broken in many ways
+        raise _not_an_image(name, where) from None
+    return image
 
 
 def begins_as_image(path: Path) -> bool:
     """Return whether a file's first bytes are those of an image of a usual kind."""
     try:
         with opened(path) as file:
-            return file.read(4).startswith(_HEADS)
+            return file.read(4).startswith((*BEGINNINGS,))
     except OSError:
         return False
 
 
-@cache
-def _silent_cv2() -> Any:
-    """Return OpenCV without its own lines about broken files, which errors name here;
-    OPENCV_LOG_LEVEL brings them back."""
-    import cv2
-
-    if "OPENCV_LOG_LEVEL" not in os.environ:
-        cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)
-    return cv2
-
-
 def read_size(path: Path, where: str) -> tuple[int, int]:
     """Return height and width of the picture at ``path`` when upright, read from its header."""
-    data = _read(path, where)
-    width, height = _check_size(data, path, where)
-    return (width, height) if orientation(data) >= 5 else (height, width)
+    image, turn = _opened(_read(path, where), path, where), 1
+    if image.format != "TIFF":  # whose size is the upright one already
+        with suppress(Exception):
+            turn = image.getexif().get(274, 1)
+    return image.size if turn in (5, 6, 7, 8) else (image.height, image.width)
 
 
 def pixels_declared(path: Path) -> float:
@@ -143,53 +142,22 @@ def _read(path: Path, where: str) -> bytes:
         ) from None
 
 
-def _check_size(data: bytes, path: Path | str, where: str) -> tuple[int, int]:
-    size = declared_size(data)
-    if size is None or 0 in size:
-        raise _not_an_image(path, where)
-    if size[0] * size[1] > MAX_PIXELS:
+def _opened(data: bytes, name: Path | str, where: str) -> "PillowImage":
+    """Return an image that is not too large to be decoded."""
+    width, height = declared_size(data) or (0, 0)
+    if width * height > MAX_PIXELS:
         raise InputError(
-            f"{where}: image {str(path)!r} is {size[0]} x {size[1]} pixels, "
+            f"{where}: image {str(name)!r} is {width} x {height} pixels, "
             f"over the limit of {MAX_PIXELS} pixels"
         )
-    return size
+    image = opened_image(data) if width * height else None
+    if image is None:
+        raise _not_an_image(name, where)
+    return image
 
 
-def _not_an_image(path: Path | str, where: str) -> InputError:
+def _not_an_image(name: Path | str, where: str) -> InputError:
     return InputError(
-        f"{where}: {str(path)!r} is not an image that can be read "
+        f"{where}: {str(name)!r} is not an image that can be read "
         f"(PNG, JPEG, GIF, BMP, TIFF or WebP)"
     )
-
-
-def _eight_bits(image: npt.NDArray[Any], path: Path | str, where: str) -> Image:
-    if image.dtype == np.uint8:
-        return image
-    if image.dtype == np.uint16:
-        return ((image.astype(np.uint32) + 128) // 257).astype(np.uint8)
-    raise InputError(
-        f"{where}: image {str(path)!r} has pixels of {image.dtype}, expected 8 or 16 bits"
-    )
-
-
-def _rgb(image: Image, transparent: bool) -> Image:
-    """Return grey unchanged; BGR as RGB; BGRA as RGB, laid on black where alpha is
-    ``transparent``."""
-    if image.ndim == 2:
-        return image
-    colour = image[:, :, 2::-1]
-    if image.shape[2] == 4 and transparent:
-        alpha = image[:, :, 3:].astype(np.uint16)
-        colour = ((colour * alpha + 127) // 255).astype(np.uint8)
-    return np.ascontiguousarray(colour)
-
-
-def _upright(image: Image, turn: int) -> Image:
-    """Return the picture turned as EXIF orientation ``turn`` (1..8) asks for."""
-    if turn >= 5:  # rows and columns stand for each other
-        image = image.swapaxes(0, 1)
-    if turn in (2, 3, 6, 7):
-        image = image[:, ::-1]
-    if turn in (3, 4, 7, 8):
-        image = image[::-1]
-    return image

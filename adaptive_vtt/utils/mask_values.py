@@ -6,7 +6,6 @@ or instances, with palettes, and in colours. Only the first four can be read wit
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,7 @@ import numpy.typing as npt
 
 from ..errors import InputError, some
 from ..types import Mask
-from .files import contents
-from .image_files import read_image, read_size
+from .image_files import as_picture, decoded
 
 DARK, LIGHT = 64, 192
 """Values below and from here on are near black and near white."""
@@ -36,26 +34,16 @@ Named = int | str
 
 def read_values(path: Path, where: str) -> Values:
     """Return what a mask's file holds: of a palette its numbers, unless it is one of greys."""
-    read_size(path, where)  # refuses what is no image, or too large to decode
-    data = contents(path)
-    from PIL import Image, UnidentifiedImageError
-
-    try:
-        with Image.open(BytesIO(data)) as image:
-            palette = image.getpalette() if image.mode == "P" else None
-            if palette is not None:
-                numbers = np.asarray(image)
-                colours = np.array(palette).reshape(-1, 3)[np.unique(numbers)]
-                return values_of(colours[None])[0][_dense(numbers)] if _grey(colours) else numbers
-            if image.mode.startswith("I"):
-                return np.asarray(image).astype(np.int64)
-    except (UnidentifiedImageError, OSError, ValueError, IndexError):
-        pass  # OpenCV reads some files that Pillow does not, and says what is wrong with others
-    return values_of(read_image(path, where))
-
-
-def _dense(numbers: Values) -> Values:
-    return np.unique(numbers, return_inverse=True)[1].reshape(numbers.shape)
+    image = decoded(path, where)
+    palette = image.getpalette() if image.mode == "P" else None
+    if palette is not None:
+        numbers = np.asarray(image)
+        met, places = np.unique(numbers, return_inverse=True)
+        colours = np.array(palette).reshape(-1, 3)[met]
+        return colours[:, 0][places].reshape(numbers.shape) if _grey(colours) else numbers
+    if image.mode.startswith("I"):
+        return np.asarray(image).astype(np.int64)
+    return values_of(as_picture(image, path, where))
 
 
 def values_of(image: Values) -> Values:

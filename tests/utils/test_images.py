@@ -10,10 +10,10 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageFile
 
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.utils.image_codec import declared_size, orientation
+from adaptive_vtt.utils.image_codec import declared_size
 from adaptive_vtt.utils.image_files import MAX_PIXELS, read_image, read_size
 from adaptive_vtt.utils.mask_values import as_mask, read_mask
 
@@ -168,14 +168,13 @@ def test_file_cut_short_anywhere_is_no_accident(kind: str) -> None:
     data = FILES[kind]
     for length in range(min(len(data), 400)):
         assert declared_size(data[:length]) in (None, (48, 32))
-        assert orientation(data[:length]) == 1
 
 
 @pytest.mark.parametrize("kind", ["tiff", "extended webp"])
 def test_image_declared_too_large_is_never_decoded(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cv2, "imdecode", lambda *_: pytest.fail("was decoded"))
+    monkeypatch.setattr(ImageFile.ImageFile, "load", lambda *_: pytest.fail("was decoded"))
     side = 12_000
     assert side * side > MAX_PIXELS
     data = bytearray(FILES[kind] if kind != "tiff" else tiff())
