@@ -16,7 +16,7 @@ from typing import Any
 from ..errors import AvttError, JournalError, one_line
 from ..journal.answer_json import from_json, to_json
 from ..journal.files import connect, refuse_other_names
-from ..models.pair import Reply
+from ..models.pair import Halves, Reply
 from ..types import Answer, Prompt, Unanswered
 
 _TABLE = (
@@ -31,7 +31,7 @@ def key_of(sample: str, relation: str, severity: int, concepts: tuple[str, ...])
     return json.dumps([sample, relation, severity, list(concepts)])
 
 
-class HalfStore:
+class HalfStore(Halves):
     """Store of answers that wait for the other model's.
 
     Args:

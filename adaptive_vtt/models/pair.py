@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import count, starmap
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, TypeVar
 
-from ..errors import InputError, ModelError
+from ..errors import ModelError, unexpected
 from ..journal.facts import WayFacts
 from ..types import Answer, JsonObject, PairedAnswer, Prompt, Unanswered, Value
 from .base import (
@@ -25,11 +25,13 @@ T = TypeVar("T")
 Side = Literal["a", "b"]
 
 
-class Halves(Protocol):
-    """Store of replies of one model to prompts that the other has not answered yet."""
+class Halves:
+    """Store of replies of one model to prompts that the other has not answered yet; this one keeps
+    nothing."""
 
     def take(self, side: Side, prompt: Prompt) -> Reply | None:
         """Return a reply from before an interruption, None if there is none."""
+        return None
 
     def keep(self, side: Side, prompt: Prompt, reply: Reply) -> None:
         """Keep a reply of one model; called from any thread."""
@@ -52,16 +54,16 @@ class Pair(ModelDefaults):
         self.sides: dict[Side, ModelDefaults] = {"a": a, "b": b}
         for model in (a, b):
             if isinstance(model, BatchModel):
-                expected = "versus: expected models that are asked one call at a time"
                 got = f"{name_of(model)!r}, which is asked in batches"
-                raise InputError(f"{expected}, got {got}; give kind = 'openai'")
+                expected = "models that are asked one call at a time"
+                raise unexpected("versus", expected, got, "give kind = 'openai'")
         if a.answers != b.answers:
             got = " and ".join(f"{name_of(model)!r} ({model.answers})" for model in (a, b))
-            expected = "versus: expected two models where one call answers the same"
-            raise InputError(f"{expected}, got {got}; give both answers = 'one'")
+            expected = "two models where one call answers the same"
+            raise unexpected("versus", expected, got, "give both answers = 'one'")
         self.currency = currency_of([a, b], "versus")
         self.answers = a.answers
-        self.halves: Halves | None = None
+        self.halves = Halves()
         self.name = f"{name_of(a)}{BETWEEN}{name_of(b)}"
         self.version = _joined_text(a.version, b.version)
         self.needs_image = a.needs_image or b.needs_image
@@ -156,20 +158,13 @@ class Pair(ModelDefaults):
 
     def _received(self, side: Side, prompts: Sequence[Prompt]) -> list[Reply]:
         """Return one model's replies, asked only about prompts without a kept one."""
-        kept = [self._taken(side, prompt) for prompt in prompts]
+        kept = [self.halves.take(side, prompt) for prompt in prompts]
         missing = [prompt for prompt, answer in zip(prompts, kept, strict=True) if answer is None]
         fresh = iter(checked(self.sides[side], missing) if missing else ())
         answers = [next(fresh) if answer is None else answer for answer in kept]
         for prompt, answer in zip(prompts, answers, strict=True):
-            self._keep(side, prompt, answer)
-        return answers
-
-    def _taken(self, side: Side, prompt: Prompt) -> Reply | None:
-        return None if self.halves is None else self.halves.take(side, prompt)
-
-    def _keep(self, side: Side, prompt: Prompt, answer: Reply) -> None:
-        if self.halves is not None:
             self.halves.keep(side, prompt, answer)
+        return answers
 
     def _whole(self, prompt: Prompt, a: Reply, b: Reply) -> Answer:
         """Return both answers as one. Raise ModelError if either is invalid."""
@@ -178,8 +173,7 @@ class Pair(ModelDefaults):
             check_answer(answer, prompt, f"model {name}")
         values = zip(_values(a, prompt), _values(b, prompt), strict=True)
         replies = [f"{name}: {answer.reply}" for name, answer in named.items() if answer.reply]
-        if self.halves is not None:
-            self.halves.done(prompt)
+        self.halves.done(prompt)
         paired, unconfirmed = tuple(starmap(PairedAnswer, values)), a.unconfirmed + b.unconfirmed
         return Answer(paired, a.cost + b.cost, unconfirmed, "\n".join(replies))
 
@@ -227,7 +221,7 @@ class ConcurrentPair(Pair):
 
     def _sent(self, side: Side, prompt: Prompt) -> "Future[Reply]":
         sent: Future[Reply] = Future()
-        if (kept := self._taken(side, prompt)) is not None:
+        if (kept := self.halves.take(side, prompt)) is not None:
             sent.set_result(kept)
             return sent
         model = self.sides[side]
@@ -241,7 +235,7 @@ class ConcurrentPair(Pair):
 
         def keep(sent: "Future[Reply]") -> None:
             if not sent.cancelled() and sent.exception() is None:
-                self._keep(side, prompt, sent.result())
+                self.halves.keep(side, prompt, sent.result())
 
         sent.add_done_callback(keep)
         return sent

@@ -12,13 +12,8 @@ import signal
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from concurrent.futures import (
-    CancelledError,
-    Future,
-    ProcessPoolExecutor,
-    ThreadPoolExecutor,
-    as_completed,
-)
+from concurrent import futures
+from concurrent.futures import CancelledError, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -344,7 +339,7 @@ class Workers(ModelDefaults):
         self._threads = ThreadPoolExecutor(len(self.workers), "workers")
         starts = [self._threads.submit(self._start, worker) for worker in self.workers]
         try:
-            self._about = next(as_completed(starts)).result()
+            self._about = next(futures.as_completed(starts)).result()
         except BaseException:
             self.close()
             raise

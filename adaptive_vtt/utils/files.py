@@ -18,7 +18,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
-from ..errors import InputError, one_line
+from ..errors import AvttError, InputError, one_line
 
 Table = dict[str, Any]
 """A table of a TOML file."""
@@ -95,6 +95,17 @@ def why_unread(path: Path, error: BaseException) -> str:
         return one_line(error)
     remedy = instead(path) if isinstance(error, FileNotFoundError) else ""
     return f"{error.strerror or one_line(error)}{remedy}"
+
+
+@contextmanager
+def reads(path: Path, what: str) -> Iterator[None]:
+    """Raise InputError, "PATH: cannot read WHAT: ...", for what goes wrong within."""
+    try:
+        yield
+    except AvttError:
+        raise
+    except Exception as error:  # files may be broken in many ways, and libraries differ in theirs
+        raise InputError(f"{path}: cannot read {what}: {why_unread(path, error)}") from None
 
 
 def instead(path: Path) -> str:

@@ -204,7 +204,7 @@ class HttpServer:
             wait = self._patience
             while await self._one(reader, writer, wait):
                 wait = self._idle
-        except (ConnectionError, TimeoutError):
+        except (ConnectionError, TimeoutError, asyncio.IncompleteReadError):
             pass  # the client has gone, or stalls
         except asyncio.CancelledError:
             writer.transport.abort()  # the server ends
@@ -221,61 +221,50 @@ class HttpServer:
         """Serve one request, which begins within ``wait`` seconds; return whether the connection
         stays open."""
         try:
-            request = await _read(reader, writer, self._most_bytes, self._patience, wait)
+            request = await self._read(reader, writer, wait)
         except Rejected as rejected:  # where the next request begins is not known
             refusal = Call(Request("", "", {}, b""), reader, writer, False, self._patience)
             await refusal.send(self.error(rejected))
             return False
-        if request is None:
-            return False
         keep = request.headers.get("connection", "").lower() != "close"
         return await self.serve(Call(request, reader, writer, keep, self._patience)) and keep
 
+    async def _read(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, idle: float
+    ) -> Request:
+        """Return the next request of a connection; raise IncompleteReadError at its end.
 
-async def _read(
-    reader: asyncio.StreamReader,
-    writer: asyncio.StreamWriter,
-    most_bytes: int,
-    patience: float,
-    idle: float,
-) -> Request | None:
-    """Return the next request of a connection, None at its end.
-
-    ``patience``: seconds that the head may take, and the body again; ``idle``: seconds until
-    the first byte. Raise TimeoutError where they pass, and Rejected for a request that is no
-    HTTP/1.1, for a Host that is not loopback (421), for a body without a length (411) and for one
-    above ``most_bytes`` (413).
-    """
-    try:
-        async with asyncio.timeout(idle):
-            first_byte = await reader.readexactly(1)
-        async with asyncio.timeout(patience):
-            head = first_byte + await reader.readuntil(b"\r\n\r\n")
-    except asyncio.IncompleteReadError:
-        return None
-    except asyncio.LimitOverrunError:
-        raise Rejected(431, f"expected headers of at most {_HEAD} bytes") from None
-    first, *lines = head.decode("latin-1").rstrip("\r\n").split("\r\n")
-    words = first.split(" ")
-    if len(words) != 3 or not words[2].startswith("HTTP/1."):
-        raise Rejected(400, "expected a request of HTTP/1.1")
-    headers = {n.strip().lower(): v.strip() for n, _, v in (line.partition(":") for line in lines)}
-    host = headers.get("host", "")
-    if not is_loopback(host):
-        got = repr(host[:60]) if host else "none"
-        raise Rejected(421, f"expected the Host localhost or 127.0.0.1, got {got}")
-    length, digits = headers.get("content-length", "0"), f"a number of up to {_DIGITS} digits"
-    if "transfer-encoding" in headers:
-        raise Rejected(411, "expected a Content-Length, not a Transfer-Encoding")
-    if not (length.isascii() and length.isdigit() and len(length) <= _DIGITS):
-        raise Rejected(400, f"expected {digits} as Content-Length, got {length[:40]!r}")
-    if int(length) > most_bytes:
-        raise Rejected(413, f"expected a body of at most {most_bytes} bytes, got {length}")
-    if headers.get("expect", "").lower() == "100-continue":
-        writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-    try:
-        async with asyncio.timeout(patience):
+        ``idle``: seconds until the first byte. Raise TimeoutError where they, or the server's
+        patience, pass. Raise Rejected for a request that is no HTTP/1.1, for a Host that is not
+        loopback (421), for a body without a length (411) and for one that is too large (413).
+        """
+        try:
+            async with asyncio.timeout(idle):
+                first_byte = await reader.readexactly(1)
+            async with asyncio.timeout(self._patience):
+                head = first_byte + await reader.readuntil(b"\r\n\r\n")
+        except asyncio.LimitOverrunError:
+            raise Rejected(431, f"expected headers of at most {_HEAD} bytes") from None
+        first, *lines = head.decode("latin-1").rstrip("\r\n").split("\r\n")
+        words = first.split(" ")
+        if len(words) != 3 or not words[2].startswith("HTTP/1."):
+            raise Rejected(400, "expected a request of HTTP/1.1")
+        pairs = (line.partition(":") for line in lines)
+        headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
+        host = headers.get("host", "")
+        if not is_loopback(host):
+            got = repr(host[:60]) if host else "none"
+            raise Rejected(421, f"expected the Host localhost or 127.0.0.1, got {got}")
+        length, digits = headers.get("content-length", "0"), f"a number of up to {_DIGITS} digits"
+        if "transfer-encoding" in headers:
+            raise Rejected(411, "expected a Content-Length, not a Transfer-Encoding")
+        if not (length.isascii() and length.isdigit() and len(length) <= _DIGITS):
+            raise Rejected(400, f"expected {digits} as Content-Length, got {length[:40]!r}")
+        if int(length) > self._most_bytes:
+            limit = f"a body of at most {self._most_bytes} bytes"
+            raise Rejected(413, f"expected {limit}, got {length}")
+        if headers.get("expect", "").lower() == "100-continue":
+            writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        async with asyncio.timeout(self._patience):
             body = await reader.readexactly(int(length))
-    except asyncio.IncompleteReadError:
-        return None
-    return Request(words[0], words[1], headers, body)
+        return Request(words[0], words[1], headers, body)

@@ -1,8 +1,11 @@
 """Encode images as PNG and JPEG; open files, and read their sizes, without decoding pixels."""
 
+import warnings
 from base64 import b64encode
+from functools import cache
+from importlib import import_module
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy.typing as npt
 
@@ -57,32 +60,44 @@ def data_address(image: Image) -> str:
     return "data:image/png;base64," + b64encode(png(image)).decode("ascii")
 
 
-def opened_image(data: bytes) -> "ImageFile | None":
-    """Return a file as Pillow's image, its pixels not decoded; None for what Pillow cannot read.
+@cache
+def _reader(kind: str) -> "type[ImageFile]":
+    """Return Pillow's class of files of a kind, without its own lines about broken files, which
+    errors name here."""
+    warnings.filterwarnings("ignore", module=r"PIL\.TiffImagePlugin")
+    return getattr(import_module(f"PIL.{kind}ImagePlugin"), f"{kind}ImageFile")
+
+
+def opened_image(file: BinaryIO) -> "ImageFile | None":
+    """Return Pillow's image of a file, its pixels not decoded; None for what Pillow cannot read.
 
     ``PIL.Image.open`` would refuse large images by a limit of its own.
     """
-    kind = next((kind for start, kind in BEGINNINGS.items() if data.startswith(start)), None)
-    if kind is None:
-        return None
-    from importlib import import_module
-
-    reader = getattr(import_module(f"PIL.{kind}ImagePlugin"), f"{kind}ImageFile")
+    start = file.read(4)
+    file.seek(0)
+    kind = next((kind for head, kind in BEGINNINGS.items() if start.startswith(head)), None)
     try:
-        return reader(BytesIO(data))
+        return None if kind is None else _reader(kind)(file)
     except (SyntaxError, OSError, ValueError, OverflowError):  # Pillow's errors of broken headers
         return None
 
 
-def declared_size(data: bytes) -> tuple[int, int] | None:
+def size_in(file: BinaryIO) -> tuple[int, int] | None:
     """Return width and height in pixels as the header of an image file declares them.
 
     None for what is no image, or is cut short within its header.
     """
-    if data[:4] == b"RIFF":  # which Pillow needs whole, and takes memory for
-        return _webp_size(data) if data[8:12] == b"WEBP" and len(data) >= 30 else None
-    image = opened_image(data)
+    head = file.read(30)
+    file.seek(0)
+    if head[:4] == b"RIFF":  # which Pillow needs whole, and takes memory for
+        return _webp_size(head) if head[8:12] == b"WEBP" and len(head) == 30 else None
+    image = opened_image(file)
     return None if image is None else image.size
+
+
+def declared_size(data: bytes) -> tuple[int, int] | None:
+    """Return ``size_in`` of the bytes of a file."""
+    return size_in(BytesIO(data))
 
 
 def _webp_size(data: bytes) -> tuple[int, int] | None:

@@ -11,6 +11,7 @@ Whatever a file holds, the picture is the one a viewer shows, in 8 bits:
 
 import sys
 from contextlib import suppress
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,16 +20,13 @@ import numpy as np
 from ..errors import InputError
 from ..types import Image
 from .files import contents, opened
-from .image_codec import BEGINNINGS, declared_size, opened_image
+from .image_codec import BEGINNINGS, declared_size, opened_image, size_in
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PillowImage
 
 MAX_PIXELS = 100_000_000
 """Images above this many pixels are refused before they are decoded."""
-
-HEADER = 2**16
-"""Bytes of a file in which its size is looked for, where nothing else of it is needed."""
 _DEEP = {"F": "float32", "I": "int32"}
 """Pillow's modes of pixels of more than 16 bits, and the types of these."""
 
@@ -123,11 +121,11 @@ def read_size(path: Path, where: str) -> tuple[int, int]:
 
 
 def pixels_declared(path: Path) -> float:
-    """Return the pixels of the image at ``path`` as its first ``HEADER`` bytes declare them; NaN
-    where they do not, or cannot be read."""
+    """Return the pixels of the image at ``path`` as its header declares them; NaN where it does
+    not, or cannot be read."""
     try:
         with opened(path) as file:
-            size = declared_size(file.read(HEADER))
+            size = size_in(file)
     except OSError:
         return np.nan
     return np.nan if size is None else float(size[0] * size[1])
@@ -150,7 +148,7 @@ def _opened(data: bytes, name: Path | str, where: str) -> "PillowImage":
             f"{where}: image {str(name)!r} is {width} x {height} pixels, "
             f"over the limit of {MAX_PIXELS} pixels"
         )
-    image = opened_image(data) if width * height else None
+    image = opened_image(BytesIO(data)) if width * height else None
     if image is None:
         raise _not_an_image(name, where)
     return image

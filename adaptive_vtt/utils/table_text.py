@@ -6,12 +6,13 @@ import io
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from .files import contents, why_unread
+from .files import contents
 from .tables import MAX_HEADER, check_columns, check_header, restored
 
 SPREADSHEETS = (".xlsx", ".xls", ".ods", ".numbers")
@@ -32,31 +33,24 @@ _BOMS = {
 def csv_rows(path: Path) -> pd.DataFrame:
     """Return all columns of a CSV, every cell a text; its delimiter and encoding are recognised."""
     text = table_text(path)
+    first, _, rest = text.partition("\n")
+    first = first.strip().strip('"')
+    named = first.lower().startswith("sep=")
+    delimiter = first[4:5] or "\t" if named else delimiter_of(text)
+    text = rest if named else text
+    check_header(text[:MAX_HEADER].partition("\n")[0], path, delimiter)
+    # all text and no header, so that the ids 007 and NA stay what they are, and a column that
+    # stands twice is seen; labels become numbers later
+    texts: Any = {"header": None, "dtype": str, "keep_default_na": False, "skipinitialspace": True}
     try:
-        first, _, rest = text.partition("\n")
-        named = first.strip().strip('"').lower().startswith("sep=")
-        delimiter = first.strip().strip('"')[4:5] or "\t" if named else delimiter_of(text)
-        text = rest if named else text
-        check_header(text[:MAX_HEADER].partition("\n")[0], path, delimiter)
-        # all text and no header, so that the ids 007 and NA stay what they are, and a column
-        # that stands twice is seen; labels become numbers later
-        rows = pd.read_csv(
-            io.StringIO(text),
-            sep=delimiter,
-            header=None,
-            skipinitialspace=True,
-            dtype=str,
-            keep_default_na=False,
-        )
-    except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-        if longer := _LONGER.search(str(error)):
-            width, line, cells = map(int, longer.groups())
-            raise InputError(
-                f"{path}: line {line + named} has {cells} cells, the header {width}; put "
-                f"a cell that holds {delimiter!r} in quotes"
-            ) from None
+        rows = pd.read_csv(io.StringIO(text), sep=delimiter, **texts)
+    except pd.errors.ParserError as error:
+        if not (longer := _LONGER.search(str(error))):
+            raise
+        width, line, cells = map(int, longer.groups())
         raise InputError(
-            f"{path}: cannot read a table of labels: {why_unread(path, error)}"
+            f"{path}: line {line + named} has {cells} cells, the header {width}; put "
+            f"a cell that holds {delimiter!r} in quotes"
         ) from None
     rows = rows.apply(lambda cells: cells.str.strip())
     # a spreadsheet leaves rows and columns of empty cells at the end, pandas a column of numbers
@@ -77,28 +71,21 @@ def _is_index(column: "pd.Series[str]") -> bool:
 
 
 def table_text(path: Path) -> str:
-    """Return the text of a table in UTF-8 or UTF-16. Raise InputError for any other encoding."""
-    try:
-        data = contents(path)
-    except OSError as error:
-        text = f"{path}: cannot read a table of labels: {why_unread(path, error)}"
-        raise InputError(text) from None
+    """Return the text of a table in UTF-8 or UTF-16. Raise ValueError for any other encoding."""
+    data = contents(path)
     encoding = next((name for bom, name in _BOMS.items() if data.startswith(bom)), "")
     nulls = data[0:1000:2].count(0), data[1:1000:2].count(0)
     if not encoding and max(nulls) > min(len(data), 1000) / 3 > 3 * min(nulls):
         encoding = "utf-16-be" if nulls[0] > nulls[1] else "utf-16-le"  # without its mark
+    if path.suffix.lower() in SPREADSHEETS or data.startswith((b"PK\3\4", b"\xd0\xcf\x11\xe0")):
+        raise ValueError("it is a spreadsheet; save the spreadsheet as CSV (UTF-8)")
     try:
-        if path.suffix.lower() in SPREADSHEETS or data.startswith((b"PK\3\4", b"\xd0\xcf\x11\xe0")):
-            raise InputError(
-                f"{path}: cannot read a table of labels: it is a spreadsheet; save the spreadsheet "
-                "as CSV (UTF-8)"
-            )
         return data.decode(encoding or "utf-8").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise InputError(
-            f"{path}: cannot read a table of labels: line {line} is no UTF-8, the file is likely "
-            "in a code page of Windows; save it as UTF-8 (in Excel: CSV UTF-8)"
+        raise ValueError(
+            f"line {line} is no UTF-8, the file is likely in a code page of Windows; save it as "
+            "UTF-8 (in Excel: CSV UTF-8)"
         ) from None
 
 

@@ -106,7 +106,7 @@ def test_wrong_names_are_not_in_the_box(cells, built):
             region = places(sample, one.about)[0]
             wrong = set(one.made.options) - {one.about}
             assert wrong
-            assert not any(reaches(sample, name, region, 0.1) for name in wrong)
+            assert not any(reaches(sample, name, region) for name in wrong)
 
 
 def test_right_answers_stand_everywhere_equally_often(built):

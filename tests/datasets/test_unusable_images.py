@@ -94,7 +94,7 @@ def with_broken_image(tmp_path):
         picture(tmp_path / "images" / f"{name}.png")
         mask(tmp_path / "masks" / f"{name}.png")
     whole = (tmp_path / "images" / "b.png").read_bytes()
-    (tmp_path / "images" / "b.png").write_bytes(whole[:40])  # its header is fine
+    (tmp_path / "images" / "b.png").write_bytes(whole[:44])  # its header is fine
     return tmp_path
 
 

@@ -154,7 +154,7 @@ FILES = {
     "webp": encoded(".webp", STORED, cv2.IMWRITE_WEBP_QUALITY, 80),
     "lossless webp": encoded(".webp", STORED, cv2.IMWRITE_WEBP_QUALITY, 101),
     "extended webp": written("WEBP", 1),
-    "gif": b"GIF89a" + struct.pack("<HH", 48, 32) + bytes(3),
+    "gif": encoded(".gif", STORED),
 }
 
 

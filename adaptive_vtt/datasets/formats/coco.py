@@ -22,7 +22,7 @@ import numpy as np
 
 from ...errors import InputError, unexpected
 from ...types import JsonObject, Mask
-from ...utils.files import regular, why_unread
+from ...utils.files import reads, text_in
 from ...utils.options import Option, at_base
 from ..pictures import Picture, from_pictures, readable, shown
 from ..scanning import BrokenOption, Folder, OutsideOption, Reading, unread_remark
@@ -111,12 +111,8 @@ def _content(path: Path, outlines: bool) -> dict[str, list[Any]]:
         entry.pop("segmentation", None)
         return entry
 
-    try:
-        with open(path, encoding="utf-8", opener=regular) as file:
-            content = json.load(file, object_hook=None if outlines else bare)
-    except (OSError, ValueError, RecursionError) as error:
-        why = why_unread(path, error)
-        raise InputError(f"{path}: cannot read annotations as JSON: {why}") from None
+    with reads(path, "annotations as JSON"):
+        content = json.loads(text_in(path), object_hook=None if outlines else bare)
     for part in PARTS:
         if not isinstance(content, dict) or not isinstance(content.get(part), list):
             raise InputError(f"{path}: expected lists {', '.join(PARTS)}, got no list {part!r}")

@@ -34,19 +34,11 @@ from ...utils.mask_values import MaskReading
 from ...utils.options import Option
 from .. import scanning
 from ..pictures import Picture, from_pictures
-from ..scanning import (
-    NAMES,
-    BrokenOption,
-    Folder,
-    FolderOption,
-    OutsideOption,
-    Reading,
-    SplitOption,
-)
+from ..scanning import BrokenOption, Folder, FolderOption, OutsideOption, Reading, SplitOption
 from ..table import TableDataset, from_table, one_per_class, same_size
 
 HYPER_KVASIR = "labeled-images"
-PICTURES, BESIDE = {*NAMES["pictures"]}, {*NAMES["beside"]}
+PICTURES, BESIDE = {*scanning.NAMES["pictures"]}, {*scanning.NAMES["beside"]}
 """Names of folders of images, in small letters, and of folders next to them that hold no images."""
 _STUDY = re.compile(r"(study|series|session|visit|exam|scan|patient|subject|case|p)[ _-]*\d+")
 
@@ -166,7 +158,7 @@ def _metadata(files: list[Path], top: Path, places: Mapping[Path, int]) -> pd.Da
 
 # -- images with masks -----------------------------------------------------------------------------
 
-LAYOUTS = NAMES["masks"]
+LAYOUTS = scanning.NAMES["masks"]
 Empty = Literal["refuse", "skip", "absent"]
 """An empty mask: an error, left out, or an image without the concept."""
 Values = list[int | str]

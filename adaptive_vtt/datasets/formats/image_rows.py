@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 from ...errors import InputError, check_known, one_line, unexpected
 from ...types import Image
-from ...utils.files import as_file, opened, why_unread
+from ...utils.files import as_file, opened, reads
 from ...utils.image_codec import declared_size
 from ...utils.image_files import MAX_PIXELS, image_of
 from ...utils.importing import needed
@@ -66,20 +66,17 @@ def tsv_rows(path: Path, needed: Sequence[str], reading: Reading) -> Iterator[Ro
     Raises:
         InputError: The file cannot be read, or columns are missing.
     """
-    try:
-        with opened(path) as file:
-            check_width(path, "\t")
-            header = _cells(file.readline(MAX_HEADER).removeprefix(b"\xef\xbb\xbf"), str(path))
-            _check_header(header, needed, path)
-            offset = file.tell()
-            for number, line in enumerate(_lines(file, len(header) - 1), start=1):
-                if line.strip():
-                    where = f"{path}, row {number}"
-                    if row := reading.attempt(_text_row, path, where, offset, line, header):
-                        yield row
-                offset += len(line)
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot read a table: {why_unread(path, error)}") from None
+    with reads(path, "a table"), opened(path) as file:
+        check_width(path, "\t")
+        header = _cells(file.readline(MAX_HEADER).removeprefix(b"\xef\xbb\xbf"), str(path))
+        _check_header(header, needed, path)
+        offset = file.tell()
+        for number, line in enumerate(_lines(file, len(header) - 1), start=1):
+            if line.strip():
+                where = f"{path}, row {number}"
+                if row := reading.attempt(_text_row, path, where, offset, line, header):
+                    yield row
+            offset += len(line)
 
 
 def _lines(file: BinaryIO, tabs: int) -> Iterator[bytes]:
@@ -127,10 +124,8 @@ def parquet_file(path: Path) -> Any:
     """Open a Parquet file to read page by page; the default keeps a whole row group in memory."""
     with needed("parquet", f"{path}: reading Arrow and Parquet needs pyarrow"):
         parquet = import_module("pyarrow.parquet")
-    try:
+    with reads(path, "a table"):
         return parquet.ParquetFile(as_file(path), buffer_size=1 << 16, pre_buffer=False)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot read a table: {why_unread(path, error)}") from None
 
 
 opened_parquet = lru_cache(maxsize=64)(parquet_file)

@@ -9,7 +9,6 @@ import json
 import math
 import struct
 import zipfile
-import zlib
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -21,7 +20,7 @@ import pandas as pd
 
 from ...errors import InputError, check_known, unexpected
 from ...types import UNKNOWN, Indices
-from ...utils.files import as_file, instead, why_unread
+from ...utils.files import as_file, instead, reads
 from ...utils.image_files import MAX_PIXELS
 from ...utils.options import Option, at_base
 from ..scanning import ClassesOption
@@ -29,8 +28,6 @@ from ..table import TableDataset
 
 MAX_BYTES = 2 * 2**30
 """Bytes to which a compressed array may unpack, unless more is allowed; a larger one is refused."""
-
-_UNREADABLE = (OSError, ValueError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error)
 
 
 class NpzArray:
@@ -51,12 +48,8 @@ class NpzArray:
     def __init__(self, path: Path, key: str, most_bytes: int = MAX_BYTES) -> None:
         self.path, self.key, self.most_bytes = path, key, most_bytes
         self._stored_at: int | None = None  # where its numbers begin, where they can be mapped
-        try:
+        with reads(path, f"array {key!r}"):
             self._read_header()
-        except InputError:
-            raise
-        except _UNREADABLE as error:
-            raise self._unread(error) from None
 
     def __len__(self) -> int:
         return self.shape[0] if self.shape else 0
@@ -71,18 +64,12 @@ class NpzArray:
     @cached_property
     def array(self) -> npt.NDArray[Any]:
         """The whole array n x ..., not to be written to."""
-        try:
+        with reads(self.path, f"array {self.key!r}"):
             if self._stored_at is not None:
                 place = self._stored_at
                 return np.memmap(self.path, self.dtype, "r", place, self.shape, order=self._order)
             with np.load(self.path, allow_pickle=False) as stored:
                 return stored[self.key]
-        except _UNREADABLE as error:
-            raise self._unread(error) from None
-
-    def _unread(self, error: Exception) -> InputError:
-        why = why_unread(self.path, error)
-        return InputError(f"{self.path}: cannot read array {self.key!r}: {why}")
 
     def _read_header(self) -> None:
         with zipfile.ZipFile(as_file(self.path)) as archive:

@@ -15,7 +15,7 @@ import pandas as pd
 
 from ...errors import InputError, check_known, unexpected
 from ...types import UNKNOWN, Ask
-from ...utils.files import text_in, why_unread
+from ...utils.files import reads, text_in
 from ...utils.options import Option
 from ..scanning import ENDINGS, BrokenOption, Folder, FolderOption, OutsideOption, Reading
 from ..table import WordedDataset
@@ -91,10 +91,8 @@ def from_medvqa(
 
 
 def _entries(path: Path) -> dict[str, list[dict[str, Any]]]:
-    try:
+    with reads(path, "answers"):
         table = json.loads(text_in(path))
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{path}: cannot read answers: {why_unread(path, error)}") from None
     labels_of: dict[str, list[dict[str, Any]]] = {}
     for place, entry in enumerate(table if isinstance(table, list) else [table]):
         labels = entry.get("Labels") if isinstance(entry, dict) else None

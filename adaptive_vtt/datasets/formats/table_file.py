@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from ...errors import InputError, check_known, listed, some, unexpected, unknown
-from ...utils.files import near_file, why_unread
+from ...utils.files import near_file, reads
 from ...utils.options import Option, at_base
 from ...utils.table_text import csv_rows, json_lines
 from ...utils.tables import check_columns
@@ -382,7 +382,8 @@ def read_rows(path: Path) -> pd.DataFrame:
     ending = path.suffix.lower()
     if ending == ".parquet":
         return _parquet(path).rename(columns=str).map(_text)  # cells as in a CSV
-    table = json_lines(path).map(_text) if ending == ".jsonl" else csv_rows(path)
+    with reads(path, "a table of labels"):
+        table = json_lines(path).map(_text) if ending == ".jsonl" else csv_rows(path)
     for name in map(str, table):
         if Path(name).suffix.lower() in ENDINGS:
             remedy = "write a line with the names of the columns above it"
@@ -403,7 +404,7 @@ def _parquet(path: Path) -> pd.DataFrame:
         raise unexpected(str(path), f"at most {MAX_CELLS:,} cells", got)
     declared = sum(about.row_group(k).total_byte_size for k in range(about.num_row_groups))
     decoded, batches = 0, list[Any]()
-    try:
+    with reads(path, "a table"):
         for batch in file.iter_batches(BATCH) if declared <= MAX_BYTES else ():
             batches.append(batch)
             if (decoded := decoded + batch.nbytes) > MAX_BYTES:
@@ -412,10 +413,6 @@ def _parquet(path: Path) -> pd.DataFrame:
             raise unexpected(str(path), f"at most {MAX_BYTES / 2**30:g} GiB when unpacked", "more")
         arrow = import_module("pyarrow").Table.from_batches(batches, file.schema_arrow)
         table: pd.DataFrame = arrow.to_pandas()
-    except InputError:
-        raise
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot read a table: {why_unread(path, error)}") from None
     return table
 
 

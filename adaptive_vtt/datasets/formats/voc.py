@@ -15,9 +15,9 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from ...errors import InputError, one_line, unexpected, unknown
+from ...errors import InputError, unexpected, unknown
 from ...types import UNKNOWN
-from ...utils.files import contents, instead
+from ...utils.files import contents, instead, reads
 from ...utils.options import Option
 from ..pictures import Picture, from_pictures, readable, shown
 from ..scanning import BrokenOption, Folder, FolderOption, OutsideOption, Reading, natural
@@ -108,12 +108,8 @@ class _NoDeclarations(ET.TreeBuilder):
 
 
 def _tree(path: Path) -> ET.Element:
-    try:
+    with reads(path, "it as XML"):
         return ET.fromstring(contents(path), ET.XMLParser(target=_NoDeclarations()))
-    except InputError:
-        raise
-    except (OSError, ValueError, ET.ParseError) as error:
-        raise InputError(f"{path}: cannot read it as XML: {one_line(error)}") from None
 
 
 def _label(entry: ET.Element, where: str) -> str:

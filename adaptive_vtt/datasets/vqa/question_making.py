@@ -303,7 +303,7 @@ def _boxes(case: Case) -> Line | None:
     marked, image = places(case.sample, case.concept), case.image()
     if len(marked) != 1:
         return None
-    wrong = distractors(image, marked[0].box, 3, SIMILAR, OVERLAP, case.rng)
+    wrong = distractors(image, marked[0].box, case.rng)
     if wrong is None:
         return None
     boxes = [marked[0].box, *wrong]
@@ -324,7 +324,7 @@ def _recognition(case: Case) -> Line | None:
     sample, image = case.sample, case.image()
     alike = case.plan.alike(case.concept)
     for region in filter(_covers, places(sample, case.concept)):
-        wrong = [c for c in alike if not reaches(sample, c, region, OVERLAP)]
+        wrong = [c for c in alike if not reaches(sample, c, region)]
         if wrong:
             break
     else:
@@ -374,18 +374,11 @@ MAKERS: Mapping[str, Callable[[Case], Line | None]] = {
 # -- where a concept is ----------------------------------------------------------------------------
 
 
-def distractors(
-    image: Image,
-    right: Corners,
-    count: int,
-    similar: tuple[float, float],
-    overlap: float,
-    rng: Generator,
-) -> list[Corners] | None:
-    """Return ``count`` boxes (x1, y1, x2, y2), the last two exclusive; None if they do not fit.
+def distractors(image: Image, right: Corners, rng: Generator) -> list[Corners] | None:
+    """Return three boxes (x1, y1, x2, y2), the last two exclusive; None if they do not fit.
 
-    Sides are those of ``right`` times a factor from ``similar`` each; no two boxes, the
-    right one included, share more than ``overlap`` of the smaller one's area.
+    Sides are those of ``right`` times a factor from SIMILAR each; no two boxes, the
+    right one included, share more than OVERLAP of the smaller one's area.
     Were factors drawn around 1, the right box would mostly be of middle size among the four, which
     gives it away. So all four are drawn from one range, half as wide, in which the right one stands
     anywhere.
@@ -395,8 +388,8 @@ def distractors(
     least = min(INSIDE, _visible(field, right))
     sides = np.array([right[2] - right[0], right[3] - right[1]])
     boxes = [right]
-    half_range = (np.log(similar[1]) - np.log(similar[0])) / 2
-    smallest = np.log(similar[0]) + half_range * rng.uniform(size=2)
+    half_range = (np.log(SIMILAR[1]) - np.log(SIMILAR[0])) / 2
+    smallest = np.log(SIMILAR[0]) + half_range * rng.uniform(size=2)
     for _ in range(TRIES):
         factors = np.exp(smallest + half_range * rng.uniform(size=2))
         wide, tall = np.maximum(1, np.rint(sides * factors)).astype(int).tolist()
@@ -404,9 +397,9 @@ def distractors(
             continue
         x, y = int(rng.integers(width - wide + 1)), int(rng.integers(height - tall + 1))
         box = (x, y, x + wide, y + tall)
-        if all(shared(box, b) <= overlap for b in boxes) and _visible(field, box) >= least:
+        if all(shared(box, b) <= OVERLAP for b in boxes) and _visible(field, box) >= least:
             boxes.append(box)
-        if len(boxes) > count:
+        if len(boxes) > 3:
             return boxes[1:]
     return None
 
@@ -444,14 +437,14 @@ def places(sample: Sample, concept: str) -> tuple[Region, ...]:
     return tuple(marked)
 
 
-def reaches(sample: Sample, concept: str, region: Region, overlap: float) -> bool:
+def reaches(sample: Sample, concept: str, region: Region) -> bool:
     """Return whether some of a concept is in a marked region, so that its name is no wrong answer.
 
     Of a mask any pixel in the region's box counts; of boxes, which hold more than the thing, one
-    that covers more than the share ``overlap`` of the smaller of the two.
+    that covers more than the share OVERLAP of the smaller of the two.
     """
     if concept in sample.masks:
         x1, y1, x2, y2 = region.box
         return bool(sample.masks[concept][y1:y2, x1:x2].any())
     boxes = (b.edges for b in sample.boxes if b.label == concept)
-    return any(shared(region.box, edges) > overlap for edges in boxes)
+    return any(shared(region.box, edges) > OVERLAP for edges in boxes)

@@ -20,7 +20,7 @@ from ...datasets.base import Dataset
 from ...errors import InputError
 from ...relations.base import Variant
 from ...types import IDENTITY, Answer, CallMode, Floats, Prompt, Unanswered, Value
-from ...utils.files import as_file, regular, text_in, why_unread
+from ...utils.files import as_file, reads, regular, text_in
 from ...utils.options import Option, at_base
 from ...utils.tables import check_width, original, restored
 from ..base import ModelDefaults
@@ -225,13 +225,11 @@ def read_captions(file: Path) -> pd.DataFrame:
     what = "recorded captions"
     if file.suffix != ".json":
         return read_rows(file, what, dtype=str, keep_default_na=False, only=["sample"])
-    try:
+    with reads(file, what):
         rows = json.loads(text_in(file, "utf-8-sig"))
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             raise ValueError('expected a list of objects, [{"sample": "a.png", "caption": "..."}]')
         return pd.DataFrame(rows, dtype=object)  # numbers as they are
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{file}: cannot read {what}: {why_unread(file, error)}") from None
 
 
 # -- answers of a person ---------------------------------------------------------------------------
@@ -332,13 +330,11 @@ def read_rows(path: Path, what: str, *, only: Sequence[str] = (), **options: Any
     `utils.tables` writes against formulas. Raise InputError, which names ``what`` the rows are,
     where they cannot be read."""
     check_width(path)
-    try:
+    with reads(path, what):
         rows = pd.read_csv(as_file(path), **options)
         if not only:
             return restored(rows)
         return rows.assign(**{c: rows[c].map(original) for c in only if c in rows})
-    except (OSError, ValueError, pd.errors.ParserError) as error:
-        raise InputError(f"{path}: cannot read {what}: {why_unread(path, error)}") from None
 
 
 def answers_table(path: Path) -> pd.DataFrame:

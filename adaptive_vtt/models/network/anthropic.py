@@ -41,18 +41,11 @@ class AnthropicMessages(ChatEndpoint):
 
     library, client, address = "anthropic", "AsyncAnthropic", "https://api.anthropic.com"
     modes = ("structured", "stated", WORDS)
+    variable, always_keyed = "ANTHROPIC_API_KEY", True
     _kept = (*Provider._kept, "max_tokens")
-
-    def own_key(self, base_url: str | None) -> str | None:
-        return "ANTHROPIC_API_KEY"
 
     def root(self, base_url: str | None) -> str | None:
         return (base_url or self.address).rstrip("/").removesuffix("/v1")  # the library adds it
-
-    def requested(
-        self, model: str, base_url: str | None, max_tokens: int, options: Mapping[str, Any] | None
-    ) -> dict[str, Any]:
-        return {"model": model, "max_tokens": max_tokens, **(options or {})}
 
     def image_part(self, data: str) -> JsonObject:
         source = {"media_type": self._encoding.media_type, "type": "base64", "data": data}

@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
+from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal
 
 from ...errors import InputError, check_known
@@ -12,28 +13,12 @@ from ...journal.facts import WayFacts
 from ...types import CallMode, JsonObject, Prompt
 from ...utils.importing import needed
 from ...utils.options import Group, Option
+from . import http
 from .attempts import Reply, Trouble, reading, text_of_bytes
 from .elicitation import ALTERNATIVES, IMAGE, LIMITS, WORDS, Elicitation, is_named, kind
 from .endpoint import Endpoint
-from .http import (
-    MAX_REPLY_BYTES,
-    Encoding,
-    MaxReplyBytes,
-    client_options,
-    host_of,
-    lost_in,
-    parsed,
-    read_or_none,
-)
-from .keys import (
-    FILLED,
-    QUERY,
-    Key,
-    from_environment,
-    texts_of_options,
-    texts_of_query,
-    written_out,
-)
+from .http import MAX_REPLY_BYTES, Encoding, MaxReplyBytes
+from .keys import FILLED, QUERY, Key, from_environment, written_in
 from .paid import SERVED, Paid
 from .prices import Bill, Usage
 from .prompt_templates import TEMPLATES, Template
@@ -128,20 +113,13 @@ class Chat(Paid, ABC):
         paid.setdefault("name", model)
         super().__init__(bound=Usage(max_input_tokens, max_tokens), answers=answers, **paid)
         self.template, self._wanted_encoding = template, encoding or Encoding()
+        self.template_hash, self.takes_words = template.hash, template.takes_words
 
     @property
     def _encoding(self) -> Encoding:
         """The format in which images are sent: JPEG if the server refuses PNG."""
         refused = IMAGE in self._elicitation.without
         return replace(self._wanted_encoding, format="jpeg") if refused else self._wanted_encoding
-
-    @property
-    def template_hash(self) -> str:  # type: ignore[override]  # follows from the template
-        return self.template.hash
-
-    @property
-    def takes_words(self) -> bool:  # type: ignore[override]  # follows from the template
-        return self.template.takes_words
 
     def protocol(self) -> JsonObject:
         return self.template.protocol(self._options)
@@ -166,12 +144,7 @@ class Chat(Paid, ABC):
         """Return the request of a prompt."""
 
     def _read(
-        self,
-        choice: Mapping[str, Any],
-        prompt: Prompt,
-        mode: str,
-        usage: Usage | None,
-        body: Mapping[str, Any],
+        self, choice: JsonObject, prompt: Prompt, mode: str, usage: Usage | None, body: JsonObject
     ) -> Reply:
         """Return the reply in a ``choice`` of a chat completion; its ``body`` may name its maker.
 
@@ -282,6 +255,14 @@ class Provider(Chat):
     client: ClassVar[str]
     address: ClassVar[str]
     """Where requests go unless ``base_url`` says otherwise."""
+    variable: ClassVar[str]
+    """The default environment variable of the key."""
+    always_keyed = False
+    """True if servers at other addresses need the key, too."""
+    limit = "max_tokens"
+    """The field of the longest reply; servers at other addresses may know "max_tokens" alone."""
+    defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+    """The fields of requests where no ``options`` are given."""
 
     def __init__(
         self,
@@ -295,17 +276,19 @@ class Provider(Chat):
         keys: Sequence[Key] = (),
         **chat: Any,
     ) -> None:
-        key = self.own_key(base_url) if key is None else key
+        if key is None and (base_url is None or self.always_keyed):
+            key = self.variable
         secret = None if key is None else from_environment(key, "model.key")
         with needed(self.library, f"this kind of model needs {self.library}"):
             self._library = import_module(self.library)
-        sent = written_out([*texts_of_options(options or {}), *texts_of_query(base_url or "")])
-        keys = [*filter(None, [secret]), *keys, *sent]
-        host = host_of(base_url or self.address)
+        keys = [*filter(None, [secret]), *keys, *written_in(options, url=base_url or "")]
+        host = http.host_of(base_url or self.address)
         super().__init__(model, host=host, max_tokens=max_tokens, keys=keys, **chat)
-        self._options = self.requested(model, base_url, max_tokens, options)
+        limit = self.limit if base_url is None else "max_tokens"
+        given = self.defaults if options is None else options
+        self._options = {"model": model, limit: max_tokens, **given}
         self._apart = parted(self._options)[1]
-        wire = wire or client_options(MAX_REPLY_BYTES)
+        wire = wire or http.client_options(MAX_REPLY_BYTES)
         # retries and timeouts are the endpoint's, which counts and pays for them
         self._client = getattr(self._library, self.client)(
             base_url=self.root(base_url),
@@ -318,19 +301,9 @@ class Provider(Chat):
 
     # -- what a provider defines -----------------------------------------------------------
 
-    @abstractmethod
-    def own_key(self, base_url: str | None) -> str | None:
-        """Return the default environment variable of the key; None: no key is needed."""
-
     def root(self, base_url: str | None) -> str | None:
         """Return the address as the library takes it."""
         return base_url
-
-    @abstractmethod
-    def requested(
-        self, model: str, base_url: str | None, max_tokens: int, options: Mapping[str, Any] | None
-    ) -> dict[str, Any]:
-        """Return the fields of every request, messages apart."""
 
     @abstractmethod
     def image_part(self, data: str) -> JsonObject:
@@ -388,7 +361,7 @@ class Provider(Chat):
     def _failed(self, status: int, body: bytes, headers: Mapping[str, str]) -> Trouble:
         """Return the trouble with a status that is no success, and the tokens its body counts."""
         trouble = self._refusal(status, body, headers)
-        trouble.usage = trouble.usage or self._used(read_or_none(body))
+        trouble.usage = trouble.usage or self._used(http.read_or_none(body))
         trouble.text = text_of_bytes(body)
         return trouble
 
@@ -400,7 +373,7 @@ class Provider(Chat):
             reply = error.response
             raise self._failed(reply.status_code, reply.content, reply.headers) from None
         except self._library.APIConnectionError as error:
-            raise lost_in(error) from None
+            raise http.lost_in(error) from None
 
 
 class ChatEndpoint(Provider, Endpoint):
@@ -413,14 +386,14 @@ class ChatEndpoint(Provider, Endpoint):
     def __init__(
         self, model: str, *, max_reply_bytes: MaxReplyBytes = MAX_REPLY_BYTES, **options: Any
     ) -> None:
-        super().__init__(model, wire=client_options(max_reply_bytes), **options)
+        super().__init__(model, wire=http.client_options(max_reply_bytes), **options)
 
     async def send(self, request: JsonObject, prompt: Prompt) -> Reply:
         async def exchange(mode: str) -> Reply:
             allowed = self._request(mode, await self._prepared(request, prompt), prompt)
             body = await self._body(self.created(allowed))
             with reading(raw=body):
-                return self._reply(parsed(body), prompt, mode)
+                return self._reply(http.parsed(body), prompt, mode)
 
         return await self._asked(prompt, exchange)
 

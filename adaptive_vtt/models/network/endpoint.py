@@ -52,6 +52,7 @@ class Endpoint(Paid):
         self._calls = Pace(self.limits.calls_per_minute, clock=clock, sleep=sleep)
         self._tokens = Pace(self.limits.tokens_per_minute, clock=clock, sleep=sleep)
         self._concurrency = Concurrency(*self.limits.bounds)
+        self.adapts = self._concurrency.adapts
         self._gate = Gate(self._concurrency, clock)
         self._slots = asyncio.Semaphore(self._concurrency.most)
         self._connecting = asyncio.Lock()
@@ -86,10 +87,6 @@ class Endpoint(Paid):
     def in_flight(self) -> int:
         """The most calls in flight, as of now."""
         return self._concurrency.level
-
-    @property
-    def adapts(self) -> bool:  # type: ignore[override]  # follows from the limits
-        return self._concurrency.adapts
 
     def statistics(self) -> JsonObject:
         """Add the level of calls in flight, if it adapts, to the counts of `Paid`."""

@@ -24,7 +24,7 @@ from ...utils.importing import needed
 from ...utils.options import Option
 from .attempts import MALFORMED, QUOTED, TOO_LONG, Trouble, of_status, text_of_bytes
 from .endpoint import Endpoint
-from .keys import HEADERS, Key, fill, names_secret, texts, texts_of_query, written_out
+from .keys import HEADERS, Key, fill, names_secret, written_in
 from .prices import Usage
 
 if TYPE_CHECKING:
@@ -230,7 +230,7 @@ class HttpEndpoint(Endpoint):
                 expected = "expected the key as '$VARIABLE', from the environment"
                 raise InputError(f"model.headers: {name}: {expected}, not written out")
             secrets += values
-        secrets += written_out([*texts(headers or {}, "", "", "header"), *texts_of_query(url)])
+        secrets += written_in({"extra_headers": headers or {}}, url=url)
         self._url = url
         super().__init__(host=host, keys=secrets, **options)
         _, most = self.limits.bounds

@@ -26,15 +26,7 @@ from .chat import Address, Chat, key_trouble
 from .elicitation import ALTERNATIVES, WORDS
 from .endpoint import Endpoint
 from .http import Encoding, lost
-from .keys import (
-    FILLED,
-    Key,
-    from_environment,
-    names_secret,
-    scrubbed,
-    texts_of_options,
-    written_out,
-)
+from .keys import FILLED, Key, from_environment, names_secret, scrubbed, written_in
 from .openai import DETAIL, refused
 from .prices import Bill, Usage
 from .prompt_templates import Template
@@ -106,10 +98,9 @@ class InspectModel(Chat, Endpoint):
         **chat: Any,
     ) -> None:
         secret = None if key is None else from_environment(key, "model.key")
-        sent = written_out([*texts_of_options(options or {}), *texts_of_options(provider or {})])
         # each provider reads a key of its own
         around = [Key(value) for name, value in os.environ.items() if names_secret(name) and value]
-        keys = [*filter(None, [secret]), *keys, *sent, *around]
+        keys = [*filter(None, [secret]), *keys, *written_in(options, provider), *around]
         super().__init__(model, host=f"Inspect's {model.partition('/')[0]}", keys=keys, **chat)
         self._detail: Detail = detail
         self._options = {"temperature": 0} if options is None else dict(options)

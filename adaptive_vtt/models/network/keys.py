@@ -243,3 +243,9 @@ def written_out(sent: Iterable[Sent]) -> list[Key]:
     suspect = [one.text for one in sent if one.text and (not is_plain(one) or looks_like_key(one))]
     words = [word for text in suspect for word in text.split() if word.lower() not in SCHEMES]
     return [Key(word) for word in words]
+
+
+def written_in(*options: Mapping[str, Any] | None, url: str = "") -> list[Key]:
+    """Return ``written_out`` of options of the openai library, and of the query of a URL."""
+    sent = [text for given in options for text in texts_of_options(given or {})]
+    return written_out([*sent, *texts_of_query(url)])

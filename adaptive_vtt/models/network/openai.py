@@ -15,6 +15,7 @@ by the server's content filter is an answer like others, of no tokens where it c
 
 import json
 from collections.abc import Awaitable, Mapping
+from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 from ...types import JsonObject, Prompt
@@ -38,6 +39,8 @@ class OpenAIProtocol(Provider):
 
     library, client, address = "openai", "AsyncOpenAI", "https://api.openai.com/v1"
     modes = (*ALTERNATIVES, "structured", WORDS)
+    variable, defaults = "OPENAI_API_KEY", MappingProxyType({"temperature": 0})
+    limit = "max_completion_tokens"  # OpenAI's newer models refuse the older name
 
     def __init__(
         self,
@@ -48,17 +51,6 @@ class OpenAIProtocol(Provider):
     ) -> None:
         super().__init__(model, **chat)
         self._detail = {} if detail is None else {"detail": detail}
-
-    def own_key(self, base_url: str | None) -> str | None:
-        return "OPENAI_API_KEY" if base_url is None else None
-
-    def requested(
-        self, model: str, base_url: str | None, max_tokens: int, options: Mapping[str, Any] | None
-    ) -> dict[str, Any]:
-        # OpenAI's newer models refuse the older name; other servers may ignore the newer one
-        limit = "max_completion_tokens" if base_url is None else "max_tokens"
-        given = {"temperature": 0} if options is None else options
-        return {"model": model, limit: max_tokens, **given}
 
     def image_part(self, data: str) -> JsonObject:
         url = f"data:{self._encoding.media_type};base64,{data}"

@@ -118,6 +118,7 @@ class Paid(ModelDefaults):
         self.name, self.host = name, host
         self.answers: CallMode = answers
         self.retries, self.prices = retries or Retries(), prices or Prices()
+        self.most_attempts, self.currency = self.retries.times + 1, self.prices.currency
         self._bound = self._given = bound or Usage()
         check_known("value", failed_attempts, get_args(FailedAttempts), "failed_attempts")
         self._failed_attempts = failed_attempts
@@ -129,8 +130,7 @@ class Paid(ModelDefaults):
         # A program that ends needs nothing closed; its threads could not be waited for either.
         weakref.finalize(self, self._background.drop).atexit = False
         self._answered = False
-        # True once a journal holds its answers: then a first refused call does not end the audit
-        self.trusted = False
+
         self._counts = _Counts()
 
     def __repr__(self) -> str:
@@ -159,20 +159,12 @@ class Paid(ModelDefaults):
         return self.most_attempts * self.prices.cost(self._bound)
 
     @property
-    def most_attempts(self) -> int:  # type: ignore[override]  # follows from retries
-        return self.retries.times + 1
-
-    @property
     def costs_money(self) -> bool:
         return True
 
     @property
     def prices_known(self) -> bool:
         return self.prices.known
-
-    @property
-    def currency(self) -> str:  # type: ignore[override]  # that of the prices
-        return self.prices.currency
 
     @property
     def price_guess(self) -> PriceGuess | None:  # type: ignore[override]  # follows from prices
