@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from ..types import UNKNOWN, Sample
 from ..utils.importing import lazily
-from ..utils.registry import Registry
+from .kinds import REGISTRY
 
 if TYPE_CHECKING:
     from .base import Dataset
@@ -32,28 +32,3 @@ __all__ = [
     "from_voc", "from_yolo", "grid_regions", "medmnist_sets", "object_regions", "read_table",
     "recognised",
 ]  # fmt: skip
-
-_FORMATS = f"{__name__}.formats"
-
-REGISTRY = Registry(
-    "dataset",
-    "datasets",
-    ("name", "concepts", "sample"),
-    {
-        "table": f"{_FORMATS}.table_file:read_table",
-        "fashion": f"{_FORMATS}.fashion_mnist:fashion",
-        "medmnist": f"{_FORMATS}.medmnist:from_medmnist",
-        "masks": f"{_FORMATS}.folders:from_masks",
-        "classes": f"{_FORMATS}.folders:from_class_folders",
-        "isic": f"{_FORMATS}.isic_idrid:from_isic",
-        "idrid": f"{_FORMATS}.isic_idrid:from_idrid",
-        "endobench": f"{_FORMATS}.endobench:from_endobench",
-        "medvqa": f"{_FORMATS}.medvqa:from_medvqa",
-        "coco": f"{_FORMATS}.coco:from_coco",
-        "voc": f"{_FORMATS}.voc:from_voc",
-        "yolo": f"{_FORMATS}.yolo:from_yolo",
-        "hugging-face": f"{_FORMATS}.hugging_face:from_hugging_face",
-        "images": f"{_FORMATS}.folders:from_images",
-    },
-)
-"""Every kind of dataset that a SPEC.toml may name, and what reads it."""

@@ -9,7 +9,7 @@ import json
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -24,14 +24,12 @@ from ..utils.files import contents, regular
 from ..utils.tables import MAX_HEADER
 from .base import Dataset
 from .formats import folders, table_file
-from .formats.coco import PARTS, from_coco
-from .formats.endobench import NEEDED, from_endobench
-from .formats.hugging_face import from_hugging_face
+from .formats.coco import PARTS
+from .formats.endobench import NEEDED
 from .formats.image_rows import parquet_file
-from .formats.medmnist import from_medmnist
 from .formats.table_file import TABLES, ImageNames, odd_label
-from .formats.voc import from_voc
-from .formats.yolo import from_yolo, yolo_folders
+from .formats.yolo import yolo_folders
+from .kinds import REGISTRY
 from .scanning import NAMES, Folder, folders_below, holds_images, image_files, images_and_masks
 from .table import Labels, as_labels, from_table, image_ids, label_cells
 
@@ -48,12 +46,6 @@ ORDER = ("test", "val", "dev", "train")
 HEAD, FILES = 4096, 2000
 """Bytes of a file that are searched for the mark of another tool, and files."""
 
-READERS: Mapping[str, Callable[..., Dataset]] = {
-    "table": table_file.read_table, "masks": folders.from_masks, "images": folders.from_images,
-    "classes": folders.from_class_folders, "voc": from_voc, "coco": from_coco, "yolo": from_yolo,
-    "medmnist": from_medmnist, "endobench": from_endobench, "hugging-face": from_hugging_face,
-}  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Layout:
@@ -69,7 +61,7 @@ class Layout:
 
     def load(self) -> Dataset:
         """Return the dataset. Raise InputError for parts of it that cannot be used."""
-        return READERS[self.kind](self.path, **self.options)
+        return REGISTRY.get(self.kind)(self.path, **self.options)
 
     def about(self, concepts: list[str] | None) -> Dataset:
         """Return the dataset with these columns of its table, or this name of what its masks or

@@ -2,7 +2,6 @@
 
 import os
 import re
-import tomllib
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -14,13 +13,11 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 from ..errors import InputError, check_known, unexpected
-from ..utils.files import REMEDY, holds, inside, instead
+from ..utils.files import REMEDY, data_of, holds, inside, instead
 from ..utils.image_files import begins_as_image, read_image
 from ..utils.options import Option, at_base
 
-NAMES = tomllib.loads(
-    (Path(__file__).parent / "formats" / "data" / "names.toml").read_text("utf-8")
-)
+NAMES = data_of(f"{__package__}.formats", "names.toml")
 """Words that data folders and tables are written in."""
 ENDINGS = tuple(NAMES["endings"])
 """File name endings of images, in the order in which a name without one is tried."""

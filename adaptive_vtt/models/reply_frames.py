@@ -5,13 +5,12 @@ belong to the place of their token.
 """
 
 import re
-import tomllib
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from importlib.resources import files
 from typing import Any
 
 from ..types import Unanswered
+from ..utils.files import data_of
 
 NO_ANSWER = "no answer"
 REFUSED = "refused: "
@@ -23,17 +22,6 @@ KEPT = 2000
 """Most characters of a reply that are kept."""
 
 
-def read_table(name: str) -> Mapping[str, Any]:
-    """Return the TOML file of this name in data/."""
-    return tomllib.loads(files(__package__).joinpath("data", name).read_text(encoding="utf-8"))
-
-
-def any_of(words: Iterable[str]) -> str:
-    """Return a pattern of any of these words, longer ones first; a * stands for any ending."""
-    ordered = sorted(words, key=len, reverse=True)
-    return "(?:" + "|".join(re.sub(r"(?<=\w)\*", r"\\w*", word) for word in ordered) + ")"
-
-
 class Patterns:
     """Patterns of a table, which may refer to pieces and to lists of words by name.
 
@@ -43,7 +31,11 @@ class Patterns:
     """
 
     def __init__(self, table: Mapping[str, Any], lists: Mapping[str, Iterable[str]]) -> None:
-        self._pieces = {name: any_of(words) for name, words in lists.items()}
+        self._pieces = {}
+        for name, words in lists.items():  # longer words first; a * stands for any ending
+            ordered = sorted(words, key=len, reverse=True)
+            patterns = (re.sub(r"(?<=\w)\*", r"\\w*", word) for word in ordered)
+            self._pieces[name] = f"(?:{'|'.join(patterns)})"
         for name, piece in table["pieces"].items():
             self._pieces[name] = self.filled(piece)
         self.one = {n: re.compile(self.filled(text)) for n, text in table["patterns"].items()}
@@ -54,7 +46,7 @@ class Patterns:
         return re.sub(r"\{([a-z_]+)\}", lambda match: self._pieces.get(match[1], match[0]), text)
 
 
-_PATTERNS = Patterns(read_table("reply_frames.toml"), {})
+_PATTERNS = Patterns(data_of(__package__, "reply_frames.toml"), {})
 _ONE = _PATTERNS.one
 _FRAMES = [re.compile(frame) for frame in _PATTERNS.several["frames"]]
 

@@ -13,13 +13,14 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from ..types import Unanswered, Value
-from .reply_frames import Patterns, answer_in, read_table
+from ..utils.files import data_of
+from .reply_frames import Patterns, answer_in
 
 NEITHER, BOTH = "neither yes nor no", "both yes and no"
 UNSURE, DECLINED = "is not sure", "declined to answer"
 NO_IMAGE = "says that it got no image"
 
-_DATA = read_table("yes_no.toml")
+_DATA = data_of(__package__, "yes_no.toml")
 _MEANING = {
     word: side
     for side in ("yes", "no")

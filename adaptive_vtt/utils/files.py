@@ -15,6 +15,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
@@ -288,6 +289,11 @@ def _within(value: Any) -> list[Any]:
     if isinstance(value, dict):
         return [*value.values()]
     return value if isinstance(value, list) else []
+
+
+def data_of(package: str, name: str) -> Table:
+    """Return the TOML file ``name`` in the folder "data" of a package of ours."""
+    return tomllib.loads(resources.files(package).joinpath("data", name).read_text("utf-8"))
 
 
 def read_toml(

@@ -141,17 +141,25 @@ def _read(path: Path, where: str) -> bytes:
 
 
 def _opened(data: bytes, name: Path | str, where: str) -> "PillowImage":
-    """Return an image that is not too large to be decoded."""
+    checked_size(data, name, where)
+    image = opened_image(BytesIO(data))
+    if image is None:
+        raise _not_an_image(name, where)
+    return image
+
+
+def checked_size(data: bytes, name: Path | str, where: str) -> tuple[int, int]:
+    """Return the width and height of an image file. Raise InputError where it is none, or is
+    larger than MAX_PIXELS."""
     width, height = declared_size(data) or (0, 0)
     if width * height > MAX_PIXELS:
         raise InputError(
             f"{where}: image {str(name)!r} is {width} x {height} pixels, "
             f"over the limit of {MAX_PIXELS} pixels"
         )
-    image = opened_image(BytesIO(data)) if width * height else None
-    if image is None:
+    if not width * height:
         raise _not_an_image(name, where)
-    return image
+    return width, height
 
 
 def _not_an_image(name: Path | str, where: str) -> InputError:

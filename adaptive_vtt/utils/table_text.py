@@ -1,6 +1,5 @@
 """Text of tables: CSV of whatever delimiter, in UTF-8 or UTF-16, and JSON Lines."""
 
-import codecs
 import csv
 import io
 import json
@@ -21,13 +20,6 @@ SAMPLE = 50
 _LONGER = re.compile(r"Expected (\d+) fields in line (\d+), saw (\d+)")
 """Pandas' error about a row with more cells than the header."""
 _UNNAMED = re.compile(r"(Unnamed: \d+)?")
-_BOMS = {
-    codecs.BOM_UTF8: "utf-8-sig",
-    codecs.BOM_UTF32_LE: "utf-32",
-    codecs.BOM_UTF32_BE: "utf-32",
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
-}
 
 
 def csv_rows(path: Path) -> pd.DataFrame:
@@ -73,14 +65,11 @@ def _is_index(column: "pd.Series[str]") -> bool:
 def table_text(path: Path) -> str:
     """Return the text of a table in UTF-8 or UTF-16. Raise ValueError for any other encoding."""
     data = contents(path)
-    encoding = next((name for bom, name in _BOMS.items() if data.startswith(bom)), "")
-    nulls = data[0:1000:2].count(0), data[1:1000:2].count(0)
-    if not encoding and max(nulls) > min(len(data), 1000) / 3 > 3 * min(nulls):
-        encoding = "utf-16-be" if nulls[0] > nulls[1] else "utf-16-le"  # without its mark
     if path.suffix.lower() in SPREADSHEETS or data.startswith((b"PK\3\4", b"\xd0\xcf\x11\xe0")):
         raise ValueError("it is a spreadsheet; save the spreadsheet as CSV (UTF-8)")
     try:
-        return data.decode(encoding or "utf-8").replace("\r\n", "\n").replace("\r", "\n")
+        text = data.decode(json.detect_encoding(data))  # of UTF-8 and UTF-16, with a mark or not
+        return text.replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise ValueError(

@@ -80,7 +80,7 @@ def test_parquet_holds_the_same(tmp_path):
         ({"answer": "E"}, "row 2: expected an answer from A to D, got 'E'"),
         ({"answer": ""}, "row 2: expected something in column 'answer', got nothing"),
         ({"image": "no base64!"}, "row 2: expected an image in base64"),
-        ({"image": base64.b64encode(b"text").decode()}, r"row 2: expected an image \(JPEG, PNG"),
+        ({"image": base64.b64encode(b"text").decode()}, r"row 2: 'image' is not an image that can"),
         ({"index": "0"}, "row 2: the index '0' stands twice"),
         ({"C": ""}, r"row 2: expected the options A, B and so on, got \['A', 'B', 'D'\]"),
     ],
@@ -106,9 +106,9 @@ def test_a_row_with_too_few_columns_is_named(tmp_path):
 
 
 def test_an_image_over_the_limit_is_one_sentence(tmp_path, monkeypatch):
-    monkeypatch.setattr("adaptive_vtt.datasets.formats.image_rows.MAX_PIXELS", 2000)
+    monkeypatch.setattr("adaptive_vtt.utils.image_files.MAX_PIXELS", 2000)
     path = write(tmp_path / "e.tsv", [row(0), row(1, image=picture(1, 50))])
-    sentence = "row 2: expected an image of at most 2000 pixels, got one of 50 x 50 pixels"
+    sentence = "row 2: image 'image' is 50 x 50 pixels, over the limit of 2000 pixels"
     with pytest.raises(InputError, match=sentence):
         from_endobench(path)
 

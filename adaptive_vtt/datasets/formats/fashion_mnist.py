@@ -4,7 +4,6 @@ The images are grey, 28 x 28, uint8 in [0, 255]. Every image has one garment; th
 14 concepts follow from that garment through `CONCEPTS`, which data, training and model share.
 """
 
-import tomllib
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,11 +11,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ...utils.files import data_of
 from ..table import TableDataset, from_table
 
 DATA_FILE = Path(__file__).parent / "data" / "fashion.npz"
 
-_NAMES = tomllib.loads((DATA_FILE.with_suffix(".toml")).read_text(encoding="utf-8"))
+_NAMES = data_of(__package__, "fashion.toml")
 GARMENTS: tuple[str, ...] = tuple(_NAMES["garments"])
 
 

@@ -16,8 +16,7 @@ from typing import Any, BinaryIO
 from ...errors import InputError, check_known, one_line, unexpected
 from ...types import Image
 from ...utils.files import as_file, opened, reads
-from ...utils.image_codec import declared_size
-from ...utils.image_files import MAX_PIXELS, image_of
+from ...utils.image_files import checked_size, image_of
 from ...utils.importing import needed
 from ...utils.tables import MAX_HEADER, check_columns, check_width
 from ..scanning import Reading
@@ -193,10 +192,5 @@ def _decoded(coded: str, where: str) -> bytes:
 def _pixels(data: bytes, where: str) -> float:
     """Return the pixels of an image's bytes. Raise InputError unless they begin like an image that
     is not too large to decode."""
-    size = declared_size(data)
-    if size is None or 0 in size:
-        raise unexpected(where, "an image (JPEG, PNG ...)", f"{len(data)} other bytes")
-    if size[0] * size[1] > MAX_PIXELS:
-        got = f"one of {size[0]} x {size[1]} pixels, over the limit"
-        raise unexpected(where, f"an image of at most {MAX_PIXELS} pixels", got)
-    return float(size[0] * size[1])
+    width, height = checked_size(data, IMAGE, where)
+    return float(width * height)

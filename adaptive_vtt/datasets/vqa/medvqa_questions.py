@@ -7,7 +7,7 @@ Sources: ImageCLEFmed MEDVQA-GI 2023 (questions and answers); MedTest (thesis LY
 import re
 from dataclasses import dataclass
 
-from .taxonomy import data_of
+from .taxonomy import tuples_of
 
 INSTRUMENTS, TEXT = "instruments present", "text present"
 INSTRUMENT_COUNT, INSTRUMENT_PLACE = "number of instruments", "instrument position"
@@ -26,7 +26,7 @@ class MedQuestion:
     vague: bool = False
 
 
-QUESTIONS = tuple(MedQuestion(**fields) for fields in data_of("medvqa")["questions"])
+QUESTIONS = tuple(MedQuestion(**fields) for fields in tuples_of("medvqa")["questions"])
 NAMES = tuple(question.name for question in QUESTIONS)
 
 

@@ -3,14 +3,12 @@ words they are asked: what stands in ``data``.
 """
 
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
 
-from ...utils.files import Table
+from ...utils.files import Table, data_of
 
 IMAGE_LEVEL = "image-level"
 
@@ -26,10 +24,9 @@ class Task:
     subtasks: tuple[tuple[str, str, int], ...] = ()
 
 
-def data_of(name: str) -> Table:
+def tuples_of(name: str) -> Table:
     """Return what a TOML file of ``data`` holds, lists as tuples."""
-    text = files(__package__).joinpath("data", f"{name}.toml").read_text(encoding="utf-8")
-    table: Table = _frozen(tomllib.loads(text))
+    table: Table = _frozen(data_of(__package__, f"{name}.toml"))
     return table
 
 
@@ -39,7 +36,7 @@ def _frozen(value: Any) -> Any:
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
-_DATA = data_of("taxonomy")
+_DATA = tuples_of("taxonomy")
 TASKS = tuple(Task(**fields) for fields in _DATA["tasks"])
 
 
@@ -150,7 +147,7 @@ def task_names() -> list[str]:
 
 
 def _wordings() -> Mapping[str, tuple[str, ...]]:
-    wordings = data_of("wordings")
+    wordings = tuples_of("wordings")
     naming = wordings.pop("type")
     for role, thing in naming["things"].items():
         wordings[f"type/{role}"] = tuple(w.replace("{thing}", thing) for w in naming["words"])
@@ -159,7 +156,7 @@ def _wordings() -> Mapping[str, tuple[str, ...]]:
 
 WORDS = _wordings()
 """Wordings of each kind, "type/ROLE" among them; one is drawn per question."""
-_ROLE_WORDS = {role: "|".join(words) for role, words in data_of("role_words").items()}
+_ROLE_WORDS = {role: "|".join(words) for role, words in tuples_of("role_words").items()}
 
 
 def role_of(name: str) -> str:

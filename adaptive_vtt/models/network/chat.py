@@ -373,7 +373,8 @@ class Provider(Chat):
             reply = error.response
             raise self._failed(reply.status_code, reply.content, reply.headers) from None
         except self._library.APIConnectionError as error:
-            raise http.lost_in(error) from None
+            cause = error.__cause__
+            raise cause if isinstance(cause, Trouble) else http.lost(cause or error) from None
 
 
 class ChatEndpoint(Provider, Endpoint):

@@ -196,12 +196,6 @@ def lost(error: BaseException) -> Trouble:
     return Trouble("truncated" if "body" in why else "connection lost", why, billed=True)
 
 
-def lost_in(error: Any) -> Trouble:
-    """Return the trouble with the connection behind an APIConnectionError of openai, anthropic."""
-    cause = error.__cause__
-    return cause if isinstance(cause, Trouble) else lost(cause or error)
-
-
 class HttpEndpoint(Endpoint):
     """Sends bytes to ``url`` with ``headers``, whose values may name "$VARIABLES".
 

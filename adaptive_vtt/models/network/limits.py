@@ -105,13 +105,7 @@ class Pace:
     are no bursts: a limit that a server enforces by the second is kept too.
     """
 
-    def __init__(
-        self,
-        per_minute: float | None,
-        *,
-        clock: Clock = time.monotonic,
-        sleep: Sleep = asyncio.sleep,
-    ) -> None:
+    def __init__(self, per_minute: float | None, *, clock: Clock, sleep: Sleep) -> None:
         self._seconds = 0.0 if per_minute is None else 60.0 / per_minute
         self._clock, self._sleep = clock, sleep
         self._next = clock()

@@ -17,10 +17,8 @@ the image first. Every template has a hash, which is journaled.
 import hashlib
 import json
 import re
-import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from importlib.resources import files
 from pathlib import Path
 from string import ascii_uppercase
 from types import MappingProxyType
@@ -28,7 +26,7 @@ from typing import Any
 
 from ...errors import InputError, check_known, unknown
 from ...types import Ask, JsonObject, Prompt, Unanswered
-from ...utils.files import near_file, text_in
+from ...utils.files import data_of, near_file, text_in
 
 PLACEHOLDERS = ("question", "options", "questions", "concept", "words", "examples")
 """Placeholders of a layout, the whole text of a prompt.
@@ -241,14 +239,12 @@ def _read_layout(path: Path) -> str:
     return text
 
 
-def _built_in() -> Iterator[tuple[str, Template]]:
-    text = files(__package__).joinpath("data", "prompt_templates.toml").read_text(encoding="utf-8")
-    for name, words in tomllib.loads(text).items():
-        examples = tuple(words.pop("examples", ()))
-        yield name, Template(name, examples=examples, **words)
-
-
-TEMPLATES: Mapping[str, Template] = MappingProxyType(dict(_built_in()))
+TEMPLATES: Mapping[str, Template] = MappingProxyType(
+    {
+        name: Template(name, **{**words, "examples": tuple(words.get("examples", ()))})
+        for name, words in data_of(__package__, "prompt_templates.toml").items()
+    }
+)
 """The built-in templates, by name."""
 
 
