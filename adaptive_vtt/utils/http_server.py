@@ -7,8 +7,7 @@ mean no good, keep nobody else waiting.
 import asyncio
 import contextlib
 import json
-import threading
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from http import HTTPStatus
@@ -17,6 +16,7 @@ from urllib.parse import parse_qsl
 
 from ..errors import InputError
 from ..types import JsonObject
+from .background import Background
 from .web import ADDRESS, is_loopback
 
 _HEAD = 64 * 1024
@@ -130,10 +130,8 @@ class HttpServer:
     def __init__(self, port: int, *, most_bytes: int, patience: float, idle: float) -> None:
         self.port = port
         self._most_bytes, self._patience, self._idle = most_bytes, patience, idle
-        self._loop: asyncio.AbstractEventLoop  # from start on
-        self._thread: threading.Thread | None = None
+        self._background: Background | None = None
         self._server: asyncio.Server | None = None
-        self._connections: set[asyncio.Task[None]] = set()
 
     async def serve(self, call: Call) -> bool:
         """Answer a call; return whether the connection may stay open."""
@@ -150,11 +148,9 @@ class HttpServer:
 
     def start(self) -> Self:
         """Listen from now on; return itself."""
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._thread.start()
+        self._background = Background("server")
         try:
-            self._run(self._listen())
+            self._background.submit(self._listen()).result()
         except (OSError, OverflowError) as error:
             self.close()
             why = getattr(error, "strerror", None) or error
@@ -163,13 +159,10 @@ class HttpServer:
 
     def close(self) -> None:
         """End every connection; nothing listens afterwards. A second call does nothing."""
-        if self._thread is None:
-            return
-        self._run(self._end())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-        self._thread = None
+        background, self._background = self._background, None
+        if background is not None:
+            background.submit(self._refuse()).result()
+            background.close()
 
     def __enter__(self) -> Self:
         return self.start()
@@ -177,27 +170,16 @@ class HttpServer:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _run(self, work: Coroutine[Any, Any, None]) -> None:
-        asyncio.run_coroutine_threadsafe(work, self._loop).result()
-
     async def _listen(self) -> None:
         self._server = await asyncio.start_server(
-            self._connected, ADDRESS, self.port, backlog=1024, limit=_HEAD
+            self._talk, ADDRESS, self.port, backlog=1024, limit=_HEAD
         )
         self.port = self._server.sockets[0].getsockname()[1]
 
-    async def _end(self) -> None:
+    async def _refuse(self) -> None:
+        """Take no further connections."""
         if self._server is not None:
             self._server.close()
-        for connection in self._connections:
-            connection.cancel()
-        await asyncio.gather(*self._connections, return_exceptions=True)
-        await self._loop.shutdown_default_executor()
-
-    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connection = self._loop.create_task(self._talk(reader, writer))
-        self._connections.add(connection)
-        connection.add_done_callback(self._connections.discard)
 
     async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

@@ -31,12 +31,12 @@ from typing import Annotated, Any, Literal, get_args
 from ...errors import InputError, ModelError, check_known, one_line
 from ...journal.answer_json import writable
 from ...types import Answer, CallMode, JsonObject, Prompt, Unanswered, Value
+from ...utils.background import Background
 from ...utils.options import Group, Option
 from ..base import ModelDefaults, NotCharged, PriceGuess
 from ..checking import check_answer
 from ..reply_frames import kept
 from .attempts import MALFORMED, REPLIED, Reply, Trouble
-from .background import Background
 from .keys import Key, scrubbed, shows
 from .limits import Retries, Sleep
 from .prices import MAX_TOKENS, Bill, Prices, Usage, read_counts

@@ -1,4 +1,4 @@
-"""An event loop in the background: calls are awaited there while the audit computes here."""
+"""An event loop in a thread of its own, for calls and servers, while the program computes elsewhere."""
 
 import asyncio
 import threading
@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from ...errors import OrderError
+from ..errors import OrderError
 
 T = TypeVar("T")
 DROPPED = 5.0
