@@ -21,7 +21,7 @@ from ..errors import InputError
 from ..journal.facts import Facts
 from ..models.base import ModelUnderTest, ProxySource, adapted_model
 from ..models.checking import checked, name_of
-from ..models.local.tensors import shrunk, small
+from ..models.local.tensors import fitted, small
 from ..models.versions import version_of
 from ..space import QuestionSpace
 from ..types import Answer, Floats, Indices, JsonObject, Prompt
@@ -107,7 +107,7 @@ class Renderings:
             for number in follow_ups:
                 image = self._space.made_of(source, number).require_image()
                 row = self._slot[number] = rows[number]
-                self._rows[row] = shrunk(image, self.shape).ravel()
+                self._rows[row] = fitted(image, *self.shape).ravel()
                 self._image[row], self._used[row] = number, self._request
         return self._rows[[self._slot[n] for n in numbers]]
 

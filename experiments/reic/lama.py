@@ -84,10 +84,10 @@ class LaMa:
         scale = 1 if output.max() > 2 else 255
         levels = np.rint(np.nan_to_num(output[0]) * scale).clip(0, 255).astype(np.uint8)
         kept = levels.transpose(1, 2, 0)[: colour.shape[0], : colour.shape[1]]
-        return fitted(np.ascontiguousarray(kept), InputShape(1, channels, height, width, True))
+        return fitted(np.ascontiguousarray(kept), height, width, channels)
 
     def _fitted(self, image: Image, channels: int) -> Image:
-        return fitted(image, InputShape(1, channels, self._shape.height, self._shape.width, True))
+        return fitted(image, self._shape.height, self._shape.width, channels)
 
     def _run(self, tensors: dict[str, npt.NDArray[Any]]) -> npt.NDArray[Any]:
         try:

@@ -28,7 +28,7 @@ from ...types import UNKNOWN, Answer, Bools, Floats, Indices, JsonObject, Prompt
 from ...utils.random_streams import generator
 from ..base import ModelDefaults
 from ..checking import image_of
-from .tensors import shrunk, small
+from .tensors import fitted, small
 
 MEMORY = (0.9, 0.99)
 """Share of its mean and mean square of gradients that Adam keeps in each step."""
@@ -131,7 +131,7 @@ class SelfTaught(ModelDefaults):
         samples, truths = dataset.reference(MAX, rng)
         shape = small(dataset.sample(0).require_image(), side)
         images = (dataset.sample(i).require_image() for i in samples.tolist())
-        pictures = np.stack([shrunk(image, shape) for image in images])
+        pictures = np.stack([fitted(image, *shape) for image in images])
         teams = []
         for _ in range(max(1, min(TEAMS, WORK // pictures[0].size))):
             fold = np.zeros(len(dataset), np.int64)  # those not learnt from: any net will do
@@ -161,7 +161,7 @@ class SelfTaught(ModelDefaults):
         # of a sample not learnt from any net says what it says of the first
         samples = np.array([self._ids.get(p.sample_id, 0) for p in prompts])
         images = (image_of(prompt, "self-taught proxy") for prompt in prompts)
-        likely = self.predict(np.stack([shrunk(image, self.shape) for image in images]), samples)
+        likely = self.predict(np.stack([fitted(image, *self.shape) for image in images]), samples)
         places = [[self.concepts.index(c) for c in p.concepts] for p in prompts]
         return [Answer(tuple(row[p].tolist())) for row, p in zip(likely, places, strict=True)]
 

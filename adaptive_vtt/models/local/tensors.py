@@ -63,7 +63,7 @@ class Preprocessing:
         self, image: Image, shape: InputShape, dtype: npt.DTypeLike = np.float32
     ) -> npt.NDArray[Any]:
         """Return the image H x W x C as ch x H x W or H x W x ch of ``dtype``."""
-        pixels: npt.NDArray[Any] = fitted(image, shape)
+        pixels: npt.NDArray[Any] = fitted(image, shape.height, shape.width, shape.channels)
         if dtype != np.uint8:
             for name, given in (("mean", self.mean), ("std", self.std)):
                 if len(given) not in (1, pixels.shape[2]):
@@ -73,15 +73,15 @@ class Preprocessing:
         return np.ascontiguousarray(pixels.transpose(2, 0, 1) if shape.channels_first else pixels)
 
 
-def fitted(image: Image, shape: InputShape) -> Image:
-    """Return the image H x W x C in the channels and size of the input."""
+def fitted(image: Image, height: int | None, width: int | None, channels: int | None) -> Image:
+    """Return the image H x W x C in this size and with 1 or 3 channels; None: its own."""
     import cv2
 
-    if shape.channels == 3 and image.shape[2] == 1:
+    if channels == 3 and image.shape[2] == 1:
         image = np.repeat(image, 3, axis=2)
-    elif shape.channels == 1 and image.shape[2] == 3:
+    elif channels == 1 and image.shape[2] == 3:
         image = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)[:, :, None]
-    height, width = shape.height or image.shape[0], shape.width or image.shape[1]
+    height, width = height or image.shape[0], width or image.shape[1]
     if (height, width) != image.shape[:2]:
         smaller = height * width < image.shape[0] * image.shape[1]
         how = cv2.INTER_AREA if smaller else cv2.INTER_LINEAR
@@ -105,12 +105,6 @@ def small(image: Image, side: int) -> tuple[int, int, int]:
     """Return height, width and channels (1 or 3) of a thumbnail of at most ``side`` pixels."""
     height, width, channels = image.shape
     return min(height, side), min(width, side), 1 if channels == 1 else 3
-
-
-def shrunk(image: Image, shape: tuple[int, int, int]) -> Image:
-    """Return the image in ``shape``: height, width and channels."""
-    height, width, channels = shape
-    return fitted(image, InputShape(None, channels, height, width, channels_first=False))
 
 
 class TensorModel(ModelDefaults):

@@ -15,7 +15,7 @@ from ...utils.other_code import place_of
 from ..base import ModelDefaults
 from ..checking import image_of
 from .files import hash_of, load_parameters
-from .tensors import Activation, InputShape, activated, batches, fitted
+from .tensors import Activation, activated, batches, fitted
 
 if TYPE_CHECKING:
     import torch
@@ -76,8 +76,7 @@ class Preset:
         import torch
         from PIL import Image as Pillow
 
-        shape = InputShape(None, self.channels, None, None, channels_first=False)
-        pixels = fitted(image, shape)
+        pixels = fitted(image, None, None, self.channels)
         picture = Pillow.fromarray(pixels[:, :, 0] if self.channels == 1 else pixels)
         height, width = pixels.shape[:2]
         if isinstance(self.size, int):

@@ -129,7 +129,7 @@ def letterbox(image: Image, size: Size, channels: int | None) -> Image:
     """Return the image H x W x C as large as it fits into the middle of a grey canvas."""
     scale, top, left = _placed(image.shape[:2], size)
     tall, wide = (max(1, round(side * scale)) for side in image.shape[:2])
-    small = fitted(image, InputShape(1, channels, tall, wide, True))
+    small = fitted(image, tall, wide, channels)
     canvas = np.full((*size, small.shape[2]), GREY, np.uint8)
     canvas[top : top + tall, left : left + wide] = small
     return canvas
@@ -272,8 +272,7 @@ class OnnxDetector:
         if self.layout == "yolo":
             canvas = letterbox(image, size, self._shape.channels)
         else:
-            shape = replace(self._shape, height=size[0], width=size[1])
-            canvas = fitted(image, shape)[:, :, ::-1]
+            canvas = fitted(image, *size, self._shape.channels)[:, :, ::-1]
         outputs, read = self._run(canvas), READERS[self.layout]
         candidates = read(outputs, len(self.labels), size, (height, width), self._where)
         return self._kept(candidates._replace(edges=candidates.edges.clip(0, [width, height] * 2)))
