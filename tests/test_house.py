@@ -15,12 +15,12 @@ BUDGETS = {
     "certify": 3073,
     "cli": 3472,
     "config": 1328,
-    "datasets": 3638,
+    "datasets": 3576,
     "demo": 363,
     "engine": 4438,
     "journal": 1798,
-    "models": 5265,
-    "oracles": 2295,
+    "models": 5122,
+    "oracles": 2294,
     "people": 680,
     "relations": 2967,
     "results": 6187,
@@ -28,7 +28,7 @@ BUDGETS = {
     "surrogates": 1760,
     "testing": 652,
     "top": 1758,
-    "utils": 1695,
+    "utils": 1636,
 }
 
 
