@@ -46,7 +46,7 @@ def probe(spec: Spec, base: Path) -> int:
         )
     cap, worst = spec.audit.max_cost, len(SHADES) * model.most_cost
     if cap is not None and worst > cap:
-        cost = f"{money(worst, model.currency)} at worst, more than max_cost = {cap:g}"
+        cost = f"{money(worst, model.prices.currency)} at worst, more than max_cost = {cap:g}"
         raise InputError(f"--probe: two calls may cost {cost}; raise max_cost or lower max_tokens")
     model.template = replace(model.template, ask_concept="Is this image {concept}?")
     images = {shade: np.full((SIDE, SIDE, 3), value, np.uint8) for shade, value in SHADES.items()}
@@ -68,7 +68,7 @@ def probe(spec: Spec, base: Path) -> int:
         console.print(f"a {shade} image: the reply {reply!r} was read as {reading}")
     for sentence in fallen_back(model.elicitation()):
         console.print(f"warning: {sentence}")
-    cost = money(sum(answer.cost for answer in answers), model.currency)
+    cost = money(sum(answer.cost for answer in answers), model.prices.currency)
     paid = f"cost {cost}" if model.prices_known else "cost what is not known: [model] has no prices"
     code, verdict = _verdict(values)
     console.print(f"two calls, which {paid}; {verdict}")

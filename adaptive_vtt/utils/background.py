@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own: calls and servers run there while the program computes."""
+"""An event loop in a separate thread: calls and servers run there while the program computes."""
 
 import asyncio
 import threading

@@ -71,7 +71,7 @@ def _reader(kind: str) -> "type[ImageFile]":
 def opened_image(file: BinaryIO) -> "ImageFile | None":
     """Return Pillow's image of a file, its pixels not decoded; None for what Pillow cannot read.
 
-    ``PIL.Image.open`` would refuse large images by a limit of its own.
+    ``PIL.Image.open`` would refuse large images by another limit.
     """
     start = file.read(4)
     file.seek(0)
