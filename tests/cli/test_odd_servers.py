@@ -70,6 +70,7 @@ def test_what_a_server_means_is_read_and_its_reply_kept(prose: Path) -> None:
     assert {call.reply for call in calls_of(prose)} == {said}
 
 
+@pytest.mark.slow
 def test_a_refused_option_is_left_out_and_that_is_kept(tmp_path: Path) -> None:
     with odd_chat("no temperature", tmp_path) as (spec, requests):
         _, out = audited(spec)
@@ -176,6 +177,7 @@ def test_a_wrong_key_is_told_before_nets_are_taught(
     assert (len(requests), taught) == (1, [])
 
 
+@pytest.mark.slow
 def test_a_good_key_that_may_list_no_models_is_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -65,7 +65,7 @@ targets = ["overall"]
 """
 
 
-@pytest.mark.parametrize("cap", [0.26, 0.06])
+@pytest.mark.parametrize("cap", [pytest.param(0.26, marks=pytest.mark.slow), 0.06])
 def test_it_says_how_far_the_cap_on_cost_reaches(cap: float, tmp_path: Path) -> None:
     spec = tmp_path / "SPEC.toml"
     spec.write_text(CAPPED.format(cap=cap))

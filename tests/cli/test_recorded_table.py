@@ -33,6 +33,7 @@ targets = ["overall", "group:language"]
 """
 
 
+@pytest.mark.slow
 def test_rows_are_called_items_and_no_picture_is_spoken_of(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -103,6 +103,7 @@ def test_resume_imports_no_model_where_the_space_is_another(start: Path, out: Pa
     assert not mark.exists()
 
 
+@pytest.mark.slow
 def test_resume_imports_the_model_where_all_fits_and_something_is_asked(
     start: Path, out: Path
 ) -> None:

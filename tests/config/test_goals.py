@@ -225,6 +225,7 @@ def test_a_certificate_is_waited_for_where_certainty_cannot_be_had() -> None:
     assert "and the mean uncertainty cannot fall to 0.5" in str(both.reason)
 
 
+@pytest.mark.slow
 def test_a_dry_run_says_that_hard_answers_cannot_reach_tau(tmp_path: Path) -> None:
     spec = str(write_start(tmp_path))
     for tau, warned in ((0.5, True), (0.8, False)):

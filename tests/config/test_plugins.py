@@ -186,6 +186,7 @@ ROWS = re.findall(r"^\| (\w+) \| .* \| `(\[\w+\])`: (.*) \|$", GUIDE, re.MULTILI
 """Part, section of a spec, and its fields, each in code."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "head", "row"), ROWS, ids=[row[0] for row in ROWS])
 def test_the_examples_of_the_guide_run(name: str, head: str, row: str, tmp_path: Path) -> None:
     code, spec = CODE[name], "\n".join([head, *re.findall(r"`([^`]+)`", row), ""])

@@ -188,6 +188,7 @@ def test_figures_of_classes_are_those_of_scikit_learn(
     assert (derived["note"] == "").all()
 
 
+@pytest.mark.slow
 def test_the_report_shows_them_with_the_audits_own_names(
     classes: tuple[MemoryJournal, pd.DataFrame],
 ) -> None:

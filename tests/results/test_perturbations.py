@@ -83,7 +83,7 @@ def test_a_page_has_it(folder: Path, table: pd.DataFrame) -> None:
     assert "all of these hold together" in part
 
 
-@pytest.mark.parametrize("guarantee", ["all", "each"])
+@pytest.mark.parametrize("guarantee", ["all", pytest.param("each", marks=pytest.mark.slow)])
 def test_intervals_are_turned_and_figures_of_several_hold_together(guarantee: str) -> None:
     journal = labels(targets=["relations", "relation-sides"], guarantee=guarantee, **FEW)
     table = perturbations(Evidence(journal))

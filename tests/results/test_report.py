@@ -143,6 +143,7 @@ def test_the_band_of_an_answer_gp_holds_what_it_says(page: str) -> None:
         assert min(low) >= 0
 
 
+@pytest.mark.slow
 def test_uncertainty_is_what_the_audit_saw() -> None:
     space = avtt.QuestionSpace(tiny_dataset(8, 2), ["identity", "rotation"])
     model = ScriptedModel(refuse=0.1)

@@ -183,6 +183,7 @@ class Greedy:
         return torch.where(candidates.question % 20 == 0, 200.0, 1.0)
 
 
+@pytest.mark.slow
 def test_beliefs_outside_of_their_interval_are_flagged() -> None:
     """The model misses whatever is there; the strategy asks of it far more often than it is."""
     labels = pd.DataFrame({"rare": np.arange(4000) % 20 == 0}).astype(int)
@@ -199,6 +200,7 @@ def test_beliefs_outside_of_their_interval_are_flagged() -> None:
     assert values_of(cells[-1]) == pytest.approx([track.mean])
 
 
+@pytest.mark.slow
 def test_answer_gp_implies_rates() -> None:
     labels = pd.DataFrame({"c": [0, 1] * 40})
     dataset = avtt.datasets.from_table(None, labels)

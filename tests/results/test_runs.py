@@ -272,6 +272,7 @@ def test_a_census_is_listed_with_its_exact_rates(
     assert "%, exact" in words
 
 
+@pytest.mark.slow
 def test_a_census_that_a_limit_ended_says_so(tmp_path: Path) -> None:
     cut = counted(tmp_path / "cut", budget=40)
     assert "exact" not in shown("runs", str(tmp_path))
@@ -282,6 +283,7 @@ def test_a_census_that_a_limit_ended_says_so(tmp_path: Path) -> None:
     assert "Not every question was asked" in report
 
 
+@pytest.mark.slow
 def test_view_lists_a_census_and_shows_its_report(whole: Path, tmp_path: Path) -> None:
     assert find(whole) == {"whole": whole}
     watch = Watch(whole.parent)
