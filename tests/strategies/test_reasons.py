@@ -101,8 +101,8 @@ def test_among_equals_chance_names_the_question_and_moves_no_draw() -> None:
         ({"half_width": None}, ["uncertainty", "predicted_yes"]),
         ({"half_width": None, "strategy": "uncertainty"}, ["uncertainty"]),
         ({"half_width": None, "strategy": "unpredictability"}, ["predicted_yes"]),
-        ({"strategy": "neyman"}, []),
-        ({"strategy": "random"}, []),
+        ({"strategy": "neyman", "surrogate": False}, []),
+        ({"strategy": "random", "surrogate": False}, []),
     ],
     ids=str,
 )
