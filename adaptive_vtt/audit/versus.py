@@ -145,7 +145,7 @@ class Verdict:
 
     def _repr_html_(self) -> str:
         bars, (a, b) = self._bars, self.names
-        notes = [f"error rate of {b} less that of {a}: above 0, {b} is wrong more often"]
+        notes = [f"error rate of {b} minus that of {a}: above 0, {b} is wrong more often"]
         if len(bars) > SHOWN:
             notes.append(f"and {len(bars) - SHOWN} more targets: verdict.targets")
         notes += [self.promise, *(f"warning: {warning}" for warning in self.result.warnings)]

@@ -245,7 +245,7 @@ def _finish(verdict: Verdict, out: Path, steps: Sequence[Step], gated: bool) -> 
         decision = DECISIONS[str(row["decision"])].format(b=brief(b))
         rows.append((row["target"], words, decision, apart))
     columns = ("target", "difference", "decision", "disagreement")
-    title = f"error rate of {b} less that of {a}"
+    title = f"error rate of {b} minus that of {a}"
     console.print(table_of(columns, rows, title, words=columns[1:3]))
     lines = [verdict.promise, *(f"warning: {warning}" for warning in result.warnings)]
     if not verdict.decided and not gated:

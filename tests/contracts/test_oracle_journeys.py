@@ -186,7 +186,7 @@ def test_two_models_are_compared_on_every_target(asked: Asked) -> None:
     assert len(verify(versus.audit.journal)) == len(one)
     assert gate(versus.audit.journal, ["versus:overall <= 1"]).state == "pass"
     page = Tags(render(versus.audit.journal)).text
-    assert "Error rate of model 2, the new model, less that of model 1" in page
+    assert "Error rate of model 2, the new model, minus that of model 1" in page
     assert verdict.result.derived.empty
 
 
