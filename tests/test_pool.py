@@ -106,9 +106,12 @@ def test_cautions_about_a_pool_are_about_items_and_no_model() -> None:
     audit = Audit(Pool(50), half_width=0.1, seed=0)
     for call in audit.ask(10):
         audit.tell(call, 1.0 if call.item % 3 else Unanswered("the reader is unsure"))
-    counted = audit.result().failures()["unanswered"].notna().sum()
-    caution = f"{counted} of 10 items got no loss, most often ({counted} times) as 'the reader is "
-    assert audit.result().warnings == (f"{caution}unsure': no rate shows how good they are",)
+    silent = audit.result().failures()["unanswered"].notna().sum()
+    caution = (
+        f"{silent} of 10 items ({10 * silent}.0 %) went unanswered, most often ({silent} times)"
+    )
+    reason = "with 'the reader is unsure': no rate shows how good they are"
+    assert audit.result().warnings == (f"{caution} {reason}",)
 
 
 def test_a_cap_on_money_is_a_budget_of_items_whose_answers_carry_their_cost() -> None:

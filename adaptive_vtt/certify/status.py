@@ -190,9 +190,9 @@ class Compared:
     upper: float
     decision: str
     questions: int
-    disagreement: float | None
-    calls_a: int
-    calls_b: int
+    disagreement: float | None = None
+    calls_a: int = 0
+    calls_b: int = 0
 
 
 def compared(

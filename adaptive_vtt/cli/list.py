@@ -24,12 +24,7 @@ KINDS = {
 }
 
 
-def list_parts(
-    kind: str | None = None,
-    family: str | None = None,
-    *,
-    json_: bool = False,
-) -> None:
+def list_parts(kind: str | None = None, family: str | None = None, *, json_: bool = False) -> None:
     """List available strategies, relations, models and others.
 
     'avtt init DIR --like NAME' begins with one of the specs.

@@ -12,11 +12,7 @@ from .run_folder import open_report, rewrite
 
 
 def report(
-    directory: Path,
-    *,
-    plotly: str = "inline",
-    tables: bool = False,
-    open_: bool = False,
+    directory: Path, *, plotly: str = "inline", tables: bool = False, open_: bool = False
 ) -> None:
     """Write report.html and result.json again from the journal.
 

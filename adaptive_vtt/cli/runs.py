@@ -16,11 +16,7 @@ REST = 40
 """Columns of all but the names of model and target, which share what is left."""
 
 
-def runs(
-    directory: Path,
-    *,
-    json_: bool = False,
-) -> None:
+def runs(directory: Path, *, json_: bool = False) -> None:
     """List the runs of a folder: targets, calls, cost and state.
 
     Journals are read as they stand, not verified: 'avtt verify DIR' does that.

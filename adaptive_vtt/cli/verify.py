@@ -30,11 +30,7 @@ OLDER = 4
 """The exit code where all is as it was written, and some of it before the journal's last rows."""
 
 
-def verify(
-    directory: Path,
-    *,
-    head: str | None = None,
-) -> None:
+def verify(directory: Path, *, head: str | None = None) -> None:
     """Check that a run folder is unchanged, by its journal.
 
     The journal's file, chain and rows are checked, every interval is recomputed

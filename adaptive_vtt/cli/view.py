@@ -9,12 +9,7 @@ import typer
 from ..results.view import View
 
 
-def view(
-    directory: Path,
-    *,
-    port: int = 0,
-    open_: bool = True,
-) -> None:
+def view(directory: Path, *, port: int = 0, open_: bool = True) -> None:
     """Open runs in the browser, live.
 
     Example: avtt view runs

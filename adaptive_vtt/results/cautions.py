@@ -142,7 +142,7 @@ def about_answers(facts: "Facts", calls: Sequence["CallRow"]) -> list[str]:
     # a pair is journaled as the difference of two answers
     paired = certificate is not None and (certificate.paired or certificate.drops)
     same = "" if paired or by_people else same_answers(facts, calls)
-    silent = silence(calls, of_items=by_people and not paired)
+    silent = silence(calls, items=by_people and not paired)
     return [*filter(None, [same, says_blind(calls), silent])]
 
 
@@ -206,25 +206,23 @@ def says_blind(calls: Sequence["CallRow"]) -> str:
     )
 
 
-def silence(calls: Sequence["CallRow"], *, of_items: bool = False) -> str:
+def silence(calls: Sequence["CallRow"], *, items: bool = False) -> str:
     """Return a caution with the number of unanswered questions and the most common reason.
 
-    It is "" if there are few. ``of_items``: Whether they are items of a pool, without a model.
+    It is "" if there are few. ``items``: Whether they are items of a pool, without a model.
     """
     asked, reasons = unanswered(calls)
     silent = reasons.total()
     if not silent or silent < SILENT * asked:
         return ""
     often, times = reasons.most_common(1)[0]
-    result = f"no rate shows {'how good they are' if of_items else 'what the model sees there'}"
+    result = f"no rate shows {'how good they are' if items else 'what the model sees there'}"
     if silent > MUTE * asked:
         result = "the rates measure that, and nothing is certified"
-    if of_items:
-        items = f"{silent:,} of {asked:,} items got no loss, most often ({times:,} times) as"
-        return f"{items} {often[:QUOTED]!r}: {result}"
+    what, cure = ("items", "") if items else ("questions", f"; to mend it, {remedy(often)}")
     return (
-        f"{silent:,} of {asked:,} questions ({100 * silent / asked:.1f} %) went unanswered, most "
-        f"often ({times:,} times) with {often[:QUOTED]!r}: {result}; to mend it, {remedy(often)}"
+        f"{silent:,} of {asked:,} {what} ({100 * silent / asked:.1f} %) went unanswered, most "
+        f"often ({times:,} times) with {often[:QUOTED]!r}: {result}{cure}"
     )
 
 

@@ -189,10 +189,8 @@ class Ruling:
     @property
     def span(self) -> str:
         """The interval in percent, points or words, rounded outward, or "exact"."""
-        if self.rule.versus:
-            return extent(self.lower, self.upper)
-        if self.signed or is_exact(self.lower, self.upper):
-            return point_span(self.lower, self.upper)
+        if self.rule.versus or self.signed or is_exact(self.lower, self.upper):
+            return (extent if self.rule.versus else point_span)(self.lower, self.upper)
         return " to ".join(map(percent, outward(self.lower, self.upper)))
 
     def __str__(self) -> str:

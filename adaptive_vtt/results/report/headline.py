@@ -283,17 +283,14 @@ def raw_groups(evidence: Evidence) -> list[Group]:
 def pictured(groups: Sequence[Group]) -> list[list[tuple[Picture, str, int]]]:
     """Return per group the follow-ups of its surest mistakes: picture, caption and call. Samples
     that no earlier group shows come first, and one of each."""
-    seen: set[str] = set()
-    shown = []
+    seen, shown = set[str](), list[list[tuple[Picture, str, int]]]()
     for group in groups:
         kept = [(f, f.pictures[1]) for f in group.failures if f.pictures]
         first = {f.sample: f for f, _ in reversed(kept)}
         kept.sort(key=lambda each: (each[0].sample in seen, each[0] is not first[each[0].sample]))
-        seen.update(f.sample for f, _ in kept[:PICTURED])
-        captioned = (
-            (picture(png), f"{f.sample}, {f.change}", f.call) for f, png in kept[:PICTURED]
-        )
-        shown.append(list(captioned))
+        best = kept[:PICTURED]
+        seen.update(f.sample for f, _ in best)
+        shown.append([(picture(png), f"{f.sample}, {f.change}", f.call) for f, png in best])
     return shown
 
 
@@ -342,17 +339,7 @@ def drops_section(evidence: Evidence) -> Section:
     """Show the drop under every relation as a bar around 0, and in figures."""
     standings = evidence.standings
     rows = [
-        Compared(
-            s.name,
-            -s.estimate,
-            -s.upper,
-            -s.lower,
-            decision="" if s.settled else "open",
-            questions=s.questions,
-            disagreement=None,
-            calls_a=0,
-            calls_b=0,
-        )
+        Compared(s.name, -s.estimate, -s.upper, -s.lower, "" if s.settled else "open", s.questions)
         for s in standings
     ]
     figures = [f"{points(s.estimate)} ({point_span(s.lower, s.upper)})" for s in standings]

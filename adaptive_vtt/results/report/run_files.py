@@ -125,10 +125,8 @@ def realism_table(realism: Realism) -> pd.DataFrame:
         realistic, same = total([c.realistic for c in cells]), total([c.same for c in cells])
         by_severity = sorted((c.severity, *c.realistic) for c in cells if name != "all")
         row = {"relation": name, "rank": realistic[0] / realistic[1] if realistic[1] else math.inf}
-        for title, interval, (yes, count) in (
-            ("realistic", "95 %", realistic),
-            ("same diagnosis", "95 % of it", same),
-        ):
+        asked = (("realistic", "95 %", realistic), ("same diagnosis", "95 % of it", same))
+        for title, interval, (yes, count) in asked:
             row[title] = percent(yes / count) if count else "–"
             row[interval] = span(*wilson(yes, count)) if count else "–"
         row["pairs"] = max(realistic[1], same[1])
