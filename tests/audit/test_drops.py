@@ -108,7 +108,7 @@ def test_report_and_result_speak_of_drops(audited: Any) -> None:
     audit, result = audited
     ResultFile.model_validate(result.to_dict(), strict=False)
     page = Tags(render(audit.journal)).text
-    assert "Drop under each relation: label error on changed images less that on the same" in page
+    assert "Drop under each relation: label error on changed images minus that on the same" in page
     assert "Label error rises by" in page
     assert "points" in result._repr_html_()
     failures = result.failures()
