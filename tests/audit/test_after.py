@@ -17,6 +17,8 @@ from adaptive_vtt.journal.prior import read_prior
 from adaptive_vtt.models import Recorded
 from tests.helpers.command_line import run
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 SAMPLES = 300
 NAMES = [f"s{k:03d}" for k in range(SAMPLES)]
 RISK = np.repeat([0.05, 0.85], SAMPLES // 2)

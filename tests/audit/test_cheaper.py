@@ -19,6 +19,8 @@ from adaptive_vtt.models.local.python import model_of
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from tests.helpers.command_line import plain_start, run
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 SPACE = avtt.QuestionSpace(tiny_dataset(40, 2), ["identity", "brightness_up"])
 QUIET: dict[str, Any] = {"relations": ["identity"], "on_progress": False, "surrogate": False}
 QUIET["self_taught"] = False

@@ -19,6 +19,8 @@ from adaptive_vtt.results.advice import rounded
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from tests.helpers.command_line import plain_start, run
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 CERTIFIES: dict[str, Any] = {"targets": ["overall", "relations"], "surrogate": False, "seed": 1}
 
 

@@ -16,6 +16,8 @@ from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from tests.helpers.command_line import plain_start, run
 from tests.helpers.snippets import ROOT, blocks
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 SPACE = QuestionSpace(tiny_dataset(20, 2), ["identity", "gaussian_noise"])
 OPTIONS: dict[str, Any] = {"half_width": 0.05, "targets": ["overall", "relations"]}
 OPTIONS |= {"budget": 25, "surrogate": False, "seed": 1}

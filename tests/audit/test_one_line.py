@@ -21,6 +21,8 @@ from adaptive_vtt.journal.files import JOURNAL
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from tests.helpers.command_line import run as command
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 CLASSES = ("cat", "dog", "emu")
 QUICK: dict[str, Any] = {"budget": 6, "half_width": 0.2, "sample": True, "surrogate": False}
 QUICK |= {"self_taught": False, "on_progress": False, "seed": 1}
