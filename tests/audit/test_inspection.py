@@ -84,43 +84,42 @@ def test_a_result_read_from_a_folder_shows_the_pictures_that_were_kept(tmp_path:
 
 
 def test_charts_are_plotly_figures_by_name(audit: avtt.Audit, result: Result) -> None:
-    intervals = result.plot()
-    assert sorted(intervals.data[0].y) == sorted(result.targets["target"])
-    assert list(intervals.data[0].x) == (100 * result.targets["estimate"]).tolist()[::-1]
+    drawn = ["concepts", "conditions", "cost", "intervals", "widths"]
+    data = {name: result.plot(name).data for name in drawn}
+    assert result.plot().data == data["intervals"]
+    (intervals, *_) = data["intervals"]
+    assert sorted(intervals.y) == sorted(result.targets["target"])
+    assert list(intervals.x) == (100 * result.targets["estimate"]).tolist()[::-1]
     with pytest.raises(InputError, match="figure 'width'; did you mean 'widths'") as error:
         result.plot("width")
     names = str(error.value).partition("one of ")[2].partition(";")[0].split(", ")
-    drawn = ["concepts", "conditions", "cost", "intervals", "widths"]
     assert names == sorted([*drawn, *PLOTS])
-    for name in drawn:
-        assert result.plot(name).data
-    widths, answered = result.plot("widths").data, len(audit.journal.calls())
+    widths, answered = data["widths"], len(audit.journal.calls())
     assert [line.name for line in widths] == result.targets["target"].tolist()
     assert [line.y[0] for line in widths] == [50.0] * len(widths)
     ends = [line.y[-1] for line in widths]
     assert np.allclose(ends, 100 * result.targets["half_width"], atol=1e-9)
     assert {line.x[-1] for line in widths} == {answered}
-    assert result.plot("cost").data[0].y[-1] == result.cost
+    assert data["cost"][0].y[-1] == result.cost
     table = outcomes(audit.journal)
     here = table[(table["relation"] == "rotation") & (table["severity"] == 2)]
-    cells = result.plot("conditions").data[0]
+    cells = data["conditions"][0]
     assert list(cells.y) == ["gaussian_noise", "rotation", "identity"], "identity is on top"
     assert list(cells.x) == [*"012345"]
     at = list(cells.y).index("rotation"), list(cells.x).index("2")
     assert cells.z[at[0]][at[1]] == pytest.approx(100 * here["loss"].mean())
-    _, present = result.plot("concepts").data
+    _, present = data["concepts"]
     missed = table[(table["concept"] == present.x[0]) & (table["truth"] == 1)]
     assert present.y[0] == pytest.approx(100 * missed["loss"].mean())
 
 
 def test_curves_of_long_audits_have_few_points(result: Result, monkeypatch: pytest.MonkeyPatch):
-    whole = {name: result.plot(name).data[0] for name in ("widths", "cost")}
+    (before, *_) = result.plot("widths").data
     monkeypatch.setattr(inspection, "MOMENTS", 4)
-    for name, before in whole.items():
-        (line, *_) = result.plot(name).data
-        assert len(line.x) == len(line.y) == 4 < len(before.x)
-        ends = [(each.x[at], each.y[at]) for each in (line, before) for at in (0, -1)]
-        assert ends[:2] == ends[2:]
+    (line, *_) = result.plot("widths").data
+    assert len(line.x) == len(line.y) == 4 < len(before.x)
+    ends = [(each.x[at], each.y[at]) for each in (line, before) for at in (0, -1)]
+    assert ends[:2] == ends[2:]
 
 
 # -- what shows itself -----------------------------------------------------------------
