@@ -118,6 +118,15 @@ def test_calls_without_an_answer_come_first_when_resumed(space: QuestionSpace) -
     assert np.array_equal(again[0].image, calls[0].image)  # type: ignore[arg-type]
 
 
+def test_calls_that_a_crash_lost_keep_their_worst_price(space: QuestionSpace, tmp_path: Path):
+    options: dict[str, Any] = {"journal": tmp_path / "journal.db", "max_cost": 6.0}
+    with Audit(space, ScriptedModel(), **options) as audit:
+        audit.ask(3)  # sent, and never answered
+    with Audit(space, ScriptedModel(), **options) as audit:
+        result = audit.run()
+        assert (audit.interrupted, result.calls, result.cost) == (3, 3, 3.0)
+
+
 def test_a_finished_audit_goes_on_with_a_larger_budget_alone(space: QuestionSpace):
     journal, model = MemoryJournal(), ScriptedModel()
     finished(space, journal=journal, budget=8)
