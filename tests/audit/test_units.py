@@ -17,6 +17,8 @@ from adaptive_vtt.oracles import TopClass
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from tests.helpers.command_line import run
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 CLASSES, SAMPLES, WRONG = ("cat", "dog", "emu", "fox"), 40, 6
 RATE = WRONG / SAMPLES  # 15 %, of (image, class) pairs 7.5 %
 MODEL = """
