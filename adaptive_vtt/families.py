@@ -2,7 +2,7 @@
 
 A family's fields say which of its targets is meant; they are journaled, and columns of results.
 ``TargetId`` lists the families. A new one is a class here, with its test and the schema of
-``result.json``, which ``results/result_file.py`` writes.
+``result.json``, which ``python -m tests.helpers.result_file`` writes.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

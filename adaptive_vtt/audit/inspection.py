@@ -14,7 +14,6 @@ import pandas as pd
 from ..errors import unexpected
 from ..journal import Journal, SQLiteJournal, read_journal
 from ..oracles.choice import ASKED
-from ..results.beliefs import TableName, beliefs
 from ..results.outcomes import with_metadata
 from ..results.result import Result, summarise
 from ..results.run import Run
@@ -133,7 +132,7 @@ class Inspection:
         self._run: Run | None = None
 
     def failures(self) -> pd.DataFrame:
-        with self._reading() as run:
+        with self.reading() as run:
             table = run.table
             rows = [(answer, call.reply) for call in run.calls for answer in call.answers]
         wrong = table[table["loss"] >= run.facts.least_failing].reset_index(drop=True)
@@ -165,7 +164,7 @@ class Inspection:
         truth = "" if pd.isna(row["truth"]) else f", truth {row['truth']:g}"
         change = f"{row['relation']} {row['severity']}" if row["severity"] else row["relation"]
         title = f"{row['sample']}, {change}: {row['concept']} {text}{truth}"
-        with self._reading() as run:
+        with self.reading() as run:
             if self._space is not None and self._space.dataset.has_images:
                 source, follow_up = self._space.pair(self._space.numbering.image_of(question))
                 return Picture(title, source.image, follow_up.require_image())
@@ -175,19 +174,8 @@ class Inspection:
             raise unexpected("picture", f"the images of call {call}", got)
         return Picture(title, *map(_decoded, kept))
 
-    def beliefs(self, of: TableName) -> pd.DataFrame:
-        with self._reading() as run:
-            return beliefs(run, of)
-
-    def perturbations(self) -> pd.DataFrame:
-        from ..results.report.evidence import Evidence
-        from ..results.report.rates import perturbations
-
-        with self._reading() as run:
-            return perturbations(Evidence(run))
-
     def figures(self) -> dict[str, Any]:
-        with self._reading() as run:
+        with self.reading() as run:
             return figures(run)
 
     def write_report(self, path: Path | None) -> Path:
@@ -196,16 +184,12 @@ class Inspection:
         if path is None:
             folder = Path(mkdtemp(prefix="avtt-")) if self._path is None else self._path.parent
             path = folder / "report.html"
-        with self._reading() as run:
+        with self.reading() as run:
             write_report(run, path)
         return path
 
-    def journaled(self) -> Result:
-        with self._reading() as run:
-            return summarise(run)
-
     @contextmanager
-    def _reading(self) -> Iterator[Run]:
+    def reading(self) -> Iterator[Run]:
         kept = nullcontext(self._journal)
         with kept if self._path is None else closing(read_journal(self._path)) as journal:
             if self._run is None or self._run.head != journal.head:

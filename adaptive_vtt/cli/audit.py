@@ -1,17 +1,24 @@
 """``avtt audit``: from a SPEC.toml to a certificate and a report."""
 
 import json
-from functools import partial
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..audit import Audit
+from ..cohort import MIN_MODELS
 from ..config import Spec
 from ..config.building import build_audit
+from ..engine.audit_key import fresh_seed
+from ..errors import InputError
+from ..journal import check_undamaged
+from ..journal.files import JOURNAL
 from ..results.report.frame import check_way
 from ..results.report.run_files import BASELINE_NAMES, BASELINES, Baseline
+from ..results.run import Run
+from ..types import JsonObject
 from ..utils.files import write_text
-from .after import Before
 from .options import names
 from .plan import estimate
 from .printing import plain_console
@@ -96,22 +103,72 @@ def audit(  # noqa: PLR0913 - a command's options
     with interruptible(out, begun=lambda: begun is not None):
         if explore and (require_certified or after):
             raise one_too_many("--require-certified" if require_certified else "--after")
-        before = Before.of(after) if after else None
-        prior = {} if before is None else before.changes
+        prior, taken = _earlier(after) if after else ({}, {})
         chosen, base = read(spec, demo, {**flags, **prior}, set_, explore=explore)
-        if before is not None:
-            chosen = before.seeded(chosen, seed)
+        if after:
+            chosen = _seeded(chosen, seed, taken)
         if dry_run:
             return estimate(chosen, base, json_)
         check_way(plotly)
         words = named(spec, set_, names(targets))
         begun = begin(chosen, base, out, words, sample=sample or demo)
-        ending = None if before is None else partial(before.summary, begun)
-        options: Any = {"open_it": open_, "plotly": plotly, "ending": ending}
+        options: Any = {"open_it": open_, "plotly": plotly}
         result = run_and_report(begun, out, json_, require_certified, **options)
         reached = chosen.certify.half_width is not None and bool(result.targets["certified"].all())
         if demo and not json_ and reached and result.calls:
             compare_with_random(chosen, base, out, plotly, begun)
+
+
+# -- what earlier audits found: of an earlier version of the model, or of a cohort of others -------
+
+
+def _earlier(folders: Sequence[Path]) -> tuple[JsonObject, dict[int, Path]]:
+    """Return the fields of a spec that earlier audits set, and the folder of each of their seeds.
+
+    One is the prior journal, several are the cohort. Raise InputError for two, JournalError for a
+    folder without an audit, and for one whose rows were changed.
+    """
+    if 1 < len(folders) < MIN_MODELS:
+        raise InputError(
+            f"--after: expected one run of an earlier version, or runs of {MIN_MODELS} or more "
+            f"other models, got {len(folders)}, which do not show how far models differ"
+        )
+    seeds = {}
+    for folder in folders:
+        with Run.opened(folder) as run:
+            check_undamaged(run.journal)
+            seeds[run.facts.settings.seed] = folder
+    paths = [os.path.abspath(folder) for folder in folders]
+    if len(paths) == 1:
+        return {"certify.prior_journal": os.path.join(paths[0], JOURNAL)}, seeds
+    return {"certify.cohort": paths}, seeds
+
+
+def _seeded(spec: Spec, seed: int | None, taken: Mapping[int, Path]) -> Spec:
+    """Return the spec with a seed that no earlier audit had.
+
+    Args:
+        spec: The spec.
+        seed: The seed of the command line, or None.
+        taken: The folders of earlier audits by their seeds.
+
+    Raises:
+        InputError: An earlier audit had ``seed``, or the spec certifies nothing.
+    """
+    if not spec.certify.certifies:
+        raise InputError(
+            "--after: expected an audit that certifies, which predictions serve, got one that "
+            "explores; give --half-width"
+        )
+    if spec.audit.seed not in taken:
+        return spec
+    if seed is not None:
+        raise InputError(
+            f"--seed: expected another one than that of {taken[seed]}, {seed}, so that the "
+            "draws are new; leave it out for a fresh one"
+        )
+    audit = spec.audit.model_copy(update={"seed": fresh_seed()})
+    return spec.model_copy(update={"audit": audit})
 
 
 # -- the demo: the same audit, run twice more, with questions drawn at random ------------------
@@ -143,7 +200,7 @@ def compare_with_random(spec: Spec, base: Path, out: Path, plotly: str, first: A
         "the report is complete; to compare, the same audit is now drawn at random, with the same "
         "predictions, then without any (Ctrl-C leaves that out)"
     )
-    baselines = []
+    baselines: dict[str, Baseline] = {}
     try:
         for kind, (most, options) in UNIFORM.items():
             given = {**RANDOM, **options, "budget": most * calls, "space": first.space}
@@ -151,14 +208,14 @@ def compare_with_random(spec: Spec, base: Path, out: Path, plotly: str, first: A
             with begun.without_beliefs() as audit, Live(audit, what=BASELINE_NAMES[kind]) as live:
                 result = audit.run(live.update)
             certified = bool(result.targets["certified"].all())
-            baselines.append(Baseline(kind, result.calls, certified))
+            baselines[kind] = Baseline(calls=result.calls, certified=certified)
     except KeyboardInterrupt as interrupt:
         message = f"the comparison is left out; the audit is complete: {out / 'report.html'}"
         raise Interrupted.by(interrupt, message) from None
-    facts = {one.kind: {"calls": one.calls, "certified": one.certified} for one in baselines}
+    facts = {kind: one.model_dump() for kind, one in baselines.items()}
     write_text(out / BASELINES, json.dumps(facts, indent=1) + "\n")
     console.print(f"for the same guarantee this audit took {calls:,} calls")
-    for one in baselines:
+    for kind, one in baselines.items():
         took = f"this audit took {one.share(calls, ' ')} of them"
-        console.print(f"  {BASELINE_NAMES[one.kind]}: {one.amount}; {took}")
+        console.print(f"  {BASELINE_NAMES[kind]}: {one.amount}; {took}")
     console.print(f"report, with that: {rewrite(out, plotly)}")

@@ -241,10 +241,9 @@ class _Comparison:
 
     def interruption(self) -> str:
         """Return the sentence for an interruption."""
-        if not self.kept.runs and "answers" in self.kept.facts:
-            return "interrupted; the answers to everything are kept; the same command continues"
         if not self.kept.runs:
-            return "interrupted before an audit had ended; the same command begins again"
+            kept = "; the answers to everything are kept" if "answers" in self.kept.facts else ""
+            return f"interrupted before an audit had ended{kept}; the same command begins again"
         wanted = [(row.name, seed) for row in self.rows for seed in range(self.repeats)]
         return (
             f"interrupted; {len(self.kept.runs.keys() & wanted)} of {len(wanted)} audits are "

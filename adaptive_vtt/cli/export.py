@@ -14,14 +14,18 @@ from ..config.building import build_space
 from ..config.going_on import space_of
 from ..datasets import as_dataset
 from ..datasets.vqa.question_table import FORMATS
-from ..errors import InputError, check_known
+from ..errors import InputError, check_known, unexpected
 from ..journal import Journal, read_journal
 from ..journal.facts import read_facts
 from ..journal.files import JOURNAL
 from ..results.cautions import about_answers
 from ..results.export.corrupted import KEPT_BYTES, Sources, export_corrupted
-from ..results.export.disagreements import check_paired, export_disagreements
-from ..results.export.failures import Format, export_failures
+from ..results.export.failures import (
+    Format,
+    check_paired,
+    export_disagreements,
+    export_failures,
+)
 from ..results.export.mix import weights_of, write_mix
 from ..results.export.prompt_images import TABLE, Which, count_pictures, write_pictures
 from ..results.export.questions import export_questions
@@ -35,7 +39,7 @@ from .signals import interrupted_as
 EXPORT = "export it from Python with adaptive_vtt.results.export."
 OTHERWISE = EXPORT + "failures.export_failures(audit.journal, audit.space, ...)"
 """Remedy for a journal that keeps no spec."""
-COMPARED = EXPORT + "disagreements.export_disagreements(versus.audit.journal, versus.space, ...)"
+COMPARED = EXPORT + "failures.export_disagreements(versus.audit.journal, versus.space, ...)"
 """Remedy for the journal of a comparison."""
 USAGE = {
     "--questions": "'avtt export --questions SPEC.toml --out DIR', with --sources and --hidden",
@@ -123,10 +127,9 @@ def export(  # noqa: C901, PLR0912, PLR0913, PLR0915 - a command's options
     }
     given = [option for option, path in outputs.items() if path is not None]
     if not given:
-        raise InputError(
-            "export: expected --failures OUT, --disagreements OUT, --tsv FILE.tsv, --corrupted "
-            "OUT, --mix OUT or --questions SPEC.toml, got none of them"
-        )
+        values = {"--tsv": "FILE.tsv", "--questions": "SPEC.toml"}
+        wanted = [f"{option} {values.get(option, 'OUT')}" for option in outputs]
+        raise unexpected("export", f"{', '.join(wanted[:-1])} or {wanted[-1]}", "none of them")
     first, about_data = given[0], data is not None or relations is not None
     pictures, images_alone = first == "--questions", given == ["--corrupted"]
     others = len(given) > 1 or about_data or (source is None) != pictures
@@ -151,10 +154,8 @@ def export(  # noqa: C901, PLR0912, PLR0913, PLR0915 - a command's options
         space = questions_about(as_dataset(data), names(relations)).space
         counts, lines = _corrupted(None, space, corrupted, json_)
     elif source is None:
-        raise InputError(
-            "export: expected the folder of an audit, or for --corrupted a SPEC.toml or --data "
-            "PATH, got none of them"
-        )
+        of_audit = "the folder of an audit, or for --corrupted a SPEC.toml or --data PATH"
+        raise unexpected("export", of_audit, "none of them")
     elif mix is not None:
         counts, lines = _mix(source, mix, seed, run_code)
     elif disagreements is not None:
@@ -164,17 +165,25 @@ def export(  # noqa: C901, PLR0912, PLR0913, PLR0915 - a command's options
         counts, lines = _corrupted(None, space, corrupted, json_)
     else:
         counts, lines = {}, []
+        options: Any = {"least_loss": least_loss}
         with closing(read_journal(source / JOURNAL)) as journal:
             space = space_of(journal, str(source / JOURNAL), OTHERWISE, run_code=run_code)[0]
-            made: list[Written] = []
             if tsv is not None:
-                made.append(_questions(journal, space, tsv, least_loss, all_, image_format))
+                asked: Any = {**options, "everything": all_, "image_format": image_format}
+                counts["questions"] = count = export_questions(journal, space, tsv, **asked)
+                lines.append(f"wrote {tsv}: {count} questions with options and images")
             if failures is not None:
-                made.append(_failures(journal, space, failures, least_loss, formats))
+                done = export_failures(journal, space, failures, formats=formats, **options)
+                counts |= done.as_dict()
+                masks = "".join(
+                    f", {count} masks of {name!r}" for name, count in done.masks.items()
+                )
+                images = f"{done.images} images with {done.answers} failing answers{masks}"
+                back = f"{failures / 'dataset.toml'} reads them back"
+                lines.append(f"wrote {failures}: {images}; {back}")
             if corrupted is not None:
-                made.append(_corrupted(journal, space, corrupted, json_))
-            for more_counts, more_lines in made:
-                counts, lines = counts | more_counts, lines + more_lines
+                archives, line = _corrupted(journal, space, corrupted, json_)
+                counts, lines = counts | archives, lines + line
             if warnings := about_answers(read_facts(journal.facts()), journal.calls()):
                 counts["warnings"] = warnings
                 lines += [f"warning: {warning}" for warning in warnings]
@@ -228,31 +237,11 @@ def _disagreements(source: Path, out: Path, formats: list[Format], run_code: boo
         check_paired(read_facts(journal.facts()))
         space = space_of(journal, str(where), COMPARED, run_code=run_code, compared=True)[0]
         differ = export_disagreements(journal, space, out, formats=formats)
-    (old, new), counts = differ.names, differ.folder
+    less = f"{differ.models['a']} lost less at {differ.better_a}, {differ.models['b']} at"
     return differ.as_dict(), [
-        f"wrote {out}: {counts.images} images with {counts.answers} answers that differ; {old} "
-        f"lost less at {differ.better_a}, {new} at {differ.better_b}; "
-        f"{out / 'disagreements.csv'} has both losses"
+        f"wrote {out}: {differ.images} images with {differ.answers} answers that differ; {less} "
+        f"{differ.better_b}; {out / 'disagreements.csv'} has both losses"
     ]
-
-
-def _questions(
-    journal: Journal, space: QuestionSpace, path: Path, least_loss: float, every: bool, image: str
-) -> Written:
-    """Write a table of multiple-choice questions with images."""
-    options: Any = {"everything": every, "image_format": image}
-    count = export_questions(journal, space, path, least_loss=least_loss, **options)
-    return {"questions": count}, [f"wrote {path}: {count} questions with options and images"]
-
-
-def _failures(
-    journal: Journal, space: QuestionSpace, out: Path, least_loss: float, formats: list[Format]
-) -> Written:
-    """Write the failing follow-ups as a dataset."""
-    done = export_failures(journal, space, out, least_loss=least_loss, formats=formats)
-    masks = "".join(f", {count} masks of {name!r}" for name, count in done.masks.items())
-    images = f"{done.images} images with {done.answers} failing answers{masks}"
-    return done.as_dict(), [f"wrote {out}: {images}; {out / 'dataset.toml'} reads them back"]
 
 
 def _corrupted(journal: Journal | None, space: QuestionSpace, out: Path, quiet: bool) -> Written:

@@ -48,7 +48,7 @@ def gate(
             compared = certificate is not None and certificate.versus is not None
             typer.echo("\n".join(f"{VERSUS * compared}{name}" for name in handles))
             return
-        decision = decide(run, rule or [], str(directory), head=head)
+        decision = decide(run, rule or [], head=head)
         names = Names.of(run, directory)
         steps = steps_of_gate(run, decision.rulings, names) if decision.state == "open" else []
     if junit is not None:

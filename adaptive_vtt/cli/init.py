@@ -51,16 +51,6 @@ HEAD = "# What to audit, and how. Every field, with its default: avtt init DIR -
 WRAPPED = (
     '"""The model under test: the file that holds it, wrapped."""\n\nfrom pathlib import Path\n\n'
 )
-LAYOUTS = {
-    "classes": "in {count} class folders ({names})",
-    "masks": "with masks",
-    "images": "without labels",
-    "table": "with a table of labels ({names})",
-    "medmnist": "of a MedMNIST archive ({names})",
-    "endobench": "with questions in words ({names})",
-    "hugging-face": "of a Hugging Face dataset ({names})",
-}
-"""Kind of a layout -> what is printed of it."""
 
 
 def init(
@@ -194,7 +184,7 @@ def write_start(directory: Path, full: bool = False) -> Path:
     write_text(directory / "model.py", text_of(__package__, "shapes_model.py"))
     layout = Layout("table", directory / "labels.csv", {"images": directory / "images"})
     short = first(layout, directory, budget=200, half_width=0.15).spec
-    write_text(directory / "SPEC.toml", commented_spec(SET) if full else short)
+    write_text(directory / "SPEC.toml", commented_spec(field_texts("chosen")) if full else short)
     return directory / "SPEC.toml"
 
 
@@ -263,7 +253,7 @@ def first(
     targets = [target.name for target in named_targets(space, [*proposal.targets])]
     shown = ", ".join(concepts[:4])
     shown += f" and {len(concepts) - 4} more" if len(concepts) > 4 else ""
-    template = LAYOUTS.get(layout.kind, "with boxes ({names})")
+    template = field_texts("layouts").get(layout.kind, "with boxes ({names})")
     summary = f"{len(dataset)} images {template.format(count=len(concepts), names=shown)}"
     summary += f"; {layout.apart}" if layout.apart else ""
     return First(HEAD + text, code, summary, space, targets)
@@ -311,7 +301,7 @@ def seen_from(base: Path, path: Path) -> str:
 
 def _section(name: str, fields: Mapping[str, Any]) -> str:
     """Return a section, a comment behind each field, or above it where both pass 80 columns."""
-    text, comments = f"\n[{name}]\n", _field_texts("comments")
+    text, comments = f"\n[{name}]\n", field_texts("comments")
     for field, value in fields.items():
         line = f"{field} = {json.dumps(value, ensure_ascii=False)}"
         key = ", ".join(value) if field == "targets" else str(value)
@@ -337,34 +327,19 @@ def _stub(layout: Layout, dataset: Dataset) -> str:
 # -- a SPEC.toml with every field, described ---------------------------------------------------
 
 
-SET: dict[tuple[str, str], Any] = {
-    ("dataset", "labels"): "labels.csv",
-    ("dataset", "images"): "images",
-    ("model", "target"): "model.py:predict",
-    ("space", "relations"): ["identity", "gaussian_noise", "brightness_down", "rotation"],
-    ("audit", "budget"): 200,
-    ("certify", "half_width"): 0.15,
-    ("certify", "targets"): ["overall", "relations"],
-}
-SECTIONS = {
-    "dataset": "The images and their labels; each kind with its fields.",
-    "model": "The model under test; each kind with its fields.",
-    "detector": "What finds things in images; without this section, annotated boxes if any.",
-    "oracle": "What makes an answer wrong; each kind with its fields.",
-}
 CODE = "file.py:name"
 """Stands for kinds that are other people's code."""
 
 
-def commented_spec(chosen: Mapping[tuple[str, str], Any]) -> str:
-    """Return a SPEC.toml with every field described; those that are not ``chosen``, by section and
-    name, are commented out."""
+def commented_spec(chosen: Mapping[str, Any]) -> str:
+    """Return a SPEC.toml with every field described; those without a value in ``chosen``, by
+    SECTION.FIELD, are commented out."""
     head = "# What to audit, and how. Paths start at this file's folder. Behind # stand all other\n"
     text = f"{head}# fields, with their defaults, or with an example where they have none.\n"
     for section, info in Spec.model_fields.items():
         kinds = kinds_of(info.annotation)
         head = f"[{section}]" if chosen and info.default is not None else f"# [{section}]"
-        text += f"\n# {SECTIONS.get(section) or kinds[0].__doc__}\n{head}\n"
+        text += f"\n# {field_texts('sections').get(section) or kinds[0].__doc__}\n{head}\n"
         described: set[tuple[str, str | None]] = set()
         for kind in kinds:
             again, word = [], kind_name(kind)
@@ -376,14 +351,14 @@ def commented_spec(chosen: Mapping[tuple[str, str], Any]) -> str:
                     again.append(name)
                 else:
                     described.add(known)
-                    value = chosen.get((section, name)) if kind is kinds[0] else None
+                    value = chosen.get(f"{section}.{name}") if kind is kinds[0] else None
                     text += _field(name, field, value, example(section, word, name))
             text += f"# and, as above: {', '.join(again)}\n" if again else ""
     return text
 
 
 @cache
-def _field_texts(*tables: str) -> Table:
+def field_texts(*tables: str) -> Table:
     """Return the texts about fields in some tables of field_examples.toml."""
     text = files(__package__).joinpath("field_examples.toml").read_text(encoding="utf-8")
     return {name: words for table in tables for name, words in tomllib.loads(text)[table].items()}
@@ -391,7 +366,7 @@ def _field_texts(*tables: str) -> Table:
 
 def example(section: str, kind: str | None, name: str) -> Any:
     """Return the field's default, else a value it might have; None if neither is known."""
-    known = _field_texts("examples", "defaults")
+    known = field_texts("examples", "defaults")
     keys = (f"{section}.{kind}.{name}", f"{section}.{name}", name)
     return next((known[key] for key in keys if key in known), None)
 

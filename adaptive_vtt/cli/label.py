@@ -27,6 +27,7 @@ from ..people.reading import reading_task
 from ..people.realism import realism_task
 from ..people.review import review_task, write_accepted
 from ..results.advice import Step
+from ..results.report.page import write_run
 from ..results.report.run_files import write
 from ..results.report.section import figure
 from ..utils.figures import points
@@ -35,7 +36,6 @@ from .build_vqa import QUESTIONS, SPEC, spec_text
 from .plan import of_items, print_targets
 from .printing import plain_console, table_of
 from .run_folder import print_steps, rewrite
-from .run_folder import write as write_result
 
 
 def label(  # noqa: C901, PLR0912 - a command's options
@@ -158,7 +158,7 @@ def _items(
         for file in files:
             typer.echo(f"took {take_items(audit, file)} losses from {file}")
         asked = write_next(audit, out, count)
-        result = write_result(audit.journal, out)
+        result = write_run(audit.journal, out)
         if result.questions:
             intervals = audit.intervals()[["target", "estimate", "lower", "upper", "certified"]]
             _print_table(f"after {result.questions} labels", intervals)

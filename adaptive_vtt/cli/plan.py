@@ -6,10 +6,10 @@ follow-ups, source images and repeat probes are counted together.
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import typer
 
 from ..audit.cheaper import insists
@@ -17,26 +17,30 @@ from ..audit.forecast import Forecast, forecasts
 from ..audit.overview import show
 from ..certify.further import KNOWN, Range
 from ..config import Spec
-from ..config.building import CERTIFY_APART, NotImported, build_space, model_of
+from ..config.building import CERTIFY_APART, NotImported, build_space, model_of, unworked
 from ..engine.judge import SourceCalls
 from ..engine.options import Certify, Sampling
 from ..engine.prices import Prices
 from ..engine.settings import check_budget, check_cost, check_judge, check_model, currency_paid
 from ..errors import InputError, listed
 from ..models import ModelDefaults, adapted_model
+from ..models.checking import checked
+from ..models.network.chat import Chat
 from ..models.network.keys import needing_no_key
+from ..models.unanswered import remedy
+from ..models.yes_no import NO_IMAGE
 from ..people.items import HALF_WIDTH, items_pool
 from ..pool import Pool
+from ..results.cautions import fallen_back
 from ..results.report.evidence import Evidence
 from ..results.run import Run
 from ..space import QuestionSpace
 from ..stopping import CENTS, SURELY_HARD, check_half_width
 from ..strategies import named
-from ..types import CallMode
-from ..utils.figures import USD, money, points
+from ..types import CallMode, Prompt, Unanswered
+from ..utils.figures import USD, money, percent, points, shorten
 from .options import names
 from .printing import plain_console, print_json, table_of
-from .probe import probe as ask_twice
 from .spec_changes import read
 
 WIDTHS = "0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2, 0.3, 0.4"
@@ -130,9 +134,12 @@ def estimate(
         widths: Half-widths of the table, as shares; ``WIDTHS`` where there are none.
         pilot: An earlier audit of the same targets.
     """
-    with _without_keys():
+    with needing_no_key() as unset:
         space = build_space(spec, base)
         model = adapted_model(model_of(spec, base, space, code=False))
+    for variable in dict.fromkeys(unset):
+        why = "a plan needs no key, the audit needs the one in this environment variable"
+        typer.echo(f"{variable} is not set yet: {why}", err=True)
     chosen, rows = planned(spec, base, space, model), []
     exploration = spec.audit.exploration or None
     audit = spec.audit.model_copy(update={"exploration": exploration})
@@ -142,16 +149,6 @@ def estimate(
         rows.append(Width.of(width, planned(narrowed, base, space, model), pilot))
     notes = [*_notes(spec, space, model, chosen), *_limits(spec, chosen, rows, pilot)]
     _print(space, model.answers, chosen, rows, notes, as_json)
-
-
-@contextmanager
-def _without_keys() -> Iterator[None]:
-    """Build models without their keys; print on stderr which keys the audit will need."""
-    with needing_no_key() as unset:
-        yield
-    for variable in dict.fromkeys(unset):
-        why = "a plan needs no key, the audit needs the one in this environment variable"
-        typer.echo(f"{variable} is not set yet: {why}", err=True)
 
 
 # -- the estimate ------------------------------------------------------------------------------
@@ -476,3 +473,70 @@ def _notes(spec: Spec, space: QuestionSpace, model: ModelDefaults, plan: Plan) -
     if isinstance(model, NotImported):
         what = "every concept of an image" if model.answers == "all" else "one question"
         yield f"no model was imported: a call is taken to answer {what}"
+
+
+# -- --probe: two calls that show whether a chat model is shown its images -------------------------
+
+SIDE = 64
+"""Pixels of an image's side: providers refuse smaller ones."""
+SHADES = {"black": 0, "white": 255}
+QUOTED = 100
+"""Characters of a reply that are shown."""
+
+
+def ask_twice(spec: Spec, base: Path) -> int:
+    """Ask about a black and a white image, and print how the replies were read.
+
+    Returns:
+        The exit code: 0 if the model looked, 4 if it did not, 2 if an answer is missing.
+
+    Raises:
+        InputError: The model is no chat model, or two calls may cost more than the spec allows.
+    """
+    model = adapted_model(model_of(unworked(spec), base, build_space(spec, base)))
+    if not isinstance(model, Chat):
+        raise InputError(
+            f"--probe: expected a chat model, which can be asked about any image, got kind "
+            f"{spec.model.kind!r}; leave --probe out"
+        )
+    cap, worst = spec.audit.max_cost, len(SHADES) * model.most_cost
+    if cap is not None and worst > cap:
+        cost = f"{money(worst, model.prices.currency)} at worst, more than max_cost = {cap:g}"
+        raise InputError(f"--probe: two calls may cost {cost}; raise max_cost or lower max_tokens")
+    model.template = replace(model.template, ask_concept="Is this image {concept}?")
+    images = {shade: np.full((SIDE, SIDE, 3), value, np.uint8) for shade, value in SHADES.items()}
+    prompts = [Prompt(i, ("black",), f"a {s} image", "identity", 0) for s, i in images.items()]
+    with model:
+        answers = checked(model, prompts)
+    console = plain_console()
+    values: list[float | Unanswered] = []
+    for shade, answer in zip(SHADES, answers, strict=True):
+        reply = shorten(" ".join(answer.reply.split()), QUOTED)
+        value = answer if isinstance(answer, Unanswered) else answer.values[0]
+        if not isinstance(value, float | Unanswered):
+            value = Unanswered("no number")
+        values.append(value)
+        if isinstance(value, Unanswered):
+            reading = f"no answer: {value.reason}"
+        else:
+            reading = f"{'Yes' if value >= 0.5 else 'No'}, P(yes) {percent(value)}"
+        console.print(f"a {shade} image: the reply {reply!r} was read as {reading}")
+    for sentence in fallen_back(model.elicitation()):
+        console.print(f"warning: {sentence}")
+    cost = money(sum(answer.cost for answer in answers), model.prices.currency)
+    paid = f"cost {cost}" if model.prices_known else "cost what is not known: [model] has no prices"
+    code, verdict = _verdict(values)
+    console.print(f"two calls, which {paid}; {verdict}")
+    return code
+
+
+def _verdict(values: Sequence[float | Unanswered]) -> tuple[int, str]:
+    reasons = [value.reason for value in values if isinstance(value, Unanswered)]
+    numbers = [value for value in values if isinstance(value, float)]
+    if reasons and NO_IMAGE not in reasons:
+        why = "whether the model looks is not known, as a question was not answered"
+        return 2, f"{why}; {remedy(reasons[0])}"
+    if reasons or not numbers[0] >= 0.5 > numbers[1]:
+        why = "the model did not look at its images, or confuses black and white"
+        return 4, f"{why}; {remedy(NO_IMAGE)}"
+    return 0, "the model looked at both images"

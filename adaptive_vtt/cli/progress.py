@@ -175,8 +175,8 @@ class Live:
         if self._replies < REPLIES and calls <= FIRST_CALLS:
             answered = self._audit.journal.calls()
             first = readings(answered, REPLIES)
-            for one in first[self._replies :]:
-                self.console.print(f"reply: {shorten(one.shown, 100)!r}, read as {one.as_read}")
+            for reply, reading in first[self._replies :]:
+                self.console.print(f"reply: {shorten(reply, 100)!r}, read as {reading}")
             # a model whose first answers came without words gives none, so none are looked for
             self._replies = len(first) if first or len(answered) < SILENT else REPLIES
 

@@ -5,7 +5,7 @@ import os
 import shlex
 import sys
 import webbrowser
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -24,14 +24,11 @@ from ..journal import Journal, answered, begin_anew, holds_answers, read_journal
 from ..journal.facts import Facts, read_facts
 from ..journal.files import JOURNAL
 from ..models import adapted_model
-from ..results import census
 from ..results.advice import Names, Step, next_steps, with_options
-from ..results.report import write_report
-from ..results.report.frame import check_way
-from ..results.result import Result, summarise
+from ..results.report.page import write_run
+from ..results.result import Result
 from ..results.run import Run
 from ..strategies import EVERYTHING, default
-from ..utils.files import write_text
 from .printing import print_json
 from .progress import Live, print_end, unreached
 from .slices import quoted
@@ -144,7 +141,6 @@ def run_and_report(
     *,
     open_it: bool = False,
     plotly: str = "inline",
-    ending: Callable[[Result], str] | None = None,
 ) -> Result:
     """Run an audit with live progress, then write result.json and report.html.
 
@@ -155,19 +151,17 @@ def run_and_report(
         require_certified: Exit with 3 where a target is not known as precisely as asked.
         open_it: Open the report in the browser.
         plotly: Where the report has plotly.js.
-        ending: Makes one more line to print from the result.
     """
     with audit.model, audit, Live(audit, quiet=as_json) as live:
         with advising_to_resume(audit.journal, out):
             facts = read_facts(audit.journal.facts())
             audit.ask_all([live.update, own_progress(facts, audit.journal)])
         run = Run(audit.journal)
-        result = write(run, out, plotly)
+        result = write_run(run, out, plotly=plotly)
         steps, lines = next_steps(run, Names.of(run, out)), quoted(run)
         audit.journal.check_place()
     if not as_json:
         live.finish(run, result, out)
-        lines += [] if ending is None else [ending(result)]
     _print_rest(result, out, lines, steps, as_json, open_it)
     if require_certified and result.unreached and run.certificate:
         typer.echo(f"avtt: {unreached(result, run.certificate)}", err=True)
@@ -178,7 +172,7 @@ def run_and_report(
 def report_again(out: Path, as_json: bool, *, open_it: bool = False) -> None:
     """Write result.json and report.html of an audit that has ended, and print its end again."""
     with Run.opened(out) as run:
-        result = write(run, out)
+        result = write_run(run, out)
         steps, lines = next_steps(run, Names.of(run, out)), quoted(run)
     if not as_json:
         typer.echo("this audit has ended: nothing was asked", err=True)
@@ -200,22 +194,10 @@ def _print_rest(
         open_report(out / "report.html")
 
 
-def write(source: Journal | Run, out: Path, plotly: str = "inline") -> Result:
-    """Write result.json and report.html, and the tables of a census; return the result."""
-    check_way(plotly)
-    run = Run.of(source)
-    result = summarise(run)
-    text = json.dumps(result.to_dict(), indent=1, allow_nan=False)
-    write_text(out / "result.json", text + "\n")
-    write_report(run, out / "report.html", plotly=plotly)
-    census.write(out, dict(result.census))
-    return result
-
-
 def rewrite(out: Path, plotly: str = "inline") -> Path:
     """Write result.json and report.html from the journal; return the report's path."""
-    with closing(read_journal(out / JOURNAL)) as journal:
-        write(journal, out, plotly)
+    with Run.opened(out) as run:
+        write_run(run, out, plotly=plotly)
     return out / "report.html"
 
 

@@ -1,9 +1,9 @@
 """``avtt slices``: groups in which failures concentrate, certified ones and guesses."""
 
-import json
 import shlex
-from collections.abc import Iterator
 from dataclasses import asdict
+from functools import partial
+from json import dumps
 from pathlib import Path
 
 import typer
@@ -18,6 +18,7 @@ from ..results.run import Run
 from ..space import QuestionSpace
 from ..types import JsonObject
 from ..utils.figures import outward
+from ..utils.web import text_of
 from .options import names
 from .printing import print_json
 
@@ -78,7 +79,13 @@ def slices(
     if json_:
         print_json(record)
     else:
-        typer.echo("\n".join((*_certified_lines(record), *_proposed_lines(record))))
+        words: dict[str, object] = {
+            "of_unseen": of_unseen,
+            "outward": outward,
+            "share": "{:.1%}".format,
+        }
+        words |= {"json": partial(dumps, default=str)}
+        typer.echo(text_of(__package__, "slices.txt", **record, **words).rstrip("\n"))
 
 
 def _certified(run: Run) -> list[JsonObject]:
@@ -104,15 +111,13 @@ def _certified(run: Run) -> list[JsonObject]:
 def quoted(run: Run) -> list[str]:
     """Return a line per slice that an audit found: the rate to quote of it."""
     rows = _certified(run) if run.certificate and run.certificate.slices else []
-    return [f"slice {row['slice']}: {_of_unseen(row)}" for row in rows if row["unseen"]]
+    return [f"slice {row['slice']}: {of_unseen(**row['unseen'])}" for row in rows if row["unseen"]]
 
 
-def _of_unseen(row: JsonObject) -> str:
+def of_unseen(lower: float, upper: float, questions: int, **_: object) -> str:
     """Return the rate to quote: the failures by which the slice was found are not in it."""
-    rate = row["unseen"]
-    low, high = outward(rate["lower"], rate["upper"])
-    unseen = f"{rate['questions']:,} questions unseen when it was found"
-    return f"rate {low:.1%} to {high:.1%} of the {unseen}"
+    low, high = outward(lower, upper)
+    return f"rate {low:.1%} to {high:.1%} of the {questions:,} questions unseen when it was found"
 
 
 def _proposed(evidence: Evidence, space: QuestionSpace, proposal: Slice) -> JsonObject:
@@ -127,48 +132,3 @@ def _proposed(evidence: Evidence, space: QuestionSpace, proposal: Slice) -> Json
         "size": size(space, proposal.target),
         "examples": [space.dataset.sample_id(k) for k in samples[:EXAMPLES]],
     }
-
-
-def _certified_lines(record: JsonObject) -> Iterator[str]:
-    for row in record["certified"]:
-        low, high = outward(row["lower"], row["upper"])
-        state = "certified" if row["certified"] else "not as narrow as asked yet"
-        yield row["slice"]
-        if row["unseen"]:
-            yield f"  {_of_unseen(row)}"
-        yield f"  whole slice {low:.1%} to {high:.1%}, {state}"
-        asked = f"{row['questions']} of {row['size']} questions asked"
-        yield f"  {row['how']} at call {row['found_at']}, {asked}"
-    if record["certified"]:
-        others = "with all others of the audit" if record["together"] else "each by itself"
-        yield f"the intervals above hold, {others}, at every moment\n"
-
-
-def _proposed_lines(record: JsonObject) -> Iterator[str]:
-    """Yield the lines of the guesses, and of what certifies them."""
-    proposed = record["proposed"]
-    if not proposed:
-        more = "more " if record["certified"] else ""
-        yield f"no {more}group fails so much more often that it cannot be chance"
-        yield "in the answers so far; more calls may show one"
-        return
-    for row in proposed:
-        yield row["slice"]
-        of_all = f"{row['lift']:.1f} times as often as all ({row['rate_of_all']:.1%})"
-        yield f"  fails {row['rate']:.1%}, {of_all}; at least {row['least_lift']:.1f} times"
-        counts = f"{row['images']} images asked about; {row['size']} questions in all"
-        yield f"  {counts}; by {', '.join(row['found_by'])}"
-        if row["examples"]:
-            yield f"  such as {', '.join(row['examples'])}"
-    tried = max(row["tried"] for row in proposed)
-    yield f"\nguesses: chosen among {tried} groups by these very answers; none is certified"
-    if record["set_aside"]:
-        yield f"certify them with draws to come: {record['next']}"
-        return
-    yield "this audit set no alpha aside for slices, so it can certify none; a new one can:"
-    yield f"  {record['next']}"
-    if filters := {row["slice"]: row["where"] for row in proposed if row["where"]}:
-        yield "or one with them among its targets, in its SPEC.toml:\n  [certify.where]"
-    for name, where in filters.items():  # JSON is TOML of texts, numbers and lists of them
-        fields = (f"{json.dumps(k)} = {json.dumps(v, default=str)}" for k, v in where.items())
-        yield f"  {json.dumps(name)} = {{{', '.join(fields)}}}"

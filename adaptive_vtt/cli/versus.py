@@ -13,7 +13,6 @@ import typer
 
 from ..audit.versus import Verdict, Versus, verdict_of
 from ..certify import named_targets
-from ..certify.further import Range, longest
 from ..config import Spec
 from ..config.building import build_parts, build_space, model_of
 from ..config.journaled import notes_of
@@ -23,16 +22,17 @@ from ..journal import SQLiteJournal
 from ..journal.facts import begun_facts, read_facts
 from ..journal.files import JOURNAL, journal_at
 from ..models.local.recorded import answers_table
-from ..results.advice import MIN, Names, Step, in_money, raised, steps_of_two
+from ..results.advice import Names, Step, in_money, steps_of_two, to_decide
 from ..results.difference import DECISIONS, brief
 from ..results.gate import Gated
+from ..results.report.page import write_run
 from ..results.run import Run
 from ..space import QuestionSpace
 from ..utils.figures import percent
 from .options import names
 from .printing import plain_console, print_json, table_of
 from .progress import Live
-from .run_folder import open_report, own_progress, print_steps, same_command, write
+from .run_folder import open_report, own_progress, print_steps
 from .signals import interruptible
 from .spec_changes import read
 
@@ -155,14 +155,11 @@ def _run(a: Placed, b: Placed, asked: Asked, out: Path, quiet: bool) -> Verdict:
             error.args = (f"{error}; once that is mended, the same command continues",)
             raise
         run = Run(journal)
-        verdict = verdict_of(write(run, out), run)
-        made, further, result = verdict.calls_a + verdict.calls_b, _further(verdict), verdict.result
-        more = made if further is None else max(further.most, math.ceil(MIN * made))
-        limits = raised(run.facts, made, result.questions, result.cost, more)
-        again = same_command(limits)  # is likely to decide what is open
-        steps = steps_of_two(run, Names.of(run, out), asked.gate or (), again)
+        verdict = verdict_of(write_run(run, out), run)
+        steps = steps_of_two(run, Names.of(run, out), asked.gate)
+        still_open = "" if verdict.decided or asked.gate else _still_open(verdict, run)
     if not quiet:
-        _finish(verdict, out, steps, bool(asked.gate))
+        _finish(verdict, out, steps, still_open)
     return verdict
 
 
@@ -233,7 +230,7 @@ def _short(value: Any) -> str:
     return repr(value) if len(repr(value)) < 120 else f"{repr(value)[:120]} ..."
 
 
-def _finish(verdict: Verdict, out: Path, steps: Sequence[Step], gated: bool) -> None:
+def _finish(verdict: Verdict, out: Path, steps: Sequence[Step], still_open: str) -> None:
     """Print how a comparison ended, and what may be done next."""
     console, result, (a, b) = plain_console(), verdict.result, verdict.names
     took = [f"{verdict.calls_a:,} calls of {a}", f"{verdict.calls_b:,} of {b}"]
@@ -247,30 +244,21 @@ def _finish(verdict: Verdict, out: Path, steps: Sequence[Step], gated: bool) -> 
     columns = ("target", "difference", "decision", "disagreement")
     title = f"error rate of {b} minus that of {a}"
     console.print(table_of(columns, rows, title, words=columns[1:3]))
-    lines = [verdict.promise, *(f"warning: {warning}" for warning in result.warnings)]
-    if not verdict.decided and not gated:
-        lines.insert(1, _still_open(verdict))
-    for line in (*lines, f"report: {out / 'report.html'}"):
+    lines = [verdict.promise, still_open, *(f"warning: {warning}" for warning in result.warnings)]
+    for line in filter(None, (*lines, f"report: {out / 'report.html'}")):
         console.print(line)
     print_steps(steps)
 
 
-def _still_open(verdict: Verdict) -> str:
+def _still_open(verdict: Verdict, run: Run) -> str:
     """Return how many differences are open, and about how many calls of both models would decide
     them, as --budget counts calls."""
     result, targets = verdict.result, verdict.targets
     count = int((targets["decision"] == "open").sum())
     text = f"{count} of {len(targets)} targets {'is' if count == 1 else 'are'} open"
-    further = _further(verdict)
+    made, further = to_decide(run)
     if further is None:
         return f"{text}; how many more calls that takes is not known yet"
-    cost = in_money(further, result.cost, verdict.calls_a + verdict.calls_b, result.currency)
+    cost = in_money(further, result.cost, made, result.currency)
     which = "it" if count == 1 else "them"
     return f"{text}; deciding {which} would take {further} more calls{cost}"
-
-
-def _further(verdict: Verdict) -> Range | None:
-    """Return how many more calls of both models are forecast to decide what is open."""
-    draws = longest(s.more_calls for s in verdict.result.statuses if s.decision == "open")
-    made = verdict.calls_a + verdict.calls_b
-    return None if draws is None else draws.times(made / max(verdict.result.calls, 1))

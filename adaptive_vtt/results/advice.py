@@ -129,21 +129,19 @@ def _limits(facts: Facts) -> list[tuple[str, float | None]]:
     return [(text, (spec.get(section) or {}).get(n)) for (section, n), text in LIMITS.items()]
 
 
-def raised(facts: Facts, calls: int, questions: int, cost: float, more: int) -> str:
+def raised(run: Run, calls: int, more: int) -> str:
     """Return the options of ``avtt resume`` that raise limits which would end the audit too soon.
 
     Args:
-        facts: The audit's facts, with the limits of its spec or Python call.
-        calls: Calls so far.
-        questions: Questions answered so far.
-        cost: Cost so far.
+        run: The audit, with the limits of its spec or Python call.
+        calls: Calls so far, of both models where two are compared.
         more: Calls to allow in addition.
     """
-    part = 1 + more / max(calls, 1)
+    facts, part = run.facts, 1 + more / max(calls, 1)
     # a cap counts lost calls, and reserves the worst price of a question and of its source image
     held = facts.cost + 2 * _most_of_call(facts)
     elapsed = 0.0 if facts.ended is None else facts.ended.elapsed
-    wanted = (calls + more, cost * part + held, questions * part, elapsed * part)
+    wanted = (calls + more, run.cost * part + held, len(run.table) * part, elapsed * part)
     options = []
     for (option, limit), needed in zip(_limits(facts), wanted, strict=True):
         if limit is not None and limit < needed:
@@ -191,14 +189,6 @@ def _most_of_call(facts: Facts) -> float:
     """Return the most that a call may cost, with asking a judge about its answers."""
     per_call = 1 if facts.settings.answers == "one" else len(facts.space.concepts)
     return facts.worst + per_call * facts.judge_worst
-
-
-def may_cost(facts: Facts) -> bool:
-    """Return whether calls may cost money.
-
-    Prices may be unknown. If a client counts requests, a server is asked.
-    """
-    return bool(facts.worst or facts.endpoint or facts.settings.oracle.judge)
 
 
 def rounded(value: float, *, up: bool = True) -> float:
@@ -331,7 +321,7 @@ def _certifying(
     drawn = len(run.draws) + len(run.sources)
     forecast = longest(status.more_calls for status in open_)
     more = more_calls(facts, drawn, forecast)
-    limits = raised(facts, drawn, len(run.table), run.cost, more) if more else ""
+    limits = raised(run, drawn, more) if more else ""
     options = _with_width(width, limits) if more else ""
     reach = "likely until the rest is certified" if forecast else "it is not known yet how far"
     why = why_open or f"continues, {reach}"
@@ -385,8 +375,17 @@ def _checks(run: Run, names: Names) -> list[Step]:
     return [Step(f"avtt verify {names.folder} --head {names.head}", why)]
 
 
+def to_decide(run: Run) -> tuple[int, Range | None]:
+    """Return the calls of both models of a comparison so far, and how many more would decide what
+    is open; None if nothing is, or before any forecast."""
+    made = sum(calls_of(run.certificate, run.draws, run.calls, len(run.sources), run.facts.known_a))
+    pairs = max(len(run.draws) + len(run.sources), 1)
+    further = longest(s.more_calls for s in run.statuses if s.decision == OPEN)
+    return made, None if further is None else further.times(made / pairs)
+
+
 def steps_of_two(
-    run: Run, names: Names, rules: Sequence[str], again: str, why: str = "continues"
+    run: Run, names: Names, rules: Sequence[str] = (), why: str = "continues"
 ) -> list[Step]:
     """Return the next steps after a comparison of two models.
 
@@ -394,12 +393,13 @@ def steps_of_two(
         run: The comparison.
         names: How commands name it.
         rules: Rules of its gate, which then replace other steps.
-        again: The command that continues while a difference is open, "" if none does.
-        why: The reason to run that.
+        why: The reason to continue while a difference is open.
     """
     steps, folder, certificate = [], names.folder, run.certificate
-    if again and not rules and any(row.decision == OPEN for row in run.compared):
-        steps.append(Step(again, why))
+    begun_by, (made, further) = run.facts.begun_by, to_decide(run)
+    if begun_by and not rules and any(row.decision == OPEN for row in run.compared):
+        more = made if further is None else max(further.most, math.ceil(MIN * made))
+        steps.append(Step(with_options(begun_by, raised(run, made, more)), why))
     if certificate and not rules and run.compared[0].decision not in UNFIT:
         # a first rule: wrong as rarely as was claimed, or at most one point more often
         ids = certificate.ids
@@ -441,7 +441,7 @@ def steps_of_gate(run: Run, rulings: Sequence[Ruling], names: Names) -> list[Ste
         if facts.begun_by is None:
             return [_resumed(run, names, "", "", why)]
         made = sum(calls_of(certificate, run.draws, run.calls, len(run.sources), facts.known_a))
-        limits = raised(facts, made, len(run.table), run.cost, made)
+        limits = raised(run, made, made)
         return [Step(with_options(facts.begun_by, limits), why)]
     widest = max(((row.upper - row.lower) / 2 for row in rows), default=0.0)
     why, times, width = "narrows what is open, to decide again", 2.0, wanted if by_gate else None
@@ -452,9 +452,10 @@ def steps_of_gate(run: Run, rulings: Sequence[Ruling], names: Names) -> list[Ste
         why, times = "its targets are as precise as requested: asks more", (wanted / width) ** 2
     made = len(run.draws) + len(run.sources)
     more = max(0, min(math.ceil((times - 1) * made), facts.all_calls - made))
-    limits = raised(facts, made, len(run.table), run.cost, more)
+    limits = raised(run, made, more)
     steps = [_resumed(run, names, _with_width(width, limits), "", why)]
-    if times * made >= facts.all_calls and not may_cost(facts):
+    may_cost = facts.worst or facts.endpoint or facts.settings.oracle.judge  # prices may be unknown
+    if times * made >= facts.all_calls and not may_cost:
         census = f"avtt census {names.spec} --out {names.folder}-whole"
         steps.append(Step(census, f"or asks all {facts.all_calls:,} calls, which is exact"))
     return steps

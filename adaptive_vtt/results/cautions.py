@@ -8,13 +8,15 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..engine.options import FIRST_LOOK
 from ..engine.repeat_probes import TOLERANCE, Repeated
 from ..errors import some
+from ..journal.facts import Facts, WayFacts
+from ..journal.rows import CallRow
 from ..models.network.elicitation import kind
 from ..models.unanswered import MUTE, remedy
 from ..models.versions import BETWEEN, CONTENT, unknown_files
@@ -23,10 +25,6 @@ from ..utils.figures import percent
 from ..utils.web import sentences
 from .outcomes import unanswered
 from .run import Run
-
-if TYPE_CHECKING:
-    from ..journal.facts import Facts, WayFacts
-    from ..journal.rows import CallRow
 
 NAMED = 3
 """Most targets that a sentence names."""
@@ -118,7 +116,7 @@ def _named(words: Iterable[str]) -> str:
     return some([*words], NAMED)
 
 
-def _served(facts: "Facts") -> dict[str, Any]:
+def _served(facts: Facts) -> dict[str, Any]:
     """Return the field of replies that named several models or system versions, and how often.
 
     It is {} if the server named one.
@@ -136,7 +134,7 @@ def _served(facts: "Facts") -> dict[str, Any]:
 # -- from answers alone ----------------------------------------------------------------------------
 
 
-def about_answers(facts: "Facts", calls: Sequence["CallRow"]) -> list[str]:
+def about_answers(facts: Facts, calls: Sequence[CallRow]) -> list[str]:
     """Return the cautions that follow from the answers alone, which are quick to compute."""
     certificate, by_people = facts.certificate, facts.settings.oracle.tells_losses
     # a pair is journaled as the difference of two answers
@@ -146,7 +144,7 @@ def about_answers(facts: "Facts", calls: Sequence["CallRow"]) -> list[str]:
     return [*filter(None, [same, says_blind(calls), silent])]
 
 
-def same_answers(facts: "Facts", calls: Sequence["CallRow"]) -> str:
+def same_answers(facts: Facts, calls: Sequence[CallRow]) -> str:
     """Return a caution that a model gives the same, or nearly the same, answers for every image.
 
     Each concept may have another answer. The caution is "" for too few answers and for scores of
@@ -194,7 +192,7 @@ def _most_common(values: Sequence[float | str]) -> int:
     return max([*words.values(), int(near.max(initial=0))])
 
 
-def says_blind(calls: Sequence["CallRow"]) -> str:
+def says_blind(calls: Sequence[CallRow]) -> str:
     """Return a caution that replies in words say that there is no image, "" if none does."""
     replies = [row.said for call in calls for row in call.answers if row.said]
     blind = [text for text in replies if _BLIND.search(text)]
@@ -206,7 +204,7 @@ def says_blind(calls: Sequence["CallRow"]) -> str:
     )
 
 
-def silence(calls: Sequence["CallRow"], *, items: bool = False) -> str:
+def silence(calls: Sequence[CallRow], *, items: bool = False) -> str:
     """Return a caution with the number of unanswered questions and the most common reason.
 
     It is "" if there are few. ``items``: Whether they are items of a pool, without a model.
@@ -235,7 +233,7 @@ def drifted(repeat_probes: Repeated) -> str:
     )
 
 
-def fallen_back(ways: "Mapping[str, WayFacts]") -> list[str]:
+def fallen_back(ways: Mapping[str, WayFacts]) -> list[str]:
     """Return what a model's server refused or ignored, and where P(yes) comes from instead."""
     lines = []
     for side, elicited in ways.items():

@@ -21,15 +21,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from functools import cache, cached_property, partial
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from ..families import OfConcept, OfRelation, OfRelationConcept, Overall, TargetId
+from ..journal.facts import SpaceFacts
 from ..types import ERROR, IDENTITY, SIDES, Floats
-
-if TYPE_CHECKING:
-    from ..journal.facts import SpaceFacts
 
 MISS, ALARM = SIDES
 LEVELS = {1, 2, 3, 4, 5}
@@ -113,7 +111,7 @@ class Figure:
         return f"{about}: {self.quantity}" if about else self.quantity
 
 
-def figures(space: "SpaceFacts", rates: Rates) -> list[Figure]:
+def figures(space: SpaceFacts, rates: Rates) -> list[Figure]:
     """Return all figures that follow from certified targets.
 
     Args:
@@ -130,7 +128,7 @@ def figures(space: "SpaceFacts", rates: Rates) -> list[Figure]:
 class _Known:
     """The certified rates of a space."""
 
-    space: "SpaceFacts"
+    space: SpaceFacts
     rates: Rates
 
     @cached_property

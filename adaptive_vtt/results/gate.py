@@ -207,7 +207,6 @@ class Gate:
 
     rulings: tuple[Ruling, ...]
     promise: str
-    where: str = ""
     warnings: tuple[str, ...] = ()
 
     @property
@@ -264,15 +263,12 @@ def overall(states: Collection[State]) -> State:
     return "fail" if "fail" in states else "open" if "open" in states else "pass"
 
 
-def gate(
-    source: Journal | Run, rules: Sequence[str | Rule], where: str = "", *, head: str | None = None
-) -> Gate:
+def gate(source: Journal | Run, rules: Sequence[str | Rule], *, head: str | None = None) -> Gate:
     """Decide rules from the rows of a run, ended or not; the rows are verified first.
 
     Args:
         source: The run, or its journal.
         rules: As text or parsed, at least one.
-        where: Name of the gate, such as the run's folder.
         head: A head of the journal that was noted elsewhere, which it must still have.
 
     Returns:
@@ -313,7 +309,7 @@ def gate(
             f"; of the {count} targets that these rules are about, one or more "
             f"may be ruled wrongly with probability up to {wrong:.3g}"
         )
-    return Gate(tuple(rulings), promise, where, tuple(cautions(run)))
+    return Gate(tuple(rulings), promise, tuple(cautions(run)))
 
 
 def _by_bets(rule: Rule, certificate: CertificateFacts) -> bool:

@@ -1,7 +1,6 @@
 """The first numbers: how often a model is wrong on original images, and including changes."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -24,16 +23,11 @@ QUOTED = 80
 """Characters of a reason that are quoted."""
 
 
-class Opening(NamedTuple):
-    """Two targets by their places in the certificate: about original images, and about the same
-    questions with all changes, too; None: there is no such target."""
+def opening(facts: Facts) -> tuple[int, int | None] | None:
+    """Return the places of the two targets of the headline in the certificate.
 
-    plain: int
-    whole: int | None
-
-
-def opening(facts: Facts) -> Opening | None:
-    """Return the two targets of the headline.
+    They are about original images, and about the same questions with all changes, too; the second
+    is None if there is no such target.
 
     None if no target is about all original images, where there are no changes, and where two
     models are compared. None, too, where answers are compared with the one about the source image,
@@ -54,7 +48,7 @@ def opening(facts: Facts) -> Opening | None:
     sides = asked & targets[plain].sides
     alike = [(asked & target.sides == sides).all() for target in targets]
     whole = (k for k, t in enumerate(targets) if _is_of(t, everywhere) and alike[k])
-    return Opening(plain, next(whole, None))
+    return plain, next(whole, None)
 
 
 def _is_of(target: Target, variants: Sequence[bool]) -> bool:
@@ -72,11 +66,11 @@ def sentence(run: Run) -> str | None:
     places = opening(run.facts)
     if places is None:
         return None
-    plain = run.statuses[places.plain]
+    plain = run.statuses[places[0]]
     rate = plain.id.rate
     parts = [f"{rate[0].upper()}{rate[1:]} {ORIGINAL}: {_words(plain)}"]
-    if places.whole is not None:
-        parts.append(f"{CHANGED}: {_words(run.statuses[places.whole])}")
+    if places[1] is not None:
+        parts.append(f"{CHANGED}: {_words(run.statuses[places[1]])}")
     if plain.baseline:
         answer, constant = plain.baseline.answer, percent(plain.baseline.rate)
         parts.append(f"always {answer!r} would have {constant}")

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from ..journal.rows import AnswerRow, CallRow
 from ..oracles.choice import ASKED
@@ -13,30 +12,23 @@ SHOWN = 300
 """Characters of a reply that are shown, at most."""
 
 
-class Reading(NamedTuple):
-    """A ``reply``, and how it was read: one reading for each question of its call."""
+def readings(calls: Sequence[CallRow], most: int | None = None) -> list[tuple[str, str]]:
+    """Return the replies of calls that have one, in the order of the calls.
 
-    reply: str
-    readings: tuple[str, ...]
+    Args:
+        calls: The calls.
+        most: Number of replies, at most.
 
-    @property
-    def shown(self) -> str:
-        """The reply in one line, cut to what is shown."""
-        return shorten(" ".join(self.reply.split()), SHOWN)
-
-    @property
-    def as_read(self) -> str:
-        """The readings in one line, each once."""
-        return shorten("; ".join(dict.fromkeys(self.readings)), SHOWN)
-
-
-def readings(calls: Sequence[CallRow], most: int | None = None) -> list[Reading]:
-    """Return the replies of calls that have one, ``most`` at most, in the order of the calls."""
-    spoken = [call for call in calls if call.reply]
-    return [
-        Reading(call.reply, tuple(reading(row) for row in call.answers if row.loss is not None))
-        for call in spoken[:most]
-    ]
+    Returns:
+        A reply and how it was read, each question's reading once. Both stand in one line, cut to
+        ``SHOWN`` characters.
+    """
+    read = []
+    for call in [call for call in calls if call.reply][:most]:
+        words = dict.fromkeys(reading(row) for row in call.answers if row.loss is not None)
+        lines = (" ".join(call.reply.split()), "; ".join(words))
+        read.append((shorten(lines[0], SHOWN), shorten(lines[1], SHOWN)))
+    return read
 
 
 def kinds(calls: Sequence[CallRow]) -> Counter[str]:

@@ -1,9 +1,9 @@
 """The result of an audit: its rates and what to know about them, from its journal."""
 
-import json
 import math
 import webbrowser
 from collections.abc import Hashable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -23,9 +23,8 @@ from ..oracles.base import error_of
 from ..oracles.findings import Findings, JudgeFindings, caption_findings, judge_findings
 from ..types import JsonObject
 from ..utils.figures import USD, Bar, figure, money, on_page, table_html
-from ..utils.files import write_text
 from . import census
-from .beliefs import PLOTS, TableName, plotted
+from .beliefs import PLOTS, TableName, beliefs, plotted
 from .cautions import cautions
 from .derived import Bounds, Rates, figures
 from .opening import sentence
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 SCHEMA_VERSION = 1
-"""Version of result.json (``result_file``); rises when a field changes its meaning or goes."""
+"""Version of result.json (result.schema.json); rises when a field changes its meaning or goes."""
 SHOWN = 24
 """Targets that a notebook shows, at most."""
 INTERVALS = "intervals"
@@ -57,20 +56,14 @@ class Source(Protocol):
     def picture(self, row: Any) -> Any:
         """Return the images of ``Result.picture``."""
 
-    def beliefs(self, of: TableName) -> pd.DataFrame:
-        """Return the table of ``Result.beliefs``."""
-
-    def perturbations(self) -> pd.DataFrame:
-        """Return a table of ``Result.tables``."""
-
     def figures(self) -> "dict[str, Figure]":
         """Return Plotly figures by name."""
 
     def write_report(self, path: Path | None) -> Path:
         """Write the report; see ``Result.report``."""
 
-    def journaled(self) -> "Result":
-        """Return the result of the journal by now, without what only a running audit knows."""
+    def reading(self) -> AbstractContextManager[Run]:
+        """Return the run, as its journal is by now."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -173,7 +166,8 @@ class Result:
         Args:
             of: Other groups, images, and more; see ``adaptive_vtt.results.beliefs.beliefs``.
         """
-        return self._source("beliefs").beliefs(of)
+        with self._source("beliefs").reading() as run:
+            return beliefs(run, of)
 
     def plot(self, name: str = INTERVALS, about: str | None = None) -> "Figure":
         """Return a Plotly figure.
@@ -230,11 +224,11 @@ class Result:
         Returns:
             The report's path.
         """
-        written = self._source("save").journaled()
-        census.write(Path(folder), dict(written.census))
-        text = json.dumps(written.to_dict(), indent=1, allow_nan=False)
-        write_text(Path(folder) / "result.json", text + "\n")
-        return self.report(Path(folder) / "report.html")
+        from .report.page import write_run
+
+        with self._source("save").reading() as run:
+            write_run(run, Path(folder))
+        return Path(folder) / "report.html"
 
     def tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables of the result by name.
@@ -252,7 +246,11 @@ class Result:
         first = {"targets": self.targets, "derived": self.derived}
         if self.census:
             return {**first, **self.census}
-        tables = {**first, "perturbations": self._source("tables").perturbations()}
+        from .report.evidence import Evidence
+        from .report.rates import perturbations
+
+        with self._source("tables").reading() as run:
+            tables = {**first, "perturbations": perturbations(Evidence(run))}
         return {name: table for name, table in tables.items() if name == "targets" or len(table)}
 
     @property
@@ -272,7 +270,7 @@ class Result:
         return longest(status.more_calls for status in self.unreached)
 
     def to_dict(self) -> JsonObject:
-        """Return the fields of result.json (``result_file``); what is unknown is None."""
+        """Return the fields of result.json (``result.schema.json``); what is unknown is None."""
         same = ("calls", "questions", "cost", "unconfirmed", "waiting", "scoring", "lost")
         parts = {"captions": self.captions, "judge": self.judge}
         return {

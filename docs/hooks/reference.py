@@ -23,7 +23,6 @@ from adaptive_vtt import strategies, surrogates
 from adaptive_vtt.config import Spec
 from adaptive_vtt.config.oracles import JudgeSpec
 from adaptive_vtt.config.section import Section, kind_name, kinds_of, plain, shown_default
-from adaptive_vtt.results.result_file import PUBLISHED
 from adaptive_vtt.utils.options import PartOption, options_of
 from adaptive_vtt.utils.registry import Registry, first_line
 
@@ -417,7 +416,8 @@ class _Plain(ast.NodeTransformer):
 
 def result_page() -> str:
     """Return every field of a result, and of the tables in it, as Markdown."""
-    schema = json.loads(PUBLISHED.read_text(encoding="utf-8"))
+    published = Path(adaptive_vtt.__file__).parent / "results" / "result.schema.json"
+    schema = json.loads(published.read_text(encoding="utf-8"))
     parts = [RESULT_HEAD, _fields(schema)]
     places: dict[str, str] = {}
     for name, field in schema["properties"].items():

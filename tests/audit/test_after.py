@@ -95,21 +95,15 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return base
 
 
-def test_it_ends_with_what_both_took_and_draws_anew(first: Path, capsys: Any):
+def test_it_draws_anew(first: Path):
     given = (str(first / "SPEC.toml"), *GOAL, "--after", str(first / "first"))
     assert run("audit", *given, "--out", str(first / "second")) == 0
-    output = " ".join(capsys.readouterr().out.split())
-    assert "to +-45 points this audit took" in output
-    assert "uniform questions would take about" in output
-    assert "One run does not show what its answers saved" in output
     facts = [
         read_facts(read_journal(first / name / "journal.db").facts())
         for name in ("first", "second")
     ]
     assert facts[0].settings.seed == 7 != facts[1].settings.seed
     assert facts[0].key != facts[1].key
-    took = avtt.read_result(first / "first").calls
-    assert f"took {took:,};" in output
     assert run("verify", str(first / "second")) == 0
 
 

@@ -23,7 +23,6 @@ from adaptive_vtt.oracles.drops import Drops
 from adaptive_vtt.results.export.failures import export_failures
 from adaptive_vtt.results.gate import gate
 from adaptive_vtt.results.report.page import render
-from adaptive_vtt.results.result_file import ResultFile
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import IDENTITY, Answer, Prompt, Unanswered
 from adaptive_vtt.utils.random_streams import generator
@@ -32,6 +31,7 @@ from tests.contracts.test_oracles import CASES
 from tests.helpers.command_line import run
 from tests.helpers.interrupted import cut_off
 from tests.helpers.report_pages import Tags
+from tests.helpers.result_file import ResultFile
 from tests.helpers.twins import slowly
 
 RELATIONS = [IDENTITY, "gaussian_noise", "brightness_down"]

@@ -21,10 +21,10 @@ from adaptive_vtt.models.pair import pair
 from adaptive_vtt.oracles.labels import Correctness
 from adaptive_vtt.results.gate import Gated, gate
 from adaptive_vtt.results.outcomes import outcomes
-from adaptive_vtt.results.result_file import ResultFile
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import Answer, Outcome, PairedAnswer, Prompt, Unanswered
 from tests.helpers.interrupted import cut_off
+from tests.helpers.result_file import ResultFile
 from tests.helpers.twins import crossed, slowly
 
 TARGETS = ("overall", "relations")

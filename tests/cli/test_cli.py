@@ -12,7 +12,7 @@ import pytest
 from plotly.io._html import plotly_cdn_url
 from plotly.offline import get_plotlyjs
 
-from adaptive_vtt.cli.init import SET, commented_spec, write_start
+from adaptive_vtt.cli.init import commented_spec, field_texts, write_start
 from adaptive_vtt.cli.main import SUMMARIES, command
 from adaptive_vtt.config import Spec, parse_spec
 from adaptive_vtt.config.section import kinds_of
@@ -57,7 +57,7 @@ def test_init_writes_a_spec_that_runs_and_leaves_journal_result_and_report(audit
 
 
 def test_the_commented_spec_names_every_field_and_uncommented_lines_parse():
-    text = commented_spec(SET)
+    text = commented_spec(field_texts("chosen"))
     import tomllib
 
     parse_spec(tomllib.loads(text), "test")

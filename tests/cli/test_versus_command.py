@@ -22,10 +22,10 @@ from adaptive_vtt.journal import read_journal
 from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.results.difference import extent, wrong_more
 from adaptive_vtt.results.result import summarise
-from adaptive_vtt.results.result_file import ResultFile
 from adaptive_vtt.results.runs import read_rates
 from tests.helpers.command_line import plain_start, refused, run, shown
 from tests.helpers.report_pages import Tags
+from tests.helpers.result_file import ResultFile
 
 
 @pytest.fixture(scope="module")

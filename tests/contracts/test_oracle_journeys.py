@@ -24,8 +24,7 @@ from adaptive_vtt.models.base import ModelDefaults
 from adaptive_vtt.oracles import REGISTRY, OracleDefaults
 from adaptive_vtt.oracles.paired import SAME, Paired
 from adaptive_vtt.results.difference import WHOLE
-from adaptive_vtt.results.export.disagreements import export_disagreements
-from adaptive_vtt.results.export.failures import export_failures
+from adaptive_vtt.results.export.failures import export_disagreements, export_failures
 from adaptive_vtt.results.gate import gate
 from adaptive_vtt.results.report.page import render
 from adaptive_vtt.results.result import Result

@@ -20,8 +20,7 @@ from adaptive_vtt.models.local.python import PythonModel
 from adaptive_vtt.oracles import Correctness
 from adaptive_vtt.relations import FollowUp, LabelPreserving
 from adaptive_vtt.results.export import failures as exporting
-from adaptive_vtt.results.export.disagreements import export_disagreements
-from adaptive_vtt.results.export.failures import Exported, export_failures
+from adaptive_vtt.results.export.failures import Exported, export_disagreements, export_failures
 from adaptive_vtt.testing import ScriptedModel
 from adaptive_vtt.types import Image, Mask, Outcome
 from adaptive_vtt.utils.tables import restored
@@ -320,7 +319,7 @@ def test_disagreements_are_those_of_which_one_model_lost_more(tmp_path: Path) ->
     with compared([0.9, 0.8, 0.01, 0.1], tmp_path) as versus:  # the third does not count
         journal = versus.audit.journal
         written = export_disagreements(journal, versus.space, tmp_path / "out")
-    assert written.folder == Exported(2, 2, {})
+    assert (written.images, written.answers, written.masks) == (2, 2, {})
     assert (written.better_a, written.better_b) == (1, 1)  # "b" has none, and "a" has one
     loaded = pd.read_csv(tmp_path / "out/disagreements.csv").sort_values("sample")
     rows = loaded[["id", "truth", "loss_a", "loss_b", "answer_a", "answer_b"]]

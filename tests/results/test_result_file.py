@@ -13,10 +13,10 @@ from adaptive_vtt.cli.verify import check
 from adaptive_vtt.errors import JournalError
 from adaptive_vtt.oracles import Consistency, TopClass
 from adaptive_vtt.results.result import SCHEMA_VERSION, Result
-from adaptive_vtt.results.result_file import PUBLISHED, ResultFile, schema, text
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from tests.helpers.captioned import faulty
 from tests.helpers.captioned import space as caption_space
+from tests.helpers.result_file import PUBLISHED, ResultFile, schema, text
 
 WIDE: dict[str, Any] = {"half_width": 0.3, "surrogate": False, "seed": 1}
 
@@ -65,9 +65,7 @@ def test_results_of_every_kind_are_as_the_schema_says(kind: str) -> None:
 
 
 def test_the_published_schema_is_that_of_the_models() -> None:
-    assert PUBLISHED.read_text(encoding="utf-8") == text(), (
-        "python -m adaptive_vtt.results.result_file"
-    )
+    assert PUBLISHED.read_text(encoding="utf-8") == text(), "python -m tests.helpers.result_file"
     assert schema()["properties"]["schema_version"]["const"] == SCHEMA_VERSION
     assert "additionalProperties" not in text(), "later versions may add fields"
     for part in (schema(), *schema()["$defs"].values()):

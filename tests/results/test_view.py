@@ -27,8 +27,7 @@ from adaptive_vtt.families import OfRelation
 from adaptive_vtt.results.runs import Rates, read_run
 from adaptive_vtt.results.view import View
 from adaptive_vtt.results.view.comparison import compare, together
-from adaptive_vtt.results.view.pages import Site, known
-from adaptive_vtt.results.view.server import PATIENCE, Serving
+from adaptive_vtt.results.view.pages import PATIENCE, Site, known
 from adaptive_vtt.results.view.watching import SAFE, Latest, Report, Watch, Worker
 from tests.helpers.audits import finished
 from tests.helpers.chromium import Browser, needs_chromium
@@ -336,7 +335,7 @@ def test_the_page_of_two_runs_says_what_holds(view: View) -> None:
     address = "/compare?run=first&run=second"
     until(lambda: "pairs-chart-data" in get(view, address).body)
     page = " ".join(get(view, address).body.split())
-    assert len(block(page, "pairs-chart-data")[""]["data"][0]["x"]) == 3
+    assert len(block(page, "pairs-chart-data")[""]["data"][0]["x"]) == 6
     assert "hold together</li>" not in page
     assert "All of these statements hold together with probability at least 90.0 %" in page
     assert "described, not certified" in page
@@ -368,7 +367,7 @@ def test_no_request_waits_for_a_report(runs: Path) -> None:
         busy.join()
 
 
-def slow(server: Serving) -> socket.socket:
+def slow(server: View) -> socket.socket:
     """Return a connection whose request has begun and does not end."""
     connection = socket.create_connection(("127.0.0.1", server.port), timeout=10)
     connection.sendall(b"GET / HTTP/1.1\r\nHost: loc")
@@ -386,7 +385,7 @@ def test_a_page_is_answered_among_many_slow_connections(view: View) -> None:
 
 
 def test_a_head_that_drips_in_is_not_waited_for(view: View) -> None:
-    with Serving(view.site, patience=0.5) as server, slow(server) as connection:
+    with View(view.site.watch.root, patience=0.5) as server, slow(server) as connection:
         connection.settimeout(0.1)
         began, byte = time.monotonic(), b"?"
         while byte and time.monotonic() - began < 8:
@@ -421,7 +420,6 @@ SHADOWED = ("re", "pickle", "copyreg", "signal", "socket")
 """Modules of which some were imported before the process begins."""
 BEGINS = """
 import os
-from adaptive_vtt.results.view.server import PATIENCE, Serving
 from adaptive_vtt.results.view.watching import SAFE, Latest, Report, Watch, Worker
 if __name__ == "__main__":
     print(Worker().do(os.getpid), flush=True)
@@ -461,7 +459,7 @@ class Clock:
         self.made.append(self.now)
         if len(self.made) == self.failing:
             raise AvttError("the journal was damaged")
-        return Report(Path(), f"head {len(self.made)}", 7, {})
+        return Report(Path(), f"head {len(self.made)}", 7)
 
     def asked(self, reports: Latest, head: str) -> None:
         reports.ask(head)

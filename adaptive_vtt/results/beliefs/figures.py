@@ -16,7 +16,7 @@ from ...types import JsonObject
 from ...utils.figures import COLOURS, ERRORS, SIGNED
 from ...utils.figures import shown as as_text
 from ..outcomes import wilson
-from .moments import Moments, bound, predicted_text, turned, values_at
+from .moments import Moments, Reader, bound, predicted_text, reader, turned, values_at
 from .tables import TableName
 
 Figure = JsonObject
@@ -37,34 +37,17 @@ PER_ROW, PANELS = 4, 24
 """Small multiples side by side, and in all."""
 
 
-class Tables:
-    """The tables that figures are drawn of, each read once.
-
-    Args:
-        frame: A table of ``beliefs`` by its name.
-        most: Values of a column of moments, at most; None for all.
-    """
-
-    def __init__(self, frame: Callable[[TableName], pd.DataFrame], most: int | None = None) -> None:
-        self.frame, self._most = frame, most
-        self._read: dict[TableName, Moments] = {}
-
-    def moments(self, of: TableName) -> Moments:
-        if of not in self._read:
-            self._read[of] = Moments.read(of, self.frame(of), self._most)
-        return self._read[of]
-
-
 @dataclass(frozen=True)
 class Drawing:
     """A figure in Plotly's form, with its texts and menu.
 
     Attributes:
         title: Its title.
-        data: The traces.
+        data: The traces; those that are bound to a table lack its values.
         layout: The layout.
         note: A sentence below the title, or "".
         choices: Labels of a menu, and the arguments of "restyle" that each sets.
+        tables: The tables that traces are bound to.
     """
 
     title: str
@@ -72,6 +55,12 @@ class Drawing:
     layout: Figure
     note: str = ""
     choices: Mapping[str, Sequence[Any]] | None = None
+    tables: Sequence[Moments] = ()
+
+    @property
+    def bare(self) -> Figure:
+        """The figure without title, note and menu, which a page has outside of it."""
+        return {"data": self.data, "layout": self.layout}
 
     @property
     def whole(self) -> Figure:
@@ -85,16 +74,21 @@ class Drawing:
             choices = self.choices.items()
             buttons = [{"label": k, "method": "restyle", "args": args} for k, args in choices]
             layout["updatemenus"] = [{"buttons": buttons, "x": 1, "xanchor": "right", "y": 1.18}]
-        return {"data": self.data, "layout": layout}
+        return {"data": self.at(-1), "layout": layout}
+
+    def at(self, k: int) -> list[Figure]:
+        """Return the traces with the values of moment ``k``."""
+        tables = {table.of: table for table in self.tables}
+        return [turned(trace, tables, k) for trace in self.data]
 
 
 # -- surfaces ------------------------------------------------------------------------------
 
 
-def surface(tables: Tables, relation: str | None = None) -> Drawing:
+def surface(read: Reader, relation: str | None = None) -> Drawing:
     """Draw a heat map of the last moment, concept x relation; with ``relation``, concept x
     severity. A menu colours it by each of ``SHOWN``; dots are the draws since the moment before."""
-    moments = tables.moments("relation-concept" if relation is None else "cell")
+    moments = read("relation-concept" if relation is None else "cell")
     places = {
         (g.concept, g.relation if relation is None else g.severity): k
         for k, g in enumerate(moments.groups)
@@ -135,17 +129,14 @@ def surface(tables: Tables, relation: str | None = None) -> Drawing:
     }
     about = "relation" if relation is None else f"severity of {as_text(relation)}"
     title = f"Predictions: concept by {about}{_after(moments)}"
-    return Drawing(title, data, layout, "" if moments.predicts else NOTHING, choices)
+    return Drawing(title, data, layout, "" if moments.predicts else NOTHING, choices, [moments])
 
 
-def through(tables: Tables) -> Figure:
+def through(read: Reader) -> Figure:
     """Draw ``surface`` at every moment: a slider, and a button that plays."""
-    moments, drawn = tables.moments("relation-concept"), surface(tables).whole
-    by_name = {moments.of: moments}
-    frames = [
-        {"name": str(draws), "data": [turned(trace, by_name, k) for trace in drawn["data"]]}
-        for k, draws in enumerate(moments.draws)
-    ]
+    moments, drawing = read("relation-concept"), surface(read)
+    drawn = drawing.whole
+    frames = [{"name": str(n), "data": drawing.at(k)} for k, n in enumerate(moments.draws)]
     now = {"mode": "immediate", "frame": {"duration": 300, "redraw": True}}
     names = [frame["name"] for frame in frames]
     steps = [{"label": name, "method": "animate", "args": [[name], now]} for name in names]
@@ -174,12 +165,12 @@ def _look(moments: Moments, name: str) -> Figure:
 # -- curves --------------------------------------------------------------------------------
 
 
-def curves(tables: Tables, concept: str | None = None, relation: str | None = None) -> Drawing:
+def curves(read: Reader, concept: str | None = None, relation: str | None = None) -> Drawing:
     """Draw loss against severity, a panel per relation: of ``concept``, or of all together; with
     ``relation``, a panel per concept of that relation."""
     single = concept or relation
-    cells = tables.moments("cell" if single else "severity")
-    wholes = tables.moments("relation-concept" if single else "relation")
+    cells = read("cell" if single else "severity")
+    wholes = read("relation-concept" if single else "relation")
 
     def panels_of(moments: Moments) -> dict[str, list[int]]:
         panels: dict[str, list[int]] = {}
@@ -204,8 +195,8 @@ def curves(tables: Tables, concept: str | None = None, relation: str | None = No
         axes = {"xaxis": f"x{number + 1}", "yaxis": f"y{number + 1}"} if number else {}
         common = {"meta": {"panel": as_text(name)}, "showlegend": False, **axes}
         data += _panel(common, cells, at, wholes, whole_of[name][0], first=not number)
-    layout = _axes(cells, panels)
-    return Drawing(title, data, layout, "" if cells.predicts else NOTHING)
+    note = "" if cells.predicts else NOTHING
+    return Drawing(title, data, _axes(cells, panels), note, tables=[cells, wholes])
 
 
 def _panel(
@@ -380,27 +371,28 @@ def _plain(values: Any) -> list[Any]:
 # -- figures by name -----------------------------------------------------------------------
 
 
-def _last_relation(tables: Tables) -> str:
-    """Return the last relation: the first is most often no change."""
-    return str(tables.moments("relation").groups[-1].relation)
+Table = Callable[[TableName], pd.DataFrame]
+"""Gives a table of ``beliefs`` by its name."""
 
 
-PLOTS: Mapping[str, tuple[str | None, Callable[[Tables, str | None], Figure]]] = {
-    "beliefs": ("relation", lambda tables, name: surface(tables, name).whole),
-    "through": (None, lambda tables, _: through(tables)),
-    "concept": ("concept", lambda tables, name: curves(tables, name).whole),
-    "relation": (
-        "relation",
-        lambda tables, name: curves(tables, relation=name or _last_relation(tables)).whole,
-    ),
-    "images": (None, lambda tables, _: image_map(tables.frame("images")).whole),
-    "calibration": (None, lambda tables, _: reliability(tables.frame("predictions")).whole),
-    "uncertainty": (None, lambda tables, _: concepts_unsure(tables.frame("uncertainty")).whole),
+def _of_relation(table: Table, relation: str | None) -> Drawing:
+    """Draw the curves of a relation; of the last by default, as the first is mostly no change."""
+    return curves(reader(table), relation=relation or str(table("relation")["relation"].iloc[-1]))
+
+
+PLOTS: Mapping[str, tuple[str | None, Callable[[Table, str | None], Figure]]] = {
+    "beliefs": ("relation", lambda table, name: surface(reader(table), name).whole),
+    "through": (None, lambda table, _: through(reader(table))),
+    "concept": ("concept", lambda table, name: curves(reader(table), name).whole),
+    "relation": ("relation", lambda table, name: _of_relation(table, name).whole),
+    "images": (None, lambda table, _: image_map(table("images")).whole),
+    "calibration": (None, lambda table, _: reliability(table("predictions")).whole),
+    "uncertainty": (None, lambda table, _: concepts_unsure(table("uncertainty")).whole),
 }
 """Name -> the column whose value one may choose, and the function that draws the figure."""
 
 
-def plotted(name: str, about: str | None, table: Callable[[TableName], pd.DataFrame]) -> Figure:
+def plotted(name: str, about: str | None, table: Table) -> Figure:
     """Return the figure of that name.
 
     Args:
@@ -424,8 +416,6 @@ def plotted(name: str, about: str | None, table: Callable[[TableName], pd.DataFr
             )
         return rows
 
-    tables = Tables(frame)
     if about is not None and column is not None:
-        choices = dict.fromkeys(getattr(group, column) for group in tables.moments("cell").groups)
-        check_known(column, about, list(choices), f"plot {name!r}")
-    return draw(tables, about)
+        check_known(column, about, frame("cell")[column].unique().tolist(), f"plot {name!r}")
+    return draw(frame, about)

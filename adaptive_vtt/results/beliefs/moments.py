@@ -6,8 +6,9 @@ rows of one moment, nested as the trace has its values, None if there is no such
 figure of one moment can be turned to any other (``turned``); believed.js does the same.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -95,34 +96,36 @@ class Moments:
         return any(value is not None for values in self.columns["predicted"] for value in values)
 
 
+Reader = Callable[[TableName], Moments]
+"""Gives the moments of a table by its name."""
+
+
+def reader(table: Callable[[TableName], pd.DataFrame], most: int | None = None) -> Reader:
+    """Return a reader of tables, each read once.
+
+    Args:
+        table: Gives a table of ``beliefs`` by its name.
+        most: Values of a column, at most; None for all.
+    """
+    return cache(lambda of: Moments.read(of, table(of), most))
+
+
 def bound(trace: JsonObject, moments: Moments, at: Any, **bind: str) -> JsonObject:
-    """Return a trace bound to ``moments``, with the values of the last one. The keyword
+    """Return a trace bound to ``moments``, which lacks the values that stand there. The keyword
     error_y__array stands for the attribute error_y.array."""
     paths = {path.replace("__", "."): column for path, column in bind.items()}
     meta = {**trace.get("meta", {}), "of": moments.of, "at": at, "bind": paths}
-    return turned({**trace, "meta": meta}, {moments.of: moments}, -1)
+    return {**trace, "meta": meta}
 
 
 def turned(trace: JsonObject, tables: Mapping[Any, Moments], k: int) -> JsonObject:
-    """Return a bound trace at moment ``k``."""
-    meta = trace["meta"]
-    for path, column in meta["bind"].items():
+    """Return a trace with the values of moment ``k`` where it is bound to a table."""
+    meta = trace.get("meta", {})
+    for path, column in meta.get("bind", {}).items():
         moments = tables[meta["of"]].columns[column]
         values = values_at(moments[k] if moments else [], meta["at"])
         outer, dot, inner = path.partition(".")
         trace = {**trace, outer: {**trace.get(outer, {}), inner: values} if dot else values}
-    return trace
-
-
-def unbound(trace: JsonObject) -> JsonObject:
-    """Return a bound trace without the values that its table has."""
-    trace = {**trace}
-    for path in trace["meta"]["bind"]:
-        outer, dot, inner = path.partition(".")
-        if dot:
-            trace[outer] = {name: v for name, v in trace[outer].items() if name != inner}
-        else:
-            del trace[outer]
     return trace
 
 

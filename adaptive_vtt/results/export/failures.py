@@ -1,4 +1,4 @@
-"""Export failing follow-ups as a dataset, to look at, label or train on.
+"""Export failing follow-ups, or those at which two models differ, as a dataset.
 
 A follow-up is a function of (seed, question), so the journal keeps no images. They are made
 again, with the truth and the masks that their relation expects.
@@ -19,14 +19,16 @@ import pandas as pd
 from ...datasets.base import CompleteDataset
 from ...datasets.view import as_loaded
 from ...datasets.vqa.question_table import write_questions
-from ...errors import InputError
+from ...errors import InputError, unexpected
 from ...journal import Journal
+from ...journal.facts import Facts
 from ...oracles.choice import ASKED
 from ...space import QuestionSpace
 from ...types import UNKNOWN, Image, Indices, JsonObject, Mask, mask_of
 from ...utils.files import file_names, safe_name, whole_folder, write_bytes, write_text
 from ...utils.image_codec import png
 from ...utils.tables import csv_text
+from ..difference import names_of as models_of
 from ..outcomes import with_metadata
 from ..run import Run
 from .questions import MORE, is_multiple_choice, judged_of, question_lines
@@ -42,6 +44,8 @@ ANSWER_COLUMNS = (
 """The columns of failures.csv."""
 WORD_COLUMNS = ("asked", "options", "right", "said")
 """Its further columns for questions in words."""
+OF_BOTH = ("loss_a", "loss_b", "answer_a", "answer_b")
+"""Columns of disagreements.csv in place of one model's answer and loss."""
 QUESTIONS = "questions.tsv"
 _HEAD = "# A section for a SPEC.toml in this folder.\n"
 
@@ -86,6 +90,21 @@ class Exported:
     def as_dict(self) -> JsonObject:
         """Return the counts for JSON."""
         return asdict(self)
+
+
+@dataclass(frozen=True)
+class Disagreements(Exported):
+    """The counts of an export of disagreements.
+
+    Attributes:
+        better_a: Number of questions at which model A lost less.
+        better_b: Number of questions at which model B lost less.
+        models: The models' names, by "a" and "b".
+    """
+
+    better_a: int
+    better_b: int
+    models: dict[str, str]
 
 
 def export_failures(
@@ -143,6 +162,64 @@ def export_failures(
         answers = answers.assign(reply=answers["call"].map(replies).fillna(""))
         columns.append("reply")
     return write_dataset(space, answers, Path(out), "failures.csv", columns, formats)
+
+
+def export_disagreements(
+    source: Journal | Run,
+    space: QuestionSpace,
+    out: Path | str,
+    *,
+    formats: Collection[Format] = (),
+) -> Disagreements:
+    """Write the follow-ups at which one of two compared models lost more than the other.
+
+    The folder is that of ``export_failures``, with disagreements.csv in place of failures.csv. It
+    has a row per question: id, sample, relation, severity, concept, truth, loss_a, loss_b,
+    answer_a, answer_b, draw, and the metadata of the source image. A is the old model and B the
+    new one. An answer is empty if there was none, and a mask's score for masks. The loss in a
+    questions.tsv is the new model's.
+
+    Args:
+        source: A comparison's run or journal (``versus.audit.journal``).
+        space: Its space (``versus.space``).
+        out: The folder, new or empty.
+        formats: Further files.
+
+    Raises:
+        InputError: One model alone was asked, or the models lost alike everywhere; else as
+            ``export_failures``.
+    """
+    run = Run.of(source)
+    check_paired(run.facts)
+    rows = (row for call in run.calls for row in call.answers if not row.excluded)
+    lost = {row.question: row.details for row in rows if row.details is not None}
+    differing = [q for q, both in lost.items() if both["a"]["loss"] != both["b"]["loss"]]
+    table = judged_of(run, space)
+    table = table[table["question"].isin(differing)]
+    if table.empty:
+        raise InputError("export: the models lost alike at every question that was asked")
+    pairs = [lost[question] for question in table["question"].tolist()]
+    for model in ("a", "b"):
+        answers = [both[model]["said"] for both in pairs]
+        answers = [None if isinstance(each, dict) else each for each in answers]  # no answer
+        losses = [both[model]["loss"] for both in pairs]
+        table = table.assign(**{f"loss_{model}": losses, f"answer_{model}": answers})
+    table = table.assign(loss=table["loss_b"])  # else it is that of the pair
+    table, words = in_words(table, run)
+    columns = [name for name in ANSWER_COLUMNS if name not in ("answer", "loss", "draw")]
+    columns += [*OF_BOTH, "draw", *(word for word in words if word != "said")]
+    written = write_dataset(space, table, Path(out), "disagreements.csv", columns, formats)
+    less = int((table["loss_a"] < table["loss_b"]).sum())
+    models = dict(zip("ab", models_of(run.facts), strict=True))
+    return Disagreements(**vars(written), better_a=less, better_b=len(table) - less, models=models)
+
+
+def check_paired(facts: Facts) -> None:
+    """Raise InputError for a journal that does not hold the answers of two models."""
+    if facts.certificate is None or not facts.certificate.paired:
+        wanted = "a comparison in which both models were asked ('avtt versus' without --recorded-a)"
+        remedy = "--failures has where that one erred"
+        raise unexpected("export", wanted, "answers of one model", remedy)
 
 
 def write_dataset(

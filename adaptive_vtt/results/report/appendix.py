@@ -96,7 +96,7 @@ def _line(evidence: Evidence, row: DrawRow, names: Sequence[str]) -> JsonObject:
 
 def replies_section(evidence: Evidence) -> Section | None:
     """Show replies as they came and as they were read; None if the journal keeps none."""
-    first = [(reading.shown, reading.as_read) for reading in readings(evidence.calls, FIRST)]
+    first = readings(evidence.calls, FIRST)
     if not first:
         return None
     counts = kinds(evidence.calls).most_common()

@@ -191,14 +191,6 @@ KINDS = {
 Counts = npt.NDArray[np.int64]
 
 
-class Asked(NamedTuple):
-    """The subject of a question, as far as its number shows."""
-
-    concept: str
-    relation: str
-    severity: int
-
-
 class Failure(NamedTuple):
     """A call with a wrong answer.
 
@@ -290,7 +282,7 @@ class Evidence:
         self.pictures, self.head, self.table = run.pictures, run.head, run.table
         self.cost, self.unconfirmed = run.cost, run.unconfirmed
         self.folder, self.spec = _folder(run.journal), spec_named(facts)
-        self.baselines = () if folder is None else baselines(folder)
+        self.baselines = {} if folder is None else baselines(folder)
         self.realism = None if folder is None else realism_of(folder, facts)
         self.answers = Answers.of(facts.settings.oracle, self.calls)
         self.sample = sample_word(facts.space, self.pictures)
@@ -328,10 +320,10 @@ class Evidence:
 
     # -- questions and calls -----------------------------------------------------------------------
 
-    def asked(self, question: int) -> Asked:
-        """Return the subject of the question of this number."""
+    def asked(self, question: int) -> tuple[str, str, int]:
+        """Return concept, relation and severity of the question of this number."""
         _, variant, concept = self.space.numbering.parts(question)
-        return Asked(self.concepts[concept], *self.variants[variant])
+        return self.concepts[concept], *self.variants[variant]
 
     def change(self, relation: str, severity: int) -> str:
         """Return relation and severity as one name; the severity only where there is a choice."""
@@ -340,9 +332,9 @@ class Evidence:
 
     def question(self, number: int, sample: str) -> tuple[str, str, str]:
         """Return a question in words: what stands before, in and after bold type."""
-        asked = self.asked(number)
-        change = "" if asked.relation == IDENTITY else self.change(asked.relation, asked.severity)
-        return self.answers.asked(asked.concept, sample, change, self.answered.get(number))
+        concept, relation, severity = self.asked(number)
+        change = "" if relation == IDENTITY else self.change(relation, severity)
+        return self.answers.asked(concept, sample, change, self.answered.get(number))
 
     def targets_of(self, call: int, questions: Iterable[int]) -> frozenset[int]:
         """Return the places of the targets to which any of a call's ``questions`` belongs."""

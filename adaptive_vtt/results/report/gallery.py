@@ -280,7 +280,7 @@ def captions_section(evidence: Evidence) -> Section | None:
         return None
     counts: dict[str, Counter[str]] = {name: Counter() for name in evidence.relations}
     for answer in judged_captions(evidence.calls):
-        relation = evidence.asked(answer.question).relation
+        _, relation, _ = evidence.asked(answer.question)
         counts[relation].update(each["type"] or OTHER for each in _broken(answer))
     rows = [
         {"relation": name, **{t: broken[k] for k, t in ERROR_TYPES.items()}, "all": broken.total()}

@@ -11,14 +11,13 @@ from ...certify.further import longest
 from ...certify.status import Compared, calls_of
 from ...oracles.base import error_of
 from ...utils.figures import POINT, is_exact
-from ..advice import Names, Step, in_money, next_steps, raised, steps_of_two, with_options
+from ..advice import Names, Step, in_money, next_steps, steps_of_two, to_decide
 from ..difference import DECISIONS, WHOLE, brief, extent, names_of, point_span, points, wrong_more
 from ..opening import CHANGED, ORIGINAL, READABLE, WIDE, opening
 from ..outcomes import FAILED, wilson
 from .evidence import Evidence, Failure, Standing, capital
 from .gallery import Picture, picture
 from .rates import axis
-from .run_files import BASELINE_NAMES
 from .section import FEW, THIN, Section, amount, estimated, exact, percent, span, within
 
 OPEN = 4
@@ -73,7 +72,6 @@ def verdict_section(evidence: Evidence) -> Section:
         settled=sum(s.settled for s in evidence.standings),
         worst=list(zip(groups, pictured(groups), strict=True)),
         steps=shown_steps(evidence),
-        baseline_names=BASELINE_NAMES,
     )
 
 
@@ -91,10 +89,8 @@ def verdict(evidence: Evidence) -> Verdict:
         return _raw_verdict(evidence)
     if evidence.certificate.drops:
         return _drop_verdict(evidence)
-    rows, places = evidence.standings, opening(evidence.facts)
-    by_place = {s.place: s for s in rows}
-    plain = by_place.get(places.plain) if places else None
-    every = by_place.get(places.whole) if places and places.whole is not None else None
+    rows, places = evidence.standings, opening(evidence.facts) or (None, None)
+    plain, every = map({s.place: s for s in rows}.get, places)
     if plain is not None and (not _is_vague(plain) or (every is None and not _is_unknown(plain))):
         standing = plain
         after = ORIGINAL.replace("your", f"your {amount(evidence.space.samples)}")
@@ -310,7 +306,7 @@ def versus_section(evidence: Evidence) -> Section:
         count=len(rows),
         models=" / ".join(names_of(facts)),
         calls_of=calls,
-        steps=_versus_steps(evidence, sum(calls)),
+        steps=_versus_steps(evidence),
     )
 
 
@@ -401,18 +397,10 @@ def _versus_verdict(evidence: Evidence, rows: list[Compared]) -> Verdict:
     return Verdict(before, f"{abs(100 * claim):.3g}{THIN}points", about, f"the interval: {ends}")
 
 
-def _versus_steps(evidence: Evidence, calls: int) -> list[Step]:
+def _versus_steps(evidence: Evidence) -> list[Step]:
     """Return the next steps; the first says how many more calls would decide what is open."""
-    run, facts = evidence.run, evidence.facts
-    open_ = [status for status in run.statuses if status.decision == "open"]
-    further, why = longest(s.more_calls for s in open_), "still open: this continues"
-    most = calls  # as many again, where nothing is forecast
-    if open_ and further is not None:
-        more = further.times(calls / max(len(evidence.draws) + len(evidence.sources), 1))
-        most = more.most
-        why += f"; {more} more calls would decide it, "
-        why += f"{amount(calls + most)} in all at the most, for --budget"
-    again = facts.begun_by or ""
-    if again and open_:
-        again = with_options(again, raised(facts, calls, len(run.table), run.cost, most))
-    return steps_of_two(run, names(evidence), (), again, why)
+    (calls, further), why = to_decide(evidence.run), "still open: this continues"
+    if further is not None:
+        most = f"{amount(calls + further.most)} in all at the most, for --budget"
+        why += f"; {further} more calls would decide it, {most}"
+    return steps_of_two(evidence.run, names(evidence), why=why)

@@ -1,5 +1,6 @@
 """The page: parts in order, each of some sections, in one frame with everything it needs inside."""
 
+import json
 from collections.abc import Callable
 from enum import Flag, auto
 from pathlib import Path
@@ -7,7 +8,9 @@ from pathlib import Path
 from ...journal import Journal
 from ...utils.files import write_text
 from ...utils.threads import one_thread
+from .. import census
 from ..difference import names_of, short_name
+from ..result import Result, summarise
 from ..run import Run
 from . import appendix, cost, gallery, headline, predictions, rates
 from .evidence import Evidence
@@ -167,3 +170,27 @@ def write_report(source: Journal | Run, path: Path, *, plotly: str = "inline") -
     path = Path(path)
     write_text(path, render(source, path.parent, plotly=plotly))
     write_library(path, plotly)
+
+
+def write_run(source: Journal | Run, out: Path, *, plotly: str = "inline") -> Result:
+    """Write result.json, report.html and, of a census, its tables into a run folder.
+
+    Args:
+        source: A journal, or a run that is open.
+        out: The folder.
+        plotly: As ``render`` takes it.
+
+    Returns:
+        The result.
+
+    Raises:
+        InputError: A file cannot be written.
+    """
+    check_way(plotly)
+    run = Run.of(source)
+    result = summarise(run)
+    text = json.dumps(result.to_dict(), indent=1, allow_nan=False)
+    write_text(out / "result.json", f"{text}\n")
+    write_report(run, out / "report.html", plotly=plotly)
+    census.write(out, dict(result.census))
+    return result

@@ -17,7 +17,7 @@ from ...journal.rows import DrawRow
 from ...oracles.labels import margin
 from ...types import Floats, JsonObject
 from ..beliefs import beliefs, figures
-from ..beliefs.moments import Moments, unbound
+from ..beliefs.moments import Moments, reader
 from ..beliefs.tables import TableName
 from ..outcomes import confusion
 from .appendix import chance, sentence_section, target_of
@@ -63,18 +63,17 @@ def losses_section(evidence: Evidence) -> Section:
     asked."""
     if evidence.run.believed is None or not evidence.run.belief_rows:
         return sentence_section("Predicted losses", "surface", NONE)
-    source = figures.Tables(lambda name: beliefs(evidence.run, name), VALUES)
-    tables = {name: source.moments(name) for name in TABLES}
+    read = reader(lambda name: beliefs(evidence.run, name), VALUES)
+    tables = {name: read(name) for name in TABLES}
     moments = tables["relation-concept"].draws
     concepts, relations = evidence.concepts[:CHOICES], evidence.relations[:CHOICES]
     graded = [r for r in relations if sum(r == name for name, _ in evidence.variants) > 1]
-    surfaces, curves = {"": figures.surface(source)}, {"": figures.curves(source)}
+    surfaces, curves = {"": figures.surface(read)}, {"": figures.curves(read)}
     if tables["cell"].groups:
-        surfaces |= {r: figures.surface(source, r) for r in graded}
-        curves |= {f"c{k}": figures.curves(source, name) for k, name in enumerate(concepts)}
-        curves |= {
-            f"r{k}": figures.curves(source, relation=name) for k, name in enumerate(relations)
-        }
+        surfaces |= {name: figures.surface(read, name) for name in graded}
+        curves |= {f"c{k}": figures.curves(read, name) for k, name in enumerate(concepts)}
+        for k, name in enumerate(relations):
+            curves[f"r{k}"] = figures.curves(read, relation=name)
     looks = surfaces[""].data[0]["meta"]["looks"]
     ends = [
         v for name in ("above", "below") for v in tables["severity"].last(name) if v is not None
@@ -88,17 +87,10 @@ def losses_section(evidence: Evidence) -> Section:
         for of, table in tables.items()
     }
 
-    def hollow(drawings: dict[str, figures.Drawing]) -> JsonObject:
-        """Return figures without the values that the tables have."""
-        return {
-            name: {"data": [*map(unbound, drawing.data)], "layout": drawing.layout}
-            for name, drawing in drawings.items()
-        }
-
     content = {
         "tables": contents,
-        "surfaces": hollow(surfaces),
-        "curves": hollow(curves),
+        "surfaces": {name: drawing.bare for name, drawing in surfaces.items()},
+        "curves": {name: drawing.bare for name, drawing in curves.items()},
         "concepts": evidence.concepts,
         "relations": evidence.relations,
         "of_concepts": evidence.answers.of_concepts,
@@ -131,7 +123,7 @@ def images_section(evidence: Evidence) -> Section | None:
     if last[["x", "predicted"]].isna().all(axis=None):
         return sentence_section(title, "images", UNPLACED.format(title.lower()))
     drawing = figures.image_map(table, sample)
-    content = {"data": drawing.data, "layout": drawing.layout, "samples": last["sample"].tolist()}
+    content = {**drawing.bare, "samples": last["sample"].tolist()}
     order = last.sort_values(["failed", "asked"], ascending=False, kind="stable")
     names = figures.ABOUT_IMAGE
     rows = [
@@ -155,8 +147,7 @@ def trust_section(evidence: Evidence) -> Section | None:
     if not len(table):
         return None
     drawing = figures.reliability(table)
-    figure = {"data": drawing.data, "layout": drawing.layout}
-    drawn = chart("trust-chart", {"": figure}, "Expected and actual losses")
+    drawn = chart("trust-chart", {"": drawing.bare}, "Expected and actual losses")
     return evidence.section("Calibration of predictions", "trust", gain=drawing.note, chart=drawn)
 
 

@@ -5,7 +5,6 @@ Nobody who reads a run folder need trust them: they are checked, and small.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -58,20 +57,12 @@ class Realism(_Data):
     kappa: dict[str, Kappa]
 
 
-class _Measured(_Data):
+class Baseline(_Data):
+    """The ``calls`` that random draws took; ``certified``: whether they were enough."""
+
     model_config = ConfigDict(strict=True)
 
     calls: PositiveInt
-    certified: bool
-
-
-@dataclass(frozen=True)
-class Baseline:
-    """``calls`` of random draws of a ``kind`` in ``BASELINE_NAMES``; ``certified``: whether they
-    were enough."""
-
-    kind: str
-    calls: int
     certified: bool
 
     @property
@@ -85,7 +76,7 @@ class Baseline:
         return f"{share:.0f}{space}%" if self.certified else f"at most {math.ceil(share)}{space}%"
 
 
-_REALISM, _BASELINES = TypeAdapter(Realism), TypeAdapter(dict[str, _Measured])
+_REALISM, _BASELINES = TypeAdapter(Realism), TypeAdapter(dict[str, Baseline])
 
 
 def realism_of(folder: Path, facts: Facts) -> Realism | None:
@@ -94,11 +85,10 @@ def realism_of(folder: Path, facts: Facts) -> Realism | None:
     return realism if realism and realism.audit == identity(facts) else None
 
 
-def baselines(folder: Path) -> tuple[Baseline, ...]:
-    """Return the baselines in a run folder; none for a damaged file."""
+def baselines(folder: Path) -> dict[str, Baseline]:
+    """Return the baselines in a run folder by their names; {} for a damaged file."""
     measured = _read(folder / BASELINES, _BASELINES) or {}
-    kinds = [kind for kind in BASELINE_NAMES if kind in measured]
-    return tuple(Baseline(k, measured[k].calls, measured[k].certified) for k in kinds)
+    return {name: measured[kind] for kind, name in BASELINE_NAMES.items() if kind in measured}
 
 
 def write(realism: Realism, folder: Path) -> None:

@@ -3,6 +3,6 @@
 Served on this machine alone, from the journals alone, which are only read.
 """
 
-from .server import View
+from .pages import View
 
 __all__ = ["View"]

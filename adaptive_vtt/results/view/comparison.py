@@ -11,8 +11,9 @@ from typing import Literal, NamedTuple
 
 from ...certify.status import TargetStatus
 from ...types import JsonObject
-from ...utils.figures import COLOURS, shown
-from ..runs import Rates, span_of
+from ...utils.figures import Bar
+from ...utils.figures import figure as intervals
+from ..runs import Rates
 
 DRAWN = 40
 """Targets that the figure shows, at most; the table has them all."""
@@ -86,30 +87,16 @@ def compare(a: Rates, b: Rates) -> Comparison:
     return Comparison(pairs, together([a, b]), single, missing, unlike)
 
 
-def figure(pairs: Sequence[Pair], names: tuple[str, str]) -> JsonObject:
+def figure(pairs: Sequence[Pair]) -> JsonObject:
     """Return both intervals of the first ``DRAWN`` targets, A's above B's, as Plotly takes it."""
-    pairs, data = pairs[:DRAWN], []
-    for place, (name, colour, symbol) in enumerate(
-        zip(names, ("accent", "third"), ("circle", "diamond"), strict=True)
-    ):
-        rates = [(pair.a, pair.b)[place] for pair in pairs]
-        bar: JsonObject = {"type": "data", "symmetric": False, "thickness": 3, "width": 0}
-        bar |= {"color": COLOURS[colour], "array": [100 * (r.upper - r.estimate) for r in rates]}
-        bar |= {"arrayminus": [100 * (r.estimate - r.lower) for r in rates]}
-        trace: JsonObject = {
-            "type": "scatter",
-            "mode": "markers",
-            "name": f"{'AB'[place]}: {shown(name)}",
-        }
-        trace |= {"x": [100 * rate.estimate for rate in rates], "error_x": bar}
-        trace |= {"y": [(-0.16 if place else 0.16) - k for k in range(len(pairs))]}
-        trace |= {"marker": {"color": COLOURS[colour], "symbol": symbol, "size": 9}}
-        lines = (f"{shown(r.id.name)}<br>{shown(name)}: {span_of(r)}" for r in rates)
-        data.append({**trace, "text": list(lines), "hovertemplate": "%{text}<extra></extra>"})
-    y = {"tickvals": [-k for k in range(len(pairs))], "ticktext": [shown(p.name) for p in pairs]}
-    y |= {"zeroline": False, "range": [0.6 - len(pairs), 0.6], "showgrid": False}
-    x = {"title": {"text": "error"}, "ticksuffix": " %", "rangemode": "tozero"}
-    return {"data": data, "layout": {"xaxis": x, "yaxis": y, "height": 110 + 40 * len(pairs)}}
+    sides = [
+        (side, status) for pair in pairs[:DRAWN] for side, status in (("A", pair.a), ("B", pair.b))
+    ]
+    bars = [
+        Bar(f"{side}: {s.name}", s.estimate, s.lower, s.upper, done=side == "A", signed=s.id.signed)
+        for side, s in sides
+    ]
+    return intervals("", bars)
 
 
 def together(runs: Sequence[Rates]) -> float:

@@ -2,6 +2,7 @@
 address of each.
 """
 
+import asyncio
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from mimetypes import guess_type
@@ -9,10 +10,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
-from ...errors import InputError
+from ...errors import InputError, one_line
 from ...types import JsonObject
 from ...utils.figures import money, on_page, outward, percent
-from ...utils.http_server import Response
+from ...utils.http_server import Call, HttpServer, Rejected, Response
 from ..report.frame import FILE, SERVED, framed, installed
 from ..report.plots import frame
 from ..report.section import data
@@ -172,7 +173,7 @@ class Site:
         certifying = [each for each in everyone if each is not None and each.rows]
         chart = None
         if comparison is not None and comparison.pairs:
-            drawn = data("pairs-chart-data", {"": figure(comparison.pairs, (a.name, b.name))})
+            drawn = data("pairs-chart-data", {"": figure(comparison.pairs)})
             chart = frame("pairs-chart", "Intervals of both runs", [], []) + drawn
         return _page(
             "compare.html",
@@ -199,8 +200,8 @@ class Site:
             case ["state"]:
                 state = state_of(run, self.watch.report(run), self.watch.rates(run))
                 return _response(json.dumps(state).encode(), "application/json")
-            case ["report", number, *names]:
-                path = self.watch.file(run, number, "/".join(names) or PAGE)
+            case ["report", number, name] if name == PAGE:
+                path = self.watch.page(run, number)
                 return None if path is None else _file(path, FRAMED)
         return None
 
@@ -248,3 +249,50 @@ def _response(
 ) -> Response:
     own = {"Content-Type": kind, "Content-Security-Policy": policy, **headers}
     return Response(status, body, {**own, **HEADERS})
+
+
+# -- over HTTP, to one person on this machine ----------------------------------------------------
+
+PATIENCE = 15.0
+"""Seconds from a connection, or its last answer, until the head of a request must be there."""
+
+
+class View(HttpServer):
+    """Server of the pages about ``root``, a run folder or a folder of runs; it answers GET alone.
+
+    Raises:
+        InputError: There is no such folder, or the port is taken.
+    """
+
+    def __init__(self, root: Path, port: int = 0, patience: float = PATIENCE) -> None:
+        self._watch = Watch(root)
+        self.site = Site(self._watch)
+        super().__init__(port, most_bytes=0, patience=patience, idle=patience)
+
+    @property
+    def url(self) -> str:
+        """The address of the first page."""
+        return f"{super().url}/"
+
+    def error(self, rejected: Rejected) -> Response:
+        """Return a page with the reason."""
+        sentence = f"{rejected.message[0].upper()}{rejected.message[1:]}."
+        return trouble(sentence, rejected.status)
+
+    async def serve(self, call: Call) -> bool:
+        """Answer in a thread, as reading runs takes its time."""
+        request = call.request
+        if request.method != "GET":
+            answer = self.error(Rejected(501, f"expected GET, got {request.method[:20]}"))
+        else:
+            try:
+                answer = await asyncio.to_thread(self.site.answer, request.address)
+            except Exception as error:  # a mistake of ours must not look like a lost connection
+                mistake = f"a mistake of this server: {type(error).__name__}: {one_line(error)}"
+                answer = self.error(Rejected(500, mistake))
+        await call.send(answer)
+        return True
+
+    def close(self) -> None:
+        super().close()
+        self._watch.close()

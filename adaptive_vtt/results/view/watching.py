@@ -129,13 +129,11 @@ class Report:
         out: Its folder.
         head: Head of the journal that it was made from.
         calls: Number of calls of that journal.
-        files: The files of the folder, by the names that the page uses.
     """
 
     out: Path
     head: str
     calls: int
-    files: dict[str, Path]
 
 
 def build_report(run: Path, out: Path) -> Report:
@@ -146,8 +144,7 @@ def build_report(run: Path, out: Path) -> Report:
     with closing(read_journal(run / JOURNAL)) as journal:
         tally, head = journal.tally(), journal.head
         write_report(journal, out / PAGE)
-    files = {p.relative_to(out).as_posix(): p for p in out.rglob("*") if p.is_file()}
-    return Report(out, head, tally.draws + tally.sources, files)
+    return Report(out, head, tally.draws + tally.sources)
 
 
 Made = TypeVar("Made", Report, Rates)
@@ -256,10 +253,10 @@ class Watch:
             latest.ask(run.head)
         return latest
 
-    def file(self, run: Listed, report: str, name: str) -> Path | None:
-        """Return a file of one of its reports; None if it is missing, or was removed."""
-        built = {each.out.name: each.files for each in self._built.get(run.folder, [])}
-        return built.get(report, {}).get(name)
+    def page(self, run: Listed, report: str) -> Path | None:
+        """Return the page of one of its reports; None if there is none, or it was removed."""
+        built = {each.out.name: each.out / PAGE for each in self._built.get(run.folder, [])}
+        return built.get(report)
 
     def _build(self, run: Path) -> Report:
         out = Path(tempfile.mkdtemp(dir=self._folder.name))

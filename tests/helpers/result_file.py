@@ -1,8 +1,8 @@
-"""The fields of result.json, their types and meanings, and the published JSON schema.
+"""The fields of result.json, their types and meanings, of which the published JSON schema is made.
 
-``result.schema.json``, next to this file, is ``text()`` of it; a test compares the two, and
-real results of every kind with the models. Fields may be added under the same ``schema_version``,
-so readers ignore those that they do not know.
+``python -m tests.helpers.result_file`` writes ``results/result.schema.json``. A test compares the
+two, and real results of every kind with these models. Fields may be added under the same
+``schema_version``, so readers ignore those that they do not know.
 """
 
 import json
@@ -11,12 +11,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..families import FAMILIES
-from ..oracles.findings import Count, Findings, JudgeFindings
-from ..types import JsonObject
-from .result import SCHEMA_VERSION
+import adaptive_vtt
+from adaptive_vtt.families import FAMILIES
+from adaptive_vtt.oracles.findings import Count, Findings, JudgeFindings
+from adaptive_vtt.results.result import SCHEMA_VERSION
+from adaptive_vtt.types import JsonObject
 
-PUBLISHED = Path(__file__).parent / "result.schema.json"
+PUBLISHED = Path(adaptive_vtt.__file__).parent / "results" / "result.schema.json"
 Share = Annotated[float, Field(ge=0, le=1)]
 Difference = Annotated[float, Field(ge=-1, le=1)]
 Decision = Literal["better", "worse", "within", "holds", "fails", "open"]
