@@ -188,6 +188,19 @@ class Inspection:
             write_report(run, path)
         return path
 
+    def perturbations(self) -> pd.DataFrame:
+        from ..results.report.evidence import Evidence
+        from ..results.report.rates import perturbations
+
+        with self.reading() as run:
+            return perturbations(Evidence(run))
+
+    def save(self, folder: Path) -> None:
+        from ..results.report.page import write_run
+
+        with self.reading() as run:
+            write_run(run, folder)
+
     @contextmanager
     def reading(self) -> Iterator[Run]:
         kept = nullcontext(self._journal)

@@ -62,6 +62,12 @@ class Source(Protocol):
     def write_report(self, path: Path | None) -> Path:
         """Write the report; see ``Result.report``."""
 
+    def perturbations(self) -> pd.DataFrame:
+        """Return a table of ``Result.tables``."""
+
+    def save(self, folder: Path) -> None:
+        """Write the files of ``Result.save``."""
+
     def reading(self) -> AbstractContextManager[Run]:
         """Return the run, as its journal is by now."""
 
@@ -224,10 +230,7 @@ class Result:
         Returns:
             The report's path.
         """
-        from .report.page import write_run
-
-        with self._source("save").reading() as run:
-            write_run(run, Path(folder))
+        self._source("save").save(Path(folder))
         return Path(folder) / "report.html"
 
     def tables(self) -> dict[str, pd.DataFrame]:
@@ -246,11 +249,7 @@ class Result:
         first = {"targets": self.targets, "derived": self.derived}
         if self.census:
             return {**first, **self.census}
-        from .report.evidence import Evidence
-        from .report.rates import perturbations
-
-        with self._source("tables").reading() as run:
-            tables = {**first, "perturbations": perturbations(Evidence(run))}
+        tables = {**first, "perturbations": self._source("tables").perturbations()}
         return {name: table for name, table in tables.items() if name == "targets" or len(table)}
 
     @property
