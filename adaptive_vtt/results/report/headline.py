@@ -90,7 +90,8 @@ def verdict(evidence: Evidence) -> Verdict:
     if evidence.certificate.drops:
         return _drop_verdict(evidence)
     rows, places = evidence.standings, opening(evidence.facts) or (None, None)
-    plain, every = map({s.place: s for s in rows}.get, places)
+    by_place: dict[int | None, Standing] = {s.place: s for s in rows}
+    plain, every = (by_place.get(place) for place in places)
     if plain is not None and (not _is_vague(plain) or (every is None and not _is_unknown(plain))):
         standing = plain
         after = ORIGINAL.replace("your", f"your {amount(evidence.space.samples)}")
