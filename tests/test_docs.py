@@ -18,10 +18,10 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from adaptive_vtt.results.result_file import PUBLISHED
 
 import adaptive_vtt
 from adaptive_vtt.utils.registry import first_line
+from tests.helpers.result_file import PUBLISHED
 from tests.helpers.snippets import blocks, run_page
 
 ROOT = Path(__file__).parent.parent
