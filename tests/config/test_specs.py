@@ -206,7 +206,7 @@ def served_at(server: DemoServer) -> dict[str, tuple[str, str]]:
     }
 
 
-OLD = "over structured output, so P(yes) comes"
+OLD = "ignores structured output, so P(yes) comes"
 ENDPOINTS = [
     ("anthropic.toml", "openai", "", '"claude-sonnet-4-5"', None),
     ("gemini.toml", "gemini", "/v1beta/openai", '"gemini-2.5-flash"', "refuses log-probabilities"),
