@@ -2,6 +2,7 @@
 currencies."""
 
 import re
+from types import SimpleNamespace
 
 import pytest
 
@@ -86,12 +87,13 @@ def test_what_is_open_is_priced_and_the_cap_that_is_advised_is_enough(tmp_path, 
     assert text in " ".join(capsys.readouterr().out.split())
     capped = facts.model_copy(update={"spec": {"audit": {"max_cost": 30.0}}})
     more = more_calls(facts, result.calls, further)
-    advice = raised(capped, result.calls, result.questions, result.cost, more)
+    run = SimpleNamespace(facts=capped, cost=result.cost, table=range(result.questions))
+    advice = raised(run, result.calls, more)
     cap = float(advice.removeprefix("--max-cost "))
     with audit(None, paid_in(Voluble(), "EUR"), max_cost=cap, journal=journal) as again:
         assert again.run().reached.all()
-    lost = capped.model_copy(update={"interrupted": 6, "worst": 2.0})
-    held = raised(lost, result.calls, result.questions, result.cost, more)
+    run.facts = capped.model_copy(update={"interrupted": 6, "worst": 2.0})
+    held = raised(run, result.calls, more)
     assert float(held.removeprefix("--max-cost ")) >= cap + 6 * 2.0
 
 
