@@ -6,15 +6,18 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch import Tensor
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.config.going_on import resume
+from adaptive_vtt.datasets import from_table
 from adaptive_vtt.engine.belief import Belief
-from adaptive_vtt.errors import JournalError, ModelError
+from adaptive_vtt.errors import InputError, JournalError, ModelError
 from adaptive_vtt.journal import MemoryJournal, SQLiteJournal, begin_anew
 from adaptive_vtt.models import Answer, Prompt, PythonModel, Unanswered
 from adaptive_vtt.strategies import Combined
@@ -192,6 +195,26 @@ def test_full_disk_stops_the_audit_and_the_file_goes_on(space: QuestionSpace, tm
     with Audit(space, model, budget=20, journal=path) as resumed:
         resumed.run()
         assert content(resumed.journal) == content(finished(space, budget=20).journal)
+
+
+def test_an_unreadable_image_stops_the_audit_until_it_is_mended(tmp_path: Path) -> None:
+    files = [tmp_path / f"{i}.png" for i in range(6)]
+    for value, file in enumerate(files):
+        cv2.imwrite(str(file), np.full((8, 8, 3), value * 20, np.uint8))
+    labels = pd.DataFrame({"a": [0, 1, 0, 1, 0, 1], "b": [1, 1, 0, 0, 1, 0]})
+    space = QuestionSpace(from_table([str(f) for f in files], labels), ["identity"])
+    undisturbed, good = finished(space), files[3].read_bytes()
+    files[3].write_bytes(b"no picture")
+    journal, model = MemoryJournal(), ScriptedModel()
+    audit = Audit(space, model, journal=journal)
+    with pytest.raises(InputError, match=r"sample '3': .*3\.png' is not an image"):
+        audit.run()
+    with pytest.raises(JournalError, match=r"could not be finished; resume from the journal"):
+        audit.run()
+    files[3].write_bytes(good)
+    Audit(space, model, journal=journal).run()
+    assert content(journal) == content(undisturbed.journal)
+    assert len(model.asked) == len(set(model.asked)) == 6
 
 
 def test_python_is_told_how_to_begin_anew_where_no_answer_stands(tmp_path: Path) -> None:

@@ -1,6 +1,12 @@
 """What every registered relation promises: the suite, and what takes more images than one."""
 
+import json
+import os
+import subprocess
+import sys
 from functools import cache
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import cv2
@@ -96,6 +102,30 @@ def is_random(relation: Relation) -> bool:
     except Used:
         return True
     return False
+
+
+def pictures_of(names: list[str]) -> dict[str, str]:
+    """Return a hash of one follow-up of each relation."""
+    image = noise((40, 32, 3))
+    made = {
+        name: changed(relations.get(name), image, relations.get(name).severities[-1])
+        for name in names
+    }
+    return {name: sha256(picture.tobytes()).hexdigest() for name, picture in made.items()}
+
+
+@pytest.mark.slow
+def test_pictures_are_equal_in_another_process() -> None:
+    """A process that hashes texts otherwise: what an audit resumes to was drawn by another one."""
+    script = f"import json\nfrom {__name__} import *\nprint(json.dumps(pictures_of({NAMES})))"
+    other = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "PYTHONHASHSEED": "7"},
+        capture_output=True,
+        check=True,
+    )
+    assert json.loads(other.stdout) == pictures_of(NAMES)
 
 
 @pytest.mark.slow

@@ -145,7 +145,11 @@ def test_questions_that_do_not_count_are_in_no_part_of_it() -> None:
     row = audit.run().targets.iloc[0]
     rate = surrogate.losses[::2].mean()
     found = guesses(audit._loop.selector)
-    assert row["excluded"] > 20
+    asked = [one for call in audit.journal.calls() for one in call.answers]
+    assert row["excluded"] == sum("spoilt" in (one.unanswered or "") for one in asked) > 20
+    assert row["lower"] <= rate <= row["upper"]
+    (checked,) = verify(audit.journal)
+    assert (checked.lower, checked.upper) == pytest.approx((row["lower"], row["upper"]), abs=1e-9)
     assert found is not None
     assert found.predictions[0] == pytest.approx(rate, abs=0.05)
     assert row["estimate"] == pytest.approx(rate, abs=0.08)  # were they errors, it would be .15

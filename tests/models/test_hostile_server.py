@@ -242,6 +242,17 @@ def test_attempts_that_fail_are_repeated_and_may_be_billed(reply, kind):
         assert model.statistics()["failures"] == {kind: 1}
 
 
+def test_no_image_follows_a_redirect():
+    elsewhere: list[bytes] = []
+    with (
+        serving(lambda *sent: elsewhere.append(sent) or json_reply(GOOD)) as target,
+        serving(lambda *_: json_reply(b"", 307, location=target)) as url,
+        pytest.raises(ModelError, match=rf"http 307: redirects to '{target}', which is"),
+    ):
+        ask(tensors(url))
+    assert elsewhere == []
+
+
 def test_an_unreachable_host_is_named():
     with pytest.raises(ModelError, match=r"at 127\.0\.0\.1:9: unreachable: cannot be reached"):
         ask(chat("http://127.0.0.1:9/v1"))

@@ -135,6 +135,13 @@ def test_failures_are_named_by_status_and_paid_for_where_it_is_unknown(status, a
     assert len(asked) == attempts
 
 
+def test_a_wrong_key_ends_the_audit():
+    message = r"model 'mockllm/model' at .* mockllm: http 401: the key is wrong or missing: no"
+    with Asked(lambda config: Failed(401)) as asked, pytest.raises(ModelError, match=message):
+        asked.ask()
+    assert len(asked) == 1
+
+
 @pytest.mark.parametrize(
     ("host", "status", "refused"),
     [("api.openai.com", 401, True), ("api.openai.com", 403, False), ("gateway.test", 401, False)],

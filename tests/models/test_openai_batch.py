@@ -156,6 +156,20 @@ def test_a_batch_whose_submission_names_no_id_is_looked_for(name):
     assert len(service.batches) == 1
 
 
+def test_a_batch_that_its_list_hides_is_paid_for_at_its_worst_price():
+    """Made, though the reply has no id; what is submitted next is another batch."""
+    with asked(YES) as (model, service):
+
+        def broken(request, create=service.create):
+            made = create(request)
+            return {"id": None} if len(service.batches) == 1 else made
+
+        service.create = broken
+        service.instead["GET /v1/batches?"] = (200, {}, b'{"data": [], "has_more": false}')
+        (answer,) = model.ask([ONE])
+    assert (answer.cost, answer.unconfirmed) == pytest.approx((WORST + USED, WORST))
+
+
 def test_a_submission_that_was_refused_is_not_looked_for_later():
     record = Memory()
     with asked(YES) as (model, service):

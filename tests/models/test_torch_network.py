@@ -84,6 +84,15 @@ def test_what_cannot_answer_is_refused_when_it_is_built(tmp_path, name, given, m
         network(tmp_path, name, **{"classes": ["polyp"], **given})
 
 
+def test_images_too_large_for_memory_are_refused_when_it_is_built(tmp_path, monkeypatch):
+    def full(*_):
+        raise MemoryError("Unable to allocate 40.2 GiB")
+
+    monkeypatch.setattr(Preset, "__call__", full)
+    with pytest.raises(InputError, match=r"takes inputs of \(8, 9\), as size .*allocate 40\.2 GiB"):
+        network(tmp_path, "classifier", classes=["a", "b"], **sized(size=[8, 9]))
+
+
 def test_a_concept_without_a_class_is_refused_before_the_audit_begins(tmp_path, capsys):
     kvasir(tmp_path)
     tiny.saved(tiny.of_hub(tmp_path / "PraNet", "segmenter"), tmp_path / "PraNet.pth")
