@@ -38,7 +38,7 @@ def losses(version: int) -> Any:
 def audited(version: int, **options: Any) -> Audit:
     wrong = losses(version)
     model = Recorded(pd.DataFrame({"c": 1 - wrong}, index=NAMES), name=f"version {version}")
-    audit = Audit(space(), model, half_width=0.08, targets=["overall"], **options)
+    audit = Audit(space(), model, half_width=0.08, **{"targets": ["overall"], **options})
     audit.run()
     return audit
 
@@ -60,6 +60,12 @@ def test_where_losses_were_is_known_of_questions_that_were_not_asked(earlier: Pa
         unseen = np.setdiff1d(np.arange(SAMPLES), read_prior(earlier).questions)
         told = hints.losses(unseen, np.ones(len(unseen), np.int64))
     assert told[unseen >= SAMPLES // 2].min() > told[unseen < SAMPLES // 2].max()
+
+
+def test_an_earlier_audit_of_other_targets_tells_its_losses_too(earlier: Path) -> None:
+    with audited(1, seed=2, budget=1, prior_journal=earlier, targets=["concepts"]) as audit:
+        assert "prior journal" in audit._made.proxies._proxies
+        assert verify(audit.journal)
 
 
 @pytest.mark.slow

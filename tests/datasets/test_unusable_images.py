@@ -61,6 +61,17 @@ def test_folders_do_not_follow_links_out_of_them(layout, tmp_path):
     assert load().sample(1).image is not None
 
 
+def test_a_folder_within_the_data_that_is_a_link_out_is_refused(tmp_path):
+    for name in ("private", "top/cat", "top/masks"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "a.png").write_bytes(PICTURE)
+    for link in ("dog", "images"):
+        (tmp_path / "top" / link).symlink_to(tmp_path / "private")
+    for load in (from_class_folders, from_masks):
+        with pytest.raises(InputError, match=r"expected a file inside .*a\.png', which is outside"):
+            load(tmp_path / "top")
+
+
 def test_links_lead_to_all_of_the_data_and_names_only_into_their_folder(tmp_path):
     images, other = tmp_path / "images", tmp_path / "other"
     for folder in (images, other):

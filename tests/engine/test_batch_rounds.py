@@ -197,6 +197,14 @@ def test_whatever_comes_back_the_cap_holds_and_the_audit_ends(lie: str):
     verify(running.journal)
 
 
+def test_two_results_of_one_call_are_none_and_may_be_billed():
+    provider = Provider(tamper=lambda lines: lines + lines[: len(provider.batches) == 1])
+    running = audit(provider, budget=8)
+    running.run()
+    assert [len(batch["requests"]) for batch in provider.batches.values()] == [8, 1]
+    assert running.cost == pytest.approx(8 * PRICE + WORST)
+
+
 def test_a_batch_that_was_given_up_counts_at_its_worst_price():
     provider, journal = Provider(strike=2), MemoryJournal()
     with pytest.raises(Struck):

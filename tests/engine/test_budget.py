@@ -53,3 +53,14 @@ def test_no_more_is_sent_than_the_cap_pays_at_worst(
     more = budget.judgeable(under_way, 0)
     assert more is not None
     assert not more or spent + (lost + under_way) * price + more * judge <= cap + EDGE
+
+
+def test_what_is_on_its_way_comes_first_in_whatever_order_calls_wait() -> None:
+    """Versions of a source wait behind later draws, and before these once an audit goes on."""
+    budget = Budget(Priced(1.0), 3.0)
+    budget.submitted([5, 2])
+    calls = [Call(number, number, PROMPT) for number in range(6)]
+    assert [call.number for call in budget.affordable(calls, 0)] == [2, 5, 0]
+    assert [call.number for call in budget.affordable(calls[:2], 0)] == [0]
+    budget.send([calls[2], calls[0]])
+    assert [call.number for call in budget.affordable(calls[3:], 2)] == [5]

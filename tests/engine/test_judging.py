@@ -245,6 +245,36 @@ def test_killed_as_it_keeps_failures_their_worst_price_is_not_forgotten() -> Non
     assert again._loop.budget.judged.lost >= sent > 10
 
 
+class Later(Reader):
+    """Answers when it is told to."""
+
+    in_flight, adapts = 4, False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent: list[tuple[Future[Any], Prompt]] = []
+
+    def submit(self, prompt: Prompt) -> "Future[Any]":
+        self.sent.append((Future(), prompt))
+        return self.sent[-1][0]
+
+
+def test_a_reply_that_is_known_takes_no_money_and_needs_none() -> None:
+    judge = Later()
+    made = received(judge, Same())
+    judging, budget = made._made.judging, made._loop.budget
+    assert budget.judged.open == 40  # a judge that fails is asked again, so that each may cost
+    ((future, prompt),) = judge.sent
+    future.set_result(judge.ask([prompt])[0])
+    judging.keep(judging.replies(wait_for=False), made.journal, 0.0)
+    assert (budget.judged.open, budget.reserved(0)) == (0, 0)
+    budget.pay(budget.cap - budget.spent)
+    assert judging.send(made.journal) == 39
+    judging.keep(judging.replies(), made.journal, 0.0)
+    assert len(judging.complete(0.0)) == 40
+    assert (budget.spent, len(judge.sent)) == (budget.cap, 1)
+
+
 def test_the_same_words_are_asked_once_also_when_they_come_together() -> None:
     asked = []
     for batch in (1, 20):
