@@ -11,7 +11,6 @@ proxies, which these GPs use while an audit runs, are not in it.
 
 import numpy as np
 from markupsafe import Markup
-from scipy.special import ndtr
 
 from ...journal.rows import DrawRow
 from ...oracles.labels import margin
@@ -250,6 +249,7 @@ def marginal(evidence: Evidence, bins: int) -> list[list[float]] | list[None]:
     Nones where answers have no margins: fewer than two, words, or all of them 0 or 1.
     """
     import torch
+    from scipy.special import ndtr
 
     from ...surrogates import QuestionGP
     from ...surrogates.loss_mean import Losses
