@@ -24,13 +24,13 @@ from adaptive_vtt.engine.budget import Budget, Judged
 from adaptive_vtt.errors import InputError, JournalError, ModelError
 from adaptive_vtt.journal import MemoryJournal, SQLiteJournal
 from adaptive_vtt.journal.rows import JudgingRow
-from adaptive_vtt.models import Answer, Prompt, Unanswered
+from adaptive_vtt.models import Answer, ModelDefaults, Prompt, Unanswered
 from adaptive_vtt.oracles import ContainsTruth, MultipleChoice
 from adaptive_vtt.oracles.judge_models import MAX_BYTES, JudgeModel
 from adaptive_vtt.testing import tiny_dataset
 from adaptive_vtt.types import Ask
 from adaptive_vtt.utils.figures import money
-from tests.helpers.dying import code_of_child, needs_fork
+from tests.helpers.dying import Ticks, code_of_child, killed, needs_fork
 from tests.helpers.judged import (
     JUDGE_PRICE,
     MODEL_PRICE,
@@ -309,6 +309,48 @@ def rows(journal: Any) -> tuple[Any, ...]:
     calls = [(c.call, c.cost, c.answers) for c in journal.calls()]
     judging = [(r.call, r.question, r.asked, r.said, r.cost) for r in journal.judging()]
     return draws, calls, judging
+
+
+def billed_audit(path: Path, bill: Path, tick: Callable[[], None] = lambda: None) -> avtt.Audit:
+    """One whose models write what they bill into a file, before anybody can know of it."""
+
+    def billing(model: ModelDefaults, price: float) -> None:
+        ask = model.ask
+
+        def asked(prompts: Any) -> Any:
+            tick()
+            with bill.open("a") as file:
+                file.write(f"{price * len(prompts)}\n")
+            said = ask(prompts)
+            tick()
+            return said
+
+        model.ask = asked  # type: ignore[method-assign]
+
+    model, judge = Voluble(), Reader()
+    billing(model, MODEL_PRICE)
+    billing(judge, JUDGE_PRICE)
+    options: dict[str, Any] = {"max_cost": 25.0, "half_width": None, "journal": path}
+    return audit(JudgeModel(judge, check=0.2), model, **options)
+
+
+@needs_fork
+@pytest.mark.parametrize("kills", [4, pytest.param(20, marks=pytest.mark.slow)])
+def test_killed_under_a_cap_it_costs_no_more_than_is_booked(tmp_path: Path, kills: int) -> None:
+    path, bill = tmp_path / "journal.db", tmp_path / "bill"
+
+    def torn(tick: Ticks) -> None:
+        with billed_audit(path, bill, tick) as made:
+            made.run()
+
+    assert sum(killed(torn, 41 + 13 * (k % 5)) is not None for k in range(kills)) >= kills // 2
+    with billed_audit(path, bill) as made:
+        made.run()
+        lost = made.interrupted * MODEL_PRICE + made._loop.budget.judged.lost * JUDGE_PRICE
+        billed = sum(map(float, bill.read_text().split()))
+        assert made.cost <= billed <= made.cost + lost
+        assert 15.0 < billed <= 25.0
+        verify(made.journal)
 
 
 @needs_fork
