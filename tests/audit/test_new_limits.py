@@ -17,6 +17,7 @@ from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.journal import MemoryJournal, read_journal
 from adaptive_vtt.results.advice import rounded
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
+from tests.helpers.audits import content
 from tests.helpers.command_line import plain_start, run
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -46,6 +47,22 @@ def test_a_narrower_and_then_a_wider_half_width_are_verified_and_end_the_audit_t
     first, second, third = calls
     assert first < second == third
     assert aims == [None, [[0, 0.25], [first, 0.15]], [[0, 0.25], [first, 0.15], [second, 0.3]]]
+
+
+@pytest.mark.slow
+def test_interrupted_after_another_half_width_it_ends_as_if_undisturbed() -> None:
+    ended = []
+    for heard in (0, 5):
+        journal, model = MemoryJournal(), ScriptedModel()
+        Audit(space(), model, half_width=0.25, journal=journal, **CERTIFIES).run()
+        other = Audit(space(), model, half_width=0.22, journal=journal, **CERTIFIES)
+        for _ in range(heard):
+            (call,) = other.ask(1)
+            other.tell(call, model.ask([call.prompt])[0])
+        Audit(space(), model, half_width=0.22, journal=journal, **CERTIFIES).run()
+        assert len(model.asked) == len(set(model.asked)) > 20
+        ended.append((content(journal), journal.facts()["intervals"]))
+    assert ended[0] == ended[1]
 
 
 def test_what_was_bet_before_another_half_width_stays_as_it_was() -> None:
