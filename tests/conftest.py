@@ -41,6 +41,11 @@ if hasattr(signal, "SIGHUP"):  # so does whatever nohup began
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
+# Libraries and tests make many objects that stay: to look through them for circles, as Python does
+# at every 700th, takes half as long as to make them.
+gc.disable()
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--shuffle", type=int, help="run files, and tests in each, in another order")
 
@@ -65,6 +70,8 @@ def pytest_collection_finish() -> None:
     threadpool_limits(1)
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+    gc.enable()
 
 
 # One process per test run, begun by whoever first spawns another.

@@ -49,10 +49,15 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     shutil.copytree(ROOT, folder / "source", symlinks=True, ignore=LEFT_OUT)
     committed(folder / "source")
-    isolation = [] if find_spec("setuptools_scm") is None else ["--no-isolation"]
-    command = [sys.executable, "-m", "build", "--wheel", *isolation, "--outdir", str(folder)]
+    words = ["-c", "import setuptools.build_meta as b; b.build_wheel('..')"]
+    if find_spec("setuptools_scm") is None:  # then it is fetched
+        words = ["-m", "build", "--wheel", "--outdir", ".."]
     done = subprocess.run(
-        [*command, str(folder / "source")], capture_output=True, text=True, timeout=300
+        [sys.executable, *words],
+        cwd=folder / "source",
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     (built,) = folder.glob("*.whl")

@@ -4,7 +4,7 @@ import pytest
 
 from .mutations import MUTATIONS, Mutation, audits, mutated, noticed, verify
 
-EVERY = 12
+EVERY = 24
 CASES = [
     pytest.param(m, marks=[] if place % EVERY == 0 else pytest.mark.slow, id=m.becomes[-40:])
     for place, m in enumerate(MUTATIONS)

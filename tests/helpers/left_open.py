@@ -61,12 +61,13 @@ def _threads() -> list[str]:
 
 def _children() -> list[str]:
     found: list[str] = []
-    for task in Path("/proc/self/task").iterdir():
+    for task in os.listdir("/proc/self/task"):
         try:
-            numbers = (task / "children").read_text().split()
+            descriptor = os.open(f"/proc/self/task/{task}/children", os.O_RDONLY)
         except OSError:  # a thread that ended meanwhile
             continue
-        found += [f"process {number}: {_command(number)}" for number in numbers]
+        with open(descriptor, encoding="ascii") as file:
+            found += [f"process {number}: {_command(number)}" for number in file.read().split()]
     return found
 
 
