@@ -41,8 +41,8 @@ if hasattr(signal, "SIGHUP"):  # so does whatever nohup began
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
-# Libraries and tests make many objects that stay: to look through them for circles, as Python does
-# at every 700th, takes half as long as to make them.
+# Imports make many objects that stay: to look through them for circles while tests are collected,
+# as Python does at every 700th, takes half as long as to make them.
 gc.disable()
 
 
@@ -70,7 +70,6 @@ def pytest_collection_finish() -> None:
     threadpool_limits(1)
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 20, 20)
     gc.enable()
 
 

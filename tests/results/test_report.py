@@ -4,6 +4,7 @@ import json
 import os
 import re
 from base64 import b64encode
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -53,12 +54,14 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def page(path: Path) -> str:
-    return render(SQLiteJournal(path))
+    with closing(SQLiteJournal(path)) as journal:
+        return render(journal)
 
 
 @pytest.fixture(scope="module")
 def table(path: Path) -> pd.DataFrame:
-    return outcomes(SQLiteJournal(path))
+    with closing(SQLiteJournal(path)) as journal:
+        return outcomes(journal)
 
 
 # -- one file, from the journal alone -----------------------------------------------------
