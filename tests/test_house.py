@@ -19,7 +19,7 @@ BUDGETS = {
     "demo": 363,
     "engine": 4438,
     "journal": 1798,
-    "models": 5122,
+    "models": 5124,
     "oracles": 2294,
     "people": 680,
     "relations": 2967,

@@ -3,6 +3,8 @@
 import base64
 import json
 import logging
+import ssl
+import sys
 import traceback
 from contextlib import closing
 from itertools import product
@@ -14,6 +16,7 @@ import pytest
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.models import HttpJson, Limits, OpenAIChat, Prices, Retries
 from adaptive_vtt.models.checking import checked
+from adaptive_vtt.models.network.http import _trusted as trusted
 from adaptive_vtt.models.network.keys import Key, scrubbed
 from adaptive_vtt.types import Answer, Ask, Prompt, Unanswered
 from tests.helpers.hostile import json_reply
@@ -219,3 +222,12 @@ def test_an_encoded_key_is_neither_journaled_nor_printed(status, monkeypatch):
                 shown = repr(error)
         assert "[key]" in shown
         assert encoded[:6] not in shown
+
+
+def test_without_certifi_the_systems_certificates_are_trusted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "certifi", None)
+    trusted.cache_clear()
+    assert trusted(None, None).verify_mode == ssl.CERT_REQUIRED
+    trusted.cache_clear()

@@ -12,6 +12,7 @@ import ssl
 import sys
 import zlib
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -96,12 +97,16 @@ def client_options(most: int, bound: str = "max_reply_bytes") -> dict[str, Any]:
 
 @cache
 def _trusted(file: str | None, folder: str | None) -> ssl.SSLContext:
-    """Return certificates, once for all clients of a process: reading them takes 20 to 40 ms."""
-    import certifi
+    """Return certificates, once for all clients of a process: reading them takes 20 to 40 ms.
 
-    if file or folder:
-        return ssl.create_default_context(cafile=file or None, capath=folder or None)
-    return ssl.create_default_context(cafile=certifi.where())
+    They are those of the variables, of certifi where it is installed, or the system's.
+    """
+    if not (file or folder):
+        with suppress(ImportError):  # openai's newest client comes without it
+            import certifi
+
+            file = certifi.where()
+    return ssl.create_default_context(cafile=file or None, capath=folder or None)
 
 
 def _bounded(most: int, bound: str) -> Callable[[Any], Awaitable[None]]:
