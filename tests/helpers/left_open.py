@@ -64,10 +64,11 @@ def _children() -> list[str]:
     for task in os.listdir("/proc/self/task"):
         try:
             descriptor = os.open(f"/proc/self/task/{task}/children", os.O_RDONLY)
+            with open(descriptor, encoding="ascii") as file:
+                numbers = file.read().split()
         except OSError:  # a thread that ended meanwhile
             continue
-        with open(descriptor, encoding="ascii") as file:
-            found += [f"process {number}: {_command(number)}" for number in file.read().split()]
+        found += [f"process {number}: {_command(number)}" for number in numbers]
     return found
 
 
