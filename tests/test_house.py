@@ -23,7 +23,7 @@ BUDGETS = {
     "oracles": 2294,
     "people": 680,
     "relations": 2967,
-    "results": 5961,
+    "results": 5960,
     "strategies": 607,
     "surrogates": 1760,
     "testing": 652,

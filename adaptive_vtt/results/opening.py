@@ -66,11 +66,12 @@ def sentence(run: Run) -> str | None:
     places = opening(run.facts)
     if places is None:
         return None
-    plain = run.statuses[places[0]]
+    plain_place, whole_place = places
+    plain = run.statuses[plain_place]
     rate = plain.id.rate
     parts = [f"{rate[0].upper()}{rate[1:]} {ORIGINAL}: {_words(plain)}"]
-    if places[1] is not None:
-        parts.append(f"{CHANGED}: {_words(run.statuses[places[1]])}")
+    if whole_place is not None:
+        parts.append(f"{CHANGED}: {_words(run.statuses[whole_place])}")
     if plain.baseline:
         answer, constant = plain.baseline.answer, percent(plain.baseline.rate)
         parts.append(f"always {answer!r} would have {constant}")

@@ -26,7 +26,7 @@ _DIGITS = 15
 
 
 class Rejected(Exception):
-    """A request that is wrong, whoever sends it again; each server phrases the answer."""
+    """A request that is wrong however often it is sent; each server phrases the answer."""
 
     def __init__(
         self, status: int, message: str, code: str | None = None, param: str | None = None
@@ -121,10 +121,9 @@ class HttpServer:
 
     A subclass answers in ``serve``, and makes the response to a wrong request in ``error``.
     ``port`` 0 takes a free one. Bodies above ``most_bytes`` get 413, and a Host other than this
-    machine's own names 421. A client is dropped that takes more than ``patience`` seconds to begin
-    its first request, to send the head of one, to send its body, or to take the answer; between
-    requests, after ``idle`` seconds. Also a context manager. Raises InputError where the port
-    cannot be had.
+    machine's own names 421. A client has ``patience`` seconds each to begin its first request, to
+    send a head, to send a body and to take an answer, and ``idle`` seconds between requests; then
+    it is dropped. Also a context manager. Raises InputError where the port cannot be had.
     """
 
     def __init__(self, port: int, *, most_bytes: int, patience: float, idle: float) -> None:
@@ -161,7 +160,7 @@ class HttpServer:
         """End every connection; nothing listens afterwards. A second call does nothing."""
         background, self._background = self._background, None
         if background is not None:
-            background.submit(self._refuse()).result()
+            background.submit(self._stop_listening()).result()
             background.close()
 
     def __enter__(self) -> Self:
@@ -176,7 +175,7 @@ class HttpServer:
         )
         self.port = self._server.sockets[0].getsockname()[1]
 
-    async def _refuse(self) -> None:
+    async def _stop_listening(self) -> None:
         """Take no further connections."""
         if self._server is not None:
             self._server.close()

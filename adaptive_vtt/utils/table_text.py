@@ -17,7 +17,7 @@ from .tables import MAX_HEADER, check_columns, check_header, restored
 SPREADSHEETS = (".xlsx", ".xls", ".ods", ".numbers")
 SAMPLE = 50
 """Lines that decide the delimiter of a table, its header among them."""
-_LONGER = re.compile(r"Expected (\d+) fields in line (\d+), saw (\d+)")
+_TOO_MANY_CELLS = re.compile(r"Expected (\d+) fields in line (\d+), saw (\d+)")
 """Pandas' error about a row with more cells than the header."""
 _UNNAMED = re.compile(r"(Unnamed: \d+)?")
 
@@ -31,21 +31,21 @@ def csv_rows(path: Path) -> pd.DataFrame:
     delimiter = first[4:5] or "\t" if named else delimiter_of(text)
     text = rest if named else text
     check_header(text[:MAX_HEADER].partition("\n")[0], path, delimiter)
-    # all text and no header, so that the ids 007 and NA stay what they are, and a column that
-    # stands twice is seen; labels become numbers later
+    # all text and no header, so that the ids 007 and NA stay what they are, and a repeated
+    # column is seen; labels become numbers later
     texts: Any = {"header": None, "dtype": str, "keep_default_na": False, "skipinitialspace": True}
     try:
         rows = pd.read_csv(io.StringIO(text), sep=delimiter, **texts)
     except pd.errors.ParserError as error:
-        if not (longer := _LONGER.search(str(error))):
+        if not (row := _TOO_MANY_CELLS.search(str(error))):
             raise
-        width, line, cells = map(int, longer.groups())
+        width, line, cells = map(int, row.groups())
         raise InputError(
             f"{path}: line {line + named} has {cells} cells, the header {width}; put "
             f"a cell that holds {delimiter!r} in quotes"
         ) from None
     rows = rows.apply(lambda cells: cells.str.strip())
-    # a spreadsheet leaves rows and columns of empty cells at the end, pandas a column of numbers
+    # spreadsheets leave rows and columns of empty cells at the end, pandas leaves its index
     rows = rows[: 1 + int(np.flatnonzero((rows != "").any(axis=1))[-1])]
     rows = rows.loc[:, [not _is_index(rows[column]) for column in rows]]
     columns = rows.iloc[0]

@@ -99,7 +99,8 @@ def client_options(most: int, bound: str = "max_reply_bytes") -> dict[str, Any]:
 def _trusted(file: str | None, folder: str | None) -> ssl.SSLContext:
     """Return certificates, once for all clients of a process: reading them takes 20 to 40 ms.
 
-    They are those of the variables, of certifi where it is installed, or the system's.
+    They come from ``file`` and ``folder``, else from certifi if it is installed, else from the
+    system.
     """
     if not (file or folder):
         with suppress(ImportError):  # openai's newest client comes without it

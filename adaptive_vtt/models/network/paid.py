@@ -130,7 +130,6 @@ class Paid(ModelDefaults):
         # A program that ends needs nothing closed; its threads could not be waited for either.
         weakref.finalize(self, self._background.drop).atexit = False
         self._answered = False
-
         self._counts = _Counts()
 
     def __repr__(self) -> str:

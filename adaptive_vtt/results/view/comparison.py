@@ -89,12 +89,10 @@ def compare(a: Rates, b: Rates) -> Comparison:
 
 def figure(pairs: Sequence[Pair]) -> JsonObject:
     """Return both intervals of the first ``DRAWN`` targets, A's above B's, as Plotly takes it."""
-    sides = [
-        (side, status) for pair in pairs[:DRAWN] for side, status in (("A", pair.a), ("B", pair.b))
-    ]
     bars = [
-        Bar(f"{side}: {s.name}", s.estimate, s.lower, s.upper, done=side == "A", signed=s.id.signed)
-        for side, s in sides
+        Bar(f"{side}: {s.name}", s.estimate, s.lower, s.upper, s.certified, signed=s.id.signed)
+        for pair in pairs[:DRAWN]
+        for side, s in (("A", pair.a), ("B", pair.b))
     ]
     return intervals("", bars)
 
