@@ -29,6 +29,7 @@ from adaptive_vtt.results.view import View
 from adaptive_vtt.results.view.comparison import compare, together
 from adaptive_vtt.results.view.pages import PATIENCE, Site, known
 from adaptive_vtt.results.view.watching import SAFE, Latest, Report, Watch, Worker
+from adaptive_vtt.utils.figures import COLOURS
 from tests.helpers.audits import finished
 from tests.helpers.chromium import Browser, needs_chromium
 from tests.helpers.command_line import refused
@@ -335,7 +336,13 @@ def test_the_page_of_two_runs_says_what_holds(view: View) -> None:
     address = "/compare?run=first&run=second"
     until(lambda: "pairs-chart-data" in get(view, address).body)
     page = " ".join(get(view, address).body.split())
-    assert len(block(page, "pairs-chart-data")[""]["data"][0]["x"]) == 6
+    drawn = block(page, "pairs-chart-data")[""]["data"][0]
+    assert len(drawn["x"]) == 6
+    letters = [name[0] for name in drawn["y"]]
+    assert dict(zip(letters, drawn["marker"]["color"], strict=True)) == {
+        "A": COLOURS["accent"],
+        "B": COLOURS["third"],
+    }  # those of the letters
     assert "hold together</li>" not in page
     assert "All of these statements hold together with probability at least 90.0 %" in page
     assert "described, not certified" in page

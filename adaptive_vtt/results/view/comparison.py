@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 from ...certify.status import TargetStatus
 from ...types import JsonObject
-from ...utils.figures import Bar
+from ...utils.figures import COLOURS, Bar
 from ...utils.figures import figure as intervals
 from ..runs import Rates
 
@@ -94,7 +94,10 @@ def figure(pairs: Sequence[Pair]) -> JsonObject:
         for pair in pairs[:DRAWN]
         for side, s in (("A", pair.a), ("B", pair.b))
     ]
-    return intervals("", bars)
+    drawn = intervals("", bars)
+    # the colours of the letters at the top of the page; Plotly's first row is B's of the last pair
+    drawn["data"][0]["marker"]["color"] = [COLOURS["third"], COLOURS["accent"]] * (len(bars) // 2)
+    return drawn
 
 
 def together(runs: Sequence[Rates]) -> float:
