@@ -41,13 +41,8 @@ OTHERWISE = EXPORT + "failures.export_failures(audit.journal, audit.space, ...)"
 """Remedy for a journal that keeps no spec."""
 COMPARED = EXPORT + "failures.export_disagreements(versus.audit.journal, versus.space, ...)"
 """Remedy for the journal of a comparison."""
-USAGE = {
-    "--questions": "'avtt export --questions SPEC.toml --out DIR', with --sources and --hidden",
-    "--mix": "'avtt export DIR --mix OUT', DIR a run or a SPEC.toml, with --seed and --run-code",
-    "--disagreements": "'avtt export DIR --disagreements OUT', DIR a comparison, with --coco, "
-    "--fiftyone and --run-code",
-}
-"""Options that allow no other output -> the whole command."""
+ALONE = ("--disagreements OUT", "--mix OUT", "--questions SPEC.toml")
+"""Outputs that allow no other one."""
 
 Written = tuple[JsonObject, list[str]]
 """Counts of what was written, for --json, and the lines to print without it."""
@@ -115,40 +110,34 @@ def export(  # noqa: C901, PLR0912, PLR0913, PLR0915 - a command's options
         sources: With --questions: only the images as they are, for captions in [space].
         hidden: With --sources: their versions with a box hidden, too.
         coco: With --failures or --disagreements: also as COCO's JSON, coco.json.
-        fiftyone: With these: also for FiftyOne, fiftyone.json.
+        fiftyone: With --failures or --disagreements: also for FiftyOne, fiftyone.json.
     """
     outputs = {
-        "--questions": questions,
-        "--mix": mix,
-        "--disagreements": disagreements,
-        "--failures": failures,
-        "--tsv": tsv,
-        "--corrupted": corrupted,
+        "--failures OUT": failures,
+        "--tsv FILE.tsv": tsv,
+        "--corrupted OUT": corrupted,
+        "--disagreements OUT": disagreements,
+        "--mix OUT": mix,
+        "--questions SPEC.toml": questions,
     }
     given = [option for option, path in outputs.items() if path is not None]
     if not given:
-        values = {"--tsv": "FILE.tsv", "--questions": "SPEC.toml"}
-        wanted = [f"{option} {values.get(option, 'OUT')}" for option in outputs]
-        raise unexpected("export", f"{', '.join(wanted[:-1])} or {wanted[-1]}", "none of them")
-    first, about_data = given[0], data is not None or relations is not None
-    pictures, images_alone = first == "--questions", given == ["--corrupted"]
-    others = len(given) > 1 or about_data or (source is None) != pictures
-    if first in USAGE and (others or pictures == (out is None)):
-        raise InputError(f"{first}: expected {USAGE[first]} at most")
-    if not pictures and (sources or hidden or out is not None):
-        raise InputError(f"--questions: expected {USAGE['--questions']} at most")
-    if all_ and tsv is None:
-        raise InputError("--all: expected --tsv FILE.tsv with it; --failures has failures alone")
+        *first, last = outputs
+        raise unexpected("export", f"{', '.join(first)} or {last}", "none of them")
+    if len(given) > 1 and (alone := [option for option in given if option in ALONE]):
+        others = ", ".join(option for option in given if option != alone[0])
+        raise unexpected(alone[0].split()[0], "no other output with it", others)
     check_known("image format", image_format, FORMATS, "--image-format")
-    formats: Any = ["coco"] * coco + ["fiftyone"] * fiftyone
-    if formats and failures is None and disagreements is None:
-        raise InputError(f"--{formats[0]}: expected --failures OUT with it, got none")
-    if about_data and not (data and relations and source is None and images_alone):
+    if data is not None and (not relations or source is not None or given != ["--corrupted OUT"]):
         raise InputError(
             "export: expected --data PATH and --relations NAMES with --corrupted OUT alone, "
             "without DIR; answers are exported from the folder of an audit"
         )
-    if questions is not None and out is not None:
+    formats: Any = ["coco"] * coco + ["fiftyone"] * fiftyone
+    if questions is not None:
+        if source is not None or out is None:
+            got = "no --out" if out is None else f"DIR {source}, too"
+            raise unexpected("--questions", "a SPEC.toml and --out DIR", got)
         counts, lines = _pictures(questions, out, sources, hidden, json_)
     elif data is not None and corrupted is not None:
         space = questions_about(as_dataset(data), names(relations)).space
@@ -158,29 +147,29 @@ def export(  # noqa: C901, PLR0912, PLR0913, PLR0915 - a command's options
         raise unexpected("export", of_audit, "none of them")
     elif mix is not None:
         counts, lines = _mix(source, mix, seed, run_code)
-    elif disagreements is not None:
-        counts, lines = _disagreements(source, disagreements, formats, run_code)
-    elif corrupted is not None and images_alone and source.suffix == ".toml":
+    elif corrupted is not None and len(given) == 1 and source.suffix == ".toml":
         space = build_space(read_spec(source), source.parent)
         counts, lines = _corrupted(None, space, corrupted, json_)
+    elif disagreements is not None:
+        counts, lines = _disagreements(source, disagreements, formats, run_code)
     else:
         counts, lines = {}, []
-        options: Any = {"least_loss": least_loss}
         with closing(read_journal(source / JOURNAL)) as journal:
             space = space_of(journal, str(source / JOURNAL), OTHERWISE, run_code=run_code)[0]
             if tsv is not None:
-                asked: Any = {**options, "everything": all_, "image_format": image_format}
-                counts["questions"] = count = export_questions(journal, space, tsv, **asked)
+                asked: Any = {"least_loss": least_loss, "image_format": image_format}
+                count = export_questions(journal, space, tsv, everything=all_, **asked)
+                counts["questions"] = count
                 lines.append(f"wrote {tsv}: {count} questions with options and images")
             if failures is not None:
-                done = export_failures(journal, space, failures, formats=formats, **options)
-                counts |= done.as_dict()
-                masks = "".join(
-                    f", {count} masks of {name!r}" for name, count in done.masks.items()
+                done = export_failures(
+                    journal, space, failures, least_loss=least_loss, formats=formats
                 )
-                images = f"{done.images} images with {done.answers} failing answers{masks}"
+                counts |= done.as_dict()
+                parts = [f"{done.images} images with {done.answers} failing answers"]
+                parts += [f"{count} masks of {name!r}" for name, count in done.masks.items()]
                 back = f"{failures / 'dataset.toml'} reads them back"
-                lines.append(f"wrote {failures}: {images}; {back}")
+                lines.append(f"wrote {failures}: {', '.join(parts)}; {back}")
             if corrupted is not None:
                 archives, line = _corrupted(journal, space, corrupted, json_)
                 counts, lines = counts | archives, lines + line
@@ -192,8 +181,6 @@ def export(  # noqa: C901, PLR0912, PLR0913, PLR0915 - a command's options
 
 def _pictures(path: Path, out: Path, sources: bool, hidden: bool, quiet: bool) -> Written:
     """Write the pictures of a spec's questions, with a table for a model's answers."""
-    if hidden and not sources:
-        raise InputError("--hidden: expected --sources with it; without that all is written")
     which = (Which.VERSIONS if hidden else Which.SOURCES) if sources else Which.ALL
     spec = read_spec(path)
     if sources:  # captions of these may be what space.captions is to name

@@ -2,18 +2,20 @@
 
 Parameters before the ``*`` are arguments, those after it options of their name (``json_`` is
 ``--json``). ``Args:`` describes them, with what stands for a value in parentheses; any other
-heading is a heading of ``--help``, too.
+heading is a heading of ``--help``, too. Help that begins with "With --name:" allows its option
+only together with that one.
 """
 
 import re
 from collections.abc import Callable
+from functools import wraps
 from inspect import Parameter, cleandoc, signature
 from textwrap import dedent
 from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from ..errors import InputError
+from ..errors import InputError, unexpected
 
 SHARED = """
 directory (DIR): Folder that an audit wrote (its --out).
@@ -32,6 +34,8 @@ HEADING = re.compile(r"^(Args|[A-Z][\w ]+):\n(?= )", re.M)
 ENTRY = re.compile(r"^(\w+)(?: \((.+?)\))?: *(.+(?:\n +.+)*)", re.M)
 FIELD = re.compile(r"\{([\w.]+)\}")
 """In a help text, stands for the description of that field of SPEC.toml."""
+WITH = re.compile(r"With (--[\w-]+(?: or --[\w-]+)*):")
+"""At the start of a help text, names the options of which one has to be given with this one."""
 
 
 def command_of(name: str, function: Callable[..., None]) -> Any:
@@ -43,23 +47,40 @@ def command_of(name: str, function: Callable[..., None]) -> Any:
     for heading, body in zip(sections[::2], sections[1::2], strict=True):
         panel = None if heading == "Args" else heading
         helps |= {e[1]: (panel, *e.groups()[1:]) for e in ENTRY.finditer(dedent(body))}
-    kinds = get_type_hints(function)
-    for parameter in signature(function).parameters.values():
-        panel, metavar, text = helps[parameter.name]
-        words = FIELD.sub(_description, " ".join(text.split()))
-        if kinds[parameter.name] is bool:
+    kinds, parameters = get_type_hints(function), signature(function).parameters
+    flags = {name: f"--{name.strip('_').replace('_', '-')}" for name in parameters}
+    forms, needs = dict[str, str](), dict[str, list[str]]()
+    for name, parameter in parameters.items():
+        panel, metavar, text = helps[name]
+        words, flag = FIELD.sub(_description, " ".join(text.split())), flags[name]
+        forms[flag] = f"{flag} {metavar}" if metavar else flag
+        if condition := WITH.match(words):
+            needs[name] = condition[1].split(" or ")
+        if kinds[name] is bool:
             metavar = ""  # typer says <bool> of a flag, which takes no value
         words = words.replace("[", "\\[")
         more: Any = {"help": words, "metavar": metavar, "rich_help_panel": panel}
         if parameter.kind is Parameter.KEYWORD_ONLY:
-            flag = f"--{parameter.name.strip('_').replace('_', '-')}"
             flag += f"/--no-{flag[2:]}" * (parameter.default is True)
-            kinds[parameter.name] = Annotated[kinds[parameter.name], typer.Option(flag, **more)]
+            kinds[name] = Annotated[kinds[name], typer.Option(flag, **more)]
         else:
-            kinds[parameter.name] = Annotated[kinds[parameter.name], typer.Argument(**more)]
+            kinds[name] = Annotated[kinds[name], typer.Argument(**more)]
+
     function.__annotations__ = kinds
+
+    @wraps(function)
+    def checked(**values: Any) -> None:
+        given = {
+            flags[n] for n, value in values.items() if value and value != parameters[n].default
+        }
+        for name, others in needs.items():
+            if flags[name] in given and given.isdisjoint(others):
+                wanted = " or ".join(forms[other] for other in others)
+                raise unexpected(flags[name], f"{wanted} with it", "none")
+        function(**values)
+
     alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
-    alone.command(name, help=about.strip())(function)
+    alone.command(name, help=about.strip())(checked)
     return typer.main.get_command(alone)
 
 

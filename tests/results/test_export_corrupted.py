@@ -208,7 +208,8 @@ def test_archives_come_straight_from_a_spec_or_from_data_to_the_byte(tmp_path: P
     [
         (["--corrupted", "OUT"], "expected the folder of an audit, or for --corrupted a SPEC.toml"),
         (["--corrupted", "OUT", "--data", "DIR"], "expected --data PATH and --relations NAMES"),
-        (["DIR", "--corrupted", "OUT", "--relations", "rotation"], "without DIR"),
+        (["D", "--corrupted", "OUT", "--data", "D", "--relations", "rotation"], "without DIR"),
+        (["DIR", "--corrupted", "OUT", "--relations", "rotation"], "expected --data PATH with it"),
         (["--failures", "OUT", "--data", "D", "--relations", "rotation"], "OUT alone"),
     ],
 )

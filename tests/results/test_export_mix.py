@@ -123,7 +123,7 @@ def test_the_command_takes_shares_from_an_audit_and_equal_ones_from_a_spec(tmp_p
         name: pytest.approx(60 * rate / sum(rates.values()), abs=1) for name, rate in rates.items()
     }
     assert len(set(rates.values())) == 3
-    assert "--mix: expected 'avtt export DIR --mix OUT'" in refused(
+    assert "--mix: expected no other output with it, got --failures OUT" in refused(
         "export", out, "--mix", str(tmp_path / "m"), "--failures", str(tmp_path / "f")
     )
     alone = ["--data", str(tmp_path / "labels.csv"), "--relations", "rotation"]
