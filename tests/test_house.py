@@ -10,10 +10,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 BUDGETS = {
-    "audit": 2731,
+    "audit": 2728,
     "benchmark": 966,
     "certify": 3073,
-    "cli": 3281,
+    "cli": 3265,
     "config": 1328,
     "datasets": 3576,
     "demo": 363,
@@ -21,14 +21,14 @@ BUDGETS = {
     "journal": 1798,
     "models": 5124,
     "oracles": 2294,
-    "people": 680,
+    "people": 677,
     "relations": 2967,
     "results": 5962,
     "strategies": 607,
     "surrogates": 1760,
-    "testing": 652,
+    "testing": 634,
     "top": 1758,
-    "utils": 1636,
+    "utils": 1637,
 }
 
 

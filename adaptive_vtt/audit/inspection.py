@@ -20,7 +20,7 @@ from ..results.run import Run
 from ..space import QuestionSpace
 from ..types import Image
 from ..utils.figures import COLOURS, ERRORS, shown
-from ..utils.image_codec import data_address
+from ..utils.image_codec import data_address, png
 
 CALLS = "calls answered so far"
 COLUMNS = (
@@ -111,7 +111,7 @@ class Picture:
                 width = min(SIDE, max(image.shape[1], SIDE // 2))
                 figures.append(
                     '<figure style="display:inline-block;margin:4px 12px 4px 0">'
-                    f'<img src="{data_address(image)}" alt="{name}" width="{width}" '
+                    f'<img src="{data_address(png(image))}" alt="{name}" width="{width}" '
                     'style="image-rendering:pixelated">'
                     f'<figcaption style="opacity:.75">{name}</figcaption></figure>'
                 )

@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import typer
 
 from .. import __version__
@@ -37,7 +36,7 @@ from ..utils.files import hash_file, write_text
 from ..utils.other_code import file_of
 from ..utils.tables import csv_text
 from .options import names
-from .printing import plain_console, print_json, table_of
+from .printing import plain_console, print_frame, print_json
 from .progress import counting
 from .run_folder import print_steps, same_command
 from .signals import interrupted_as
@@ -121,7 +120,11 @@ def compare(
     if json_:
         return print_json({name: v for name, v in result.to_dict().items() if name != "runs"})
     if goal is None:
-        _show("median calls until the mean uncertainty is below a share of its prior", result.table)
+        print_frame(
+            "median calls until the mean uncertainty is below a share of its prior",
+            result.table,
+            narrow=True,
+        )
     else:
         _show_certified(result)
     for path in paths:
@@ -309,24 +312,11 @@ def _show_certified(result: StrategyComparison) -> None:
     sheet = figures.rounded_calls(table, fitting)[columns].assign(**{"ms per draw": milliseconds})
     count = f"{len(result.targets)} target{'s' * (len(result.targets) != 1)}"
     title = f"median calls to half-widths, {count}, {repeats} repeat{'s' * (repeats != 1)}"
-    _show(title, sheet)
+    print_frame(title, sheet, narrow=True)
     if result.truth is None:
         need = "coverage and errors need the truth: a recorded or simulated model, or --exhaust"
         console.print(need)
     else:
-        _show("errors of estimates made from the same draws", result.estimators)
+        print_frame("errors of estimates made from the same draws", result.estimators, narrow=True)
     for sentence in result.conclusions:
         console.print(f"- {sentence}")
-
-
-def _show(title: str, table: pd.DataFrame) -> None:
-    """Print a table, one word of a heading per line: numbers are narrow, and so are terminals."""
-
-    def cell(value: Any) -> str:
-        if pd.isna(value):
-            return "-"
-        return f"{value:g}" if isinstance(value, float) else str(value).replace("+", "+\n")
-
-    columns = [str(column).replace(" ", "\n") for column in table]
-    rows = [[*map(cell, row)] for row in table.itertuples(index=False)]
-    plain_console().print(table_of(columns, rows, title, gap=0))

@@ -34,7 +34,7 @@ from ..utils.figures import points
 from ..utils.files import whole_folder, write_text
 from .build_vqa import QUESTIONS, SPEC, spec_text
 from .plan import of_items, print_targets
-from .printing import plain_console, table_of
+from .printing import plain_console, print_frame
 from .run_folder import print_steps, rewrite
 
 
@@ -161,7 +161,7 @@ def _items(
         result = write_run(audit.journal, out)
         if result.questions:
             intervals = audit.intervals()[["target", "estimate", "lower", "upper", "certified"]]
-            _print_table(f"after {result.questions} labels", intervals)
+            print_frame(f"after {result.questions} labels", intervals)
         for warning in result.warnings:
             plain_console().print(f"warning: {warning}")
         if not asked:
@@ -219,7 +219,7 @@ def _print(summary: Summary, answers: pd.DataFrame, directory: Path, as_json: bo
     for name, count in readers.items():
         typer.echo(f"{name}: {count} answered")
     for title, table in summary.tables.items():
-        _print_table(title, table)
+        print_frame(title, table)
     if len(readers) > 1:
         _print_agreement(summary, answers)
     for note in summary.notes:
@@ -227,18 +227,6 @@ def _print(summary: Summary, answers: pd.DataFrame, directory: Path, as_json: bo
 
 
 def _print_agreement(summary: Summary, answers: pd.DataFrame) -> None:
-    _print_table("the same answer", by_pair(answers))
+    print_frame("the same answer", by_pair(answers))
     for name, (kappa, count) in summary.figures["kappa"].items():
         typer.echo(f"Fleiss' kappa of {name}: {figure(kappa)}, of {count} that all answered")
-
-
-def _print_table(title: str, table: pd.DataFrame) -> None:
-    def cell(value: Any) -> str:
-        if pd.isna(value):
-            return "-"
-        if not isinstance(value, float):
-            return str(value)
-        return f"{100 * value:.1f} %" if value <= 1 else f"{value:g}"
-
-    cells = table.astype(object).map(cell).to_numpy().tolist()
-    plain_console().print(table_of([*map(str, table)], cells, title))

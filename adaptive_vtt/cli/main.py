@@ -7,6 +7,7 @@ import io
 import os
 import sys
 from importlib import import_module
+from importlib.resources import files
 from itertools import pairwise
 from typing import Annotated, Any
 
@@ -19,36 +20,22 @@ from .options import command_of
 from .signals import interrupted_as
 
 GROUPS = {
-    "Run": {
-        "init": "Write a SPEC.toml and a model.py to start from.",
-        "plan": "Estimate calls and cost without calling the model.",
-        "audit": "Run an audit and write a report.",
-        "resume": "Resume an audit.",
-        "census": "Evaluate every question: exact rates, for cheap models.",
-        "versus": "Compare two models on the same questions.",
-        "compare": "Compare strategies on the same questions.",
-        "slices": "Find groups of questions in which failures concentrate.",
-        "rejudge": "Judge an audit's answers by another oracle; ask nothing.",
-    },
-    "Look and decide": {
-        "view": "Open runs in the browser, live.",
-        "runs": "List the runs of a folder: targets, calls, cost and state.",
-        "report": "Write report.html and result.json again from the journal.",
-        "export": "Export the failures as a dataset: images, labels and masks.",
-        "gate": "Decide rules about certified rates: 0 pass, 1 fail, 4 open.",
-        "verify": "Check that a run folder is unchanged, by its journal.",
-    },
-    "People and parts": {
-        "label": "Label or judge, as a person, what an audit asked.",
-        "list": "List available strategies, relations, models and others.",
-        "preview": "Write a sheet of relations at every severity, of one image.",
-        "build-vqa": "Make multiple-choice questions from labels, masks or boxes.",
-        "serve-demo": "Serve a model on this machine, to try an audit on.",
-    },
+    "Run": "init plan audit resume census versus compare slices rejudge",
+    "Look and decide": "view runs report export gate verify",
+    "People and parts": "label list preview build-vqa serve-demo",
 }
-"""Purpose -> name of a command -> the first line of its help: a list that imports none."""
-SUMMARIES = {name: text for group in GROUPS.values() for name, text in group.items()}
+"""Purpose -> names of its commands."""
 
+
+def _summary(name: str) -> str:
+    """Return the first line of a command's help, read from its file, which is not imported."""
+    word = name.replace("-", "_")
+    source = files(__package__).joinpath(f"{word}.py").read_text("utf-8")
+    docstring = source.partition(f"\ndef {word}")[2].partition('"""')[2]
+    return docstring.partition("\n")[0]
+
+
+SUMMARIES = {name: _summary(name) for group in GROUPS.values() for name in group.split()}
 INTERRUPTED = 130
 """Exit code of a Ctrl-C: 128 and the signal's number."""
 SETTING = ("audit", "census", "plan", "versus", "compare")
@@ -96,9 +83,10 @@ class _Later(TyperCommand):
         return called.make_context(info_name, args, *rest, **more)
 
 
-for _group, _commands in GROUPS.items():
-    for _name, _summary in _commands.items():
-        app.command(_name, cls=_Later, help=_summary, rich_help_panel=_group)(lambda: None)
+for _group, _names in GROUPS.items():
+    for _name in _names.split():
+        more: Any = {"help": SUMMARIES[_name], "rich_help_panel": _group}
+        app.command(_name, cls=_Later, **more)(lambda: None)
 
 
 def main(arguments: list[str] | None = None) -> None:

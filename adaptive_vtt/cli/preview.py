@@ -1,6 +1,5 @@
 """``avtt preview``: relations x severities of one image, as a PNG or a page."""
 
-from base64 import b64encode
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
@@ -19,7 +18,7 @@ from ..relations.visual_prompts import draw_contour
 from ..results.report.frame import framed
 from ..types import Image, Mask, Sample
 from ..utils.files import write_bytes
-from ..utils.image_codec import jpeg, png
+from ..utils.image_codec import data_address, jpeg, png
 from ..utils.image_files import read_image
 from ..utils.mask_values import read_mask
 from ..utils.random_streams import generator
@@ -98,9 +97,8 @@ class Cell(NamedTuple):
         """The picture as a data address: a JPEG, or a PNG where pixels may have been enlarged."""
         if self.picture is None:
             return ""
-        small = max(self.picture.shape) <= SMALLEST
-        kind, data = ("png", png(self.picture)) if small else ("jpeg", jpeg(self.picture))
-        return f"data:image/{kind};base64,{b64encode(data).decode('ascii')}"
+        encode = png if max(self.picture.shape) <= SMALLEST else jpeg
+        return data_address(encode(self.picture))
 
 
 class Row(NamedTuple):

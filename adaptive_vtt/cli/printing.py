@@ -5,12 +5,15 @@ import re
 import shutil
 import textwrap
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def print_json(value: Any) -> None:
@@ -33,6 +36,26 @@ def folded(text: str, start: str = "") -> str:
 def plain_console(*, stderr: bool = False, quiet: bool = False) -> Console:
     """Return a console that prints markup and emoji codes as they are, and highlights nothing."""
     return Console(stderr=stderr, quiet=quiet, markup=False, emoji=False, highlight=False)
+
+
+def print_frame(title: str, frame: "pd.DataFrame", *, narrow: bool = False) -> None:
+    """Print a table with a title; a share has one decimal, a missing cell a dash.
+
+    ``narrow``: one word of a heading per line, no gaps, and numbers as they are.
+    """
+
+    import pandas as pd  # slow, and few commands need it
+
+    def cell(value: Any) -> str:
+        if pd.isna(value):
+            return "-"
+        if isinstance(value, float):
+            return f"{100 * value:.1f} %" if value <= 1 and not narrow else f"{value:g}"
+        return str(value).replace("+", "+\n") if narrow else str(value)
+
+    cells = frame.astype(object).map(cell).to_numpy().tolist()
+    names = [str(name).replace(" ", "\n") if narrow else str(name) for name in frame]
+    plain_console().print(table_of(names, cells, title, gap=0 if narrow else 1))
 
 
 def table_of(

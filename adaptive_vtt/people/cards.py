@@ -1,6 +1,5 @@
 """Cards with pictures, and questions for people to answer about each."""
 
-from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from ..results.report.run_files import Realism
 from ..space import QuestionSpace
 from ..types import Image, JsonObject
 from ..utils.files import write_text
-from ..utils.image_codec import jpeg, png
+from ..utils.image_codec import data_address, jpeg, png
 from ..utils.tables import csv_text
 
 NONE = "none"
@@ -178,7 +177,7 @@ class Pictures:
 
     def of(self, card: Card) -> Shown:
         """Return what a card shows; no pictures where there are none."""
-        pictures, words = tuple(_address(data, "png") for data in self._kept.get(card.call, ())), ""
+        pictures, words = tuple(map(data_address, self._kept.get(card.call, ()))), ""
         # a file may be gone since; the journal may still have a thumbnail
         with suppress(AvttError):
             if self.space is not None:
@@ -196,12 +195,8 @@ def address(image: Image) -> str:
 
     height, width = image.shape[:2]
     if height * width <= SMALL:
-        return _address(png(image), "png")
+        return data_address(png(image))
     if (scale := SIDE / max(height, width)) < 1:
         size = (max(1, round(scale * width)), max(1, round(scale * height)))
         image = np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA), np.uint8)
-    return _address(jpeg(image, 92), "jpeg")
-
-
-def _address(data: bytes, kind: str) -> str:
-    return f"data:image/{kind};base64,{b64encode(data).decode('ascii')}"
+    return data_address(jpeg(image, 92))

@@ -55,9 +55,10 @@ def _encoded(ending: str, image: npt.NDArray[Any], *options: int) -> bytes:
     )
 
 
-def data_address(image: Image) -> str:
-    """Return the image as a PNG in an address that a page may hold ("data:...")."""
-    return "data:image/png;base64," + b64encode(png(image)).decode("ascii")
+def data_address(data: bytes) -> str:
+    """Return a PNG or a JPEG as an address that a page may hold ("data:...")."""
+    kind = "png" if data.startswith(b"\x89PNG") else "jpeg"
+    return f"data:image/{kind};base64,{b64encode(data).decode('ascii')}"
 
 
 @cache

@@ -11,9 +11,9 @@ import numpy as np
 
 from ...datasets.base import Dataset
 from ...errors import InputError
-from ...models.base import ConcurrentModel, ModelDefaults, ModelUnderTest, adapted_model
+from ...models.base import ConcurrentModel, ModelDefaults, adapted_model
 from ...models.checking import checked, is_cost, name_of
-from ...oracles import Oracle, Premise
+from ...oracles import Premise
 from ...relations import Relation, get
 from ...space import QuestionSpace
 from ...types import (
@@ -31,10 +31,10 @@ from ...types import (
 )
 from ...utils.random_streams import generator
 from .. import tiny_dataset
-from .checks import assert_json, assert_line
+from .checks import Contract, assert_json, assert_line
 
 
-class ModelContract:
+class ModelContract(Contract):
     """``make``: the model. ``concepts``, ``image`` and ``prompts``: what it is asked."""
 
     concepts: tuple[str, ...] = ("c0", "c1", "c2")
@@ -42,9 +42,6 @@ class ModelContract:
     """True where the same prompt always has the same answer, in any batch."""
     tolerance = 1e-6
     """By how much P(yes) may differ in batches of another size (float32 sums)."""
-
-    def make(self) -> ModelUnderTest:
-        raise TypeError(f"{type(self).__name__} defines no make")
 
     def image(self, number: int) -> Image:
         """Return the source image of sample ``s0`` .. ``s3``."""
@@ -57,12 +54,11 @@ class ModelContract:
         relation, prompts = get("brightness_up"), []
         asked = [self.concepts] if answers == "all" else [(name,) for name in self.concepts]
         for number in range(4):
-            image = self.image(number)
+            id, source = f"s{number}", self.image(number)
             rng = generator(0, "contract", number)
-            made = relation.transform(image.copy(), 2, rng)  # type: ignore[attr-defined]
-            for picture, name, severity in ((image, "identity", 0), (made, "brightness_up", 2)):
-                where = (f"s{number}", name, severity)
-                prompts += [Prompt(picture, concepts, *where) for concepts in asked]
+            brighter = relation.transform(source.copy(), 2, rng)  # type: ignore[attr-defined]
+            prompts += [Prompt(source, concepts, id, IDENTITY, 0) for concepts in asked]
+            prompts += [Prompt(brighter, concepts, id, relation.name, 2) for concepts in asked]
         return prompts
 
     # -- the tests ---------------------------------------------------------------------
@@ -100,7 +96,7 @@ class ModelContract:
         with closing(self._made()) as model:
             assert_line(name_of(model))
             for text in (model.version, model.template_hash, model.content()):
-                assert text is None or isinstance(text, str)
+                assert isinstance(text, str | None)
             assert isinstance(model.needs_image, bool)
             assert isinstance(model.takes_words, bool)
             in_words = model.template_hash is not None
@@ -145,12 +141,9 @@ MAX_CALLS = 24
 SILENT = Unanswered("refused")
 
 
-class OracleContract:
+class OracleContract(Contract):
     """``make``: the oracle. ``dataset`` and ``relations``: what is asked; ``value``: what a model
     may answer, P(yes) unless the oracle reads masks or words."""
-
-    def make(self) -> Oracle:
-        raise TypeError(f"{type(self).__name__} defines no make")
 
     def dataset(self) -> Dataset:
         """Return samples that the oracle can judge."""

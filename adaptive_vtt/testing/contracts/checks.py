@@ -10,6 +10,13 @@ from ...errors import AvttError
 from ...types import Image
 
 
+class Contract:
+    """A suite: its subclasses say what they ``make``."""
+
+    def make(self) -> Any:
+        raise TypeError(f"{type(self).__name__} defines no make")
+
+
 def error_of(kind: type[AvttError], action: Callable[[], Any]) -> str:
     """Return the one line with which an action is refused. Raise AssertionError where it is not."""
     try:

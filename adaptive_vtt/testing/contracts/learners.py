@@ -15,17 +15,17 @@ from ...engine.candidates import CandidatePool
 from ...engine.options import Certify
 from ...engine.proxies import Proxies
 from ...space import QuestionSpace
-from ...strategies import Strategy
 from ...surrogates import Posterior, Surrogate
 from ...types import CallMode, Candidates
 from ...utils.random_streams import generator
 from .. import tiny_dataset
+from .checks import Contract
 
 COUNT = 12
 """Number of observations."""
 
 
-class SurrogateContract:
+class SurrogateContract(Contract):
     """``make``: the surrogate; ``observations`` and ``candidates``: what it takes, by number."""
 
     tolerance = 1e-8
@@ -35,9 +35,6 @@ class SurrogateContract:
     certain numbers of observations."""
     shrinks = True
     """True where no observation makes any prediction less sure."""
-
-    def make(self) -> Surrogate[Any, Any]:
-        raise TypeError(f"{type(self).__name__} defines no make")
 
     def observations(self, numbers: Sequence[int]) -> Any:
         """Return the observations of these numbers (0..11), in this order: always the same."""
@@ -99,7 +96,7 @@ class SurrogateContract:
             torch.testing.assert_close(mine, theirs, atol=self.tolerance, rtol=self.tolerance)
 
 
-class StrategyContract:
+class StrategyContract(Contract):
     """``make``: the strategy. ``space``: what is asked about."""
 
     histories: tuple[tuple[float, tuple[float | None, ...]], ...] = (
@@ -110,9 +107,6 @@ class StrategyContract:
     """The share of images asked about before, and the answers: P(yes), or None for nothing."""
     targets: tuple[str, ...] = ("overall", "concepts")
     """The targets that are certified."""
-
-    def make(self) -> Strategy:
-        raise TypeError(f"{type(self).__name__} defines no make")
 
     def space(self) -> QuestionSpace:
         """Return a small space."""
