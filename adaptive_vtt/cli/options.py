@@ -35,7 +35,7 @@ ENTRY = re.compile(r"^(\w+)(?: \((.+?)\))?: *(.+(?:\n +.+)*)", re.M)
 FIELD = re.compile(r"\{([\w.]+)\}")
 """In a help text, stands for the description of that field of SPEC.toml."""
 WITH = re.compile(r"With (--[\w-]+(?: or --[\w-]+)*):")
-"""At the start of a help text, names the options of which one has to be given with this one."""
+"""At the start of a help text, names options: one of them has to be given with this one."""
 
 
 def command_of(name: str, function: Callable[..., None]) -> Any:
