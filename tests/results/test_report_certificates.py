@@ -16,7 +16,7 @@ from adaptive_vtt.journal import Journal, MemoryJournal
 from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.results.report import render
 from adaptive_vtt.results.report.evidence import Evidence
-from adaptive_vtt.results.report.headline import verdict
+from adaptive_vtt.results.report.headline import verdict_section
 from adaptive_vtt.results.report.rates import implied_rates
 from adaptive_vtt.results.report.section import percent, span
 from adaptive_vtt.results.result import summarise
@@ -137,8 +137,9 @@ def test_of_equal_lower_bounds_the_headline_has_the_highest_estimate(certified: 
     shares = zip(apart, (0.0, 0.04, 0.01), strict=True)
     changed = [replace(s, lower=0.0, estimate=share, upper=0.4) for s, share in shares]
     evidence.__dict__["standings"] = changed  # a cached property
-    assert verdict(evidence).figure == span(0.0, 0.4)
-    assert verdict(evidence).sure.startswith(f"most likely {percent(0.04)}; ")
+    first = verdict_section(evidence).html
+    assert f"<b>{span(0.0, 0.4)}</b>" in first
+    assert f'<span class="sure">most likely {percent(0.04)}; ' in first
 
 
 @pytest.mark.parametrize("upper", [0.4, 0.9])
@@ -149,12 +150,11 @@ def test_a_rate_that_is_hardly_known_is_shown_by_its_interval_and_called_no_wors
     apart = [s for s in evidence.standings if s.kind != "overall" and "identity" not in s.name]
     changed = [replace(s, lower=0.004, estimate=0.2, upper=upper) for s in apart]
     evidence.__dict__["standings"] = changed  # a cached property
-    first = verdict(evidence)
-    known = upper < 0.5
-    assert first.figure == span(0.004, upper)
-    assert (f"most likely {percent(0.2)}" in first.sure) == known
-    assert first.before.startswith("Hardly known yet: ") != known
-    assert ("the worst of" in first.after) == known
+    first, known = verdict_section(evidence).html, upper < 0.5
+    assert f"<b>{span(0.004, upper)}</b>" in first
+    assert (f"most likely {percent(0.2)}" in first) == known
+    assert ("Hardly known yet: " in first) != known
+    assert ("the worst of" in first) == known
 
 
 def test_failures_belong_to_the_targets_of_their_wrong_questions(

@@ -37,7 +37,7 @@ from ..derived import Bounds
 from ..outcomes import counting, sample_word, unanswered
 from ..run import Run
 from .run_files import baselines, realism_of
-from .section import THIN, Section, fragment
+from .section import THIN, Section, capital, fragment
 
 LONGEST = 400
 """Characters of a question that are shown, at most."""
@@ -158,11 +158,6 @@ CHECKPOINTS = 200
 """Moments at which the uncertainty of the answer GPs is measured, at most."""
 MOST = 500
 """Failing calls that are listed where everything was asked and no picture was kept."""
-
-
-def capital(rate: str) -> str:
-    """Return a name with a capital, and the rest as it is."""
-    return f"{rate[0].upper()}{rate[1:]}"
 
 
 RATES = {

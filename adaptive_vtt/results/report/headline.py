@@ -12,13 +12,13 @@ from ...certify.status import Compared, calls_of
 from ...oracles.base import error_of
 from ...utils.figures import POINT, is_exact
 from ..advice import Names, Step, in_money, next_steps, steps_of_two, to_decide
-from ..difference import DECISIONS, WHOLE, brief, extent, names_of, point_span, points, wrong_more
-from ..opening import CHANGED, ORIGINAL, READABLE, WIDE, opening
+from ..difference import DECISIONS, WHOLE, brief, names_of, point_span, points, wrong_more
+from ..opening import CHANGED, READABLE, WIDE, opening
 from ..outcomes import FAILED, wilson
-from .evidence import Evidence, Failure, Standing, capital
+from .evidence import Evidence, Failure, Standing
 from .gallery import Picture, picture
 from .rates import axis
-from .section import FEW, THIN, Section, amount, estimated, exact, percent, span, within
+from .section import FEW, Section, amount, estimated, percent, span, within
 
 OPEN = 4
 """Open targets that are named, at most."""
@@ -31,15 +31,6 @@ AROUND = 4
 """Marks of the axis of differences to either side of 0, at most."""
 SOME = 0.005
 """Groups with a lower bound below this are not among the worst."""
-
-
-class Verdict(NamedTuple):
-    """A figure in large type, with the words before and after it, and a line beneath."""
-
-    before: str
-    figure: str
-    after: str
-    sure: str
 
 
 class Group(NamedTuple):
@@ -63,135 +54,45 @@ class Group(NamedTuple):
 
 def verdict_section(evidence: Evidence) -> Section:
     """Show verdict, cost, worst groups and next steps."""
-    groups = worst(evidence)
+    groups, concepts_are, asked = worst(evidence), evidence.space.concepts_are, evidence.table
+    if concepts_are == "classes":  # as in ``certify.targets.selected``
+        asked = asked[asked["truth"] == 1]
+    first, every = first_rates(evidence) if evidence.certificate else (None, None)
     return evidence.section(
         "Verdict",
         "verdict",
         "headline.html",
-        verdict=verdict(evidence),
+        first=first,
+        every=every,
+        original=first is not None and first.place == (opening(evidence.facts) or [-1])[0],
+        unknown=first and (first.lower, first.upper) == (-1 if first.id.signed else 0, 1),
+        vague=first and first.upper - first.lower > WIDE,
+        readable=READABLE,
+        changed=CHANGED,
+        raw_rate=error_of(concepts_are, evidence.settings.oracle.rates),
+        asked=len(asked),
+        wrong=int((asked["loss"] >= FAILED).sum()),
         settled=sum(s.settled for s in evidence.standings),
         worst=list(zip(groups, pictured(groups), strict=True)),
         steps=shown_steps(evidence),
     )
 
 
-# -- verdict ---------------------------------------------------------------------------------------
+def first_rates(evidence: Evidence) -> tuple[Standing, Standing | None]:
+    """Return the target of the first sentence, and the one that adds all changes to it, or None.
 
-
-def verdict(evidence: Evidence) -> Verdict:
-    """Return the error rate of the first screen.
-
-    In order of preference it is the certified rate on original images with that under all changes,
-    the certified rate of all questions, or that of the worst target. Without a certificate it is
-    the raw rate.
+    In order of preference it is that of the original images, that of all questions, or the worst
+    one; of drops the largest.
     """
-    if evidence.certificate is None:
-        return _raw_verdict(evidence)
-    if evidence.certificate.drops:
-        return _drop_verdict(evidence)
-    rows, places = evidence.standings, opening(evidence.facts) or (None, None)
-    by_place: dict[int | None, Standing] = {s.place: s for s in rows}
-    plain, every = (by_place.get(place) for place in places)
-    if plain is not None and (not _is_vague(plain) or (every is None and not _is_unknown(plain))):
-        standing = plain
-        after = ORIGINAL.replace("your", f"your {amount(evidence.space.samples)}")
-    else:
-        whole = next((s for s in rows if s.kind == "overall"), None)
-        standing = whole or max(rows, key=lambda s: (s.lower, s.estimate))
-        every, after = None, _about(evidence, standing)
-    if _is_unknown(standing):
-        return Verdict("", "Nothing is known yet", "", "no answer has narrowed an interval down")
-    rate, parts = standing.id.rate, _beneath(evidence, standing)
-    if _is_vague(standing):
-        interval = span(standing.lower, standing.upper)
-        return Verdict(f"Hardly known yet: {rate}", interval, after, "; ".join(parts))
-    figure, beneath = _shown(standing)
-    if every is not None:
-        more, below = _shown(every)
-        after += f"; {more} {CHANGED}"
-        beneath += f"; {CHANGED} {below}"
-    return Verdict(capital(rate), figure, after, "; ".join([beneath, *parts]))
-
-
-def _drop_verdict(evidence: Evidence) -> Verdict:
-    """Return the largest drop."""
     rows = evidence.standings
-    worst = max(rows, key=lambda s: (s.estimate, s.lower))
-    if all((s.lower, s.upper) == (-1, 1) for s in rows):
-        return Verdict("", "Nothing is known yet", "", "no answer has narrowed an interval down")
-    which = f", the largest drop of {amount(len(rows))}" if len(rows) > 1 else ""
-    unit = "" if is_exact(worst.lower, worst.upper) else f"{THIN}points"
-    ends = f"{point_span(worst.lower, worst.upper)}{unit}"
-    return Verdict(
-        f"{capital(worst.id.rate)} {'rises' if worst.estimate >= 0 else 'falls'} by",
-        f"{100 * abs(worst.estimate):.1f}{THIN}points",
-        f"under {worst.label}{which}",
-        "; ".join([ends, *_beneath(evidence, worst)]),
-    )
-
-
-def _about(evidence: Evidence, standing: Standing) -> str:
-    """Return words for the questions of a target, to follow its rate."""
-    space, count = evidence.space, len(evidence.standings)
-    if standing.kind != "overall":
-        worst = f", the worst of {amount(count)} targets"
-        only = count == 1 or _is_vague(standing)
-        return f"over the questions {standing.id.about}{'' if only else worst}"
-    asked = {"labels": "labels", "classes": "images"}.get(space.concepts_are, "questions")
-    after = f"over all {amount(standing.size)} {asked}"
-    if space.concepts_are == "classes" and space.samples < standing.size:
-        after += f", made of {amount(space.samples)}"
-    return after
-
-
-def _beneath(evidence: Evidence, standing: Standing) -> list[str]:
-    """Return the line beneath a rate in parts: images with any wrong label, the rate of a constant
-    answer, the confidence."""
-    parts, count, certificate = [], len(evidence.standings), evidence.certificate
-    assert certificate is not None
-    if standing.any_wrong is not None:
-        parts.append(f"any label wrong in {percent(standing.any_wrong)} of the images")
-    if constant := standing.baseline:
-        parts.append(f"answering {constant.answer!r} every time: {percent(constant.rate)}")
-    if certificate.counted:
-        return [*parts, "as every question is asked"]
-    together = f"all {amount(count)} intervals at once"
-    if count == 1:
-        together = "at every moment"
-    elif certificate.guarantee == "each":
-        together = f"each of {amount(count)} intervals by itself"
-    return [*parts, f"{exact(certificate.confidence)} sure", together]
-
-
-def _shown(standing: Standing) -> tuple[str, str]:
-    """Return the large figure and the line beneath: the estimate first, or the interval if it is
-    wide."""
-    width, interval = standing.upper - standing.lower, span(standing.lower, standing.upper)
-    estimate = estimated(standing.estimate, standing.lower, standing.upper)
-    if width > READABLE:
-        return interval, f"most likely {estimate}"
-    return estimate, "exact" if width <= POINT else interval
-
-
-def _is_vague(standing: Standing) -> bool:
-    return standing.upper - standing.lower > WIDE
-
-
-def _is_unknown(standing: Standing) -> bool:
-    return (standing.lower, standing.upper) == (0, 1)
-
-
-def _raw_verdict(evidence: Evidence) -> Verdict:
-    concepts_are, unit, units = evidence.space.concepts_are, evidence.table, "questions"
-    if concepts_are == "classes":  # as in ``certify.targets.selected``
-        unit, units = unit[unit["truth"] == 1], "images"
-    asked, wrong = len(unit), int((unit["loss"] >= FAILED).sum())
-    if not asked:
-        return Verdict("", "Nothing is known yet", "", "no question has been answered and judged")
-    why = ", as the questions were chosen adaptively" if evidence.adaptive else ""
-    counted = f"{amount(wrong)} of {amount(asked)} {units}: a raw figure, without a guarantee{why}"
-    rate = capital(error_of(concepts_are, evidence.settings.oracle.rates))
-    return Verdict(rate, percent(wrong / asked), "of what was asked", counted)
+    by_place: dict[int | None, Standing] = {s.place: s for s in rows}
+    plain, every = map(by_place.get, opening(evidence.facts) or (None, None))
+    if plain is not None and plain.upper - plain.lower <= (WIDE if every else 1 - POINT):
+        return plain, every
+    if rows[0].id.signed:
+        return max(rows, key=lambda s: (s.upper - s.lower < 2, s.estimate, s.lower)), None
+    whole = next((s for s in rows if s.kind == "overall"), None)
+    return whole or max(rows, key=lambda s: (s.lower, s.estimate)), None
 
 
 # -- next steps ------------------------------------------------------------------------------------
@@ -302,10 +203,10 @@ def versus_section(evidence: Evidence) -> Section:
         "Verdict",
         "verdict",
         "versus.html",
-        verdict=_versus_verdict(evidence, rows),
-        decided=sum(row.decision != "open" for row in rows),
+        row=rows[0],
+        decided_count=sum(row.decision != "open" for row in rows),
         count=len(rows),
-        models=" / ".join(names_of(facts)),
+        models=names_of(facts),
         calls_of=calls,
         steps=_versus_steps(evidence),
     )
@@ -369,33 +270,6 @@ def _forest(
         whole=all(is_exact(row.lower, row.upper) for row in rows) and whole,
         **more,
     )
-
-
-def _versus_verdict(evidence: Evidence, rows: list[Compared]) -> Verdict:
-    certificate, row = evidence.certificate, rows[0]
-    assert certificate is not None
-    assert certificate.versus is not None
-    claim, margin = certificate.versus.at_least, certificate.versus.margin
-    about = "" if row.target.startswith("overall ") else f"in {row.target}"
-    which = "at every moment" if len(rows) == 1 else f"the first of {amount(len(rows))} targets"
-    b, sure = names_of(evidence.facts)[1], f", {exact(certificate.confidence)} sure, {which}"
-    sure = "" if is_exact(row.lower, row.upper) else sure
-    span = f"{extent(-row.upper, -row.lower)}{sure}"
-    if row.decision in ("better", "worse"):
-        less = "less" if row.decision == "better" else "more"
-        size = f"{abs(100 * row.delta):.1f}{THIN}points {less} often"
-        return Verdict(f"{b} is wrong", size, about, span)
-    ends = f"{wrong_more(b, -row.delta, -row.upper, -row.lower)}{sure}"
-    if row.decision == "within":
-        limit = f"{100 * margin:g}{THIN}points"
-        return Verdict("The models differ by no more than", limit, about, ends)
-    if claim is None:
-        return Verdict("", "It is open which model is wrong less often", about, ends)
-    decided = {"holds": "The claim holds:", "fails": "The claim fails that"}
-    how = "more often by at most" if claim <= 0 else "less often by at least"
-    before = f"{decided.get(row.decision, 'It is open whether')} {b} is wrong {how}"
-    # the interval is certified next to the claim
-    return Verdict(before, f"{abs(100 * claim):.3g}{THIN}points", about, f"the interval: {ends}")
 
 
 def _versus_steps(evidence: Evidence) -> list[Step]:

@@ -22,6 +22,7 @@ from markupsafe import Markup
 
 from ...utils import figures
 from ...utils.web import templates_of
+from .. import difference
 
 HERE = Path(__file__).parent
 FEW = 10
@@ -136,6 +137,11 @@ def exact(share: float) -> str:
     return f"{100 * share:g}{THIN}%"
 
 
+def capital(rate: str) -> str:
+    """Return a name with a capital, and the rest as it is."""
+    return f"{rate[0].upper()}{rate[1:]}"
+
+
 def amount(value: float) -> str:
     """Return a count or cost with thousands set apart and no idle decimals."""
     return f"{value:,.2f}".rstrip("0").rstrip(".")
@@ -153,9 +159,11 @@ def duration(seconds: float) -> str:
 @cache
 def _environment(folder: Path) -> Environment:
     environment = templates_of(folder, HERE)
-    ours = {each.__name__: each for each in (figure, within, aim, exact, amount, duration)}
-    theirs = (figures.money, figures.on_page, figures.in_points)
-    environment.filters |= {**ours, **{each.__name__: each for each in theirs}}
+    filters = (figure, within, aim, exact, amount, capital, duration)
+    filters += (figures.money, figures.on_page, figures.in_points)
+    functions = (figures.is_exact, difference.point_span, difference.wrong_more, difference.extent)
+    environment.filters |= {each.__name__: each for each in filters}
     environment.filters |= {"percent": percent, "estimated": estimated}
+    environment.globals |= {each.__name__: each for each in functions}
     environment.globals |= {"span": span, "as_table": table}
     return environment
