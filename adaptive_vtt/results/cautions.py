@@ -22,7 +22,7 @@ from ..models.unanswered import MUTE, remedy
 from ..models.versions import BETWEEN, CONTENT, unknown_files
 from ..types import SIDES
 from ..utils.figures import percent
-from ..utils.web import sentences
+from ..utils.web import sentences, text_of
 from .outcomes import unanswered
 from .run import Run
 
@@ -32,24 +32,6 @@ SILENT = 0.01
 """Least share of unanswered questions that is worth a caution."""
 QUOTED = 120
 """Most characters of a reason that are quoted."""
-_FAILED_MODE = {"refused": "refuses", "missing": "ignores"}
-_ASKED = {
-    "logprobs": "log-probabilities",
-    "structured": "structured output",
-    "stated": "the wish for a stated probability",
-}
-_SOURCES = {
-    "logprobs": "log-probabilities",
-    "structured": "the number that the model states in an enforced form",
-    "stated": "the number that the model states in its words",
-    "words": "a Yes or No in the reply, and is 0 or 1",
-}
-"""Sources of P(yes), as `models.network.elicitation` names them."""
-_OPTIONS = {
-    "max_tokens": "max_tokens (the same as max_completion_tokens is sent)",
-    "max_completion_tokens": "max_completion_tokens (the same as max_tokens is sent)",
-    "image_format": "PNG (images are sent as JPEG)",
-}
 ALIKE = 5
 """Least number of calls after which equal answers are worth a caution."""
 NEARLY, MOST_NEARLY = 0.95, 20
@@ -235,23 +217,12 @@ def drifted(repeat_probes: Repeated) -> str:
 
 def fallen_back(ways: Mapping[str, WayFacts]) -> list[str]:
     """Return what a model's server refused or ignored, and where P(yes) comes from instead."""
-    lines = []
-    for side, elicited in ways.items():
-        server = f"the server of model {side.upper()}" if side else "the server"
-        source = kind(elicited.yes_from)
-        failed = {kind(one): why for one, why in elicited.instead.items() if kind(one) != source}
-        tried = [f"{_FAILED_MODE[why]} {_ASKED[name]}" for name, why in failed.items()]
-        if tried:
-            lines.append(f"{server} {' and '.join(tried)}, so P(yes) comes from {_SOURCES[source]}")
-        if elicited.without:
-            names = ", ".join(_OPTIONS.get(name, name) for name in elicited.without)
-            lines.append(f"{server} refuses {names}, so requests do without from then on")
-        if elicited.partly:
-            lines.append(
-                f"{server} left {_ASKED[source]} out of replies although asked for: those were "
-                "read as words, in which P(yes) is 0 or 1"
-            )
-    return lines
+    rows = []
+    for side, way in ways.items():
+        source = kind(way.yes_from)
+        failed = {kind(one): why for one, why in way.instead.items() if kind(one) != source}
+        rows.append((side, way, source, failed))
+    return text_of(__package__, "elicitation.txt", rows=rows).splitlines()
 
 
 def no_better(lower: float, constant: float) -> bool:

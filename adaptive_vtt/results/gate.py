@@ -11,9 +11,8 @@ import shlex
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from html import escape
 from typing import Any, Literal
-from xml.etree import ElementTree
+from xml.sax.saxutils import escape
 
 from ..certify.status import TargetStatus
 from ..certify.targets import Target, named_targets
@@ -26,6 +25,7 @@ from ..space import QuestionSpace
 from ..stopping import Combinable
 from ..stopping import State as AuditState
 from ..utils.figures import estimate_percent, is_exact, outward, percent
+from ..utils.web import text_of
 from .cautions import cautions, no_better, silence
 from .difference import brief, extent, names_of, point_span, points, wrong_more
 from .outcomes import is_mute
@@ -227,35 +227,11 @@ class Gate:
 
     def junit(self) -> str:
         """Return JUnit XML with a test case per rule and target; open ones are skipped."""
-        states = [ruling.state for ruling in self.rulings]
-        counts = {"failures": states.count("fail"), "skipped": states.count("open")}
-        attributes = {name: str(n) for name, n in {"tests": len(states), **counts}.items()}
-        suite = ElementTree.Element("testsuite", attributes, name="avtt gate")
-        for ruling in self.rulings:
-            about = {"classname": f"gate.{_xml(ruling.target)}", "name": _xml(ruling.rule.text)}
-            case, words = ElementTree.SubElement(suite, "testcase", about), _xml(str(ruling))
-            if ruling.state != "pass":
-                tag = "failure" if ruling.state == "fail" else "skipped"
-                ElementTree.SubElement(case, tag, message=words)
-            ElementTree.SubElement(case, "system-out").text = words
-        if self.warnings:
-            words = "\n".join(f"warning: {warning}" for warning in self.warnings)
-            ElementTree.SubElement(suite, "system-err").text = _xml(words)
-        ElementTree.indent(suite)
-        return ElementTree.tostring(suite, "unicode", xml_declaration=True) + "\n"
+        return text_of(__package__, "gate.xml", xml=_xml, **vars(self))
 
     def markdown(self) -> str:
         """Return a summary for a pull request."""
-        head = ["| | rule | target | estimate | certified | |", "|---|---|---|---:|---|---|"]
-        rows = []
-        for ruling in self.rulings:
-            # in code a bar alone ends the cell
-            rule = " ".join(ruling.rule.text.split()).replace("`", "'").replace("|", "\\|")
-            words = map(_cell, (ruling.target, ruling.estimated, ruling.span, ruling.note))
-            rows.append(" | ".join([f"| {ruling.state}", f"`{rule}`", *words]) + " |")
-        warnings = [f"- **Warning:** {_cell(warning)}." for warning in self.warnings]
-        end = [f"{self.promise}.", "", *warnings, *[""] * bool(warnings)]
-        return "\n".join([f"## Gate: {self.verdict}", "", *head, *rows, "", *end])
+        return text_of(__package__, "gate.md", cell=_cell, verdict=self.verdict, **vars(self))
 
 
 def overall(states: Collection[State]) -> State:
@@ -441,10 +417,11 @@ class Gated(Combinable):
 
 def _cell(text: str) -> str:
     """Return text for a cell of a Markdown table, where it is neither HTML nor markup."""
-    words = escape(" ".join(text.split()), quote=False)
+    words = escape(" ".join(text.split()))
     return re.sub(r"([\\|`*\[])", r"\\\1", words)
 
 
-def _xml(text: str) -> str:
-    """Return text without the characters that XML 1.0 cannot hold."""
-    return re.sub("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "?", text)
+def _xml(text: object) -> str:
+    """Return text escaped, without the characters that XML 1.0 cannot hold."""
+    held = re.sub("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "?", str(text))
+    return escape(held, {'"': "&quot;"})
