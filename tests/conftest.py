@@ -5,7 +5,7 @@ import random
 import signal
 import sqlite3
 from collections.abc import Iterator
-from functools import partial
+from functools import cache
 from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, Any
 
@@ -26,15 +26,25 @@ settings.register_profile("repeatable", derandomize=True, deadline=None, databas
 settings.load_profile("repeatable")
 
 
-class Unsynced(sqlite3.Connection):
-    """Waits for no disk, which takes a millisecond a commit: what tests write need not outlive the
-    machine. `test_mutants.py` asks whether a journal does."""
+@cache
+def unsynced(kind: type[sqlite3.Connection]) -> type[sqlite3.Connection]:
+    """Return connections of a kind that wait for no disk, which takes a millisecond a commit: what
+    tests write need not outlive the machine. `test_mutants.py` asks whether a journal does."""
 
-    def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
-        return super().execute(sql.replace("synchronous=FULL", "synchronous=OFF"), *values)
+    class Unsynced(kind):  # type: ignore[misc, valid-type]
+        def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
+            return super().execute(sql.replace("synchronous=FULL", "synchronous=OFF"), *values)
+
+    return Unsynced
 
 
-sqlite3.connect = partial(sqlite3.connect, factory=Unsynced)
+def connect(
+    *where: Any, factory: type[sqlite3.Connection] = sqlite3.Connection, **options: Any
+) -> sqlite3.Connection:
+    return sqlite3.dbapi2.connect(*where, factory=unsynced(factory), **options)
+
+
+sqlite3.connect = connect
 # Begun in the background, a process ignores Ctrl-C, and whatever it begins does, too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 if hasattr(signal, "SIGHUP"):  # so does whatever nohup began

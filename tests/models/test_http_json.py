@@ -1,6 +1,7 @@
 """Models behind plain HTTP and JSON, and keys that nobody sees."""
 
 import base64
+import io
 import json
 import logging
 import ssl
@@ -156,16 +157,27 @@ def with_key(kind, url):
     return http(url, request={"q": "{question}"}, response=path, headers=headers)
 
 
+@pytest.fixture
+def log():
+    """What any library logs, however unimportant."""
+    handler = logging.StreamHandler(text := io.StringIO())
+    logging.root.addHandler(handler)
+    logging.root.setLevel(logging.DEBUG)
+    yield text
+    logging.root.setLevel(logging.WARNING)
+    logging.root.removeHandler(handler)
+
+
 @pytest.mark.parametrize("kind", ["openai", "http"])
 @pytest.mark.parametrize(
     ("answer", "question"),
     [(key_quoting, "Cyst?"), (key_echoing, "Cyst?"), (key_echoing, "Will you refuse?")],
 )
-def test_a_key_appears_nowhere(kind, answer, question, monkeypatch, caplog):
+def test_a_key_appears_nowhere(kind, answer, question, monkeypatch, log):
     monkeypatch.setenv("PLANTED", KEY)
     prompt = Prompt(PROMPT.image, ("cyst",), "a", "identity", 0, (Ask(question),))
     shown = []
-    with caplog.at_level(logging.DEBUG), serving(answer) as url:
+    with serving(answer) as url:
         endpoint = with_key(kind, url)
         try:
             shown.append(repr(ask(endpoint, prompt)))
@@ -177,8 +189,8 @@ def test_a_key_appears_nowhere(kind, answer, question, monkeypatch, caplog):
         endpoint.close()
     assert "[key]" in shown[0]
     assert KEY not in "\n".join(shown)
-    assert KEY not in caplog.text
-    assert len(caplog.records) > 0
+    assert log.getvalue()
+    assert KEY not in log.getvalue()
 
 
 ENCODINGS = [
