@@ -21,7 +21,7 @@ from ..types import JsonObject
 from ..utils.files import write_text
 from .options import names
 from .plan import estimate
-from .printing import plain_console
+from .printing import filled, plain_console
 from .progress import Live
 from .run_folder import begin, named, rewrite, run_and_report
 from .signals import Interrupted, interruptible
@@ -214,8 +214,5 @@ def compare_with_random(spec: Spec, base: Path, out: Path, plotly: str, first: A
         raise Interrupted.by(interrupt, message) from None
     facts = {kind: one.model_dump() for kind, one in baselines.items()}
     write_text(out / BASELINES, json.dumps(facts, indent=1) + "\n")
-    console.print(f"for the same guarantee this audit took {calls:,} calls")
-    for kind, one in baselines.items():
-        took = f"this audit took {one.share(calls, ' ')} of them"
-        console.print(f"  {BASELINE_NAMES[kind]}: {one.amount}; {took}")
-    console.print(f"report, with that: {rewrite(out, plotly)}")
+    words: Any = {"calls": calls, "baselines": baselines, "names": BASELINE_NAMES}
+    console.print(filled("compared_with_random", report=rewrite(out, plotly), **words))

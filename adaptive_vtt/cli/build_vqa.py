@@ -1,7 +1,6 @@
 """``avtt build-vqa``: make multiple-choice questions about labelled images."""
 
 import json
-import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 from math import inf
@@ -25,6 +24,7 @@ from ..utils.files import whole_folder, write_text
 from ..utils.tables import csv_text
 from ..utils.web import text_of
 from .options import names, pairs
+from .printing import filled
 from .progress import counting
 
 QUESTIONS, SOURCES, SPEC = "questions.tsv", "sources.csv", "SPEC.toml"
@@ -108,19 +108,10 @@ def build_vqa(
         sources = pd.DataFrame(rows, columns=[*SOURCE])
         write_text(folder / SOURCES, csv_text(sources))
         write_text(folder / SPEC, spec_text())
+    paid = None if paraphrase is None else money(more.cost)
     counts = sources["kind"].value_counts()
-    roles = ", ".join(f"{label} ({role})" for label, role in chosen.roles.items())
-    printed = [
-        f"wrote {out}: {len(rows)} questions about {sources['sample'].nunique()} images",
-        *(f"  {kind}: {counts.get(kind, 'none')}" for kind in asked),
-        f"labels: {roles}; --role says otherwise",
-    ]
-    if paraphrase is not None:
-        number = sum(map(len, more.wordings.values()))
-        printed.append(f"{number} more wordings for {money(more.cost)}")
-        printed += [f"  refused: {each}" for each in more.refused]
-    printed.append(f"next: avtt label {shlex.quote(str(out))} --reader NAME    # review each")
-    typer.echo("\n".join([*printed, f"  avtt audit {shlex.quote(str(out / SPEC))}"]))
+    made = {"out": out, "sources": sources, "kinds": asked, "counts": counts, "roles": chosen.roles}
+    typer.echo(filled("build_vqa", more=more, paid=paid, **made))
 
 
 def _more_wordings(chosen: Chosen, spec: Path, max_cost: float | None) -> Paraphrases:

@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
 from types import UnionType
@@ -39,15 +39,12 @@ from ..utils.image_codec import png
 from ..utils.random_streams import generator
 from ..utils.tables import csv_text
 from ..utils.web import text_of
-from .printing import plain_console
+from .printing import filled, plain_console
 
 SAMPLES = 60
 FILES = {*TABLES, *ENDINGS, ".md", ".toml", ".py", ".txt", ".json", ".html", ".xlsx", ".zip"}
 """Endings of files, which no folder's name has."""
 ENDING = ".toml"
-WIDTH = 36
-"""Columns before a comment, where the line leaves them free."""
-HEAD = "# What to audit, and how. Every field, with its default: avtt init DIR --full\n"
 WRAPPED = (
     '"""The model under test: the file that holds it, wrapped."""\n\nfrom pathlib import Path\n\n'
 )
@@ -94,10 +91,7 @@ def init(
             if model is not None:
                 wraps = code if written.model else spec
                 todo = f"look whether {wraps} prepares images as your model was trained"
-    typer.echo(f"wrote {path}{'' if todo else ', a model and images to try it on'}\nnext:")
-    if todo:
-        typer.echo(f"  {todo}")
-    typer.echo(f"  avtt audit {spec} --dry-run    # estimates calls and cost\n  avtt audit {spec}")
+    typer.echo(filled("init", path=path, spec=spec, todo=todo))
 
 
 def bundled() -> dict[str, str]:
@@ -248,7 +242,8 @@ def first(
         "audit": {"budget": budget},
         "certify": {"half_width": half_width, "targets": [*proposal.targets]},
     }
-    text = "".join(_section(name, fields) for name, fields in sections.items() if fields)
+    given: Any = {"sections": sections, "comments": field_texts("comments")}
+    text = text_of(__package__, "first.toml", json=partial(json.dumps, ensure_ascii=False), **given)
     space = QuestionSpace(dataset, proposal.relations, oracle=REGISTERED.make(proposal.oracle, {}))
     targets = [target.name for target in named_targets(space, [*proposal.targets])]
     shown = ", ".join(concepts[:4])
@@ -256,7 +251,7 @@ def first(
     template = field_texts("layouts").get(layout.kind, "with boxes ({names})")
     summary = f"{len(dataset)} images {template.format(count=len(concepts), names=shown)}"
     summary += f"; {layout.apart}" if layout.apart else ""
-    return First(HEAD + text, code, summary, space, targets)
+    return First(text, code, summary, space, targets)
 
 
 def _loaded(layout: Layout) -> tuple[Layout, Dataset]:
@@ -297,18 +292,6 @@ def seen_from(base: Path, path: Path) -> str:
     if os.path.commonpath([whole, os.path.abspath(base)]) == whole.anchor:
         return whole.as_posix()
     return Path(os.path.relpath(path, base)).as_posix()
-
-
-def _section(name: str, fields: Mapping[str, Any]) -> str:
-    """Return a section, a comment behind each field, or above it where both pass 80 columns."""
-    text, comments = f"\n[{name}]\n", field_texts("comments")
-    for field, value in fields.items():
-        line = f"{field} = {json.dumps(value, ensure_ascii=False)}"
-        key = ", ".join(value) if field == "targets" else str(value)
-        comment = comments.get(f"{name}.{field}") or comments.get(key, "")
-        behind = f"{line:<{WIDTH}}  # {comment}" if comment else line
-        text += f"{behind}\n" if len(behind) <= 80 or not comment else f"# {comment}\n{line}\n"
-    return text
 
 
 def _stub(layout: Layout, dataset: Dataset) -> str:

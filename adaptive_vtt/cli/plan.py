@@ -5,9 +5,10 @@ follow-ups, source images and repeat probes are counted together.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import typer
@@ -40,7 +41,7 @@ from ..strategies import named
 from ..types import CallMode, Prompt, Unanswered
 from ..utils.figures import USD, money, percent, points, shorten
 from .options import names
-from .printing import plain_console, print_json, table_of
+from .printing import filled, plain_console, print_json, table_of
 from .spec_changes import read
 
 WIDTHS = "0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2, 0.3, 0.4"
@@ -147,7 +148,7 @@ def estimate(
         certify = spec.certify.model_copy(update={"half_width": width})
         narrowed = spec.model_copy(update={"certify": certify, "audit": audit})
         rows.append(Width.of(width, planned(narrowed, base, space, model), pilot))
-    notes = [*_notes(spec, space, model, chosen), *_limits(spec, chosen, rows, pilot)]
+    notes = _notes(spec, space, model, chosen, rows, pilot)
     _print(space, model.answers, chosen, rows, notes, as_json)
 
 
@@ -415,64 +416,52 @@ def paid_for(cap: float, price: float) -> int:
     return int((cap + CENTS) / price)
 
 
-def _limits(spec: Spec, plan: Plan, rows: Sequence[Width], pilot: Pilot | None) -> Iterator[str]:
-    """Yield how far each limit of the spec reaches: its calls, and the narrowest half-width."""
-    budget, cap = spec.audit.budget, spec.audit.max_cost
-    price = (pilot.cost if pilot is not None else 0.0) or plan.expected_most
-    limits = []
-    if budget is not None:
-        limits.append((min(budget, plan.total), f"the budget of {budget:,} calls"))
-    if cap is not None and price:
-        calls, least = (
-            min(paid_for(cap, each), plan.total) for each in (price, plan.worst or price)
-        )
-        pays = f"pays for about {calls:,} calls ({least:,} at the worst price)"
-        limits.append((calls, f"the cap of {money(cap, plan.currency)} on cost {pays}"))
-    if plan.together is None:
-        calls, end = min([*limits, (plan.total, "the last question")])
-        yield f"explores, and certifies nothing: {end} ends it, after at most {calls:,} calls"
-    needed = {f"at a rate of {100 * x:.0f} %": [row.likely[x] for row in rows] for x in ASSUMED}
-    if pilot is not None:
-        needed = {"by the pilot": [row.by_pilot or row.at_most for row in rows]}
-    for calls, limit in limits:
-        ends = []
-        for case, each in needed.items():
-            enough = [row.half_width for row, n in zip(rows, each, strict=True) if n <= calls]
-            ends.append(f"{points(min(enough)) if enough else 'none of these'} {case}")
-        yield f"{limit}: enough for {', '.join(ends)}; 'avtt resume' can raise it"
-
-
-def _notes(spec: Spec, space: QuestionSpace, model: ModelDefaults, plan: Plan) -> Iterator[str]:
-    """Yield what else an audit of the spec will do, and what the plan does not know."""
-    judge, budget = space.oracle.judge_by, spec.audit.budget
-    options = dict(spec.audit) | dict(spec.certify) | dict(spec.stop)
+def _notes(
+    spec: Spec,
+    space: QuestionSpace,
+    model: ModelDefaults,
+    plan: Plan,
+    rows: Sequence[Width],
+    pilot: Pilot | None,
+) -> list[str]:
+    """Return what else an audit of the spec will do, how far its limits reach, and what the plan
+    does not know."""
+    judge, budget, cap = space.oracle.judge_by, spec.audit.budget, spec.audit.max_cost
     paid = spec.model.costs_money or model.costs_money or judge is not None
-    if not paid and not insists(options) and (budget is None or budget >= plan.total):
-        yield (
-            f"calls cost no money: the audit times some, and asks all {plan.questions:,} questions "
-            "where that takes less than a minute, or less than sampling; rates are then exact "
-            "(--sample insists on sampling)"
-        )
+    samples = insists(dict(spec.audit) | dict(spec.certify) | dict(spec.stop))
+    words: dict[str, Any] = {
+        "plan": plan,
+        "answers": model.answers,
+        "imported": not isinstance(model, NotImported),
+        "judge": judge,
+        "budget": budget,
+        "cheap": not paid and not samples and (budget is None or budget >= plan.total),
+    }
+    if judge is not None and not judge.code and judge.model.prices_known:
+        currency = judge.model.currency or USD
+        words["judge_price"] = money(judge.model.most_cost or 0.0, currency)
     asked = [tau for tau in (spec.stop.uncertainty, spec.stop.max_uncertainty) if tau is not None]
+    words |= {"uncertainty": min(asked, default=None), "surely_hard": SURELY_HARD}
     if asked:
         from ..surrogates import lowest_with_hard_answers  # imports PyTorch
 
-        yield "when uncertainty falls as far as [stop] asks was not worked out"
-        if min(asked) < (lowest := lowest_with_hard_answers(spec.audit.form)):
-            yield (
-                f"with answers of 0 and 1 alone uncertainty cannot fall below {lowest:.3f} of its "
-                f"prior, and {min(asked):g} is asked for: if the first {SURELY_HARD} are all such, "
-                "the audit stops and says so"
-            )
-    if judge is not None:
-        price = "at an unknown price each"
-        if not judge.code and judge.model.prices_known:
-            most = money(judge.model.most_cost or 0.0, judge.model.currency or USD)
-            price = f"at {most} each at most"
-        yield f"the judge {judge.name} is asked what the rule cannot read, {price}, in addition"
-    if isinstance(model, NotImported):
-        what = "every concept of an image" if model.answers == "all" else "one question"
-        yield f"no model was imported: a call is taken to answer {what}"
+        words["lowest"] = lowest_with_hard_answers(spec.audit.form)
+    limits = {} if budget is None else {"budget": min(budget, plan.total)}
+    price = (pilot.cost if pilot is not None else 0.0) or plan.expected_most
+    if cap is not None and price:
+        limits["cap"] = min(paid_for(cap, price), plan.total)
+        words["least"] = min(paid_for(cap, plan.worst or price), plan.total)
+        words["cap"] = money(cap, plan.currency)
+    needed = {f"at a rate of {100 * x:.0f} %": [row.likely[x] for row in rows] for x in ASSUMED}
+    if pilot is not None:
+        needed = {"by the pilot": [row.by_pilot or row.at_most for row in rows]}
+    reached: dict[str, dict[str, str]] = {}
+    for name, calls in limits.items():
+        for case, each in needed.items():
+            enough = [row.half_width for row, n in zip(rows, each, strict=True) if n <= calls]
+            reached.setdefault(name, {})[case] = points(min(enough)) if enough else ""
+    first = min({**limits, "": plan.total}, key={**limits, "": plan.total}.__getitem__)
+    return filled("plan", limits=limits, first=first, reached=reached, **words).splitlines()
 
 
 # -- --probe: two calls that show whether a chat model is shown its images -------------------------
@@ -508,35 +497,24 @@ def ask_twice(spec: Spec, base: Path) -> int:
     prompts = [Prompt(i, ("black",), f"a {s} image", "identity", 0) for s, i in images.items()]
     with model:
         answers = checked(model, prompts)
-    console = plain_console()
-    values: list[float | Unanswered] = []
-    for shade, answer in zip(SHADES, answers, strict=True):
-        reply = shorten(" ".join(answer.reply.split()), QUOTED)
-        value = answer if isinstance(answer, Unanswered) else answer.values[0]
-        if not isinstance(value, float | Unanswered):
-            value = Unanswered("no number")
-        values.append(value)
-        if isinstance(value, Unanswered):
-            reading = f"no answer: {value.reason}"
-        else:
-            reading = f"{'Yes' if value >= 0.5 else 'No'}, P(yes) {percent(value)}"
-        console.print(f"a {shade} image: the reply {reply!r} was read as {reading}")
-    for sentence in fallen_back(model.elicitation()):
-        console.print(f"warning: {sentence}")
-    cost = money(sum(answer.cost for answer in answers), model.prices.currency)
-    paid = f"cost {cost}" if model.prices_known else "cost what is not known: [model] has no prices"
-    code, verdict = _verdict(values)
-    console.print(f"two calls, which {paid}; {verdict}")
-    return code
-
-
-def _verdict(values: Sequence[float | Unanswered]) -> tuple[int, str]:
+    values = [answer if isinstance(answer, Unanswered) else answer.values[0] for answer in answers]
+    values = [v if isinstance(v, float | Unanswered) else Unanswered("no number") for v in values]
+    replies = [shorten(" ".join(answer.reply.split()), QUOTED) for answer in answers]
     reasons = [value.reason for value in values if isinstance(value, Unanswered)]
-    numbers = [value for value in values if isinstance(value, float)]
+    code, reason = 0, NO_IMAGE
     if reasons and NO_IMAGE not in reasons:
-        why = "whether the model looks is not known, as a question was not answered"
-        return 2, f"{why}; {remedy(reasons[0])}"
-    if reasons or not numbers[0] >= 0.5 > numbers[1]:
-        why = "the model did not look at its images, or confuses black and white"
-        return 4, f"{why}; {remedy(NO_IMAGE)}"
-    return 0, "the model looked at both images"
+        code, reason = 2, reasons[0]
+    elif reasons or not values[0] >= 0.5 > values[1]:
+        code = 4
+    cost = money(sum(answer.cost for answer in answers), model.prices.currency)
+    shown = filled(
+        "probe",
+        rows=zip(SHADES, replies, values, strict=True),
+        cautions=fallen_back(model.elicitation()),
+        cost=cost if model.prices_known else "",
+        code=code,
+        remedy=remedy(reason),
+        percent=percent,
+    )
+    typer.echo(shown)
+    return code

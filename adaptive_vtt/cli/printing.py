@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import shutil
 import textwrap
 from collections.abc import Collection, Iterable, Sequence
@@ -12,6 +13,8 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from ..utils.web import text_of
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -19,6 +22,12 @@ if TYPE_CHECKING:
 def print_json(value: Any) -> None:
     """Print a value as JSON. Raise ValueError for NaN and infinities, which JSON lacks."""
     typer.echo(json.dumps(value, indent=1, allow_nan=False))
+
+
+def filled(name: str, **values: object) -> str:
+    """Return the text ``name`` of ``templates``, which may quote words for a shell."""
+    values["quote"] = lambda word: shlex.quote(str(word))
+    return text_of(__package__, f"{name}.txt", **values).rstrip("\n")
 
 
 def folded(text: str, start: str = "") -> str:

@@ -43,7 +43,7 @@ from ..utils.figures import (
     span,
     tenths,
 )
-from .printing import plain_console, table_of
+from .printing import filled, plain_console, table_of
 from .signals import heed
 
 BAR = 10
@@ -52,10 +52,6 @@ WIDE = 60
 FIRST, LONGEST = 10.0, 300.0
 """Seconds until the first plain line where there is no terminal, and the longest pause between two;
 each pause is twice the one before."""
-NOTHING_CHECKED = (
-    "so no rule could be broken: objects have to be located, by annotated boxes or a [detector] "
-    "section, and by names that are understood"
-)
 REPLIES, FIRST_CALLS, SILENT = 3, 50, 3
 """Number of replies that are shown, among so many first calls. After ``SILENT`` calls without words
 none is shown."""
@@ -218,29 +214,12 @@ def print_end(run: Run, result: Result, out: Path, printed: Sequence[str] = ()) 
         out: Folder of the run.
         printed: Warnings that were printed while it ran.
     """
-    facts, captions, again = run.facts, result.captions, result.repeat_probes
-    counts = {"call": result.calls, "question": result.questions}
-    spent = [f"{count:,} {what}{'s' * (count != 1)}" for what, count in counts.items()]
-    spent += [f"{facts.trial_calls} trial calls before"] if facts.trial_calls else []
-    spent += [result.paid] if result.cost or result.in_doubt else []
-    spent += [clock(facts.ended.elapsed)] if facts.ended else []
-    lines: list[Any] = [result.headline, f"stopped: {in_points(str(result.reason))}"]
-    lines += [", ".join(spent), _table(result), result.guarantee, captions]
-    if captions is not None and not captions.comparable:
-        lines.append(NOTHING_CHECKED)
-    if result.judge is not None:
-        lines.append(result.judge.in_words(result.currency))
-    if facts.certificate is not None and result.unreached:
-        lines.append(_still_open(result, facts.certificate))
-    if again is not None:
-        differ = f"{again.differ} of {again.answers} answers differ"
-        lines.append(f"{again.calls} calls were asked again: {differ}")
-    warnings = [f"warning: {warning}" for warning in result.warnings]
-    lines += [warning for warning in warnings if warning not in printed]
+    words: Any = {"result": result, "facts": run.facts, "out": out, "printed": printed}
+    words |= {"clock": clock, "in_points": in_points, "still_open": still_open}
     console = plain_console()
-    for line in [*lines, f"report: {out / 'report.html'}"]:
-        if line is not None:
-            console.print(line if isinstance(line, Table) else str(line))
+    for line in filled("end", **words).split("\n"):
+        if line:
+            console.print(_table(result) if line == "[table]" else line)
 
 
 def _table(result: Result) -> Table:
@@ -279,34 +258,27 @@ def _table(result: Result) -> Table:
     return table_of([*columns], zip(*columns.values(), strict=True), title)
 
 
-def unreached(result: Result, certify: CertificateFacts) -> str:
-    """Return how many targets are not known as precisely as asked."""
-    goal = goal_reached(certify.half_width, certify.at_most)
-    if len(result.targets) == 1:
-        return f"the target is not {goal}"
-    left = len(result.unreached)
-    return f"{left} of {len(result.targets)} targets {'is' if left == 1 else 'are'} not {goal}"
+def still_open(result: Result, certify: CertificateFacts, *, whole: bool = True) -> str:
+    """Return how many targets are not known as precisely as asked.
 
-
-def _still_open(result: Result, certify: CertificateFacts) -> str:
-    """Return how many targets are open, and how many calls they would take."""
-    open_ = [status for status in result.unreached if not status.emptied]
-    text = unreached(result, certify)
-    if not open_:
-        return f"{text}, but invalidated"
-    further = longest(status.more_calls for status in open_)
+    If ``whole``, also how many calls they would take.
+    """
+    left = [status for status in result.unreached if not status.emptied]
+    further = longest(status.more_calls for status in left)
     # without a forecast of one of them, the widest
-    worst = max(open_, key=lambda s: ((further and s.more_calls) or (0,), s.half_width))
-    where = f"at +-{tenths(outward(0, worst.half_width)[1])} points"
-    if certify.half_width is None:
-        where = f"at {span(worst.lower, worst.upper)}"
-    most = "the widest" if further is None else "the one that takes longest"
-    which = "it" if len(result.targets) == 1 else f"{most}, {worst.name!r},"
-    if further is None:
-        return f"{text}; {which} is {where}; how many more calls it takes is not known yet"
-    cost = in_money(further, result.cost, result.calls, result.currency)
-    every = "it" if len(open_) == 1 else "all of them"
-    return f"{text}; {which} is {where}; {every} would take {further} more calls{cost}"
+    worst = max(
+        left, key=lambda s: ((further and s.more_calls) or (0,), s.half_width), default=None
+    )
+    place = ""
+    if worst is not None:
+        place = f"+-{tenths(outward(0, worst.half_width)[1])} points"
+        place = span(worst.lower, worst.upper) if certify.half_width is None else place
+    words: Any = {"result": result, "goal": goal_reached(certify.half_width, certify.at_most)}
+    words |= {"worst": worst, "place": place, "further": further, "open_count": len(left)}
+    if further is not None:
+        words["cost"] = in_money(further, result.cost, result.calls, result.currency)
+    count, rest = filled("still_open", **words).split("\n")
+    return count + rest if whole else count
 
 
 # -- texts that fit the width ------------------------------------------------------------------

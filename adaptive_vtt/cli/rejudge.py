@@ -7,7 +7,7 @@ from ..audit import read_result
 from ..config.going_on import rejudge_folder
 from ..results.result import Result
 from ..utils.figures import percent, span
-from .printing import plain_console, print_json, table_of
+from .printing import filled, plain_console, print_json, table_of
 from .run_folder import open_report
 from .spec_changes import settings
 
@@ -69,14 +69,7 @@ def _show(before: Result, now: Result, out: Path) -> None:
     ]
     title = "error rates" if certified else "raw rates, no guarantee"
     console.print(table_of(("target", "then", "now", "questions"), cells, title))
-    if len(shown) > SHOWN:
-        console.print(f"{SHOWN} of {len(shown)} targets; all are in the report")
-    console.print(f"{now.questions:,} questions judged again, none asked")
-    if now.guarantee is not None:
-        console.print(now.guarantee)
-    for warning in now.warnings:
-        console.print(f"warning: {warning}")
-    console.print(f"report: {out / 'report.html'}")
+    console.print(filled("rejudged", now=now, count=len(shown), shown=SHOWN, out=out))
 
 
 def _cells(result: Result) -> list[str]:

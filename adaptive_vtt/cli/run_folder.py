@@ -30,7 +30,7 @@ from ..results.result import Result
 from ..results.run import Run
 from ..strategies import EVERYTHING, default
 from .printing import print_json
-from .progress import Live, print_end, unreached
+from .progress import Live, print_end, still_open
 from .slices import quoted
 
 MAX = 50
@@ -164,7 +164,7 @@ def run_and_report(
         live.finish(run, result, out)
     _print_rest(result, out, lines, steps, as_json, open_it)
     if require_certified and result.unreached and run.certificate:
-        typer.echo(f"avtt: {unreached(result, run.certificate)}", err=True)
+        typer.echo(f"avtt: {still_open(result, run.certificate, whole=False)}", err=True)
         raise typer.Exit(3)
     return result
 

@@ -8,7 +8,7 @@ import typer
 from ..demo.answers import Classifier
 from ..demo.server import PRICE_INPUT, PRICE_OUTPUT, STATISTICS, DemoServer
 from ..errors import InputError
-from ..utils.web import text_of
+from .printing import filled
 
 
 def serve_demo(
@@ -44,7 +44,7 @@ def serve_demo(
         try:
             values: dict[str, object] = {"url": server.url, "model": model.name, "key_env": key_env}
             values |= {"price_input": PRICE_INPUT, "price_output": PRICE_OUTPUT}
-            typer.echo(text_of(__package__, "serve_demo.txt", bill=STATISTICS, **values).rstrip())
+            typer.echo(filled("serve_demo", bill=STATISTICS, **values))
             threading.Event().wait()
         except KeyboardInterrupt:
             counts = server.statistics

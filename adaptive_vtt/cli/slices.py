@@ -18,9 +18,8 @@ from ..results.run import Run
 from ..space import QuestionSpace
 from ..types import JsonObject
 from ..utils.figures import outward
-from ..utils.web import text_of
 from .options import names
-from .printing import print_json
+from .printing import filled, print_json
 
 OTHERWISE = (
     "look from Python with adaptive_vtt.audit.slices.explore(audit.journal, audit.space, most=5)"
@@ -85,7 +84,7 @@ def slices(
             "share": "{:.1%}".format,
         }
         words |= {"json": partial(dumps, default=str)}
-        typer.echo(text_of(__package__, "slices.txt", **record, **words).rstrip("\n"))
+        typer.echo(filled("slices", **record, **words))
 
 
 def _certified(run: Run) -> list[JsonObject]:

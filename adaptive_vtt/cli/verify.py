@@ -3,7 +3,6 @@
 import json
 import math
 import re
-import shlex
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from ..journal.files import JOURNAL
 from ..results import census
 from ..results.advice import resuming
 from ..results.result import summarise
-from .printing import folded
+from .printing import filled, folded
 
 REPORT = "report.html"
 CALLS = ("draw", "source")
@@ -72,31 +71,14 @@ def check(out: Path, head: str | None = None) -> tuple[str, list[str]]:
         intervals = verified_intervals(journal)
         if head is not None:
             check_head(journal, head, "the head given")
-        ages = (_check_result(journal, out / "result.json"), _check_report(journal, out / REPORT))
-        older, facts = [*filter(None, ages)], read_facts(journal.facts())
-        if older:
-            what = "both" if older[1:] else "it"
-            remedy = f"'avtt report {shlex.quote(str(out))}' writes {what} again"
-            if facts.ended is None:
-                remedy += (
-                    f"; the audit has not ended: continue with {resuming(facts, out, journal)}"
-                )
-            older.append(remedy)
-        certificate, promise = facts.certificate, "the audit certifies nothing"
-        if certificate is not None and intervals:
-            follow = "the interval follows" if len(intervals) == 1 else "the intervals follow"
-            promise = f"{follow} from them: {certificate.promise}"
-        drawn = "every draw follows from the audit's key"
-        if certificate is not None and certificate.counted:
-            drawn = "every call is the next one in the order of the space"
-        elif facts.replay is not None:
-            drawn = (
-                f"draws follow from the audit's key, the first {facts.replay.draws} from that of "
-                "model A's audit"
-            )
-        rows = f"all {len(journal.links())} rows, {len(journal.calls())} answers among them"
-        parts = promise, unchecked(facts) or drawn, f"head {journal.head}"
-        return f"{rows}, are as they were written; {'; '.join(parts)}", older
+        ages = [_check_result(journal, out / "result.json"), _check_report(journal, out / REPORT)]
+        ages, facts = [*filter(None, ages)], read_facts(journal.facts())
+        words: dict[str, object] = {"journal": journal, "facts": facts, "intervals": intervals}
+        words |= {"unchecked": unchecked(facts), "ages": ages, "out": out}
+        if ages and facts.ended is None:
+            words["resuming"] = resuming(facts, out, journal)
+        sentence, *older = filled("verified", **words).split("\n")
+    return sentence, [*filter(None, older)]
 
 
 def _check_result(journal: Journal, path: Path) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 import adaptive_vtt
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.cli.progress import _still_open
+from adaptive_vtt.cli.progress import still_open
 from adaptive_vtt.cli.run_folder import named
 from adaptive_vtt.journal import read_journal
 from adaptive_vtt.journal.facts import read_facts
@@ -51,7 +51,7 @@ def test_terminal_and_report_advise_the_same_where_calls_never_came_back(tmp_pat
         result = audit.result()
         evidence = Evidence(audit.journal)
         steps = shown(evidence)
-        text = _still_open(result, audit.certify)
+        text = still_open(result, audit.certify)
         command, _ = next_steps(evidence.run, Names.of(evidence.run, tmp_path))[0]
     assert result.waiting == 9
     assert command.partition(" --")[2] == steps[0].command.partition(" --")[2]
