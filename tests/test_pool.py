@@ -382,24 +382,49 @@ def test_items_without_a_model_are_labelled_in_turns(tmp_path: Path, capsys: Any
     printed = capsys.readouterr().out
     assert "at least  rate 10 %  rate 30 %  at most" in printed  # as 'avtt plan' names them
     assert "labels in all until certified to +-30 points" in printed
+    assert "items are named by column 'name'" in printed
     asked, turns = out / "next.csv", 0
     first = pd.read_csv(asked, dtype=str, keep_default_na=False)
     assert [*first] == ["item", "loss", "parity", "text"]
-    half = first.assign(loss=["1", "0", "unsure", "", ""])
+    half = first.assign(loss=["1", "0", "", "unsure", ""])
     half.to_csv(tmp_path / "half.csv", index=False)
     assert command(*given, "--take", str(tmp_path / "half.csv")) == 0
-    assert "took 3 losses" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "took 3 losses" in printed
+    assert f"1 labels count once item {first['item'][2]!r} has one" in printed
+    assert command("runs", str(out)) == 0
+    assert "3  $0.00" in (listed := capsys.readouterr().out)
+    assert "+ 20 open" in listed
+    assert f"'avtt label {table} --out {out} --take {asked}'" in " ".join(listed.split())
     filled = pd.read_csv(asked, dtype=str)
-    assert set(first["item"][3:]) <= set(filled["item"])  # nobody has looked at these two yet
-    assert not set(first["item"][:3]) & set(filled["item"])
+    assert {*first["item"][[2, 4]]} <= set(filled["item"])  # nobody has looked at these two yet
+    assert not {*first["item"][[0, 1, 3]]} & set(filled["item"])
     while len(filled) and turns < 9:
         filled.assign(loss="0").to_csv(asked, index=False)
         assert command(*given, "--take", str(asked)) == 0
         filled, turns = pd.read_csv(asked, dtype=str), turns + 1
     output = capsys.readouterr().out
     assert "stopped: " in output
+    assert f"avtt label {table} --out {out} --take {asked} --half-width WIDTH" in output
     assert command("verify", str(out)) == 0
     assert "What is" in (out / "report.html").read_text()
+
+
+@pytest.mark.parametrize(("column", "by"), [("ID", "'ID'"), ("kind", "their row, from 0")])
+def test_items_are_named_by_the_one_column_of_names(
+    column: str, by: str, tmp_path: Path, capsys: Any
+) -> None:
+    table, out = tmp_path / "items.csv", tmp_path / "run"
+    pd.DataFrame({column: ["a", "b", "c"]}).to_csv(table, index=False)
+    assert command("label", str(table)) == 2
+    assert "as in 'avtt label" in " ".join(capsys.readouterr().err.split())
+    for _ in range(2):  # the second call resumes
+        assert command("label", str(table), "--out", str(out)) == 0
+        assert {*pd.read_csv(out / "next.csv", dtype=str)["item"]} <= (
+            {"a", "b", "c"} if column == "ID" else {"0", "1", "2"}
+        )
+    assert "items are named by" in (printed := capsys.readouterr().out)
+    assert by in printed
 
 
 @pytest.mark.parametrize(

@@ -20,16 +20,17 @@ from ..models.local.recorded import check_name, read_answers
 from ..people.agreement import by_pair
 from ..people.captions import captions_task
 from ..people.cards import Pictures, Summary, Task, check_answers, keep, read_folder
-from ..people.items import COUNT, NEXT, items_audit, write_next
+from ..people.items import COUNT, NEXT, continuing, items_audit, write_next
 from ..people.items import take as take_items
 from ..people.page import write_page
 from ..people.reading import reading_task
 from ..people.realism import realism_task
 from ..people.review import review_task, write_accepted
-from ..results.advice import Step
+from ..results.advice import Names, Step, next_steps
 from ..results.report.page import write_run
 from ..results.report.run_files import write
 from ..results.report.section import figure
+from ..results.run import Run
 from ..utils.figures import points
 from ..utils.files import whole_folder, write_text
 from .build_vqa import QUESTIONS, SPEC, spec_text
@@ -145,16 +146,19 @@ def _items(
     table: Path, out: Path | None, columns: dict[str, Any], files: Sequence[Path], count: int
 ) -> None:
     """Take the losses in files, write the next items, and print where the audit stands."""
-    if out is None or count < 1:
-        raise InputError(
-            "expected --out RUN with a CSV of items, and a --sample of 1 or more, got "
-            f"{'no --out' if out is None else f'--sample {count}'}"
-        )
+    if out is None:
+        again = f"'avtt label {shlex.quote(str(table))} --out runs/{shlex.quote(table.stem)}'"
+        raise InputError(f"--out: expected the folder of a run with a CSV of items, as in {again}")
+    if count < 1:
+        raise InputError(f"--sample: expected 1 or more items, got {count}")
     with items_audit(table, out, columns) as audit:
         if not audit.state().calls and not files:
             width = points(audit.certify.half_width or 0.0)
             plan = of_items(audit.space, audit.certify)
             print_targets(plan, f"labels in all until certified to {width}")
+            column = audit.journal.facts()["items"]["id"]
+            names = f"by column {column!r}" if column else "by their row, from 0"
+            typer.echo(f"items are named {names}; --id COLUMN and another --out change that")
         for file in files:
             typer.echo(f"took {take_items(audit, file)} losses from {file}")
         asked = write_next(audit, out, count)
@@ -166,11 +170,15 @@ def _items(
             plain_console().print(f"warning: {warning}")
         if not asked:
             typer.echo(f"stopped: {result.reason}; report: {out / 'report.html'}")
-            return
+            run = Run(audit.journal)
+            return print_steps(next_steps(run, Names.of(run, out)))
         file = out / NEXT
-        again = shlex.join(["avtt", "label", str(table), "--out", str(out), "--take", str(file)])
-        typer.echo(f"wrote {file}: {asked} items; fill in 'loss', from 0 (fine) to 1 (all wrong)")
-        print_steps([Step(again, "takes them, and asks for the next")])
+        typer.echo(f"wrote {file}: {len(asked)} items; fill in 'loss', 0 (fine) to 1 (all wrong)")
+        # losses count in the order of the draws
+        if (later := result.questions - asked[0].draw) > 0:
+            first = asked[0].prompt.sample_id
+            typer.echo(f"{later} labels count once item {first!r} has one: a loss, or 'unsure'")
+        print_steps([Step(continuing(table, out), "takes them, and asks for the next")])
 
 
 def _task(

@@ -68,6 +68,8 @@ def _show(rows: list[tuple[Listed, Rates | None]]) -> None:
             console.print(f"{run.name}: {run.words}")
         for warning in rates.warnings if rates else ():
             console.print(f"{run.name}: warning: {warning}")
+    if any(run.waiting for run, _ in rows):
+        console.print("open: calls, or items of a pool, that were asked for and have no answer yet")
     if any(run.paired for run, _ in rows):
         console.print("pairs: two models are compared, and each pair is a call of either")
     if any(rates for _, rates in rows):
@@ -81,6 +83,7 @@ def _cells(run: Listed, rates: Rates | None, room: int) -> list[str]:
     # a census may have been ended by a limit
     if run.census and rates is not None and rates.certified == run.targets:
         certified = f"{run.targets} exact"
+    waiting = f"\n+ {run.waiting:,} open" if run.waiting else ""
     highest, worst = "-", rates.worst if rates else None
     if rates is not None and worst is not None:
         shown = [row.id.columns() for row in rates.rows]
@@ -89,7 +92,7 @@ def _cells(run: Listed, rates: Rates | None, room: int) -> list[str]:
     return [
         f"{run.name}\n{shorten(full_name(run.model, run.version), room)}",
         certified,
-        f"{run.calls:,}" + "\npairs" * run.paired,
+        f"{run.calls - run.waiting:,}{' pairs' * run.paired}{waiting}",
         money(run.cost, run.currency),
         f"{run.state}\n{run.ago}",
         highest,

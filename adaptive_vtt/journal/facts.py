@@ -521,7 +521,7 @@ class Facts(LostFacts):
         known_a: Questions that an earlier audit had asked model A of a comparison.
         discover: How slices are searched for, None if they are not.
         replay: The audit whose draws came first, None if all draws are its own.
-        begun_by: The command that began it.
+        begun_by: The command that began it, or that continues the labels of a CSV of items.
         call: Python's arguments; see ``audit.shortcut.called_again``.
         files: Files of the two models of a comparison, if they distinguish them.
         batches: Submitted batches that were awaited when last written, and lost ones.

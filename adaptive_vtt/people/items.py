@@ -1,9 +1,10 @@
 """Audit of items without a model: a person fills the losses of the next ones into a CSV file.
 
-The journal keeps the table, its columns and the half-width. The first call names them, later ones
-resume.
+The journal keeps the columns, the half-width and the command that continues. The first call names
+them, later ones resume.
 """
 
+import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import pandas as pd
 
 from ..audit import Audit
+from ..engine.call_queue import Call
 from ..errors import InputError, unexpected
 from ..journal import read_journal
 from ..journal.files import JOURNAL
@@ -26,6 +28,8 @@ COUNT = 20
 """Default number of items that are asked for at a time."""
 HALF_WIDTH = 0.1
 COLUMNS = ("id", "text", "group", "half_width")
+NAMES = ("id", "name", "file", "filename", "path")
+"""Columns that name the items where no column was given."""
 
 
 @contextmanager
@@ -46,11 +50,25 @@ def items_audit(table: Path, out: Path, given: Mapping[str, Any]) -> Iterator[Au
         with closing(read_journal(out / JOURNAL)) as journal:
             begun = journal.facts().get("items") or {}
     columns = {name: begun.get(name) if given[name] is None else given[name] for name in COLUMNS}
+    if not begun and columns["id"] is None:
+        columns["id"] = _names_column(_read(table))
     pool, targets = items_pool(table, columns)
     half_width = columns["half_width"] or HALF_WIDTH
-    kept: dict[str, Any] = {"journal": out / JOURNAL, "notes": {"items": columns}}
+    notes = {"items": columns, "begun_by": continuing(table, out)}
+    kept: dict[str, Any] = {"journal": out / JOURNAL, "notes": notes}
     with Audit(pool, half_width=half_width, targets=targets, **kept) as audit:
         yield audit
+
+
+def continuing(table: Path, out: Path) -> str:
+    """Return the command that takes the losses in NEXT and asks for the next items."""
+    return shlex.join(["avtt", "label", str(table), "--out", str(out), "--take", str(out / NEXT)])
+
+
+def _names_column(frame: pd.DataFrame) -> str:
+    """Return the one column that is called as in NAMES and whose values differ, else ""."""
+    fitting = [c for c in frame if str(c).lower() in NAMES and frame[c].is_unique]
+    return str(fitting[0]) if len(fitting) == 1 else ""
 
 
 def items_pool(table: Path, columns: Mapping[str, Any]) -> tuple[Pool, list[str]]:
@@ -94,11 +112,11 @@ def take(audit: Audit, file: Path) -> int:
     return len(losses)
 
 
-def write_next(audit: Audit, out: Path, count: int) -> int:
+def write_next(audit: Audit, out: Path, count: int) -> list[Call]:
     """Write the next ``count`` items into the file NEXT of ``out``, to be filled in.
 
     Returns:
-        Their number, 0 once the audit has ended.
+        Their calls in the order of the draws, [] once the audit has ended.
     """
     calls = audit.ask(count)
     rows = []
@@ -107,7 +125,7 @@ def write_next(audit: Audit, out: Path, count: int) -> int:
         words = [ask.text for ask in sample.asks.values()]
         rows.append({"item": sample.id, LOSS: "", **sample.metadata, "text": "\n".join(words)})
     write_text(out / NEXT, csv_text(pd.DataFrame(rows, columns=None if rows else ["item", LOSS])))
-    return len(calls)
+    return calls
 
 
 def _loss(cell: str, where: str) -> float | Unanswered:

@@ -353,6 +353,8 @@ def _resumed(run: Run, names: Names, options: str, arguments: str, why: str) -> 
         why: The reason.
     """
     facts = run.facts
+    if facts.begun_by:
+        return Step(with_options(facts.begun_by, options), why)
     if facts.spec is None and facts.call is None:
         why += ", in the loop that began it" * facts.settings.oracle.tells_losses
         return Step(_in_python(facts, "journal=...", arguments), why)
@@ -428,7 +430,9 @@ def steps_of_gate(run: Run, rulings: Sequence[Ruling], names: Names) -> list[Ste
         names: How commands name the run.
     """
     facts, certificate, rows = run.facts, run.certificate, [r for r in rulings if r.state == "open"]
-    by_command = facts.spec is not None and facts.begun_by is None and facts.rejudged is None
+    labelled = facts.settings.oracle.tells_losses and facts.begun_by is not None
+    by_spec = facts.spec is not None and facts.begun_by is None and facts.rejudged is None
+    by_command = labelled or by_spec
     wanted = certificate.half_width if certificate else None
     by_gate = _by_gate(facts)
     if by_gate and (wanted is None or not by_command):
@@ -454,7 +458,8 @@ def steps_of_gate(run: Run, rulings: Sequence[Ruling], names: Names) -> list[Ste
     more = max(0, min(math.ceil((times - 1) * made), facts.all_calls - made))
     limits = raised(run, made, more)
     steps = [_resumed(run, names, _with_width(width, limits), "", why)]
-    may_cost = facts.worst or facts.endpoint or facts.settings.oracle.judge  # prices may be unknown
+    judge = facts.settings.oracle.judge
+    may_cost = facts.worst or facts.endpoint or judge or labelled  # prices may be unknown
     if times * made >= facts.all_calls and not may_cost:
         census = f"avtt census {names.spec} --out {names.folder}-whole"
         steps.append(Step(census, f"or asks all {facts.all_calls:,} calls, which is exact"))
