@@ -6,7 +6,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from .. import __version__
 from ..audit import Audit
 from ..audit.everything import MAX_CALLS, all_losses, calls_of, means
 from ..certify import named_targets
@@ -20,6 +19,7 @@ from ..models.checking import name_of
 from ..models.local.python import model_of
 from ..space import QuestionSpace
 from ..strategies import REGISTRY, Strategy, default, named
+from ..utils.importing import own_version
 from ..utils.options import check_options
 from .comparison import StrategyComparison
 from .kept import BUDGET, STRATEGY, KeptRuns
@@ -167,7 +167,7 @@ def _kept(
         return KeptRuns(None)
     kept = KeptRuns(out)
     made_of = {"spec": spec, "space": space.fingerprint, "truth": jobs[0].truth}
-    kept.expect(avtt=__version__, **made_of, **{BUDGET: jobs[0].budget})
+    kept.expect(avtt=own_version(), **made_of, **{BUDGET: jobs[0].budget})
     kept.expect(**{f"{STRATEGY}{name}": key for name, key in keys.items()})
     kept.runs = {key: run for key, run in kept.runs.items() if keys.get(key[0], "") is not None}
     return kept

@@ -9,7 +9,6 @@ from typing import Any
 
 import typer
 
-from .. import __version__
 from ..audit import Audit
 from ..audit.everything import MAX_CALLS, all_answers, calls_of
 from ..benchmark import runs as work
@@ -33,6 +32,7 @@ from ..strategies import REGISTRY as STRATEGIES
 from ..strategies import default
 from ..types import JsonObject
 from ..utils.files import hash_file, write_text
+from ..utils.importing import own_version
 from ..utils.other_code import file_of
 from ..utils.tables import csv_text
 from .options import names
@@ -190,7 +190,7 @@ def _made_of(
     own = {row.name: str(row.strategy) for row in rows}
     own = {r: n for r, n in own.items() if n not in work.BASELINES and STRATEGIES.is_code(n)}
     return {
-        "avtt": __version__,
+        "avtt": own_version(),
         "spec": spec.model_dump(mode="json", exclude={"audit": {BUDGET}}),
         BUDGET: spec.audit.budget,
         "exhaust": exhaust,

@@ -14,8 +14,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from .. import __version__
 from ..errors import AvttError, one_line
+from ..utils.importing import own_version
 from .options import command_of
 from .signals import interrupted_as
 
@@ -48,7 +48,7 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"adaptive-vtt {__version__}")
+        typer.echo(f"adaptive-vtt {own_version()}")
         raise typer.Exit
 
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from .. import surrogates
 from ..audit import Audit
 from ..audit.proposed import proposed
 from ..certify import named_targets
@@ -26,6 +25,8 @@ from ..results.gate import Gated
 from ..space import QuestionSpace
 from ..stopping import FirstOf
 from ..strategies import default, named
+from ..surrogates import QUESTION_GP
+from ..surrogates import named as named_surrogate
 from ..types import Answer, CallMode, Prompt, Unanswered
 from ..utils.options import arguments, options_of
 from . import Spec
@@ -86,7 +87,9 @@ def build_parts(
     space = build_space(spec, base) if space is None else space
     section, certify, stop, prior = spec.audit, spec.certify, spec.stop.limit(), None
     if certify.features != "default":
-        space.dataset.features = surrogates.embed(space.dataset, device=section.device)
+        from ..surrogates import embed  # imports PyTorch
+
+        space.dataset.features = embed(space.dataset, device=section.device)
     proxies: dict[str, ModelUnderTest] = {}
     for name, source in (certify.proxies or {}).items():
         if source.endswith(".csv"):
@@ -109,8 +112,8 @@ def build_parts(
         expected, got = "a surrogate that takes them", "surrogate = false"
         raise unexpected("certify.surrogate_options", expected, got, "leave them out")
     if own or isinstance(surrogate, str):
-        kind = surrogate if isinstance(surrogate, str) else surrogates.QUESTION_GP
-        surrogate = surrogates.named(kind, own, base)
+        kind = surrogate if isinstance(surrogate, str) else QUESTION_GP
+        surrogate = named_surrogate(kind, own, base)
     strategy = section.strategy or default(certify.certifies)
     if certify.prior_journal:
         prior = base / certify.prior_journal

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from .. import surrogates
 from ..certify import Certifier
 from ..errors import InputError
 from ..journal.rows import AnswerRow, Reasons
 from ..oracles.labels import margin
 from ..space import QuestionSpace
+from ..surrogates import BINS, Form, History, Posterior
 from ..types import Bools, Candidates, Floats, Indices, PairedLoss
 from ..utils.random_streams import generator
 from .candidates import columns
@@ -19,7 +19,7 @@ from .prices import Prices
 from .tensors import array, candidates_of, joined, tensor
 
 if TYPE_CHECKING:
-    from ..surrogates import AnswerGP, Losses, LossSurrogate, Posterior, QuestionModel
+    from ..surrogates import AnswerGP, Losses, LossSurrogate, QuestionModel
     from ..surrogates.question_gp import Questions
     from .tensors import Tensor
 
@@ -111,6 +111,8 @@ class Belief:
         predictions: (n,) predicted losses of the draw's candidate questions; None: not predicted.
     """
 
+    _answers: "AnswerGP | None" = None
+
     def __init__(
         self,
         space: QuestionSpace,
@@ -119,20 +121,21 @@ class Belief:
         device: str = "cpu",
         losses: "LossSurrogate | None" = None,
         certifier: Certifier | None = None,
-        form: surrogates.Form = "std",
-        history: surrogates.History = "truth",
+        form: Form = "std",
+        history: History = "truth",
         prices: Prices | None = None,
     ) -> None:
         self.space = space
         self.prices = prices
-        self._answers: AnswerGP | None = None
         if not space.oracle.tells_losses:
-            self._answers = surrogates.AnswerGP(len(space.concepts), form=form, device=device)
+            from ..surrogates import AnswerGP, Predictability  # imports PyTorch
+
+            self._answers = AnswerGP(len(space.concepts), form=form, device=device)
             reference = space.dataset.reference(REFERENCE, generator(seed, "reference"))
-            self.predictability = surrogates.Predictability(*reference, history=history)
+            self.predictability = Predictability(*reference, history=history)
         self.losses = losses
         self.certifier = certifier
-        self._bins = surrogates.BINS - 1
+        self._bins = BINS - 1
         shape = (len(space.concepts), 2, len(space.variants), self._bins // 2 + 1)
         self.received = np.zeros(shape, dtype=np.float32)
         self.tally = np.zeros((*shape[:3], 2))
@@ -176,17 +179,17 @@ class Belief:
         variances = joined([posterior.variance for _, posterior in parts])
         self._ahead = (
             array(questions),
-            surrogates.Posterior(_in_range(self.losses, means), variances),
+            Posterior(_in_range(self.losses, means), variances),
         )
 
     def _predicted(self, candidates: Candidates, losses: "LossSurrogate") -> "Posterior":
         """Return mean and variance (n,) of each candidate's loss."""
         if self._ahead is None:
             posterior = losses.posterior(candidates)
-            return surrogates.Posterior(_in_range(losses, posterior.mean), posterior.variance)
+            return Posterior(_in_range(losses, posterior.mean), posterior.variance)
         questions, ahead = self._ahead
         places = tensor(np.searchsorted(questions, array(candidates.question)))
-        return surrogates.Posterior(ahead.mean[places], ahead.variance[places])
+        return Posterior(ahead.mean[places], ahead.variance[places])
 
     def predict(self, candidates: "Questions") -> Floats:
         """Return the losses (n,) that are predicted now for these questions.
@@ -206,12 +209,14 @@ class Belief:
         Raises:
             InputError: If the question GP does not predict losses.
         """
-        if not isinstance(self.losses, surrogates.QuestionGP):
+        from ..surrogates import QuestionGP, QuestionModel
+
+        if not isinstance(self.losses, QuestionGP):
             raise InputError(
                 "belief: expected the question GP, which BoTorch can use, got "
                 f"{type(self.losses).__name__}; give half_width, and no other surrogate"
             )
-        return surrogates.QuestionModel(self.losses, self._questions)
+        return QuestionModel(self.losses, self._questions)
 
     def _questions(self, numbers: "Tensor") -> Candidates:
         """Return questions by number (n,), each as a separate call."""
@@ -323,11 +328,11 @@ class Belief:
             concepts.append(concept)
             coordinates.append(coordinate)
         if concepts:
+            from ..surrogates import AnswerPoints
+
             self._uncertainty = None
-            points = surrogates.AnswerPoints(
-                tensor(np.array(concepts)), tensor(np.array(coordinates, float))
-            )
-            self.answers.observe(points)
+            about, at = tensor(np.array(concepts)), tensor(np.array(coordinates, float))
+            self.answers.observe(AnswerPoints(about, at))
 
     @property
     def answers(self) -> "AnswerGP":
@@ -354,10 +359,16 @@ class Belief:
     @property
     def lowest(self) -> float:
         """Lowest uncertainty that can be reached while all answers are 0 or 1; 0 otherwise."""
-        return surrogates.lowest_with_hard_answers(self._form) if self.hard else 0.0
+        if not self.hard:
+            return 0.0
+        from ..surrogates import lowest_with_hard_answers
+
+        return lowest_with_hard_answers(self._form)
 
     def _losses(self, outcomes: Sequence[Observation]) -> "Losses":
         """Return outcomes as the surrogate learns them, with the two losses of each difference."""
+        from ..surrogates import Losses
+
         numbers = np.array([o.question for o in outcomes])
         truth = tensor(np.array([o.truth for o in outcomes]))
         sample, variant, concept = (tensor(p) for p in self.space.parts(numbers))
@@ -365,7 +376,7 @@ class Belief:
         def losses(observations: Iterable[Observation | PairedLoss]) -> "Losses":
             pairs = [(o.loss, o.margin) for o in observations]
             values, margins = map(tensor, np.array(pairs, np.float64).T)  # None becomes NaN
-            return surrogates.Losses(sample, variant, concept, truth, values, margins)
+            return Losses(sample, variant, concept, truth, values, margins)
 
         halves = zip(*(self.space.oracle.paired_losses(o.details) for o in outcomes), strict=True)
         return replace(losses(outcomes), halves=tuple(map(losses, halves)) or None)
