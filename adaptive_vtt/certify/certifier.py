@@ -36,11 +36,12 @@ import numpy.typing as npt
 
 from ..population import Population
 from ..types import IDENTITY, Bools, CallMode, Floats, Indices
+from .alpha import theta_for
 from .decisions import OPEN
 from .further import further, in_calls
 from .game import Bet as Bet
 from .game import Game
-from .rules import Rules, theta_for
+from .rules import Rules
 from .status import TargetStatus
 from .strata import DIGITS, Strata, Stratum, cells_of, countable, pooled, strata_of, stratified
 from .targets import Target, calls, largest, members, size
@@ -211,7 +212,7 @@ class Certifier(Game):
     def set_theta(self, questions: Indices, losses: Floats) -> None:
         """Divide each target's alpha between its two ends by predicted losses.
 
-        Call it before the first draw. ``rules.theta_for`` has the rule.
+        Call it before the first draw. ``alpha.theta_for`` has the rule.
 
         Args:
             questions: (n,) questions whose losses are predicted.
@@ -508,7 +509,7 @@ class Certifier(Game):
         mean, per_price = (each.sum(axis=1) / touching for each in (cost, cost / prices))
         return self._worth(mean, typical, per_price)
 
-    def shares(self, exploration: float, prices: Price = 1.0) -> Floats | None:
+    def stratum_proposal(self, exploration: float, prices: Price = 1.0) -> Floats | None:
         """Return the proposal pi (C,) of the next draw's stratum, None where there are none.
 
         A stratum's probability is proportional to its unseen calls times the root of a call's

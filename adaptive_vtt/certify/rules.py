@@ -1,13 +1,10 @@
 """Rules of the betting game of K targets, which are fixed before the first bet."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import InputError, unknown
-from ..families import TargetId
 from ..types import Bets, Floats, Guarantee
 from .decisions import Comparison, Decisions
 from .sequences import BETS
@@ -17,15 +14,6 @@ if TYPE_CHECKING:
 
 MIN_AIM = 0.02
 """Least distance from a limit that bets aim at."""
-MIN_SHARE = 0.1
-"""Part of alpha that is spread evenly over all targets."""
-
-THETA, RARE = 0.25, 0.25
-"""``THETA`` is the weight of bets on larger rates where the predicted mean loss is below ``RARE``.
-
-It leaves 3/4 of alpha for the upper end of the interval, which is the last to come near a small
-rate. For rates nearer to 1/2 both ends decide, and 1/4 for one end costs more calls than 3/4 for
-the other saves (``experiments.engine.bets``)."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +24,8 @@ class Rules:
         aim: Half-width in (0, 1) that bets aim at.
         alpha: Probability in (0, 1) that something certified is wrong.
         guarantee: "all" if ``alpha`` covers all intervals at once, "each" if each by itself.
-        weights: (K,) every target's share of ``alpha``, summing to 1; None: even shares.
+        weights: (K,) every target's share of ``alpha``, summing to 1 (``alpha.alpha_shares``);
+            None: even shares.
         limit: Rate in (0, 1) whose side bets decide for every target; None: no decisions.
         by_distance: Whether only the side is asked for. Bets then aim at the distance from
             the limit where that is less than ``aim``.
@@ -143,54 +132,3 @@ class Rules:
             return None
         theta = None if self.only_sides else self.thetas(count)
         return Decisions(limits, self.alphas(count), self.guarantee == "all", theta)
-
-
-def theta_for(means: Floats) -> tuple[float, ...]:
-    """Return ``Rules.theta`` from the predicted mean losses (K,), NaN where nothing is known."""
-    rare, frequent = means < RARE, means > 1 - RARE
-    return tuple(np.select([rare, frequent], [THETA, 1 - THETA], 0.5).tolist())
-
-
-def shares(weights: Mapping[str, float], targets: Sequence[TargetId]) -> tuple[float, ...]:
-    """Return every target's share of alpha, in the order of ``targets``; they sum to 1.
-
-    Args:
-        weights: Name or handle of a target -> its weight, 0 or more; 1 for all others.
-        targets: The targets.
-
-    Raises:
-        InputError: A target is unknown, a weight is no number of 0 or more, or all are 0.
-    """
-    chosen = [1.0] * len(targets)
-    for name, weight in weights.items():
-        places = [k for k, target in enumerate(targets) if target.is_named(name)]
-        if not places:
-            raise unknown("target", name, [target.name for target in targets], "weights")
-        if not 0 <= weight < float("inf"):
-            raise InputError(f"weights: {name!r}: expected a number of 0 or more, got {weight}")
-        for place in places:
-            chosen[place] = float(weight)
-    if sum(chosen) <= 0:
-        raise InputError("weights: expected at least one target with a weight above 0, got none")
-    return tuple(weight / sum(chosen) for weight in chosen)
-
-
-def by_size(calls: Floats, largest: Floats, total: int) -> tuple[float, ...]:
-    """Return shares of alpha (K,) by the targets' numbers of calls; they sum to 1.
-
-    Where calls serve several targets, an audit waits longest for a target that few calls touch.
-    One that most calls touch is done early with any share. A call with many questions of a target
-    varies less per question, but not as little as if they were independent: hence the root. Every
-    target gets at least a tenth of an even share. Shares are even where no call need touch two
-    targets.
-
-    Args:
-        calls: (K,) calls that touch each target.
-        largest: (K,) the most questions of a target that one call asks.
-        total: Calls in all.
-    """
-    need = (1 - calls / total) ** 2 / np.sqrt(largest)
-    if calls.sum() <= total or not need.any():
-        need = np.ones_like(need)
-    share = (1 - MIN_SHARE) * need / need.sum() + MIN_SHARE / len(need)
-    return tuple((share / share.sum()).tolist())

@@ -8,15 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Annotated, Any, Literal, TypedDict, TypeVar
 
-import numpy as np
-
+from ..certify.alpha import alpha_shares, by_weight
 from ..certify.certifier import Certifier
 from ..certify.constants import constants_of
 from ..certify.decisions import MAX_AIM, Comparison
-from ..certify.rules import Rules, by_size, shares
+from ..certify.rules import Rules
 from ..certify.sequences import BETS
 from ..certify.strata import CallStrata
-from ..certify.targets import Target, calls, fingerprint, largest, named_targets, target_of
+from ..certify.targets import fingerprint, named_targets, target_of
 from ..cohort import Cohort
 from ..errors import InputError, check_known
 from ..families import ASKED, DROPS, OfDrop, OfSlice
@@ -71,7 +70,7 @@ class Certify:
     - ``targets``: names as in ``certify.named_targets``. Default: every concept's miss and
       false-alarm rate, and every relation's error; for a ``Pool``, the mean loss of all items.
     - ``weights``: default None. Under the strategy ``certify`` the shares then follow from the
-      targets' sizes (``rules.by_size``). Other strategies do not prefer the rarest targets by
+      targets' sizes (``alpha.by_size``). Other strategies do not prefer the rarest targets by
       themselves, so shares are even.
     - ``surrogate``: also ``surrogates.named(name, options)`` (``docs/how-to/own-parts.md``).
     - ``proxies``: name -> answers of a cheaper model, as ``engine.proxies.Proxies`` takes them.
@@ -290,7 +289,7 @@ class Certify:
         """
         targets = named_targets(space, self.targets, self.where)
         if self.weights:
-            shares(self.weights, [target.id for target in targets])
+            by_weight(self.weights, [target.id for target in targets])
 
     def certifier(
         self,
@@ -321,11 +320,14 @@ class Certify:
         bets = replace(BETS, cell=FINE_CELL) if self.of_two else BETS
         if begun is not None:
             slices, aim, bets = begun.slices, begun.aim, begun.bets
+        shares = None
+        if self.guarantee == "all":
+            shares = alpha_shares(space, targets, answers, self.weights, begun, even=even)
         rules = Rules(
             aim,
             1 - self.confidence,
             self.guarantee,
-            self._shares(space, targets, answers, begun, even),
+            shares,
             self.at_most if by_bets else None,
             by_bets and self.half_width is None,
             bets,
@@ -350,29 +352,6 @@ class Certify:
                 "discover = N certifies them"
             )
         return begun.set_aside
-
-    def _shares(
-        self,
-        space: QuestionSpace,
-        targets: Sequence[Target],
-        answers: CallMode,
-        begun: CertificateFacts | None,
-        even: bool,
-    ) -> tuple[float, ...] | None:
-        """Return every target's share of alpha: as given, as journaled, or by size; None: even."""
-        if self.guarantee == "each" or len(targets) == 1:
-            return None
-        if self.weights:
-            return shares(self.weights, [target.id for target in targets])
-        if begun is not None:
-            return begun.weights
-        if even:
-            return None
-        return by_size(
-            np.array([calls(space, t, answers) for t in targets], float),
-            np.array([largest(space, t, answers) for t in targets], float),
-            space.size if answers == "one" else len(space.dataset) * len(space.variants),
-        )
 
     def describe(self, certifier: Certifier | None) -> JsonObject | None:
         """Return the fact "certificate" of a new journal; None where nothing is certified."""

@@ -80,7 +80,7 @@ def mix(
     return Proposal(calls, (1 - exploration) * weights / total + exploration * spread)
 
 
-def shares_of(
+def parts_of(
     mixture: Mapping[str, Floats], of_call: Bools, exploration: float, probability: float
 ) -> dict[str, float]:
     """Return how much of a call's probability each reason contributes, "even" last.
@@ -336,7 +336,7 @@ class Selector:
         if isinstance(self.strategy, Reasoned):
             why = replace(why, reasons=self.strategy.reasons(candidates, self.belief, chosen))
         if isinstance(self.strategy, Mixed):
-            parts = shares_of(mixture, unit == place, exploration, probability)
+            parts = parts_of(mixture, unit == place, exploration, probability)
             why = replace(why, parts=parts)
         bet = self._bet(candidates, proposal, place, stratum)
         return Draw(number, int(calls[place]), question, probability, proposal, why, bet)
@@ -481,11 +481,12 @@ class Selector:
             return None
         prices, strata = self.belief.prices, self.certifier.strata
         costs = 1.0 if prices is None or strata is None else prices.of_strata(strata)
-        shares = self.certifier.shares(exploration, costs)
-        if shares is None:
+        probabilities = self.certifier.stratum_proposal(exploration, costs)
+        if probabilities is None:
             return None
-        proposal = Proposal(np.arange(len(shares)), shares)
-        return Stratum(proposal.draw(generator(self.seed, "stratum", number)), shares)
+        proposal = Proposal(np.arange(len(probabilities)), probabilities)
+        place = proposal.draw(generator(self.seed, "stratum", number))
+        return Stratum(place, probabilities)
 
     def _candidates(self, number: int, stratum: Stratum | None) -> Candidates:
         if self.certifier is None or stratum is None:

@@ -63,7 +63,7 @@ class Augment:
         self.seed, self.continuous = seed, continuous
         self._names, self._seen = list(relations), 0
         self.relations = self._resolved()
-        self._ends = shares([relation.name for relation in self.relations], weights)
+        self._ends = cumulated([relation.name for relation in self.relations], weights)
 
     def __call__(self, image: Any) -> Any:
         """Return the follow-up of an image in the same form.
@@ -124,7 +124,7 @@ class Augment:
         self.relations = self._resolved()
 
 
-def shares(names: list[str], weights: Mapping[str, float] | None) -> Floats:
+def cumulated(names: list[str], weights: Mapping[str, float] | None) -> Floats:
     """Return the cumulative shares of relations in 0..1.
 
     Args:

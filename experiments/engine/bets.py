@@ -28,7 +28,8 @@ from scipy.stats import binom, sem
 
 from adaptive_vtt import Pool
 from adaptive_vtt.certify import Certifier, named_targets
-from adaptive_vtt.certify.rules import Rules, by_size
+from adaptive_vtt.certify.alpha import by_size
+from adaptive_vtt.certify.rules import Rules
 from adaptive_vtt.certify.sequences import BETS
 from adaptive_vtt.config import DEMO
 from adaptive_vtt.config.building import build_space

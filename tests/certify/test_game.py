@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adaptive_vtt import Audit, Pool, QuestionSpace
+from adaptive_vtt.certify.alpha import by_size, by_weight
 from adaptive_vtt.certify.decisions import Decisions
 from adaptive_vtt.certify.game import Bet, Game
-from adaptive_vtt.certify.rules import Rules, by_size, shares
+from adaptive_vtt.certify.rules import Rules
 from adaptive_vtt.certify.sequences import BETS, Sequences, Step
 from adaptive_vtt.certify.verify import recompute, verify
 from adaptive_vtt.datasets import from_table
@@ -59,7 +60,7 @@ def test_shares_by_size_are_positive_and_sum_to_one(needs: list[tuple[float, int
 def test_levels_sum_to_alpha_or_are_alpha_each(guarantee: Any, weights: list[float]) -> None:
     names = [f"t{k}" for k in range(len(weights))]
     weights[0] += 1
-    chosen = shares(dict(zip(names, weights, strict=True)), [Filtered(name) for name in names])
+    chosen = by_weight(dict(zip(names, weights, strict=True)), [Filtered(name) for name in names])
     levels = Rules(0.1, 0.05, guarantee, None if guarantee == "each" else chosen).alphas(len(names))
     assert (levels >= 0).all()
     assert (levels.sum() if guarantee == "all" else levels.max()) == pytest.approx(0.05)
@@ -78,13 +79,13 @@ def test_levels_sum_to_alpha_or_are_alpha_each(guarantee: Any, weights: list[flo
 )
 def test_weights_that_are_none_are_refused(weights: dict[str, float], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        shares(weights, [Overall("label error"), OfConcept("p", 1, "e")])
+        by_weight(weights, [Overall("label error"), OfConcept("p", 1, "e")])
 
 
 def test_a_weight_goes_by_any_name_of_a_target() -> None:
     both = [Overall("label error", also=("mine",)), OfConcept("p", 1, "e")]
     for name in ("overall", "overall label error", "mine"):
-        assert shares({name: 3}, both) == (0.75, 0.25)
+        assert by_weight({name: 3}, both) == (0.75, 0.25)
 
 
 def test_weights_and_a_guarantee_for_each_exclude_each_other() -> None:

@@ -14,7 +14,7 @@ from ...datasets.view import as_loaded
 from ...errors import listed, unexpected
 from ...families import OfRelation
 from ...journal import Journal
-from ...relations.augment import shares
+from ...relations.augment import cumulated
 from ...space import QuestionSpace
 from ...types import IDENTITY
 from ...utils.files import whole_folder, write_text
@@ -58,7 +58,7 @@ def write_mix(
         raise unexpected("mix", "images with labels or masks", words)
     if not changing:
         raise unexpected("mix", "a relation other than identity in [space]", "none")
-    ends, rng, count = shares(changing, weights), generator(seed, "mix"), len(space.dataset)
+    ends, rng, count = cumulated(changing, weights), generator(seed, "mix"), len(space.dataset)
     spread = (rng.permutation(count) + 0.5) / count
     drawn = [changing[k] for k in np.searchsorted(ends, spread, side="right")]
     chosen = np.array([rng.choice(places[name]) for name in drawn])
