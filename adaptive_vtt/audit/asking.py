@@ -15,11 +15,12 @@ from ..engine.belief import Belief
 from ..engine.call_queue import Call
 from ..engine.calling import progress_of, run_model
 from ..engine.checkpoints import Checkpoints
-from ..engine.endpoint import JournaledElicitation, UnansweredCalls, submitted
+from ..engine.journaled_endpoint import JournaledElicitation, submitted
 from ..engine.loop import Stopwatch
 from ..engine.options import Certify, Limits, Sampling, Shorthands, grouped
 from ..engine.settings import check_cost, check_judge, check_model, describe_space, same_audit
 from ..engine.tensors import load_torch
+from ..engine.unanswered_calls import UnansweredCalls
 from ..errors import InputError, OrderError
 from ..families import TargetId
 from ..journal import JournalSource, answered, check_undamaged, opened, recall
@@ -238,7 +239,7 @@ class Audit:
                 run_model(self._loop, self.model, batch, step)
             finally:
                 self._failing.runs = False
-                self._made.judging.keep_replies(self._loop)
+                self._made.judge_calls.keep_replies(self._loop)
 
     def certify_also(self, targets: Mapping[str, Target]) -> None:
         """Certify more targets with the draws to come, as slices are.
@@ -405,7 +406,7 @@ class Audit:
         check_undamaged(self.journal)
         self._ways.recall(facts.ways, facts.bounds)
         loop.replay()
-        made.judging.lose()
+        made.judge_calls.lose()
         # calls that wait in the journal may have been sent
         budget.submitted(submitted(self.model, self.journal, loop.queue.__contains__))
         if not isinstance(self.model, BatchModel):

@@ -35,7 +35,7 @@ from ..certify.verify import verify
 from ..certify.verify_counting import counted
 from ..engine.belief import Observation
 from ..engine.judge import LOST, Judge, values_of
-from ..engine.judging import hash_of
+from ..engine.judge_calls import hash_of
 from ..engine.repeat_probes import repeated
 from ..engine.selector import teach
 from ..engine.settings import describe_oracle, describe_space, other_pictures

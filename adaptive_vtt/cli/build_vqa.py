@@ -16,7 +16,7 @@ from ..datasets.vqa.paraphrasing import Paraphrases, paraphrased
 from ..datasets.vqa.question_making import MAKERS, Chosen, choose
 from ..datasets.vqa.question_table import OPTIONS, Line, write_questions
 from ..datasets.vqa.taxonomy import SCENES, named
-from ..engine.judging import prompt_of
+from ..engine.judge_calls import prompt_of
 from ..errors import InputError, unknown
 from ..types import Unanswered
 from ..utils.figures import money

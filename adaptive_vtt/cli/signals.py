@@ -120,7 +120,9 @@ def _sentence(out: Path, advice: str | None) -> str:
         with closing(SQLiteJournal(out / JOURNAL, read_only=True)) as journal:
             if not is_begun(journal.facts()):
                 return NOT_BEGUN
-            from ..engine.endpoint import under_way  # slow, unless an audit was begun here
+            from ..engine.journaled_endpoint import (
+                under_way,  # slow, unless an audit was begun here
+            )
 
             kept = len(journal.calls()) + len(journal.sources())
             sent = sum(len(batch.calls) for batch in under_way(journal))

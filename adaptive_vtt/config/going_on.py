@@ -11,7 +11,7 @@ from ..audit import Audit
 from ..audit.rejudging import rejudge
 from ..audit.rereading import Rereading
 from ..audit.shortcut import called_again
-from ..engine.endpoint import give_up as give_up_batch
+from ..engine.journaled_endpoint import give_up as give_up_batch
 from ..engine.judge import with_answers
 from ..errors import InputError, unexpected, unknown
 from ..journal import Journal, SQLiteJournal, check_undamaged, closed_on_error, read_journal

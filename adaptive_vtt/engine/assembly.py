@@ -27,7 +27,7 @@ from .candidates import columns
 from .checkpoints import Checkpoints
 from .draw_order import Blocks, DrawOrder
 from .judge import Judge
-from .judging import Judging
+from .judge_calls import JudgeCalls
 from .loop import Loop, Stopwatch
 from .options import DEFAULT_TARGETS, Certify, Limits, Sampling
 from .prices import Prices
@@ -61,14 +61,14 @@ InOrder = Callable[[Judge, Belief, Certify, Sampling], tuple[Selector, DrawOrder
 class Assembled:
     """The parts of an audit.
 
-    - ``loop``: draws, asks and learns; ``judging``: its hook for a judge model.
+    - ``loop``: draws, asks and learns; ``judge_calls``: its hook for a judge model.
     - ``settings``: the fact "settings" of a new journal.
     - ``origin``: the audit's key and what it was made from.
     - ``proxies``: cheaper predictions of losses.
     """
 
     loop: Loop
-    judging: Judging
+    judge_calls: JudgeCalls
     settings: JsonObject
     origin: Origin
     proxies: Proxies
@@ -194,9 +194,9 @@ def assembled(
         waits=not isinstance(model, ConcurrentModel),
     )
     check_budget(limits.budget, loop.next_calls)
-    judging = Judging(judge, queue, budget, origin.key)
-    loop.hooks += [judging, probes] if in_order else [checkpoints, judging, probes]
-    return Assembled(loop, judging, settings, origin, proxies)
+    judge_calls = JudgeCalls(judge, queue, budget, origin.key)
+    loop.hooks += [judge_calls, probes] if in_order else [checkpoints, judge_calls, probes]
+    return Assembled(loop, judge_calls, settings, origin, proxies)
 
 
 def suited(certify: Certify, space: QuestionSpace) -> Certify:

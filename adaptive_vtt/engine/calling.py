@@ -19,7 +19,7 @@ from ..stopping import State
 from ..types import Answer, JsonObject, Unanswered
 from ..utils.figures import USD
 from .call_queue import Call
-from .endpoint import JournalRecord
+from .journaled_endpoint import JournalRecord
 from .loop import Loop
 
 Returned = tuple[Call, "Future[Answer | Unanswered] | None"]

@@ -175,7 +175,7 @@ class SourceRow:
 
 @dataclass(frozen=True)
 class JudgingRow:
-    """A step of asking a judge model what an answer means; see ``engine.judging``.
+    """A step of asking a judge model what an answer means; see ``engine.judge_calls``.
 
     First the model's answer is committed, then a reply of the judge per question.
 

@@ -4,8 +4,8 @@ EndoBench has been scored in three regimes: by exact match alone, with a judge t
 to an option (the public code), and with one that compares it with the truth (the paper). Results of
 different regimes are not comparable, so each has a name.
 
-``engine.judging`` asks the judge, journals its questions and replies, and keeps its cost under the
-audit's cap.
+``engine.judge_calls`` asks the judge, journals its questions and replies, and keeps its cost under
+the audit's cap.
 """
 
 import hashlib

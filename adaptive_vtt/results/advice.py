@@ -75,7 +75,7 @@ def cap_held_back(facts: Facts, journal: Journal) -> str:
     if facts.max_cost is None:
         return ""
     needed = most_spent(journal) + _most_of_call(facts)
-    from ..engine.endpoint import under_way  # slow, and seldom asked
+    from ..engine.journaled_endpoint import under_way  # slow, and seldom asked
 
     if needed <= facts.max_cost + CENTS or under_way(journal):
         return ""

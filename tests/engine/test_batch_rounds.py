@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.verify import verify
-from adaptive_vtt.engine.endpoint import give_up, under_way
+from adaptive_vtt.engine.journaled_endpoint import give_up, under_way
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.journal import Journal, MemoryJournal
 from adaptive_vtt.journal.facts import read_facts

@@ -262,7 +262,7 @@ class Later(Reader):
 def test_a_reply_that_is_known_takes_no_money_and_needs_none() -> None:
     judge = Later()
     made = received(judge, Same())
-    judging, budget = made._made.judging, made._loop.budget
+    judging, budget = made._made.judge_calls, made._loop.budget
     assert budget.judged.open == 40  # a judge that fails is asked again, so that each may cost
     ((future, prompt),) = judge.sent
     future.set_result(judge.ask([prompt])[0])

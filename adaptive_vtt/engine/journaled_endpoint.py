@@ -1,21 +1,15 @@
-"""The journal's record of a model's endpoint: elicitation, token bounds, batches; failed calls.
+"""The journal's record of a model's endpoint: elicitation, token bounds, batches.
 
 A resumed audit asks the model and its judge in the same way and reserves as much money. It knows
 the batches that were submitted until their calls are answered.
 """
 
-from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
-from ..errors import InputError, ModelError
+from ..errors import InputError
 from ..journal import Journal
 from ..journal.facts import BatchFacts, WayFacts, read_facts
-from ..journal.rows import CallRow
 from ..models.base import BatchModel, ModelDefaults
-from ..models.checking import name_of
-from ..models.unanswered import FEWEST, FIRST, MUTE, remedy
-from ..types import Answer, PairedAnswer, Unanswered, Value
 from .call_queue import number_of
 from .loop import Hook, Loop
 
@@ -117,81 +111,3 @@ def under_way(journal: Journal) -> list[BatchFacts]:
     answered |= {row.call for row in journal.judging()}
     sent = JournalRecord(journal, lambda number: number not in answered)
     return [batch for batch in sent.read() if not batch.lost]
-
-
-class UnansweredCalls(Hook):
-    """Counts this run's calls that stay unanswered, and ends the run if there are too many.
-
-    ``share`` is the share of calls that may stay unanswered, from ``FEWEST`` calls on; once nothing
-    is left to ask, any number of calls is enough. With 1 it never ends the run. With None the share
-    is ``MUTE``, and the run also ends if none of the first ``FIRST`` calls was answered. In the
-    end, answered calls of earlier runs count, too.
-
-    ``runs`` is True if the audit asks the model itself. Whoever passes answers to the audit sees
-    them, so their run is not ended.
-    """
-
-    runs = False
-
-    def __init__(self, share: float | None, model: ModelDefaults) -> None:
-        self._share, self._model = share, model
-        self._answered, self._before = False, 0  # any answer yet; answered calls of earlier runs
-        self._calls, self._reasons = 0, Counter[str]()
-
-    def on_received(self, loop: Loop, answers: Collection[Answer | Unanswered]) -> None:
-        """Count answers; a call is unanswered if none of its questions has an answer."""
-        for answer in answers:
-            self._calls += 1
-            values = (answer,) if isinstance(answer, Unanswered) else answer.values
-            missing = [_missing(value) for value in values]
-            if all(missing):
-                self._reasons[missing[0] or ""] += 1
-            else:
-                self._answered = True
-
-    def on_replay(self, loop: Loop, calls: Mapping[int, CallRow]) -> None:
-        """Take up a journal: calls of earlier runs show that the model could be reached.
-
-        So a first refused call does not end this run. If one of them has an answer, the run also
-        continues when all its first calls stay unanswered, unless ``share`` ends it.
-        """
-        if calls:
-            self._model.trusted = True
-        answered = [any(row.unanswered is None for row in c.answers) for c in calls.values()]
-        self._before = sum(answered)
-        self._answered |= any(answered)
-
-    def on_end(self, loop: Loop) -> None:
-        """Raise ModelError before the end is journaled, if too many calls stayed unanswered."""
-        if self.runs:
-            self._check(self._calls + self._before, fewest=1)
-
-    def check(self) -> None:
-        """Raise ModelError where too many calls stayed unanswered while more are to come."""
-        if self._share is None and not self._answered and self._calls >= FIRST:
-            raise self._error("none was answered; fail_on_error = 1 would continue")
-        self._check(self._calls, FEWEST)
-
-    def _check(self, calls: int, fewest: int) -> None:
-        share = MUTE if self._share is None else self._share
-        if calls >= fewest and self._reasons.total() > share * calls:
-            allowed = f"more than fail_on_error = {share:g} allows"
-            raise self._error("more than half" if self._share is None else allowed)
-
-    def _error(self, why: str) -> ModelError:
-        reason, _ = self._reasons.most_common(1)[0]
-        statistics: Mapping[str, Any] = self._model.statistics() or {}
-        first = statistics.get("first_malformed")
-        text = f"{reason[:80]}{f', the first: {first}' if first else ''}"
-        return ModelError(
-            f"model {name_of(self._model)!r}: {self._reasons.total()} of {self._calls} calls "
-            f"stayed unanswered (most often: {text}), {why}, so nothing is certified; "
-            f"{remedy(reason)}; the answers are kept: correct the cause and resume"
-        )
-
-
-def _missing(value: Value) -> str | None:
-    """Return why there is no answer, None if there is one; of two models, the first reason."""
-    if isinstance(value, PairedAnswer):
-        return _missing(value.a) or _missing(value.b)
-    return value.reason if isinstance(value, Unanswered) else None

@@ -3,8 +3,8 @@
 Such an answer is committed before the judge is asked, as a row "judging" with question -1. Each of
 the judge's replies is committed before it is used. So an interrupted audit continues with the open
 questions and pays for no reply twice. Calls of the judge that were in flight count as lost, at its
-worst price. At last the call is judged and committed as any other. It costs the answer and the
-judge's replies together.
+worst price. Once all replies are there, the call is judged and committed like any other. Its cost
+is that of the answer and of the judge's replies together.
 
 If the judge fails, or its reply is no verdict, the question stays unanswered. If its first call
 shows that it cannot work at all (wrong key, unknown model), the audit ends with ModelError, as
@@ -31,8 +31,8 @@ from .call_queue import CallQueue
 from .judge import Judge
 from .loop import AnyAnswer, Hook, Loop
 
-RECEIVED = -1
-"""Stands for a question's number in the row of the answer that the judge reads."""
+MODEL_ANSWER = -1
+"""Number in place of a question's, in the journal's row of the answer that the judge reads."""
 
 
 @dataclass
@@ -69,7 +69,7 @@ class Reply:
     lost: bool = False
 
 
-class Judging(Hook):
+class JudgeCalls(Hook):
     """The answers that wait for a judge model, and its calls. Does nothing without a judge model.
 
     ``judge`` turns answers into rows. ``key``, the audit's, decides which sure answers are checked.
@@ -101,11 +101,11 @@ class Judging(Hook):
         """Hold the answers that the judge has to read; return the others."""
         judgeable, rows = dict(answers), []
         for call, answer in answers.items():
-            asked = self._texts(call, answer)
+            asked = self._texts_for_judge(call, answer)
             if asked and isinstance(answer, Answer):
                 del judgeable[call]
                 encoded = tuple(to_json(value) for value in answer.values)
-                rows.append(self._row(call, RECEIVED, "", encoded, answer, seconds))
+                rows.append(self._row(call, MODEL_ANSWER, "", encoded, answer, seconds))
                 self._waiting[call] = _Waiting(answer, asked)
         loop.journal.add(rows)
         for row in rows:
@@ -114,7 +114,7 @@ class Judging(Hook):
         self._count()
         return judgeable
 
-    def _texts(self, call: int, answer: AnyAnswer) -> dict[int, str]:
+    def _texts_for_judge(self, call: int, answer: AnyAnswer) -> dict[int, str]:
         """Return by question the text that the judge is sent about an answer."""
         if self._judge_model is None or isinstance(answer, Unanswered):
             return {}
@@ -189,8 +189,8 @@ class Judging(Hook):
             if (known := self._known.get(waiting.hashes[question])) is not None
         ]
 
-    def _to_pay(self, waiting: _Waiting) -> list[int]:
-        """Return the questions without a verdict, whose text the judge was never sent."""
+    def _unasked(self, waiting: _Waiting) -> list[int]:
+        """Return the questions without a verdict whose text the judge was never sent."""
         return [q for q in waiting.left if waiting.hashes[q] not in self._known]
 
     def _fresh(self) -> list[tuple[int, int]]:
@@ -198,7 +198,7 @@ class Judging(Hook):
         in_flight = {self._waiting[call].hashes[question] for call, question in self._sent}
         fresh = []
         for call, waiting in self._waiting.items():
-            for question in self._to_pay(waiting):
+            for question in self._unasked(waiting):
                 digest = waiting.hashes[question]
                 if (call, question) not in self._sent and digest not in in_flight:
                     in_flight.add(digest)
@@ -310,7 +310,7 @@ class Judging(Hook):
             if row.received and row.call not in calls:
                 values = tuple(from_json(value, "journal: judging") for value in row.said)
                 answer = Answer(values, row.cost, row.unconfirmed, row.reply)
-                self._waiting[row.call] = _Waiting(answer, self._texts(row.call, answer))
+                self._waiting[row.call] = _Waiting(answer, self._texts_for_judge(row.call, answer))
                 self._budget.pay(row.cost)
             elif row.call in self._waiting:
                 self._take(row)
@@ -323,10 +323,10 @@ class Judging(Hook):
 
     def lose(self) -> None:
         """Count open questions as lost: an interrupted run may have sent them."""
-        self._budget.judged.lose(q for w in self._waiting.values() for q in self._to_pay(w))
+        self._budget.judged.lose(q for w in self._waiting.values() for q in self._unasked(w))
 
     def _count(self) -> None:
-        self._budget.judged.open = sum(len(self._to_pay(w)) for w in self._waiting.values())
+        self._budget.judged.open = sum(len(self._unasked(w)) for w in self._waiting.values())
 
     def _row(
         self,
