@@ -3,40 +3,34 @@
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from operator import index
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from ..certify.status import TargetStatus
-from ..certify.targets import Target, describe_population
-from ..engine.assembly import assembled, features_changed, features_used, suited
-from ..engine.audit_key import same_key
+from ..certify.targets import Target
+from ..engine.assembly import assembled
+from ..engine.beginning import begin
 from ..engine.belief import Belief
 from ..engine.call_queue import Call
 from ..engine.calling import progress_of, run_model
-from ..engine.checkpoints import Checkpoints
-from ..engine.journaled_endpoint import JournaledElicitation, submitted
 from ..engine.loop import Stopwatch
 from ..engine.options import Certify, Limits, Sampling, Shorthands, grouped
-from ..engine.settings import check_cost, check_judge, check_model, describe_space, same_audit
+from ..engine.settings import check_settings
 from ..engine.tensors import load_torch
-from ..engine.unanswered_calls import UnansweredCalls
 from ..errors import InputError, OrderError
 from ..families import TargetId
-from ..journal import JournalSource, answered, check_undamaged, opened, recall
-from ..journal.facts import begun_facts, read_lost
-from ..models.base import BatchModel, ModelDefaults, ModelSource, adapted_model
+from ..journal import JournalSource, opened, recall
+from ..models.base import ModelDefaults, ModelSource, adapted_model
 from ..models.checking import name_of
 from ..models.local.python import ByHand, model_of
 from ..results.result import Result, summarise
 from ..results.run import Run
 from ..space import QuestionSpace
-from ..stopping import State, levels_of
-from ..strategies import EVERYTHING
+from ..stopping import State
 from ..types import Answer, Unanswered
 from .class_order import check_order
 from .forecast import forecasts
-from .in_order import InOrder, check_goals, in_order
+from .in_order import check_goals, in_order
 from .inspection import Inspection
 from .progress import Hooks, followed
 from .slices.looking import Discovery
@@ -87,23 +81,10 @@ class Audit:
     ) -> None:
         self.certify, self.sampling, self.limits = grouped(shorthands, certify, sampling, limits)
         self.space = space = space.without_answers().for_targets(self.certify.targets)
-        self.model, self.certify = _asked(space, model), suited(self.certify, space)
-        everything, max_cost = self.sampling.name == EVERYTHING, self.limits.max_cost
-        check_model(self.model, space)
-        self.sampling.check()
-        if self.certify.drops and not (self.certify.certifies or everything):
-            raise InputError(
-                "targets 'drops': expected a half_width to certify them to, got none; give one, "
-                "in points of the drop: 0.1 is 10"
-            )
-        if everything:
+        self.model, self.certify = _asked(space, model), self.certify.suited(space)
+        if self.sampling.everything:
             check_goals(self.certify, self.sampling)
-        self.limits.check()
-        check_cost(self.model, max_cost)
-        check_judge(space, self.model, max_cost)
-        self.certify.check(self.sampling.share(self.certify.certifies))
-        if self.certify.certifies:
-            self.certify.check_targets(space)
+        check_settings(space, self.model, self.certify, self.sampling, self.limits)
         self._discovery = Discovery(space, self.certify)
         watch = Stopwatch(clock)
         if space.dataset.has_images:  # before nets are taught, which takes one thread
@@ -117,17 +98,13 @@ class Audit:
             facts=recall(journal),
             device=device,
             watch=watch,
-            in_order=in_order if everything else None,
+            in_order=in_order if self.sampling.everything else None,
         )
         self._loop = self._made.loop
-        self._failing = UnansweredCalls(self.limits.fail_on_error, self.model)
-        self._loop.hooks = [self._failing, *self._loop.hooks, self._discovery]
+        self._loop.hooks.append(self._discovery)
         with opened(journal) as self.journal:
-            by = space.oracle.judge_by
-            self._ways = JournaledElicitation(self.journal, self.model, by.model if by else None)
             self._loop.journal = self.journal
-            self._loop.hooks.append(self._ways)
-            self._begin(notes or {})
+            begin(self._made, self.model, self.certify, notes or {})
 
     # -- ask and tell ------------------------------------------------------------------
 
@@ -223,22 +200,22 @@ class Audit:
         if isinstance(self.model, ByHand):
             self.model.ask([])
         batch = max(self.sampling.batch, self._loop.selector.batch)
-        if not answered(self.journal):
+        if not self._made.unanswered.answered:
             check_order(self.space, self.model, batch, self.journal)
         with followed(self, on_progress) as hooks:
 
             def step() -> None:
-                self._failing.check()
+                self._made.unanswered.check()
                 if hooks:
                     progress = progress_of(self._loop)
                     for hook in hooks:
                         hook(progress)
 
-            self._failing.runs = True
+            self._made.unanswered.runs = True
             try:
                 run_model(self._loop, self.model, batch, step)
             finally:
-                self._failing.runs = False
+                self._made.unanswered.runs = False
                 self._made.judge_calls.keep_replies(self._loop)
 
     def certify_also(self, targets: Mapping[str, Target]) -> None:
@@ -352,9 +329,7 @@ class Audit:
 
     def without_beliefs(self) -> Self:
         """Return the same audit, which keeps no history of its beliefs. Its draws are the same."""
-        for hook in self._loop.hooks:
-            if isinstance(hook, Checkpoints):
-                hook.kept = False
+        self._made.checkpoints.kept = False
         return self
 
     def __repr__(self) -> str:
@@ -366,58 +341,6 @@ class Audit:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    # -- beginning and resuming --------------------------------------------------------
-
-    def _begin(self, notes: Mapping[str, Any]) -> None:
-        """Begin the journal, or resume from it."""
-        raw, loop, made, budget = self.journal.facts(), self._loop, self._made, self._loop.budget
-        certifier, selector, proxies = loop.certifier, loop.selector, made.proxies
-        certificate = self.certify.describe(certifier)
-        if isinstance(selector, InOrder):
-            certificate = selector.certificate(self.certify)
-        budget.recall(read_lost(raw))  # of a journal that was set aside, too
-        stops = {"stop": self.rules, "stop_levels": levels_of(loop.rules)}
-        facts = begun_facts(raw)
-        if facts is None:
-            answers, targets = self.model.answers, selector.targets
-            population = describe_population(self.space, answers, targets) if certificate else None
-            self.journal.set_facts(
-                space=describe_space(self.space),
-                settings=made.settings,
-                **stops,
-                certificate=certificate,
-                population=population,
-                protocol=self.model.protocol(),
-                **made.origin.facts(),
-                **proxies.facts(),
-                features=features_used(self.space),
-                **budget.facts(),
-                **self._discovery.facts(),
-                **notes,
-            )
-            return
-        other_width = self.certify.changes_width(facts.certificate)
-        if certificate and other_width and facts.certificate:
-            certificate["half_width"] = facts.certificate.half_width
-        begun = {**made.settings, "certificate": certificate}
-        same_audit(facts, self.space, begun, partial(answered, self.journal))
-        same_key(facts, key=made.origin.key)
-        check_undamaged(self.journal)
-        self._ways.recall(facts.ways, facts.bounds)
-        loop.replay()
-        made.judge_calls.lose()
-        # calls that wait in the journal may have been sent
-        budget.submitted(submitted(self.model, self.journal, loop.queue.__contains__))
-        if not isinstance(self.model, BatchModel):
-            budget.lose(call.number for call in loop.queue.ready())
-        changes = {**stops, **made.origin.changes(facts), **proxies.changes(facts)}
-        changes |= {**features_changed(self.space, facts), **budget.facts(), **notes}
-        changes |= self._discovery.go_on(facts, loop.draws)
-        if certifier and other_width and self.certify.aim is not None:
-            certifier.aim_at(self.certify.aim, loop.draws)
-            changes["certificate"] = self.certify.describe(certifier)
-        self.journal.set_facts(ended=None, intervals=None, **changes)
 
 
 def _asked(space: QuestionSpace, model: "ModelSource | None") -> ModelDefaults:

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.assembly import suited
 from ..engine.judge import Judge
 from ..engine.options import Certify, grouped
 from ..engine.settings import check_model
@@ -89,7 +88,7 @@ def choice(
     paid = model.costs_money or space.oracle.judge_by is not None
     if paid or (budget is not None and budget < calls):
         return Choice()
-    certifier = suited(certify, space).certifier(space, model.answers)
+    certifier = certify.suited(space).certifier(space, model.answers)
     if certifier is None:
         return Choice()
     likely = forecasts(certifier, EXPLORATION, certify.unanswered == "both", [LOSS])[1]

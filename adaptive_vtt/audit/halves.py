@@ -1,7 +1,8 @@
-"""File of answers of one model of a pair whose other model has not answered yet.
+"""Answers of one model of a pair: those of an interrupted pair, and those of an earlier audit.
 
 A pair is one call, which is journaled once both models answered. The first answer is paid for
-before that, so it is kept here, and an audit that resumes after a crash takes it from here.
+before that, so it is kept in a file (``HalfStore``), and an audit that resumes after a crash takes
+it from there. Where model A was audited before, its answers are known (``earlier_audit``).
 """
 
 import json
@@ -9,15 +10,30 @@ import math
 import sqlite3
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..errors import AvttError, JournalError, one_line
+import numpy as np
+
+from ..cohort import Known
+from ..engine.judge import values_of
+from ..engine.proposals import Replay
+from ..engine.settings import describe_oracle
+from ..errors import AvttError, JournalError, one_line, unexpected
+from ..journal import Journal, SQLiteJournal
 from ..journal.answer_json import from_json, to_json
+from ..journal.facts import begun_facts, read_facts
 from ..journal.files import connect, refuse_other_names
+from ..models.base import ModelUnderTest, adapted_model
+from ..models.checking import name_of
 from ..models.pair import Halves, Reply
-from ..types import Answer, Prompt, Unanswered
+from ..models.versions import version_of
+from ..oracles.paired import EARLIER
+from ..space import QuestionSpace
+from ..types import Answer, CallMode, Indices, Prompt, Unanswered
 
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS answers (about TEXT, side TEXT, prompt TEXT, time INTEGER,"
@@ -26,7 +42,7 @@ _TABLE = (
 _MADE = [("answers", _TABLE.replace("IF NOT EXISTS ", "")), ("sqlite_autoindex_answers_1", None)]
 
 
-def key_of(sample: str, relation: str, severity: int, concepts: tuple[str, ...]) -> str:
+def _key_of(sample: str, relation: str, severity: int, concepts: tuple[str, ...]) -> str:
     """Return the text that identifies a prompt."""
     return json.dumps([sample, relation, severity, list(concepts)])
 
@@ -140,4 +156,132 @@ def _read(stored: Any, paid: list[Any], key: str) -> Reply:
 
 
 def _key(prompt: Prompt) -> str:
-    return key_of(prompt.sample_id, prompt.relation, prompt.severity, prompt.concepts)
+    return _key_of(prompt.sample_id, prompt.relation, prompt.severity, prompt.concepts)
+
+
+# -- an earlier audit of model A -----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """An earlier audit of model A; the defaults stand for none, or one that gives hints alone.
+
+    Attributes:
+        answers: Key of a prompt -> model A's answer.
+        asked: Questions (a,) that these answers are about, ascending.
+        losses: Questions that count, and their losses.
+        about: Identifies that audit and its use in the settings of the comparison.
+        replay: Its draws, where they are drawn again.
+    """
+
+    answers: Mapping[str, Reply] = field(default_factory=dict)
+    asked: Indices | None = None
+    losses: Known | None = None
+    about: str | None = None
+    replay: Replay | None = None
+
+
+def earlier_audit(
+    space: QuestionSpace, a: ModelUnderTest, journal: Journal, where: str, *, replayed: bool
+) -> Earlier:
+    """Return the answers of an earlier audit of model A.
+
+    Args:
+        space: The questions of the comparison.
+        a: Model A.
+        journal: That audit's journal; it stays open for its draws.
+        where: Its path, for messages.
+        replayed: Whether its draws are made again.
+
+    Returns:
+        Its answers. A call with an excluded answer is left out, as the journal does not keep that
+        answer in a form that could be judged again.
+
+    Raises:
+        InputError: That audit had another space, model, version, template or oracle, or its answers
+            were masks, which journals do not keep.
+    """
+    facts, model = read_facts(journal.facts()), adapted_model(a)
+    about_a, mode = f"journal_a {where!r}", facts.settings.answers
+    before = facts.begun_with
+    pairs = {
+        "space": (facts.space.fingerprint, space.fingerprint),
+        "model": (facts.settings.model, name_of(a)),
+        "model's version": (facts.model_version, version_of(a)),
+        "prompt template": (before.get("template"), model.template_hash),
+        "oracle": (before.get("oracle"), describe_oracle(space)),
+        "answers per call": (mode, model.answers),
+    }
+    for name, (then, now) in pairs.items():
+        if then != now:
+            got = f"{then!r} then and {now!r} now"
+            hint = "with use = 'proxy' its answers are hints alone"
+            raise unexpected(about_a, f"an audit of the same {name}", got, hint)
+    if space.oracle.judges_masks:
+        raise unexpected(
+            about_a,
+            "answers that journals keep",
+            "masks, which are kept as scores alone",
+            "with use = 'proxy' their losses are hints",
+        )
+    calls = [call for call in journal.calls() if not any(row.excluded for row in call.answers)]
+    answers = {
+        _call_key(space, mode, call.call): Answer(values_of(space, mode, call)) for call in calls
+    }
+    rows = sorted((row for call in calls for row in call.answers), key=lambda row: row.question)
+    judged = [(row.question, row.loss) for row in rows if row.loss is not None]
+    questions, losses = np.array(judged, float).reshape(-1, 2).T
+    # all randomness follows from this text, so it must not depend on A's last losses, as a
+    # head does
+    replay = Replay(journal, facts, where) if replayed else None
+    about = f"condition {journal.head}" if replay is None else f"replay {replay.facts.key}"
+    asked = np.array([row.question for row in rows], np.int64)
+    return Earlier(answers, asked, Known(questions.astype(np.int64), losses), about, replay)
+
+
+def _call_key(space: QuestionSpace, answers: CallMode, call: int) -> str:
+    """Return the key of a call's prompt."""
+    image = space.numbering.image_of(call) if answers == "one" else call
+    sample, variant = space.numbering.image_parts(image)
+    mine = space.asked[space.asked_by[call % len(space.concepts)]]
+    concepts = (mine,) if answers == "one" else space.asked
+    shown = space.variants[variant]
+    return _key_of(space.dataset.sample_id(sample), shown.relation.name, shown.severity, concepts)
+
+
+def pairs_in(space: QuestionSpace, path: Path) -> Mapping[str, int]:
+    """Return key of a prompt -> number of its pairs in a journal, repeat probes included."""
+    if not path.is_file():
+        return {}
+    with closing(SQLiteJournal(path, read_only=True)) as journal:
+        facts = begun_facts(journal.facts())
+        if facts is None:
+            return {}
+        calls = [row.call for row in journal.calls()]
+        calls += [-1 - row.source for row in journal.sources() if row.repeat_probe]
+        return Counter(_call_key(space, facts.settings.answers, call) for call in calls)
+
+
+def refuse_other_earlier(journal: Path, options: Sequence[str], journal_a: Path | str) -> None:
+    """Raise JournalError if the earlier audit changed since the comparison was begun.
+
+    Args:
+        journal: Journal of the comparison.
+        options: Options of its oracle now, which must be the same but for that audit's content.
+        journal_a: Journal of the earlier audit.
+    """
+    with closing(SQLiteJournal(journal, read_only=True)) as begun:
+        facts = begun_facts(begun.facts())
+    oracle = (facts.begun_with.get("oracle") or {}) if facts else {}
+    before = oracle.get("options", [])
+    (then, rest), (now, others) = (
+        ([o for o in each if o.startswith(EARLIER)], [o for o in each if not o.startswith(EARLIER)])
+        for each in (before, options)
+    )
+    same_use = [option.split()[:-1] for option in then] == [option.split()[:-1] for option in now]
+    if then != now and same_use and rest == others:
+        raise JournalError(
+            f"journal_a {str(journal_a)!r}: this run was continued since the comparison began, or "
+            "is another one; give a copy of it as it was (--journal-a), or begin another "
+            "comparison with a new --out"
+        )

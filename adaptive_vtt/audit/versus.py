@@ -9,10 +9,9 @@ Every interval of a difference holds at every moment, all together or each by it
 (``guarantee``), so a decision may be read at any time.
 """
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack, closing
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, get_args
@@ -23,22 +22,16 @@ import pandas as pd
 from ..certify.decisions import Comparison
 from ..certify.status import calls_of
 from ..certify.targets import named_targets
-from ..cohort import Known
-from ..engine.judge import values_of
 from ..engine.options import Shorthands, grouped
-from ..engine.selector import Replay
-from ..engine.settings import describe_oracle
-from ..errors import JournalError, check_known, unexpected
-from ..journal import Journal, SQLiteJournal, read_journal
-from ..journal.facts import begun_facts, read_facts
+from ..errors import check_known, unexpected
+from ..journal import Journal, read_journal
 from ..journal.files import holder
 from ..models import Recorded
 from ..models.base import ModelSource, ModelUnderTest, adapted_model
-from ..models.checking import name_of
 from ..models.local.python import model_of
-from ..models.pair import Reply, pair
+from ..models.pair import pair
 from ..models.versions import version_of
-from ..oracles.paired import EARLIER, Paired
+from ..oracles.paired import Paired
 from ..results.difference import DECISIONS, WHOLE, brief, names_of, wrong_more
 from ..results.result import SHOWN, Result
 from ..results.run import Run
@@ -46,11 +39,10 @@ from ..space import QuestionSpace
 from ..stopping import FirstOf, StoppingRule, check_rule
 from ..strategies import EVERYTHING
 from ..surrogates import Named
-from ..types import Answer, CallMode, Indices
 from ..utils.figures import Bar, figure, is_exact, table_html
 from . import Audit
 from .everything import answered, losses_in, means
-from .halves import HalfStore, key_of
+from .halves import Earlier, HalfStore, earlier_audit, pairs_in, refuse_other_earlier
 from .progress import Hooks
 
 if TYPE_CHECKING:
@@ -58,25 +50,6 @@ if TYPE_CHECKING:
 
 Use = Literal["condition", "replay", "proxy"]
 """Use of an earlier audit of model A: its answers, its answers and draws, or hints alone."""
-
-
-@dataclass(frozen=True)
-class Earlier:
-    """An earlier audit of model A; the defaults stand for none, or one that gives hints alone.
-
-    Attributes:
-        answers: Key of a prompt -> model A's answer.
-        asked: Questions (a,) that these answers are about, ascending.
-        losses: Questions that count, and their losses.
-        about: Identifies that audit and its use in the settings of the comparison.
-        replay: Its draws, where they are drawn again.
-    """
-
-    answers: Mapping[str, Reply] = field(default_factory=dict)
-    asked: Indices | None = None
-    losses: Known | None = None
-    about: str | None = None
-    replay: Replay | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -173,7 +146,7 @@ class Versus:
         journal_a: Journal of an earlier audit of ``a`` on this space.
         use: How to use that audit. "condition" takes its answers, free, and asks A only for
             missing ones. "replay" asks B alone the questions drawn there first, in their order (see
-            ``engine.selector``). This is valid only if B was made, and ``targets`` chosen, without
+            ``engine.proposals``). This is valid only if B was made, and ``targets`` chosen, without
             looking at that audit. Both require the same model A, oracle and space. "proxy" takes
             its losses as predictions, for an earlier version of A.
         journal: As ``Audit`` takes it.
@@ -231,7 +204,7 @@ class Versus:
             raise unexpected("margin", "a number from 0 to below 1", margin)
         if claim is not None and not -1 < claim < 1:
             raise unexpected("at_least", "a difference of rates between -1 and 1", claim)
-        goals, everything = (certify.half_width, certify.at_most), self.sampling.name == EVERYTHING
+        goals, everything = (certify.half_width, certify.at_most), self.sampling.everything
         one_model, needs = a is not None, "model a or its recorded answers (recorded_a)"
         _refuse(margin and claim is not None, "margin or at_least", f"both ({margin:g}, {claim})")
         _refuse(goals != (None, None), "a margin", "half_width or at_most, which are about a model")
@@ -281,14 +254,17 @@ class Versus:
                     "wait until it has ended, or give a copy of its folder",
                 )
             if use != "proxy":
-                earlier = self._earlier(a, journal_a, use)
+                read = self._opened.enter_context(closing(read_journal(journal_a)))
+                earlier = earlier_audit(
+                    self.space, a, read, str(journal_a), replayed=use == "replay"
+                )
         paired = Paired(self.space.oracle, earlier.asked, earlier.about)
         space, both = self.space.judged_by(paired), pair(a, b)
         if journal is not None and journal.is_file() and journal_a is not None:
-            _refuse_other_earlier(journal, paired.options, journal_a)
+            refuse_other_earlier(journal, paired.options, journal_a)
         about = f"{self.space.fingerprint} {both.name} {version_of(both)} {both.template_hash}"
         file = None if journal is None else journal.with_name(f"{journal.name}.halves")
-        pairs = {} if journal is None else _answered(self.space, journal)
+        pairs = {} if journal is None else pairs_in(self.space, journal)
         store = HalfStore(file, about, pairs, earlier.answers)
         both.halves = self._opened.enter_context(closing(store))
         surrogate: bool | Named = False
@@ -310,52 +286,6 @@ class Versus:
                 certify, compare=self._compare, surrogate=surrogate, prior_journal=prior
             ),
         )
-
-    def _earlier(self, a: ModelUnderTest, journal_a: Path | str, use: Use) -> Earlier:
-        """Return the answers of an earlier audit of A; its journal stays open for its draws.
-
-        A call with an excluded answer is left out, as the journal does not keep that answer in a
-        form that could be judged again. Raise InputError if that audit had another space, model,
-        version, template or oracle, or if its answers were masks, which journals do not keep.
-        """
-        space, where = self.space, f"journal_a {str(journal_a)!r}"
-        journal = self._opened.enter_context(closing(read_journal(journal_a)))
-        facts, model = read_facts(journal.facts()), adapted_model(a)
-        mode, before = facts.settings.answers, facts.begun_with
-        pairs = {
-            "space": (facts.space.fingerprint, space.fingerprint),
-            "model": (facts.settings.model, name_of(a)),
-            "model's version": (facts.model_version, version_of(a)),
-            "prompt template": (before.get("template"), model.template_hash),
-            "oracle": (before.get("oracle"), describe_oracle(space)),
-            "answers per call": (mode, model.answers),
-        }
-        for name, (then, now) in pairs.items():
-            if then != now:
-                got = f"{then!r} then and {now!r} now"
-                hint = "with use = 'proxy' its answers are hints alone"
-                raise unexpected(where, f"an audit of the same {name}", got, hint)
-        if space.oracle.judges_masks:
-            raise unexpected(
-                where,
-                "answers that journals keep",
-                "masks, which are kept as scores alone",
-                "with use = 'proxy' their losses are hints",
-            )
-        calls = [call for call in journal.calls() if not any(row.excluded for row in call.answers)]
-        answers = {
-            _call_key(space, mode, call.call): Answer(values_of(space, mode, call))
-            for call in calls
-        }
-        rows = sorted((row for call in calls for row in call.answers), key=lambda row: row.question)
-        judged = [(row.question, row.loss) for row in rows if row.loss is not None]
-        questions, losses = np.array(judged, float).reshape(-1, 2).T
-        # all randomness follows from this text, so it must not depend on A's last losses, as a
-        # head does
-        replay = Replay(journal, facts, str(journal_a)) if use == "replay" else None
-        about = f"condition {journal.head}" if replay is None else f"replay {replay.facts.key}"
-        asked = np.array([row.question for row in rows], np.int64)
-        return Earlier(answers, asked, Known(questions.astype(np.int64), losses), about, replay)
 
     # -- model A is known ----------------------------------------------------------------
 
@@ -432,54 +362,6 @@ def verdict_of(result: Result, source: Journal | Run) -> Verdict:
 def _refuse(refused: object, expected: str, given: str) -> None:
     if refused:
         raise unexpected("versus", expected, given)
-
-
-def _call_key(space: QuestionSpace, answers: CallMode, call: int) -> str:
-    """Return the key of a call's prompt; see ``audit.halves``."""
-    image = space.numbering.image_of(call) if answers == "one" else call
-    sample, variant = space.numbering.image_parts(image)
-    mine = space.asked[space.asked_by[call % len(space.concepts)]]
-    concepts = (mine,) if answers == "one" else space.asked
-    shown = space.variants[variant]
-    return key_of(space.dataset.sample_id(sample), shown.relation.name, shown.severity, concepts)
-
-
-def _answered(space: QuestionSpace, path: Path) -> Mapping[str, int]:
-    """Return key of a prompt -> number of its pairs in a journal, repeat probes included."""
-    if not path.is_file():
-        return {}
-    with closing(SQLiteJournal(path, read_only=True)) as journal:
-        facts = begun_facts(journal.facts())
-        if facts is None:
-            return {}
-        calls = [row.call for row in journal.calls()]
-        calls += [-1 - row.source for row in journal.sources() if row.repeat_probe]
-        return Counter(_call_key(space, facts.settings.answers, call) for call in calls)
-
-
-def _refuse_other_earlier(journal: Path, options: Sequence[str], journal_a: Path | str) -> None:
-    """Raise JournalError if the earlier audit changed since the comparison was begun.
-
-    Args:
-        journal: Journal of the comparison.
-        options: Options of its oracle now, which must be the same but for that audit's content.
-        journal_a: Journal of the earlier audit.
-    """
-    with closing(SQLiteJournal(journal, read_only=True)) as begun:
-        facts = begun_facts(begun.facts())
-    oracle = (facts.begun_with.get("oracle") or {}) if facts else {}
-    before = oracle.get("options", [])
-    (then, rest), (now, others) = (
-        ([o for o in each if o.startswith(EARLIER)], [o for o in each if not o.startswith(EARLIER)])
-        for each in (before, options)
-    )
-    same_use = [option.split()[:-1] for option in then] == [option.split()[:-1] for option in now]
-    if then != now and same_use and rest == others:
-        raise JournalError(
-            f"journal_a {str(journal_a)!r}: this run was continued since the comparison began, or "
-            "is another one; give a copy of it as it was (--journal-a), or begin another "
-            "comparison with a new --out"
-        )
 
 
 def _check_whole(space: QuestionSpace, known: Recorded) -> None:

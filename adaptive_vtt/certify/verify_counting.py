@@ -1,4 +1,4 @@
-"""Recompute the rates of an audit that asks every question (``audit.counting``).
+"""Recompute the rates of an audit that asks every question (``audit.in_order``).
 
 Like ``verify``, this module shares no code with the engine. It needs only the rows, the truths and
 the targets' masks in the journal, and checks that

@@ -23,7 +23,7 @@ from ..config.building import build_audit, build_model, build_space, unworked
 from ..config.journaled import content_of, contents
 from ..config.models import ModelSection, OwnSection
 from ..config.oracles import WordsSection
-from ..engine.assembly import metadata_used
+from ..engine.audit_key import metadata_used
 from ..errors import InputError
 from ..models.versions import version_of
 from ..results.advice import Step

@@ -52,9 +52,8 @@ WIDE = 60
 FIRST, LONGEST = 10.0, 300.0
 """Seconds until the first plain line where there is no terminal, and the longest pause between two;
 each pause is twice the one before."""
-REPLIES, FIRST_CALLS, SILENT = 3, 50, 3
-"""Number of replies that are shown, among so many first calls. After ``SILENT`` calls without words
-none is shown."""
+REPLIES, FIRST_CALLS = 3, 50
+"""Number of replies that are shown, among so many first calls."""
 SHOWN = 12
 """Most targets that are printed at the end; all are in the report."""
 SOON = 0.05
@@ -140,7 +139,7 @@ class Live:
         """Note the audit's state, and write a line if one is due."""
         heed()
         self._print_trouble()
-        self._print_replies(step.state.calls)
+        self._print_replies(step)
         self._step, audit = step, self._audit
         goals = audit.certify, audit.limits
         self._share = share = share_done(step.state, step.cost, *goals, exact=audit.exact)
@@ -166,15 +165,12 @@ class Live:
         ]
         return fitted(parts, *widest(self._audit, step), width)
 
-    def _print_replies(self, calls: int) -> None:
+    def _print_replies(self, step: Step) -> None:
         """Print the first replies of a chat model, and how they were read."""
-        if self._replies < REPLIES and calls <= FIRST_CALLS:
-            answered = self._audit.journal.calls()
-            first = readings(answered, REPLIES)
-            for reply, reading in first[self._replies :]:
+        if self._replies < REPLIES and step.state.calls <= FIRST_CALLS:
+            for reply, reading in readings(step.answered, REPLIES - self._replies):
+                self._replies += 1
                 self.console.print(f"reply: {shorten(reply, 100)!r}, read as {reading}")
-            # a model whose first answers came without words gives none, so none are looked for
-            self._replies = len(first) if first or len(answered) < SILENT else REPLIES
 
     def _print_trouble(self) -> None:
         """Print, once each, the first malformed reply and what the server does not support."""

@@ -240,7 +240,7 @@ def same_command(options: str) -> str:
 
 def own_progress(facts: Facts, journal: Journal) -> OnProgress | bool:
     """Return the function of the spec's [audit] on_progress; False if there is none."""
-    return progress_function(facts, resumed=answered(journal) > 0, warn=_warn) or False
+    return progress_function(facts, resumed=partial(answered, journal), warn=_warn) or False
 
 
 def _warn(message: str) -> None:

@@ -117,7 +117,7 @@ def notes_of(spec: Spec, base: str) -> dict[str, Any]:
 
 
 def progress_function(
-    facts: Facts, *, resumed: bool, warn: Callable[[str], object]
+    facts: Facts, *, resumed: Callable[[], bool], warn: Callable[[str], object]
 ) -> OnProgress | None:
     """Import the function that the spec's [audit] on_progress names.
 
@@ -139,7 +139,7 @@ def progress_function(
         if isinstance(function, type) or not callable(function):
             raise unexpected(ON_PROGRESS, f"{name!r} to be a function", f"{function!r:.80}")
     except InputError as error:
-        if not resumed:
+        if not resumed():
             raise
         warn(f"{error}; the audit continues without it")
         return None

@@ -1,57 +1,42 @@
 """An audit's belief, loop and their parts, made from its options."""
 
-import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from ..errors import InputError
-from ..journal.facts import CertificateFacts, Facts
-from ..journal.prior import read_prior
+from ..journal.facts import Facts
 from ..models.base import ConcurrentModel, ModelDefaults
-from ..oracles.paired import Paired
 from ..space import QuestionSpace
 from ..strategies.by_need import ByNeed, needs_targets
-from ..surrogates import QUESTION_GP, REGISTRY, Named, named
-from ..types import CallMode, Floats, Indices, JsonObject
-from ..utils.random_streams import generator
+from ..surrogates import named
+from ..types import JsonObject
 from ..utils.threads import one_thread
-from .audit_key import GIVEN, Origin, is_custom, seed_for
+from .audit_key import Origin, features_used, is_custom, metadata_used, seed_for
 from .belief import Belief
 from .budget import Budget, Judged
 from .call_queue import CallQueue, SourceQueue
-from .candidates import columns
 from .checkpoints import Checkpoints
 from .draw_order import Blocks, DrawOrder
 from .judge import Judge
 from .judge_calls import JudgeCalls
 from .loop import Loop, Stopwatch
-from .options import DEFAULT_TARGETS, Certify, Limits, Sampling
+from .options import Certify, Limits, Sampling
+from .predictors import (
+    cohort_losses,
+    fresh_belief,
+    surrogate_in_journal,
+    taught,
+    warm_start,
+)
 from .prices import Prices
 from .proxies import Proxies, Renderings
 from .repeat_probes import RepeatProbes
 from .selector import Selector
 from .settings import check_budget, currency_paid, describe_settings, questions_per_call
-from .tensors import array, candidates_of, hashed
+from .unanswered_calls import UnansweredCalls
 
 if TYPE_CHECKING:
-    from ..models.local.self_taught import SelfTaught
-    from ..surrogates import LossSurrogate
-    from ..surrogates.features import FollowUpFeatures
-    from .priors import CohortLosses, WarmStart
-
-MAX_HASHED = 1_000_000
-"""Most samples whose metadata is hashed into the audit's key; of more, evenly spread ones."""
-REFERENCE = 500
-"""Questions that are looked at once, before any draw: principal components of follow-ups are
-computed from their images, and their predicted losses set what bets on larger rates weigh."""
-MAX_PIXELS = 500_000_000
-"""Most pixels of all follow-ups together at which nets are trained by default and the question GP
-looks at follow-ups: rendering takes some 0.1 s per million."""
-
+    pass
 
 InOrder = Callable[[Judge, Belief, Certify, Sampling], tuple[Selector, DrawOrder]]
 """Function that makes the selector and draw order of an audit that asks everything."""
@@ -61,13 +46,16 @@ InOrder = Callable[[Judge, Belief, Certify, Sampling], tuple[Selector, DrawOrder
 class Assembled:
     """The parts of an audit.
 
-    - ``loop``: draws, asks and learns; ``judge_calls``: its hook for a judge model.
+    - ``loop``: draws, asks and learns. Its hooks: ``unanswered`` counts calls without an answer,
+      ``checkpoints`` keeps beliefs, ``judge_calls`` asks a judge model.
     - ``settings``: the fact "settings" of a new journal.
     - ``origin``: the audit's key and what it was made from.
     - ``proxies``: cheaper predictions of losses.
     """
 
     loop: Loop
+    unanswered: UnansweredCalls
+    checkpoints: Checkpoints
     judge_calls: JudgeCalls
     settings: JsonObject
     origin: Origin
@@ -195,300 +183,6 @@ def assembled(
     )
     check_budget(limits.budget, loop.next_calls)
     judge_calls = JudgeCalls(judge, queue, budget, origin.key)
-    loop.hooks += [judge_calls, probes] if in_order else [checkpoints, judge_calls, probes]
-    return Assembled(loop, judge_calls, settings, origin, proxies)
-
-
-def suited(certify: Certify, space: QuestionSpace) -> Certify:
-    """Return the options with defaults that fit the space.
-
-    A space without concepts gets its first kind of target. Given losses are not predicted if
-    nothing shows which items are alike.
-    """
-    similarity = [certify.proxies, certify.prior_journal, certify.cohort, space.dataset.features]
-    if space.oracle.tells_losses and all(source is None for source in similarity):
-        certify = replace(certify, surrogate=False)
-    if certify.targets is not DEFAULT_TARGETS or "concepts" in space.kinds:
-        return certify
-    return replace(certify, targets=space.kinds[:1])
-
-
-def taught(
-    certify: Certify, space: QuestionSpace, facts: Facts | None, check: Callable[[], None]
-) -> "SelfTaught | None":
-    """Return nets trained on the space's own images; None if they are not wanted or do not fit.
-
-    Their seed is the dataset's fingerprint. So they depend on images and labels alone, not on any
-    draw, and are the same in every audit of a space.
-
-    Args:
-        certify: ``self_taught`` says whether they are wanted.
-        space: All questions.
-        facts: Facts of the journal that is resumed; None: a new audit.
-        check: Called before the training, which takes seconds: it checks the model's key.
-
-    Raises:
-        InputError: If they are demanded although labels do not decide what is right.
-    """
-    wanted = certify.self_taught
-    if wanted is False or not certify.certifies or certify.surrogate is False:
-        return None
-    if wanted == "auto" and not _fits(space, facts):
-        return None
-    if not _judged_by_label(space):
-        masks = " (nets that were taught with masks have saved no calls)"
-        raise InputError(
-            "self_taught: expected an oracle that judges answers by labels (correctness, "
-            f"top-class), got {type(space.oracle).__name__}"
-            f"{masks if space.oracle.judges_masks else ''}; leave self_taught at 'auto'"
-        )
-    from ..models.local.self_taught import SelfTaught
-
-    nets: SelfTaught | None = space.shared.get("nets")
-    if nets is None:
-        check()
-        nets = SelfTaught.of(space.dataset, seed=space.dataset.fingerprint)
-    return space.shared.setdefault("nets", nets)
-
-
-def _fits(space: QuestionSpace, facts: Facts | None) -> bool:
-    """Return whether "auto" trains nets: as the journal says, else if images and labels fit."""
-    if facts is not None:
-        return facts.self_taught is not None
-    dataset = space.dataset
-    if not dataset.has_images or _pixels(space) > MAX_PIXELS or not _judged_by_label(space):
-        return False
-    from ..models.local.self_taught import teachable
-
-    return teachable(dataset)
-
-
-def _judged_by_label(space: QuestionSpace) -> bool:
-    # Nets predict the answers of one model, not the difference of two.
-    by_label = space.oracle.concepts_are in ("labels", "classes")
-    return by_label and not isinstance(space.oracle, Paired)
-
-
-def _pixels(space: QuestionSpace) -> int:
-    """Return the pixels of all follow-ups, if each is as large as the first source image."""
-    height, width, _ = space.dataset.sample(0).require_image().shape
-    return space.images * height * width
-
-
-def warm_start(
-    certify: Certify, space: QuestionSpace, answers: CallMode, renderings: Renderings, device: str
-) -> "WarmStart | None":
-    """Return the predictions of the prior journal; None without one.
-
-    They are made by the question GP, whatever surrogate this audit has, so that they depend on the
-    space and on that journal alone.
-    """
-    if certify.prior_journal is None:
-        return None
-    from .priors import WarmStart
-
-    make = _of_earlier(space, answers, renderings, device)
-    return WarmStart(read_prior(certify.prior_journal), space, make)
-
-
-def cohort_losses(
-    certify: Certify,
-    space: QuestionSpace,
-    answers: CallMode,
-    renderings: Renderings,
-    device: str,
-    facts: Facts | None,
-) -> "CohortLosses | None":
-    """Return the prior that a cohort gives; None without one, or if no losses are predicted.
-
-    ``facts``, of the journal that is resumed, name the cohort's members.
-    """
-    if certify.cohort is None or not certify.certifies or certify.surrogate is False:
-        return None
-    from .priors import CohortLosses
-
-    make = _of_earlier(space, answers, renderings, device)
-    return CohortLosses(certify.cohort, space, make, facts)
-
-
-def _of_earlier(
-    space: QuestionSpace, answers: CallMode, renderings: Renderings, device: str
-) -> "Callable[[], LossSurrogate]":
-    """Return a function that makes the question GP for an earlier audit's answers."""
-    gp = named(QUESTION_GP)
-    return partial(_losses, gp, space, answers, renderings, space.fingerprint, device)
-
-
-def fresh_belief(
-    certify: Certify,
-    space: QuestionSpace,
-    answers: CallMode,
-    *,
-    seed: int | str,
-    device: str,
-    proxies: Proxies,
-    begun: CertificateFacts | None = None,
-    even: bool = False,
-    **readings: Any,
-) -> Belief:
-    """Return the belief before any answer, with a certifier and a surrogate if there are targets.
-
-    Args:
-        certify: What is certified.
-        space: All questions.
-        answers: "one" where a call is one question, "all" where it is one image.
-        seed: The audit's key.
-        device: Where surrogates compute, as PyTorch names it.
-        proxies: Cheaper predictions of losses.
-        begun: The certificate of the journal that is resumed (``Certify.certifier``).
-        even: True if targets share alpha evenly by default (``Certify.certifier``).
-        **readings: ``form``, ``history`` and ``prices`` of ``Belief``.
-    """
-    certifier = certify.certifier(space, answers, begun, even=even)
-    if certifier is None:
-        return Belief(space, seed=seed, device=device, **readings)
-    losses = None
-    if certify.surrogate is not False:
-        if not isinstance(certify.surrogate, bool):
-            chosen = named(certify.surrogate)
-        elif certify.drops:
-            from ..surrogates.difference_gp import DropGP  # imports PyTorch
-
-            chosen = Named("drop-gp", DropGP)
-        else:
-            chosen = named(QUESTION_GP)
-        losses = _losses(
-            chosen,
-            space,
-            answers,
-            proxies.renderings,
-            seed,
-            device,
-            proxies if proxies.names else None,
-            proxies.cohort,
-        )
-        if begun is None and not certify.of_two:
-            questions = _reference(space, seed)
-            predicted = _first_predictions(space, losses, proxies, questions)
-            if predicted is not None:
-                certifier.set_theta(questions, predicted)
-    return Belief(space, seed=seed, device=device, losses=losses, certifier=certifier, **readings)
-
-
-def _first_predictions(
-    space: QuestionSpace, losses: "LossSurrogate", proxies: Proxies, questions: Indices
-) -> Floats | None:
-    """Return losses (n,) predicted before any answer; None if neither proxy nor cohort gives some.
-
-    The question GP alone predicts 1/2 for every question, which would say nothing.
-    """
-    table = columns(space, questions)
-    if proxies.cohort is None:
-        return proxies.predicted(questions, table[-1])
-    unit = np.arange(len(questions))
-    return array(losses.posterior(candidates_of((*table, unit, questions))).mean)
-
-
-def surrogate_in_journal(certify: Certify) -> bool | str | JsonObject:
-    """Return the setting as the journal has it: True for the question GP, False, or a name.
-
-    A surrogate with options is a dict of "name" and "options".
-    """
-    if isinstance(certify.surrogate, bool):
-        return certify.surrogate
-    chosen = named(certify.surrogate)
-    if chosen.options:
-        return {"name": chosen.name, "options": dict(chosen.options)}
-    return chosen.name == QUESTION_GP or chosen.name
-
-
-def features_used(space: QuestionSpace) -> str:
-    """Return, for the journal, by which features a surrogate knows which source images are alike.
-
-    That is a hash of the dataset's features, "thumbnails", or "truths" if images are not looked at.
-    """
-    features = space.dataset.features
-    if features is not None:
-        return GIVEN + hashed(np.asarray(features, np.float64))[:16]
-    if not space.dataset.has_images:
-        return "truths"
-    from ..surrogates.features import MAX_IMAGES
-
-    return "thumbnails" if len(space.dataset) <= MAX_IMAGES else "truths"
-
-
-def metadata_used(space: QuestionSpace) -> str | None:
-    """Return a hash of the dataset's metadata; None if it has none.
-
-    It is part of the audit's key: targets and slices are chosen by metadata, which may be a result
-    of an earlier audit.
-    """
-    dataset = space.dataset
-    if not dataset.metadata_columns:
-        return None
-    samples = np.linspace(0, len(dataset) - 1, min(len(dataset), MAX_HASHED)).astype(np.int64)
-    rows = np.ascontiguousarray(dataset.profile_row(samples))
-    digest = hashlib.blake2b(rows.tobytes(), digest_size=8)
-    for column in dataset.metadata_columns:
-        digest.update(repr((column, dataset.metadata_values(column).tolist())).encode())
-    return digest.hexdigest()
-
-
-def features_changed(space: QuestionSpace, facts: Facts) -> dict[str, bool]:
-    """Return the fact of a resumed journal that says whether features ever differed."""
-    return {"features_changed": facts.features_changed or facts.features != features_used(space)}
-
-
-def _losses(
-    chosen: Named,
-    space: QuestionSpace,
-    answers: CallMode,
-    renderings: Renderings,
-    seed: int | str,
-    device: str,
-    proxies: Proxies | None = None,
-    cohort: "CohortLosses | None" = None,
-) -> "LossSurrogate":
-    """Return a surrogate of losses for this space (``surrogates.QuestionGP`` explains it)."""
-    from ..surrogates.features import same_truths, sample_features
-
-    relations = list(dict.fromkeys(v.relation.name for v in space.variants))
-    arguments = {
-        "relation": [relations.index(v.relation.name) for v in space.variants],
-        "severity": [v.severity for v in space.variants],
-        "concepts": len(space.concepts),
-        "shared": answers == "all",
-        "features": sample_features(space.dataset, seed=seed),
-        "truths": same_truths(space.dataset),
-        "follow_ups": _follow_ups(space, renderings, seed),
-        "proxies": proxies,
-        "device": device,
-        **({} if cohort is None else {"cohort": cohort}),
-    }
-    for name in chosen.options.keys() & arguments.keys():
-        raise InputError(
-            f"surrogate {chosen.name!r}: expected options other than those of the audit itself, "
-            f"got {name!r}; leave it out"
-        )
-    surrogate = REGISTRY.called(chosen.make, chosen.name, {**arguments, **chosen.options})
-    checked: LossSurrogate = REGISTRY.checked(surrogate, chosen.name)
-    return checked
-
-
-def _follow_ups(
-    space: QuestionSpace, renderings: Renderings, seed: int | str
-) -> "FollowUpFeatures | None":
-    """Return features of the follow-up images; None if rendering them would take long."""
-    if not renderings.available or _pixels(space) > MAX_PIXELS:
-        return None
-    from ..surrogates.features import FollowUpFeatures
-
-    images = space.total // len(space.concepts)
-    reference = np.unique(space.image_of(_reference(space, seed)))
-    variants = len(space.variants)
-    return FollowUpFeatures(renderings.thumbnails, reference, images=images, variants=variants)
-
-
-def _reference(space: QuestionSpace, seed: int | str) -> Indices:
-    """Return ``REFERENCE`` questions, drawn uniformly from the space."""
-    return space.nth(generator(seed, "follow-ups").integers(space.size, size=REFERENCE))
+    unanswered = UnansweredCalls(limits.fail_on_error, model)
+    loop.hooks += [unanswered, *([] if in_order else [checkpoints]), judge_calls, probes]
+    return Assembled(loop, unanswered, checkpoints, judge_calls, settings, origin, proxies)

@@ -43,17 +43,23 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from ..errors import InputError, JournalError
 from ..journal.facts import Facts, ReplayFacts
 from ..models.base import ModelUnderTest
 from ..models.versions import CONTENT, changed_content, changed_file, version_of, without_hashes
+from ..space import QuestionSpace
 from ..types import JsonObject
 from ..utils.other_code import Completed
+from .tensors import hashed
 
 SEED_BITS = 53
 """Bits of a fresh seed: every JSON parser reads whole numbers of this size exactly."""
 GIVEN = "given, "
 """Prefix of the hash of features that a dataset has by itself; others follow from the space."""
+MAX_HASHED = 1_000_000
+"""Most samples whose metadata is hashed into the audit's key; of more, evenly spread ones."""
 
 
 def full_name(model: str, version: str | None) -> str:
@@ -133,7 +139,7 @@ class Origin:
             goal: Option -> half-width, limit or margin, of a new audit.
             replay: The earlier audit whose draws come first; None: there is none.
             custom: True if a part is the user's code.
-            features: The features of a new audit (``assembly.features_used``).
+            features: The features of a new audit (``features_used``).
             **parts: All else that the key depends on.
 
         Raises:
@@ -208,3 +214,40 @@ def _version_for(model: ModelUnderTest, facts: Facts | None) -> tuple[str | None
     if now == then or not by_content:
         return now, False
     return then, True
+
+
+def features_used(space: QuestionSpace) -> str:
+    """Return, for the journal, by which features a surrogate knows which source images are alike.
+
+    That is a hash of the dataset's features, "thumbnails", or "truths" if images are not looked at.
+    """
+    features = space.dataset.features
+    if features is not None:
+        return GIVEN + hashed(np.asarray(features, np.float64))[:16]
+    if not space.dataset.has_images:
+        return "truths"
+    from ..surrogates.features import MAX_IMAGES
+
+    return "thumbnails" if len(space.dataset) <= MAX_IMAGES else "truths"
+
+
+def metadata_used(space: QuestionSpace) -> str | None:
+    """Return a hash of the dataset's metadata; None if it has none.
+
+    It is part of the audit's key: targets and slices are chosen by metadata, which may be a result
+    of an earlier audit.
+    """
+    dataset = space.dataset
+    if not dataset.metadata_columns:
+        return None
+    samples = np.linspace(0, len(dataset) - 1, min(len(dataset), MAX_HASHED)).astype(np.int64)
+    rows = np.ascontiguousarray(dataset.profile_row(samples))
+    digest = hashlib.blake2b(rows.tobytes(), digest_size=8)
+    for column in dataset.metadata_columns:
+        digest.update(repr((column, dataset.metadata_values(column).tolist())).encode())
+    return digest.hexdigest()
+
+
+def features_changed(space: QuestionSpace, facts: Facts) -> dict[str, bool]:
+    """Return the fact of a resumed journal that says whether features ever differed."""
+    return {"features_changed": facts.features_changed or facts.features != features_used(space)}

@@ -13,6 +13,7 @@ from typing import Self
 import numpy as np
 
 from ..certify.status import TargetStatus
+from ..journal.rows import CallRow
 from ..models.base import BatchModel, ConcurrentModel, ModelDefaults, NotCharged
 from ..models.checking import check_answer, checked, name_of
 from ..stopping import State
@@ -175,6 +176,7 @@ class Progress:
             (present).
         certified: Number of targets that are certified or decided.
         total: Number of all targets.
+        answered: Calls that were answered since the report before.
     """
 
     state: State
@@ -184,6 +186,7 @@ class Progress:
     currency: str = USD
     certified: int = 0
     total: int = 0
+    answered: Sequence[CallRow] = field(default=(), repr=False, compare=False)
     statuses: Callable[[], list[TargetStatus]] = field(default=list, repr=False, compare=False)
 
     @property
@@ -222,8 +225,9 @@ OnProgress = Callable[[Progress], object]
 
 
 def progress_of(loop: Loop) -> Progress:
-    """Return the state of an audit, with its most uncertain concept and side."""
+    """Report the state of an audit, its most uncertain concept and side, and its fresh answers."""
     state, budget = loop.state(), loop.budget
+    fresh, loop.fresh = loop.fresh, []
     uncertainty = loop.belief.side_uncertainty()
     if not state.exhausted:
         uncertainty = np.nan_to_num(state.uncertainty, nan=-1.0)
@@ -236,6 +240,7 @@ def progress_of(loop: Loop) -> Progress:
         budget.currency,
         sum(target.certified for target in state.targets),
         len(state.targets),
+        fresh,
         loop.statuses,
     )
 

@@ -18,11 +18,12 @@ from ..certify import Bet, Certifier, Target
 from ..certify.status import TargetStatus
 from ..errors import JournalError, OrderError
 from ..journal import Journal
+from ..journal.facts import Facts
 from ..journal.rows import CallRow, DrawRow, SourceRow
 from ..models.checking import as_answer, as_loss, check_answer
 from ..space import QuestionSpace
 from ..stopping import End, State, StoppingRule, all_invalidated, first_end
-from ..types import Answer, Unanswered
+from ..types import Answer, JsonObject, Unanswered
 from ..utils.threads import one_thread
 from .belief import Belief
 from .budget import Budget
@@ -60,6 +61,14 @@ class Hook:
     def holds(self, call: int) -> bool:
         """Return whether this hook holds the answer to the call of this number."""
         return False
+
+    def facts(self) -> JsonObject:
+        """Return this hook's facts of a new journal."""
+        return {}
+
+    def resumed(self, facts: Facts, draws: int) -> JsonObject:
+        """Return changes of a journal's facts, after it was resumed with this many ``draws``."""
+        return {}
 
     def on_replay(self, loop: "Loop", calls: Mapping[int, CallRow]) -> None:
         """Take up a journal that is resumed, with the answered calls by number."""
@@ -160,6 +169,7 @@ class Loop:
     - ``waits``: True if ``ask`` waits for answers that hooks hold, as nothing else is in flight.
     - ``hooks``: take part in this order.
     - ``journal``: set once it is open.
+    - ``fresh``: calls judged since calls were last asked for, without those that were reported.
     - ``failed``, ``uncommitted``: a commit, or a draw, was not finished, so the audit can continue
       only from its journal.
     """
@@ -186,6 +196,7 @@ class Loop:
         self.waits = waits
         self.hooks: list[Hook] = []
         self.failed = self.uncommitted = False
+        self.fresh: list[CallRow] = []
         self.lock = RLock()
 
     # -- asking ------------------------------------------------------------------------
@@ -194,6 +205,7 @@ class Loop:
     def ask(self, n: int) -> list[Call]:
         """Return up to ``n`` calls to make; [] if there are none now."""
         self.check_usable()
+        self.fresh = []
         self._ask_hooks(wait=self.waits)
         while True:
             if len(self.queue.ready()) < n:
@@ -342,6 +354,7 @@ class Loop:
         for row in rows:
             self.judge.forget(row.call)
             self.draw_order.keep(row)
+        self.fresh += rows
 
     def _commit_side_calls(self, answers: Mapping[int, AnyAnswer], seconds: float) -> None:
         rows = [self._asker(n).row(n, answer, seconds) for n, answer in answers.items()]

@@ -10,12 +10,11 @@ from typing import Annotated, Any, Literal, TypedDict, TypeVar
 
 from ..certify.alpha import alpha_shares, by_weight
 from ..certify.certifier import Certifier
-from ..certify.constants import constants_of
 from ..certify.decisions import MAX_AIM, Comparison
 from ..certify.rules import Rules
 from ..certify.sequences import BETS
 from ..certify.strata import CallStrata
-from ..certify.targets import fingerprint, named_targets, target_of
+from ..certify.targets import Target, constants_of, fingerprint, named_targets, size, target_of
 from ..cohort import Cohort
 from ..errors import InputError, check_known
 from ..families import ASKED, DROPS, OfDrop, OfSlice
@@ -34,13 +33,13 @@ from ..stopping import (
     check_rule,
     limits_of,
 )
-from ..strategies import Named, Strategy, default, named
+from ..strategies import EVERYTHING, Named, Strategy, default, named
 from ..surrogates import Form, History
 from ..surrogates import Named as NamedSurrogate
 from ..types import CallMode, Guarantee, JsonObject
 from ..utils.figures import USD
 from ..utils.options import Option, check_options
-from .selector import Replay
+from .proposals import Replay
 
 Filters = Mapping[str, Mapping[str, Sequence[object]]]
 DECISION_WIDTH = 0.1
@@ -251,6 +250,20 @@ class Certify:
                 f"{remedy.get(name, '; leave it out')}"
             )
 
+    def suited(self, space: QuestionSpace) -> "Certify":
+        """Return the options with defaults that fit the space.
+
+        A space without concepts gets its first kind of target. Given losses are not predicted if
+        nothing shows which items are alike.
+        """
+        certify = self
+        similarity = [self.proxies, self.prior_journal, self.cohort, space.dataset.features]
+        if space.oracle.tells_losses and all(source is None for source in similarity):
+            certify = replace(certify, surrogate=False)
+        if self.targets is not DEFAULT_TARGETS or "concepts" in space.kinds:
+            return certify
+        return replace(certify, targets=space.kinds[:1])
+
     def meaning(self) -> JsonObject:
         """Return the options that define the targets, for the audit's key."""
         return {
@@ -283,10 +296,7 @@ class Certify:
         return precise & decided if precise and decided else precise or decided
 
     def check_targets(self, space: QuestionSpace) -> None:
-        """Raise InputError for targets or weights that do not fit ``space``.
-
-        It is called before nets are trained, images are made and models are asked.
-        """
+        """Raise InputError for targets or weights that do not fit ``space``."""
         targets = named_targets(space, self.targets, self.where)
         if self.weights:
             by_weight(self.weights, [target.id for target in targets])
@@ -357,29 +367,45 @@ class Certify:
         """Return the fact "certificate" of a new journal; None where nothing is certified."""
         if certifier is None:
             return None
-        rules, targets = certifier.rules, certifier.registered
+        rules = certifier.rules
         strata = certifier.strata.given if isinstance(certifier.strata, CallStrata) else None
+        decided = "by bets" if certifier.decisions is not None else "by intervals"
         return {
-            "half_width": self.half_width,
-            "at_most": self.at_most,
-            "aim": certifier.half_width,
-            "confidence": self.confidence,
-            "guarantee": self.guarantee,
-            "decided": "by bets" if certifier.decisions is not None else "by intervals",
-            "weights": None if rules.weights is None else [*rules.weights],
-            "unanswered": self.unanswered,
-            "targets": [t.name for t in targets],
-            "ids": [t.id.as_dict() for t in targets],
-            "sizes": [int(n) for n in certifier.sizes[: len(targets)]],
-            "subsets": fingerprint(targets),
-            # A constant answer has no meaningful rate where two losses are subtracted.
-            "constants": [] if self.of_two else constants_of(certifier.space, targets),
-            "bets": asdict(rules.bets),
+            **self.fact(certifier.space, certifier.registered, rules, decided),
             **({} if self.compare is None else {"versus": self.compare.describe()}),
             **({"set_aside": rules.set_aside} if rules.set_aside else {}),
             **({"aims": [list(change) for change in rules.changes]} if rules.changes else {}),
             **({"theta": [*rules.theta]} if rules.theta else {}),
             **({"strata": strata.tolist()} if strata is not None else {}),
+        }
+
+    def fact(
+        self, space: QuestionSpace, targets: Sequence[Target], rules: Rules, decided: str
+    ) -> JsonObject:
+        """Return the part of the fact "certificate" that drawn and counted targets share.
+
+        Args:
+            space: All questions.
+            targets: The targets that the audit begins with.
+            rules: Rules of their game.
+            decided: How they are decided, in the journal's words.
+        """
+        return {
+            "half_width": self.half_width,
+            "at_most": self.at_most,
+            "aim": rules.aim,
+            "confidence": self.confidence,
+            "guarantee": self.guarantee,
+            "decided": decided,
+            "weights": None if rules.weights is None else [*rules.weights],
+            "unanswered": self.unanswered,
+            "targets": [t.name for t in targets],
+            "ids": [t.id.as_dict() for t in targets],
+            "sizes": [size(space, t) for t in targets],
+            "subsets": fingerprint(targets),
+            # A constant answer has no meaningful rate where two losses are subtracted.
+            "constants": [] if self.of_two else constants_of(space, targets),
+            "bets": asdict(rules.bets),
         }
 
     def changes_width(self, begun: CertificateFacts | None) -> bool:
@@ -465,6 +491,11 @@ class Sampling:
         if self.strategy is None or isinstance(self.strategy, str):
             return self.strategy
         return named(self.strategy).name
+
+    @property
+    def everything(self) -> bool:
+        """True if every question is asked, in order, and none is drawn."""
+        return self.name == EVERYTHING
 
     def chosen(self, certifies: bool) -> Named:
         """Return the strategy with its name in the journal.

@@ -11,7 +11,7 @@ from ..space import QuestionSpace
 from ..strategies import Named, Strategy
 from ..types import CallMode, JsonObject
 from ..utils.figures import USD
-from .options import Sampling
+from .options import Certify, Limits, Sampling
 
 
 def public_options(strategy: Strategy) -> dict[str, Any]:
@@ -164,6 +164,32 @@ def _difference(name: str, before: Any, value: Any) -> str:
             if before.get(key) != value.get(key):
                 return _difference(f"{name} {key}", before.get(key), value.get(key))
     return f"{name} {before!r}, not {value!r}"
+
+
+def check_settings(
+    space: QuestionSpace,
+    model: ModelDefaults,
+    certify: Certify,
+    sampling: Sampling,
+    limits: Limits,
+) -> None:
+    """Raise InputError or ModelError for options that are out of range, or do not fit together.
+
+    It is called before nets are trained, images are made and models are asked.
+    """
+    check_model(model, space)
+    sampling.check()
+    if certify.drops and not (certify.certifies or sampling.everything):
+        raise InputError(
+            "targets 'drops': expected a half_width to certify them to, got none; give one, in "
+            "points of the drop: 0.1 is 10"
+        )
+    limits.check()
+    check_cost(model, limits.max_cost)
+    check_judge(space, model, limits.max_cost)
+    certify.check(sampling.share(certify.certifies))
+    if certify.certifies:
+        certify.check_targets(space)
 
 
 def check_model(model: ModelDefaults, space: QuestionSpace) -> None:

@@ -22,14 +22,14 @@ class UnansweredCalls(Hook):
     end, answered calls of earlier runs count, too.
 
     ``runs`` is True if the audit asks the model itself. Whoever passes answers to the audit sees
-    them, so their run is not ended.
+    them, so their run is not ended. ``answered`` is True once a call of any run was answered.
     """
 
     runs = False
 
     def __init__(self, share: float | None, model: ModelDefaults) -> None:
         self._share, self._model = share, model
-        self._answered, self._before = False, 0  # any answer yet; answered calls of earlier runs
+        self.answered, self._before = False, 0  # any answer yet; answered calls of earlier runs
         self._calls, self._reasons = 0, Counter[str]()
 
     def on_received(self, loop: Loop, answers: Collection[Answer | Unanswered]) -> None:
@@ -41,7 +41,7 @@ class UnansweredCalls(Hook):
             if all(missing):
                 self._reasons[missing[0] or ""] += 1
             else:
-                self._answered = True
+                self.answered = True
 
     def on_replay(self, loop: Loop, calls: Mapping[int, CallRow]) -> None:
         """Take up a journal: calls of earlier runs show that the model could be reached.
@@ -53,7 +53,7 @@ class UnansweredCalls(Hook):
             self._model.trusted = True
         answered = [any(row.unanswered is None for row in c.answers) for c in calls.values()]
         self._before = sum(answered)
-        self._answered |= any(answered)
+        self.answered |= any(answered)
 
     def on_end(self, loop: Loop) -> None:
         """Raise ModelError before the end is journaled, if too many calls stayed unanswered."""
@@ -62,7 +62,7 @@ class UnansweredCalls(Hook):
 
     def check(self) -> None:
         """Raise ModelError where too many calls stayed unanswered while more are to come."""
-        if self._share is None and not self._answered and self._calls >= FIRST:
+        if self._share is None and not self.answered and self._calls >= FIRST:
             raise self._error("none was answered; fail_on_error = 1 would continue")
         self._check(self._calls, FEWEST)
 

@@ -13,11 +13,11 @@ from ..utils.importing import lazily
 if TYPE_CHECKING:
     from .base import Journal
     from .chain import Link, check_chain, check_head, check_undamaged, with_proposal
-    from .earlier import as_of
     from .in_memory import MemoryJournal
     from .opening import (
         JournalSource,
         answered,
+        as_of,
         begin_anew,
         closed_on_error,
         holds_answers,

@@ -502,7 +502,7 @@ class Facts(LostFacts):
         model_changed: True if the model's version changed since.
         self_taught: The helper model that was trained, None if none was.
         self_taught_changed: True if it was trained again with another result.
-        features: See ``engine.assembly``.
+        features: See ``engine.audit_key``.
         features_changed: True if the features of images changed since.
         stop: The stopping rules in words.
         stop_levels: Mean and maximal uncertainties, as shares of the prior, at which rules end

@@ -20,8 +20,8 @@ import numpy as np
 import pandas as pd
 import torch
 
-from adaptive_vtt.engine.assembly import fresh_belief
 from adaptive_vtt.engine.options import Certify
+from adaptive_vtt.engine.predictors import fresh_belief
 from adaptive_vtt.engine.proxies import Proxies
 from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.experiments.engine.speed import CONCEPTS, answers, space_of

@@ -22,10 +22,10 @@ import numpy as np
 from adaptive_vtt.cli.main import main as avtt
 from adaptive_vtt.config import DEMO
 from adaptive_vtt.config.building import build_audit
-from adaptive_vtt.engine.assembly import fresh_belief
 from adaptive_vtt.engine.belief import Observation
 from adaptive_vtt.engine.checkpoints import Checkpoints
 from adaptive_vtt.engine.options import Certify
+from adaptive_vtt.engine.predictors import fresh_belief
 from adaptive_vtt.engine.proxies import Proxies
 from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.experiments.engine.tiled import TiledDataset

@@ -26,7 +26,7 @@ from adaptive_vtt.certify.rules import Rules
 from adaptive_vtt.certify.sequences import BETS
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.engine.options import DEFAULT_EXPLORATION, FINE_CELL
-from adaptive_vtt.engine.selector import mix
+from adaptive_vtt.engine.proposals import mix
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.types import Floats
 

@@ -18,7 +18,8 @@ import pandas as pd
 
 from adaptive_vtt.certify import Bet
 from adaptive_vtt.certify.decisions import Comparison
-from adaptive_vtt.engine.selector import Draw, Proposal
+from adaptive_vtt.engine.proposals import Proposal
+from adaptive_vtt.engine.selector import Draw
 from adaptive_vtt.journal.rows import DrawRow
 from adaptive_vtt.strategies import get
 
@@ -30,7 +31,7 @@ MAX = 16_000
 
 
 class Drawn:
-    """Draws of an audit without a journal, as ``engine.selector.Replay`` gives those of one."""
+    """Draws of an audit without a journal, as ``engine.proposals.Replay`` gives those of one."""
 
     def __init__(self, draws: Sequence[Draw], rows: Sequence[DrawRow]) -> None:
         self._proposals, self._rows = [draw.proposal for draw in draws], rows

@@ -24,7 +24,7 @@ from adaptive_vtt.certify import named_targets
 from adaptive_vtt.cli.init import write_start
 from adaptive_vtt.config import Spec, parse_spec
 from adaptive_vtt.config.building import build_audit, build_model, build_space
-from adaptive_vtt.engine.selector import Proposal
+from adaptive_vtt.engine.proposals import Proposal
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.models import Recorded
 from adaptive_vtt.space import QuestionSpace

@@ -304,7 +304,7 @@ def rewritten(path: Path, **changes: Any) -> SQLiteJournal:
 
 
 def test_verify_refuses_a_proposal_that_does_not_sum_to_one(finished: Path) -> None:
-    from adaptive_vtt.engine.selector import Proposal
+    from adaptive_vtt.engine.proposals import Proposal
 
     def spoilt(draws: list[DrawRow]) -> list[DrawRow]:
         proposal = Proposal.unpack(draws[-1].proposal)

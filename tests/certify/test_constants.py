@@ -8,7 +8,7 @@ import pytest
 
 from adaptive_vtt import Audit, QuestionSpace, Versus
 from adaptive_vtt.certify import named_targets
-from adaptive_vtt.certify.constants import constants
+from adaptive_vtt.certify.targets import constants
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.datasets.table import WordedDataset
 from adaptive_vtt.journal import MemoryJournal

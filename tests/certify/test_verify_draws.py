@@ -13,7 +13,7 @@ from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.certify.verify_draws import check_draws, unchecked
 from adaptive_vtt.engine.candidates import CandidatePool
-from adaptive_vtt.engine.selector import Proposal
+from adaptive_vtt.engine.proposals import Proposal
 from adaptive_vtt.errors import JournalError
 from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.journal.facts import read_facts

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from adaptive_vtt.datasets import from_coco, from_medvqa, from_voc, read_table
 from adaptive_vtt.datasets.formats.medmnist import NpzArray
-from adaptive_vtt.engine.selector import Proposal
+from adaptive_vtt.engine.proposals import Proposal
 from adaptive_vtt.errors import AvttError, InputError, JournalError
 from adaptive_vtt.journal import SQLiteJournal
 from adaptive_vtt.journal.answer_json import from_json, to_json

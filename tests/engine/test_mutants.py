@@ -13,7 +13,7 @@ import pytest
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.engine.belief import Belief, Observation
-from adaptive_vtt.engine.selector import Proposal
+from adaptive_vtt.engine.proposals import Proposal
 from adaptive_vtt.errors import ModelError
 from adaptive_vtt.journal import SQLiteJournal
 from adaptive_vtt.models import Answer, Endpoint, Prompt, Unanswered

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.engine.selector import Proposal, mix
+from adaptive_vtt.engine.proposals import Proposal, mix
 from adaptive_vtt.errors import AvttError
 from adaptive_vtt.testing import ScriptedModel
 from adaptive_vtt.utils.random_streams import generator

@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from adaptive_vtt import Audit, QuestionSpace
-from adaptive_vtt.engine.assembly import fresh_belief
 from adaptive_vtt.engine.belief import Belief, Observation
 from adaptive_vtt.engine.candidates import CandidatePool
 from adaptive_vtt.engine.options import Certify
+from adaptive_vtt.engine.predictors import fresh_belief
 from adaptive_vtt.engine.proxies import Proxies
 from adaptive_vtt.surrogates import AnswerGP, AnswerPoints
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset

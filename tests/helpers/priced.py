@@ -6,7 +6,7 @@ import numpy as np
 
 from adaptive_vtt import Audit
 from adaptive_vtt.datasets.table import WordedDataset
-from adaptive_vtt.engine.selector import Proposal
+from adaptive_vtt.engine.proposals import Proposal
 from adaptive_vtt.experiments.engine.prices import Billed, space_of, wrong_of
 from adaptive_vtt.types import Ask
 

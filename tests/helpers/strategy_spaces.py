@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 from adaptive_vtt import QuestionSpace
-from adaptive_vtt.engine.assembly import fresh_belief
 from adaptive_vtt.engine.belief import Belief, Observation
 from adaptive_vtt.engine.candidates import CandidatePool
 from adaptive_vtt.engine.options import Certify
+from adaptive_vtt.engine.predictors import fresh_belief
 from adaptive_vtt.engine.proxies import Proxies
 from adaptive_vtt.testing import tiny_dataset
 from adaptive_vtt.types import Candidates

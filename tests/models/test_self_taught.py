@@ -8,7 +8,7 @@ import pytest
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.datasets import from_table
-from adaptive_vtt.engine import assembly
+from adaptive_vtt.engine import predictors
 from adaptive_vtt.engine.tensors import array, tensor
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.journal import MemoryJournal
@@ -97,7 +97,7 @@ def test_audits_teach_themselves_a_proxy_where_labels_judge_and_are_enough(monke
     assert proxies(space(), half_width=None) == []  # nothing is certified
     assert proxies(space(), surrogate=False) == []
     assert proxies(space(), self_taught=False) == []
-    monkeypatch.setattr(assembly, "MAX_PIXELS", 2 * COUNT * 16 * 16 - 1)
+    monkeypatch.setattr(predictors, "MAX_PIXELS", 2 * COUNT * 16 * 16 - 1)
     assert proxies(space()) == []
     assert proxies(space(), self_taught=True) == ["self-taught"]
 

@@ -16,7 +16,8 @@ from adaptive_vtt import Audit, QuestionSpace, strategies
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.engine.belief import Observation
-from adaptive_vtt.engine.selector import Proposal, Selector
+from adaptive_vtt.engine.proposals import Proposal
+from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 

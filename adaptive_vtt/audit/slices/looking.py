@@ -85,7 +85,7 @@ class Discovery(Hook):
             return {}
         return {"discover": {"most": self._most, "by": [*self._by], "also": [*self._also]}}
 
-    def go_on(self, facts: Facts, draws: int) -> JsonObject:
+    def resumed(self, facts: Facts, draws: int) -> JsonObject:
         """Return its facts for a journal that is resumed: where more slices are looked for than
         before, the audit looks at the present draw."""
         before = facts.discover or DiscoverFacts(most=0, by=())

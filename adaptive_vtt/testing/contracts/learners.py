@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ...engine.assembly import fresh_belief
 from ...engine.belief import Belief, Observation
 from ...engine.candidates import CandidatePool
 from ...engine.options import Certify
+from ...engine.predictors import fresh_belief
 from ...engine.proxies import Proxies
 from ...space import QuestionSpace
 from ...surrogates import Posterior, Surrogate

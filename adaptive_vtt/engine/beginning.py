@@ -1,0 +1,81 @@
+"""The first step of an audit: begin its journal, or resume from it."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from ..certify.targets import describe_population
+from ..journal import answered, check_undamaged
+from ..journal.facts import begun_facts, read_lost
+from ..models.base import BatchModel, ModelDefaults
+from ..stopping import levels_of
+from .assembly import Assembled
+from .audit_key import features_changed, features_used, same_key
+from .journaled_endpoint import JournaledElicitation, submitted
+from .options import Certify
+from .settings import describe_space, same_audit
+
+
+def begin(
+    made: Assembled, model: ModelDefaults, certify: Certify, notes: Mapping[str, Any]
+) -> None:
+    """Begin the journal of an audit, or resume from it.
+
+    Args:
+        made: The audit's parts; its loop has the journal.
+        model: The model under test.
+        certify: What is certified.
+        notes: Values that JSON can hold, by name, kept in the journal.
+
+    Raises:
+        JournalError: The journal belongs to another audit, or is damaged.
+    """
+    loop, proxies = made.loop, made.proxies
+    journal, space, budget, selector = loop.journal, loop.space, loop.budget, loop.selector
+    judge = space.oracle.judge_by
+    elicitation = JournaledElicitation(journal, model, judge.model if judge else None)
+    loop.hooks.append(elicitation)
+    certificate, raw = selector.certificate(certify), journal.facts()
+    budget.recall(read_lost(raw))  # of a journal that was set aside, too
+    stops = {"stop": [str(rule) for rule in loop.rules], "stop_levels": levels_of(loop.rules)}
+    facts = begun_facts(raw)
+    if facts is None:
+        targets = selector.targets
+        population = describe_population(space, model.answers, targets) if certificate else None
+        journal.set_facts(
+            space=describe_space(space),
+            settings=made.settings,
+            **stops,
+            certificate=certificate,
+            population=population,
+            protocol=model.protocol(),
+            **made.origin.facts(),
+            **proxies.facts(),
+            features=features_used(space),
+            **budget.facts(),
+            **{name: fact for hook in loop.hooks for name, fact in hook.facts().items()},
+            **notes,
+        )
+        return
+    other_width = certify.changes_width(facts.certificate)
+    if certificate and other_width and facts.certificate:
+        certificate["half_width"] = facts.certificate.half_width
+    begun = {**made.settings, "certificate": certificate}
+    same_audit(facts, space, begun, partial(answered, journal))
+    same_key(facts, key=made.origin.key)
+    check_undamaged(journal)
+    elicitation.recall(facts.ways, facts.bounds)
+    loop.replay()
+    made.judge_calls.lose()
+    # calls that wait in the journal may have been sent
+    budget.submitted(submitted(model, journal, loop.queue.__contains__))
+    if not isinstance(model, BatchModel):
+        budget.lose(call.number for call in loop.queue.ready())
+    changes = {**stops, **made.origin.changes(facts), **proxies.changes(facts)}
+    changes |= {**features_changed(space, facts), **budget.facts(), **notes}
+    for hook in loop.hooks:
+        changes |= hook.resumed(facts, loop.draws)
+    if loop.certifier and other_width and certify.aim is not None:
+        loop.certifier.aim_at(certify.aim, loop.draws)
+        changes["certificate"] = certify.describe(loop.certifier)
+    journal.set_facts(ended=None, intervals=None, **changes)
