@@ -10,15 +10,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 BUDGETS = {
-    "audit": 2728,
+    "audit": 2642,
     "benchmark": 966,
-    "certify": 3073,
+    "certify": 3096,
     "cli": 3183,
-    "config": 1328,
+    "config": 1330,
     "datasets": 3576,
     "demo": 363,
-    "engine": 4438,
-    "journal": 1798,
+    "engine": 4572,
+    "journal": 1796,
     "models": 5124,
     "oracles": 2294,
     "people": 688,
