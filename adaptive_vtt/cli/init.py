@@ -296,48 +296,21 @@ def seen_from(base: Path, path: Path) -> str:
 
 def _stub(layout: Layout, dataset: Dataset) -> str:
     """Return a model.py whose function is to be filled in."""
-    if adapted_dataset(dataset).asks(0):
-        return text_of(__package__, "worded_model.py")
-    returns = "an array n x CONCEPTS of P(yes)"
-    stub = "np.full((len(images), len(CONCEPTS)), 0.5)"
-    if layout.kind == "masks":
-        returns = "n masks, 1 x H x W, of bool or P(yes)"
-        stub = "[np.zeros((1, *image.shape[:2]), bool) for image in images]"
-    names = json.dumps([*dataset.concepts], ensure_ascii=False)
-    return text_of(__package__, "stub_model.py", concepts=names, returns=returns, stub=stub)
+    name = "worded_model.py" if adapted_dataset(dataset).asks(0) else "stub_model.py"
+    concepts = json.dumps([*dataset.concepts], ensure_ascii=False)
+    return text_of(__package__, name, concepts=concepts, masks=layout.kind == "masks")
 
 
 # -- a SPEC.toml with every field, described ---------------------------------------------------
 
 
-CODE = "file.py:name"
-"""Stands for kinds that are other people's code."""
-
-
 def commented_spec(chosen: Mapping[str, Any]) -> str:
     """Return a SPEC.toml with every field described; those without a value in ``chosen``, by
     SECTION.FIELD, are commented out."""
-    head = "# What to audit, and how. Paths start at this file's folder. Behind # stand all other\n"
-    text = f"{head}# fields, with their defaults, or with an example where they have none.\n"
-    for section, info in Spec.model_fields.items():
-        kinds = kinds_of(info.annotation)
-        head = f"[{section}]" if chosen and info.default is not None else f"# [{section}]"
-        text += f"\n# {field_texts('sections').get(section) or kinds[0].__doc__}\n{head}\n"
-        described: set[tuple[str, str | None]] = set()
-        for kind in kinds:
-            again, word = [], kind_name(kind)
-            for name, field in kind.model_fields.items():
-                known = (name, field.description)
-                if name == "kind":
-                    text += f"# {kind.__doc__}\n# kind = {json.dumps(word or CODE)}\n"
-                elif known in described:
-                    again.append(name)
-                else:
-                    described.add(known)
-                    value = chosen.get(f"{section}.{name}") if kind is kinds[0] else None
-                    text += _field(name, field, value, example(section, word, name))
-            text += f"# and, as above: {', '.join(again)}\n" if again else ""
-    return text
+    words = {"sections": Spec.model_fields, "texts": field_texts("sections"), "chosen": chosen}
+    functions: Any = {"kinds_of": kinds_of, "kind_name": kind_name, "example": example}
+    functions |= {"shown_value": shown_value, "toml": _toml}
+    return text_of(__package__, "every_field.toml", **words, **functions)
 
 
 @cache
@@ -354,18 +327,18 @@ def example(section: str, kind: str | None, name: str) -> Any:
     return next((known[key] for key in keys if key in known), None)
 
 
-def _field(name: str, field: FieldInfo, value: Any, instead: Any) -> str:
-    """Return a field with its description; ``instead`` is its value where it has none and no
-    default."""
+def shown_value(field: FieldInfo, value: Any, instead: Any) -> tuple[list[str], Any]:
+    """Return the words that a field may have, and its value to show.
+
+    That is ``value``, else the default, else ``instead``, else an empty table or list.
+    """
     default = None if field.is_required() else shown_default(field)
-    shown = next((v for v in (value, default, instead) if v is not None), None)
+    values = (value, default, instead)
     union = get_origin(field.annotation) in (Union, UnionType)
     sides = get_args(field.annotation) if union else (field.annotation,)
-    if shown is None:  # an empty table or list
-        shown = {} if any(get_origin(side) is dict for side in sides) else []
+    empty: Any = {} if any(get_origin(side) is dict for side in sides) else []
     words = [word for side in sides if get_origin(side) is Literal for word in get_args(side)]
-    choices = f" ({', '.join(words)})" if words else ""
-    return f"# {field.description}{choices}\n{'# ' * (value is None)}{name} = {_toml(shown)}\n"
+    return words, next((v for v in values if v is not None), empty)
 
 
 def _toml(value: Any) -> str:

@@ -22,6 +22,7 @@ import pandas as pd
 from ..errors import InputError, check_known, listed, some, unexpected
 from ..utils.files import contents, regular
 from ..utils.tables import MAX_HEADER
+from ..utils.web import text_of
 from .base import Dataset
 from .formats import folders, table_file
 from .formats.coco import PARTS
@@ -232,21 +233,10 @@ def recognised(path: Path | str) -> Layout:
     foreign = not_read(held, layout)
     if layout is not None:
         return replace(layout, apart="; ".join(filter(None, [layout.apart, foreign])))
-    expected = (
-        "one folder of images per class, folders images/ and masks/, a table of labels (CSV or "
-        "Parquet) with images, or images; got none of these"
-    )
-    tables, _ = held.tables
-    if len(tables) > 1:
-        expected = f"one table of labels, got {listed(t.name for t in tables)}; name one of them"
-    elif held.folders:
-        names = listed((str(folder.relative_to(root)) for folder in held.folders), 3)
-        expected = (
-            f"one folder of images per class, or a table of labels, got {len(held.folders)} "
-            f"folders of images, {names}, whose names are no classes; name one of them to read "
-            "images without labels"
-        )
-    raise InputError("; ".join(filter(None, [f"{root}: expected {expected}", foreign])))
+    tables = [table.name for table in held.tables[0]]
+    below = [str(folder.relative_to(root)) for folder in held.folders]
+    words: Any = {"root": root, "tables": tables, "folders": below, "foreign": foreign}
+    raise InputError(text_of(__package__, "unrecognised.txt", listed=listed, **words).strip())
 
 
 def _known_file(path: Path) -> Layout | None:

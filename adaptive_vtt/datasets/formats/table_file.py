@@ -21,6 +21,7 @@ from ...utils.files import near_file, reads
 from ...utils.options import Option, at_base
 from ...utils.table_text import csv_rows, json_lines
 from ...utils.tables import check_columns
+from ...utils.web import text_of
 from .. import scanning
 from ..scanning import ENDINGS, BrokenOption, Folder, OutsideOption, Reading
 from ..table import TableDataset, from_table, label_cells, one_per_class
@@ -322,20 +323,21 @@ def _taken(
     files = [file for file, _ in rows]
     missing = [row for row, file in enumerate(files) if file is None]
     few = 2 * len(missing) < len(table)
-    if missing and few and not reading.skips:
-        lost = some([f"{names.iloc[row]} (row {row + 1})" for row in missing], 5)
-        raise InputError(
-            f"{path}: {len(files) - len(missing):,} of {len(table):,} images found in "
-            f"{listed(map(str, folders), 2)}, missing: {lost}; mend the name, remove the row, or "
-            "leave such rows out by broken = 'skip' (in [dataset], or of read_table); rows are "
-            f"counted below the header{odd_cells(table)}"
-        )
-    if missing and not few:
-        name = str(folders[0] / names.iloc[missing[0]])
-        text = f"sample {names.index[missing[0]]!r}: image file {name!r} does not exist"
-        if len(missing) > 1:
-            text += f", nor do those of {len(missing) - 1} more of {len(table)} samples"
-        raise InputError(text + _where_images_are(folders[0], table))
+    if missing and not (few and reading.skips):
+        words: dict[str, Any] = {
+            "few": few,
+            "path": path,
+            "folder": folders[0],
+            "folders": folders,
+            "total": len(table),
+            "sample": names.index[missing[0]],
+            "first": names.iloc[missing[0]],
+            "missing": [f"{names.iloc[row]} (row {row + 1})" for row in missing],
+            "odd_cells": odd_cells(table),
+            "file_columns": _file_columns(table, folders[0]),
+        }
+        words |= {"listed": listed, "some": some, "near_file": near_file, "endings": ENDINGS}
+        raise InputError(text_of(__package__, "missing_images.txt", images=_names, **words).strip())
     counts = Counter(files)
     near = [(row, file) for row, (file, exact) in enumerate(rows) if file and not exact]
     for row, file in near:
@@ -358,16 +360,8 @@ def _taken(
     )
 
 
-def _where_images_are(folder: Path, table: pd.DataFrame) -> str:
-    if not folder.is_dir():
-        hint = near_file(folder) or "; say where the images are by images = ... in [dataset]"
-        return f"; {str(folder)!r} is no folder{hint}"
-    names = [file.name for file in scanning.image_files(folder, allow_outside=True)]
-    if not names:
-        return f"; {str(folder)!r} holds no image ({', '.join(ENDINGS)})"
-    if files := _file_columns(table, folder):
-        return f'; name the column of file names: file_column = "{files[0]}" in [dataset]'
-    return f"; expected a file of that name with any ending; the folder has {listed(names, 3)}"
+def _names(folder: Path) -> list[str]:
+    return [file.name for file in scanning.image_files(folder, allow_outside=True)]
 
 
 # -- cells of any table ----------------------------------------------------------------------------
