@@ -25,10 +25,10 @@ from ..results.export.failures import (
     check_paired,
     export_disagreements,
     export_failures,
+    export_questions,
 )
 from ..results.export.mix import weights_of, write_mix
 from ..results.export.prompt_images import TABLE, Which, count_pictures, write_pictures
-from ..results.export.questions import export_questions
 from ..space import QuestionSpace
 from ..types import IDENTITY, JsonObject
 from ..utils.random_streams import generator

@@ -17,8 +17,7 @@ from adaptive_vtt.datasets.formats.endobench import from_endobench
 from adaptive_vtt.experiments.medtest import phantoms
 from adaptive_vtt.models import Answer, Prompt
 from adaptive_vtt.oracles import MultipleChoice
-from adaptive_vtt.results.export.failures import export_failures
-from adaptive_vtt.results.export.questions import export_questions
+from adaptive_vtt.results.export.failures import export_failures, export_questions
 from adaptive_vtt.utils.files import write_bytes, write_text
 from adaptive_vtt.utils.image_codec import png
 from tests.helpers.command_line import refused, run, shown

@@ -13,7 +13,7 @@ from adaptive_vtt.errors import InputError, JournalError
 from adaptive_vtt.journal.belief_groups import believed, column
 from adaptive_vtt.journal.rows import BeliefRow
 from adaptive_vtt.results.beliefs import PLOTS, figures
-from adaptive_vtt.results.beliefs.moments import Moments
+from adaptive_vtt.results.beliefs.figures import Moments
 from adaptive_vtt.results.outcomes import outcomes
 from adaptive_vtt.results.result import Result, summarise
 from adaptive_vtt.testing import ScriptedModel, tiny_dataset

@@ -10,7 +10,7 @@ import pytest
 
 from adaptive_vtt.audit.inspection import Inspection
 from adaptive_vtt.journal import Journal
-from adaptive_vtt.results.beliefs.moments import Moments, turned
+from adaptive_vtt.results.beliefs.figures import Moments, turned
 from adaptive_vtt.results.report import predictions, render
 from adaptive_vtt.results.result import Result, summarise
 from tests.helpers.report_kinds import KINDS, labels

@@ -26,8 +26,7 @@ from adaptive_vtt.errors import AvttError
 from adaptive_vtt.families import OfRelation
 from adaptive_vtt.results.runs import Rates, read_run
 from adaptive_vtt.results.view import View
-from adaptive_vtt.results.view.comparison import compare, together
-from adaptive_vtt.results.view.pages import PATIENCE, Site, known
+from adaptive_vtt.results.view.pages import PATIENCE, Site, compare, known, together
 from adaptive_vtt.results.view.watching import SAFE, Latest, Report, Watch, Worker
 from adaptive_vtt.utils.figures import COLOURS
 from tests.helpers.audits import finished

@@ -1,6 +1,6 @@
 // What was believed: surface and curves at any moment of the audit, the questions asked before it, and
 // the map of images. Figures are made in Python; their traces say in ``meta`` from which table their
-// values come (results/beliefs/moments.py), so that they can be turned to another moment here.
+// values come (results/beliefs/figures.py), so that they can be turned to another moment here.
 "use strict";
 
 (() => {

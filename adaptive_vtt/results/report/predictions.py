@@ -16,7 +16,7 @@ from ...journal.rows import DrawRow
 from ...oracles.labels import margin
 from ...types import Floats, JsonObject
 from ..beliefs import beliefs, figures
-from ..beliefs.moments import Moments, reader
+from ..beliefs.figures import Moments, reader
 from ..beliefs.tables import TableName
 from ..outcomes import confusion
 from .appendix import chance, sentence_section, target_of

@@ -1,5 +1,10 @@
 """The pages: a list of runs, a run with its report in a frame, and two runs side by side; and the
 address of each.
+
+Each of two runs promises that its intervals hold with probability 1 - alpha at every moment. Both
+promises hold together with probability at least 1 - alpha_A - alpha_B (the union bound), whatever
+the runs share. While they do, two disjoint intervals of the same target leave no way for the two
+rates to be equal. Overlapping ones decide nothing, and a difference of estimates has no interval.
 """
 
 import asyncio
@@ -7,18 +12,20 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from mimetypes import guess_type
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
+from ...certify.status import TargetStatus
 from ...errors import InputError, one_line
 from ...types import JsonObject
-from ...utils.figures import money, on_page, outward, percent
+from ...utils.figures import COLOURS, Bar, money, on_page, outward, percent
+from ...utils.figures import figure as intervals
 from ...utils.http_server import Call, HttpServer, Rejected, Response
+from ..difference import points
 from ..report.frame import FILE, SERVED, framed, installed
 from ..report.plots import frame
 from ..report.section import data
 from ..runs import Listed, Rates, span_of
-from .comparison import compare, figure, together
 from .watching import PAGE, Latest, Report, Watch
 
 HERE = Path(__file__).parent
@@ -47,6 +54,102 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
+
+DRAWN = 40
+"""Targets that the figure shows, at most; the table has them all."""
+Verdict = Literal["lower", "higher", "open", "void"]
+
+
+# -- two runs ----------------------------------------------------------------------------------
+
+
+class Pair(NamedTuple):
+    """A target of both runs."""
+
+    name: str
+    a: TargetStatus
+    b: TargetStatus
+
+    @property
+    def difference(self) -> float:
+        """B's estimate less A's: a description, without any guarantee."""
+        return self.b.estimate - self.a.estimate
+
+    @property
+    def gap(self) -> float:
+        """The distance of the intervals, the least difference of the rates; 0 if they overlap."""
+        return max(self.a.lower - self.b.upper, self.b.lower - self.a.upper, 0.0)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The place of B's rate by disjoint intervals, "lower" or "higher" than A's; "open" where
+        they overlap; "void" where one of them certifies nothing."""
+        if self.a.invalidated or self.b.invalidated:
+            return "void"
+        if self.b.upper < self.a.lower:
+            return "lower"
+        return "higher" if self.b.lower > self.a.upper else "open"
+
+
+class Comparison(NamedTuple):
+    """The pairs of two runs.
+
+    Attributes:
+        sure: Least probability with which the promises of both runs hold together.
+        single: Whether they hold for each target by itself, not for all at once.
+        missing: Number of targets that only one run has.
+        unlike: Clauses on why rates of one name may mean different things.
+    """
+
+    pairs: list[Pair]
+    sure: float
+    single: bool
+    missing: int
+    unlike: list[str]
+
+    def count(self, verdict: Verdict) -> int:
+        """Return how many pairs have this verdict."""
+        return sum(pair.verdict == verdict for pair in self.pairs)
+
+
+def compare(a: Rates, b: Rates) -> Comparison:
+    """Compare the targets that both runs have, in the order of A's certificate."""
+    theirs = {row.id: row for row in b.rows}
+    pairs = [Pair(row.id.name, row, theirs[row.id]) for row in a.rows if row.id in theirs]
+    clauses = {
+        "the questions are not the same (other images, labels, relations or seeds of follow-ups), "
+        "so that rates may differ because of the questions": a.space != b.space,
+        "answers were judged by different oracles, so that a loss is another thing": (
+            a.oracle != b.oracle
+        ),
+        "unanswered questions count differently": a.unanswered != b.unanswered,
+    }
+    unlike = [clause for clause, holds in clauses.items() if holds]
+    missing = len(a.rows) + len(b.rows) - 2 * len(pairs)
+    single = "each" in (a.guarantee, b.guarantee)
+    return Comparison(pairs, together([a, b]), single, missing, unlike)
+
+
+def figure(pairs: Sequence[Pair]) -> JsonObject:
+    """Return both intervals of the first ``DRAWN`` targets, A's above B's, as Plotly takes it."""
+    bars = [
+        Bar(f"{side}: {s.name}", s.estimate, s.lower, s.upper, s.certified, signed=s.id.signed)
+        for pair in pairs[:DRAWN]
+        for side, s in (("A", pair.a), ("B", pair.b))
+    ]
+    drawn = intervals("", bars)
+    # the colours of the letters at the top of the page; Plotly's first row is B's of the last pair
+    drawn["data"][0]["marker"]["color"] = [COLOURS["third"], COLOURS["accent"]] * (len(bars) // 2)
+    return drawn
+
+
+def together(runs: Sequence[Rates]) -> float:
+    """Return the least probability with which the promises of all ``runs`` hold: the union
+    bound."""
+    return max(0.0, 1 - sum(1 - run.sure for run in runs))
+
+
+# -- what pages show ---------------------------------------------------------------------------
 
 
 def known(run: Listed, rates: Latest[Rates]) -> Rates | None:
@@ -102,11 +205,6 @@ def _figures(run: Listed, rates: Rates | None) -> Iterator[str]:
         yield f"{run.waiting} on their way"
     if run.state != "running":
         yield f"changed {run.ago}"
-
-
-def points(difference: float) -> str:
-    """Return a difference of rates in percentage points, with its sign."""
-    return f"{100 * difference:+.1f} points".replace("-", "\N{MINUS SIGN}")
 
 
 def at_least(share: float) -> str:
