@@ -15,7 +15,7 @@ from adaptive_vtt import QuestionSpace
 from adaptive_vtt.config.inspect_task import audit_task
 from adaptive_vtt.errors import InputError
 from adaptive_vtt.oracles import Consistency, ContainsTruth, MultipleChoice, TopClass
-from adaptive_vtt.results.export.inspect_task import inspect_dataset, inspect_task
+from adaptive_vtt.results.export.inspect_task import inspect_task
 from adaptive_vtt.testing import tiny_dataset
 from tests.helpers.judged import OPTIONS
 from tests.helpers.judged import space as worded
@@ -54,7 +54,7 @@ def metrics(log: Any) -> dict[str, float]:
 
 
 def test_a_sample_has_the_follow_up_the_words_the_truth_and_what_it_is_about() -> None:
-    (sample,) = inspect_dataset(SPACE, questions=1, seed=3)
+    (sample,) = inspect_task(SPACE, questions=1, seed=3).dataset
     number = int(sample.id)
     question = SPACE.question(number)
     image, text = sample.input[-1].content
@@ -72,7 +72,7 @@ def test_a_sample_has_the_follow_up_the_words_the_truth_and_what_it_is_about() -
 
 
 def test_the_same_seed_draws_the_same_and_its_beginning_is_a_sample_of_its_own() -> None:
-    whole, again, other = (inspect_dataset(SPACE, questions=12, seed=s) for s in (0, 0, 1))
+    whole, again, other = (inspect_task(SPACE, questions=12, seed=s).dataset for s in (0, 0, 1))
     ids = [[sample.id for sample in one] for one in (whole, again, other)]
     assert ids[0] == ids[1] != ids[2]
     assert len(set(ids[0])) == 12
@@ -81,12 +81,12 @@ def test_the_same_seed_draws_the_same_and_its_beginning_is_a_sample_of_its_own()
 
 def test_questions_are_drawn_evenly_and_all_where_fewer_are_there() -> None:
     small = QuestionSpace(tiny_dataset(4, 2))
-    everything = inspect_dataset(small, questions=10**6)
+    everything = inspect_task(small, questions=10**6).dataset
     assert {int(sample.id) for sample in everything} == set(
         np.flatnonzero(small.eligible(np.arange(small.total))).tolist()
     )
     tiny = QuestionSpace(tiny_dataset(3, 2))
-    draws = [inspect_dataset(tiny, questions=2, seed=seed) for seed in range(300)]
+    draws = [inspect_task(tiny, questions=2, seed=seed).dataset for seed in range(300)]
     seen = Counter(sample.id for one in draws for sample in one)
     even = 600 / tiny.size
     statistic = sum((seen[str(n)] - even) ** 2 / even for n in range(tiny.size))

@@ -18,7 +18,6 @@ from ...utils.random_streams import generator
 
 if TYPE_CHECKING:
     from inspect_ai import Task
-    from inspect_ai.dataset import MemoryDataset
     from inspect_ai.scorer import Score, Scorer, Target
     from inspect_ai.solver import TaskState
 
@@ -31,52 +30,38 @@ def inspect_task(
     questions: int = 200,
     seed: int = 0,
     template: Template = ZERO_SHOT,
-    encoding: Encoding | None = None,
     name: str | None = None,
 ) -> "Task":
-    """Return a task of ``inspect_dataset`` and ``inspect_scorer``: each question is one call.
+    """Return a task of a uniform sample of the space's questions, each of them one call.
 
-    Raises InputError as these do.
-    """
-    dataset = inspect_dataset(
-        space, questions=questions, seed=seed, template=template, encoding=encoding
-    )
-    from inspect_ai import Task
-    from inspect_ai.solver import generate
-
-    scorer, title = inspect_scorer(space, template), name or space.dataset.name
-    return Task(dataset=dataset, solver=generate(), scorer=scorer, name=title)
-
-
-def inspect_dataset(
-    space: QuestionSpace,
-    *,
-    questions: int = 200,
-    seed: int = 0,
-    template: Template = ZERO_SHOT,
-    encoding: Encoding | None = None,
-) -> "MemoryDataset":
-    """Return a uniform sample of the space's questions, in the order drawn.
-
-    The first k of them are such a sample, too. An Inspect sample has the messages, with the
-    follow-up image as a data URL; the target in words; the question's number as id; and sample,
-    relation, severity, concept and the image's own metadata.
+    They stand in the order drawn, so that the first k of them are such a sample, too. An Inspect
+    sample has the messages, with the follow-up image as a data URL; the target in words; the
+    question's number as id; and sample, relation, severity, concept and the image's own metadata.
+    The score is the loss in [0, 1] by the space's oracle, with its mean overall and per relation.
 
     Args:
         space: The questions.
         questions: How many, at most; 1 or more.
         seed: Decides which.
         template: The prompt.
-        encoding: How images are sent.
+        name: Name of the task; None for that of the dataset.
 
     Raises:
         InputError: inspect-ai is missing, there is fewer than 1 question, or the oracle's verdict
             on a question takes more than its own answer.
     """
-    _check(space)
-    from inspect_ai.dataset import MemoryDataset
-    from inspect_ai.dataset import Sample as InspectSample
+    with needed("inspect", "Inspect needs inspect-ai"):
+        from inspect_ai import Task
+        from inspect_ai.dataset import MemoryDataset
+        from inspect_ai.dataset import Sample as InspectSample
+        from inspect_ai.solver import generate
 
+    if space.oracle.needs_source:
+        raise InputError(
+            "inspect: expected an oracle that judges each answer by itself, got "
+            f"{type(space.oracle.original).__name__}, which compares it with that about the source "
+            "image; 'avtt audit' asks about both"
+        )
     if questions < 1:
         raise InputError(f"questions: expected 1 or more, got {questions}")
     judge, rng, samples = Judge(space, "one"), generator(seed, "inspect task"), []
@@ -90,25 +75,21 @@ def inspect_dataset(
         about = {name: getattr(prompt, name) for name in ("relation", "severity")}
         about |= {"sample": prompt.sample_id, "concept": space.question(number).concept}
         described = {name: str(value) for name, value in source.metadata.items()}
-        input = messages(prompt, template, encoding or Encoding())
-        metadata = {**described, **about}
+        input, metadata = messages(prompt, template, Encoding()), {**described, **about}
         samples.append(InspectSample(input, target=target, id=str(number), metadata=metadata))
         judge.forget(number)
-    return MemoryDataset(samples, name=space.dataset.name)
+    dataset = MemoryDataset(samples, name=space.dataset.name)
+    scorer, title = _scorer(judge, template), name or space.dataset.name
+    return Task(dataset=dataset, solver=generate(), scorer=scorer, name=title)
 
 
-def inspect_scorer(space: QuestionSpace, template: Template = ZERO_SHOT) -> "Scorer":
-    """Return a scorer of the loss in [0, 1] by the space's oracle, with its mean overall and per
-    relation.
+def _scorer(judge: Judge, template: Template) -> "Scorer":
+    """Return a scorer of the loss by the judge's oracle.
 
     P(yes) comes from log-probabilities where the output has them. A question that is not answered
-    has the oracle's loss for that; one that turns out not to count is not scored. Raises InputError
-    as ``inspect_dataset`` does.
+    has the oracle's loss for that; one that turns out not to count is not scored.
     """
-    _check(space)
     from inspect_ai.scorer import Score, grouped, mean, scorer, stderr
-
-    judge = Judge(space, "one")
 
     def loss() -> "Scorer":
         async def score(state: "TaskState", target: "Target") -> "Score":
@@ -128,15 +109,3 @@ def inspect_scorer(space: QuestionSpace, template: Template = ZERO_SHOT) -> "Sco
 
     made: Any = scorer(metrics=[mean(), stderr(), grouped(mean(), "relation", all=False)])(loss)
     return made()
-
-
-def _check(space: QuestionSpace) -> None:
-    """Raise InputError if a question's verdict takes more than its own answer."""
-    with needed("inspect", "Inspect needs inspect-ai"):
-        import inspect_ai  # noqa: F401
-    if space.oracle.needs_source:
-        raise InputError(
-            "inspect: expected an oracle that judges each answer by itself, got "
-            f"{type(space.oracle.original).__name__}, which compares it with that about the source "
-            "image; 'avtt audit' asks about both"
-        )
