@@ -43,7 +43,7 @@ def asked_section(evidence: Evidence) -> Section:
     if total > ROWS:
         draws = draws[: ROWS // 2] + draws[-ROWS // 2 :]
     given = set().union(*(row.why for row in evidence.draws))
-    of_concepts = evidence.answers.of_concepts
+    of_concepts = evidence.of_concepts
     names = [n for n in REASONS if n in given and (of_concepts or n not in OF_CONCEPTS)]
     targets = (target_of(evidence, row) for row in evidence.draws)
     return evidence.section(
@@ -76,7 +76,7 @@ def chance(row: DrawRow) -> str:
 def _line(evidence: Evidence, row: DrawRow, names: Sequence[str]) -> JsonObject:
     """Return one draw: its question, ``reasons`` in the order of the headings, and the answer."""
     why, answer = dict[str, Any](row.why), evidence.answered.get(row.question)
-    verdict, note = evidence.answers.verdict(answer)
+    verdict, note = evidence.verdict(row.question)
     reasons = {name: figure(why.get(name)) for name in names if name != "target"}
     reasons["target"] = target_of(evidence, row) or "–"
     more = {k.replace("_", " "): v for k, v in why.items() if k not in (*REASONS, *CHOICE)}

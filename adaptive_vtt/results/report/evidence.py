@@ -24,7 +24,6 @@ from ...certify.tracks import members_of
 from ...certify.verify_draws import Membership
 from ...families import in_short
 from ...journal import Journal, SQLiteJournal
-from ...journal.facts import OracleFacts
 from ...journal.files import JOURNAL
 from ...journal.rows import AnswerRow, CallRow
 from ...oracles.base import LABEL_ERROR
@@ -44,94 +43,6 @@ LONGEST = 400
 QUOTED, BRIEF = 160, 80
 """Characters of a reply that a card, and a row of a table, shows at most."""
 NO_REASON = "no reason was given"
-
-
-@dataclass(frozen=True)
-class Answers:
-    """The answers of an audit.
-
-    Attributes:
-        number: What a number that the model answers is.
-        sided: Whether a concept is present or absent, with an error rate for each.
-        in_words: Whether models answer in words, which have no P(yes) and no sides.
-        of_concepts: Whether every question names a concept; captions are of the whole image.
-    """
-
-    number: str
-    sided: bool
-    in_words: bool
-    of_concepts: bool
-
-    @classmethod
-    def of(cls, oracle: OracleFacts, calls: Iterable[CallRow]) -> "Answers":
-        rows = [answer for call in calls for answer in call.answers]
-        number = "loss" if oracle.tells_losses else "score" if "EFR" in oracle.rates else "P(yes)"
-        captions = any("objects" in (row.details or {}) for row in rows)
-        in_words = captions or any(row.said is not None for row in rows)
-        sided = not in_words and set(oracle.rates) == set(SIDES)
-        return cls(number, sided, in_words, not captions)
-
-    def asked(
-        self, concept: str, sample: str, change: str, answer: AnswerRow | None
-    ) -> tuple[str, str, str]:
-        """Return a question in words: what stands before, in and after bold type."""
-        image = f"{sample} after {change}" if change else sample
-        if not self.of_concepts:
-            return "", "", image
-        if answer is not None and (words := question_in_words(answer)) is not None:
-            return f"“{words['question']}” of {image}", "", ""
-        return "Is ", concept, f" present in {image}?"
-
-    def verdict(self, answer: AnswerRow | None) -> tuple[str, str]:
-        """Return the verdict in a word, and its reason."""
-        if answer is None:
-            return "waiting", "no answer yet"
-        if answer.answer is None:
-            return "unanswered", answer.unanswered or NO_REASON
-        if answer.loss is None:
-            return "unknown", "not judged"
-        verdict = "right" if answer.loss < 0.5 else "wrong"
-        if answer.said is not None:
-            return verdict, answer.said[:BRIEF]
-        if verdict == "right":
-            return verdict, "present" if answer.truth else "absent"
-        return verdict, "missed: it is present" if answer.truth else "false alarm: it is absent"
-
-    def line(self, concept: str, place: int, answer: AnswerRow) -> JsonObject:
-        """Return what a card shows of a wrong answer about a concept, the one at ``place``."""
-        number = answer.answer if answer.said is None else None
-        if answer.said is not None:
-            text = f"“{answer.said[:QUOTED]}”"
-            text += f": {answer.unanswered}" if answer.unanswered else ""
-        elif number is None:
-            text = f"no answer: {answer.unanswered or NO_REASON}"
-        else:
-            text = self.shown(number)
-        return {
-            "key": place,
-            "truth": (answer.truth or 0) if self.sided else None,
-            "name": concept,
-            "is": f"is {'present' if answer.truth else 'absent'}" if self.sided else "",
-            "text": text,
-            "at": number,
-            "asked": question_in_words(answer),
-        }
-
-    def shown(self, number: float) -> str:
-        """Return an answer that is a number in words."""
-        return f"{self.number} {100 * number:.0f}{THIN}%"
-
-    def of_model(self, details: Mapping[str, Any]) -> str:
-        """Return the answer of one of two models, and its loss."""
-        reply, loss = details.get("said"), float(details.get("loss", 0))
-        lost = {0.0: "right", 1.0: "wrong"}.get(loss, f"lost {loss:.2f}")
-        if isinstance(reply, dict):
-            words = f"no answer ({reply['unanswered']})" if "unanswered" in reply else "an answer"
-        elif isinstance(reply, int | float):
-            words = self.shown(reply)
-        else:
-            words = f"“{str(reply)[:QUOTED]}”"
-        return f"{words}, {lost}"
 
 
 def question_in_words(row: AnswerRow) -> JsonObject | None:
@@ -259,6 +170,10 @@ class Evidence:
         table: Outcomes, one row per judged question; ``counted`` lacks excluded ones.
         folder: What commands call the run, quoted; ``spec``: what they call its SPEC.toml.
         sample: What a sample is called, "image" or "item".
+        number: What a number that the model answers is.
+        of_concepts: Whether every question names a concept; captions are of the whole image.
+        in_words: Whether models answer in words, which have no P(yes) and no sides.
+        sided: Whether a concept is present or absent, with an error rate for each.
         adaptive: Whether earlier answers influenced what was asked.
         cost: Cost of all answers; ``unconfirmed``: the part that may not have been charged.
         elapsed: Seconds until the last row of the journal.
@@ -279,11 +194,16 @@ class Evidence:
         self.folder, self.spec = _folder(run.journal), spec_named(facts)
         self.baselines = {} if folder is None else baselines(folder)
         self.realism = None if folder is None else realism_of(folder, facts)
-        self.answers = Answers.of(facts.settings.oracle, self.calls)
+        rates, rows = facts.settings.oracle.rates, [a for call in self.calls for a in call.answers]
+        losses = facts.settings.oracle.tells_losses
+        self.number = "loss" if losses else "score" if "EFR" in rates else "P(yes)"
+        self.of_concepts = not any("objects" in (row.details or {}) for row in rows)
+        self.in_words = not self.of_concepts or any(row.said is not None for row in rows)
+        self.sided = not self.in_words and set(rates) == set(SIDES)
         self.sample = sample_word(facts.space, self.pictures)
         self.drawn = {row.call: row for row in self.draws}
         self.call_of = {row.call: row for row in self.calls}
-        self.answered = {a.question: a for call in self.calls for a in call.answers}
+        self.answered = {row.question: row for row in rows}
         self.counted = counting(self.table)
         self.adaptive = facts.settings.strategy != "random"
         self.rules = [on_page(in_points(rule)) for rule in facts.stop]
@@ -328,8 +248,65 @@ class Evidence:
     def question(self, number: int, sample: str) -> tuple[str, str, str]:
         """Return a question in words: what stands before, in and after bold type."""
         concept, relation, severity = self.asked(number)
-        change = "" if relation == IDENTITY else self.change(relation, severity)
-        return self.answers.asked(concept, sample, change, self.answered.get(number))
+        change = "" if relation == IDENTITY else f" after {self.change(relation, severity)}"
+        answer = self.answered.get(number)
+        if not self.of_concepts:
+            return "", "", f"{sample}{change}"
+        if answer is not None and (words := question_in_words(answer)) is not None:
+            return f"“{words['question']}” of {sample}{change}", "", ""
+        return "Is ", concept, f" present in {sample}{change}?"
+
+    def verdict(self, question: int) -> tuple[str, str]:
+        """Return the verdict on the answer to a question in a word, and its reason."""
+        answer = self.answered.get(question)
+        if answer is None:
+            return "waiting", "no answer yet"
+        if answer.answer is None:
+            return "unanswered", answer.unanswered or NO_REASON
+        if answer.loss is None:
+            return "unknown", "not judged"
+        verdict = "right" if answer.loss < 0.5 else "wrong"
+        if answer.said is not None:
+            return verdict, answer.said[:BRIEF]
+        if verdict == "right":
+            return verdict, "present" if answer.truth else "absent"
+        return verdict, "missed: it is present" if answer.truth else "false alarm: it is absent"
+
+    def line(self, answer: AnswerRow) -> JsonObject:
+        """Return what a card shows of a wrong answer about a concept."""
+        place, number = answer.question % len(self.concepts), None
+        if answer.said is not None:
+            text = f"“{answer.said[:QUOTED]}”"
+            text += f": {answer.unanswered}" if answer.unanswered else ""
+        elif answer.answer is None:
+            text = f"no answer: {answer.unanswered or NO_REASON}"
+        else:
+            text, number = self.shown(answer.answer), answer.answer
+        return {
+            "key": place,
+            "truth": (answer.truth or 0) if self.sided else None,
+            "name": self.concepts[place],
+            "is": f"is {'present' if answer.truth else 'absent'}" if self.sided else "",
+            "text": text,
+            "at": number,
+            "asked": question_in_words(answer),
+        }
+
+    def shown(self, number: float) -> str:
+        """Return an answer that is a number in words."""
+        return f"{self.number} {100 * number:.0f}{THIN}%"
+
+    def of_model(self, details: Mapping[str, Any]) -> str:
+        """Return the answer of one of two models, and its loss."""
+        reply, loss = details.get("said"), float(details.get("loss", 0))
+        lost = {0.0: "right", 1.0: "wrong"}.get(loss, f"lost {loss:.2f}")
+        if isinstance(reply, dict):
+            words = f"no answer ({reply['unanswered']})" if "unanswered" in reply else "an answer"
+        elif isinstance(reply, int | float):
+            words = self.shown(reply)
+        else:
+            words = f"“{str(reply)[:QUOTED]}”"
+        return f"{words}, {lost}"
 
     def targets_of(self, call: int, questions: Iterable[int]) -> frozenset[int]:
         """Return the places of the targets to which any of a call's ``questions`` belongs."""

@@ -142,7 +142,7 @@ class Gallery:
             pictures += [(follow_up, change)] if evidence.sample == "image" else []
             views = [self.album.view(*each) for each in pictures]
         # lines quote answers in words themselves
-        reply = "" if evidence.answers.in_words else evidence.call_of[call].reply
+        reply = "" if evidence.in_words else evidence.call_of[call].reply
         self.cards.append(
             {
                 "id": call,
@@ -189,13 +189,13 @@ class Gallery:
 
 def failures_section(evidence: Evidence) -> Section:
     """Show all failures, the surest mistakes first."""
-    if not evidence.answers.of_concepts:
+    if not evidence.of_concepts:
         return _broken_captions(evidence)
     gallery = Gallery(evidence)
     classes = evidence.space.concepts_are == "classes" and len(evidence.concepts) > 1
     for failure in evidence.failures:
         right, one = failure.right, _class_line(evidence, failure.call) if classes else None
-        lines = [one] if one else [_line(evidence, row) for row in failure.mistakes]
+        lines = [one] if one else [evidence.line(row) for row in failure.mistakes]
         note = f"{right} other {'answer' if right == 1 else 'answers'} right" if right else ""
         gallery.add(failure.call, lines, failure.targets, "" if one else note)
     sides = [(1, "where it is present"), (0, "where it is absent")]
@@ -204,13 +204,8 @@ def failures_section(evidence: Evidence) -> Section:
         "True class" if classes else "Concept",
         enumerate(evidence.concepts),
         "Side",
-        sides if evidence.answers.sided and not classes else [],
+        sides if evidence.sided and not classes else [],
     )
-
-
-def _line(evidence: Evidence, row: AnswerRow) -> JsonObject:
-    place = row.question % len(evidence.concepts)
-    return evidence.answers.line(evidence.concepts[place], place, row)
 
 
 def _class_line(evidence: Evidence, call: int) -> JsonObject | None:
@@ -224,7 +219,7 @@ def _class_line(evidence: Evidence, call: int) -> JsonObject | None:
     top = max(given, key=lambda row: row.answer or 0.0, default=None)
     if true is None or top is true:
         return None
-    line, names = _line(evidence, true), evidence.concepts
+    line, names = evidence.line(true), evidence.concepts
     if top is not None:  # else the text says why there is no answer
         share = f"{round(100 * (top.answer or 0.0))}{THIN}%"
         line["text"] = f"predicted: {names[top.question % len(names)]} ({share})"
@@ -254,10 +249,10 @@ def two_answers_section(evidence: Evidence) -> Section:
     for number, rows in calls:
         lines = []
         for row in rows:
-            a, b = (evidence.answers.of_model((row.details or {}).get(n, {})) for n in "ab")
+            a, b = (evidence.of_model((row.details or {}).get(n, {})) for n in "ab")
             text = f"{first} {a}; {second} {b}"
             both = {"text": text, "truth": int((row.loss or 0) > ALIKE), "at": None}
-            lines.append({**_line(evidence, row), **both})
+            lines.append({**evidence.line(row), **both})
         gallery.add(number, lines, evidence.targets_of(number, (row.question for row in rows)))
     intro = "Every call in which one model lost more than the other, the largest differences first"
     intro += f": A is the old model{old}; B is the new one{new}"

@@ -160,7 +160,7 @@ def raw_groups(evidence: Evidence) -> list[Group]:
     parts: list[tuple[str, str, Any]] = []
     # the stubs know no tuples as keys of groups
     sides: Any = table.groupby(["concept", "truth"], sort=False)
-    for (concept, truth), part in sides if evidence.answers.sided else ():
+    for (concept, truth), part in sides if evidence.sided else ():
         name = f"{concept}, where it is {'present' if truth else 'absent'}"
         parts.append((name, f"concept={evidence.concepts.index(concept)}&truth={truth}", part))
     changes: Any = table.groupby(["relation", "severity"], sort=False)

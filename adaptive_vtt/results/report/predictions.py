@@ -92,7 +92,7 @@ def losses_section(evidence: Evidence) -> Section:
         "curves": {name: drawing.bare for name, drawing in curves.items()},
         "concepts": evidence.concepts,
         "relations": evidence.relations,
-        "of_concepts": evidence.answers.of_concepts,
+        "of_concepts": evidence.of_concepts,
         "moments": moments,
         "draws": _draws(evidence, moments),
     }
@@ -174,7 +174,7 @@ def _draws(evidence: Evidence, moments: list[int]) -> JsonObject:
             if reasons.get(name) is not None:
                 reasons[name] /= row.probability
         question = evidence.question(row.question, row.sample)
-        verdict, _ = evidence.answers.verdict(evidence.answered.get(row.question))
+        verdict, _ = evidence.verdict(row.question)
         return [row.draw + 1, question, plain([*reasons.values()]), chance(row), verdict]
 
     gaps = [evidence.draws[a:b] for a, b in zip([0, *moments[:-1]], moments, strict=True)]
@@ -200,7 +200,7 @@ AXES = {"questions": "questions asked so far", "calls": "calls answered so far"}
 def answers_section(evidence: Evidence) -> Section | None:
     """Show one large plot, a list to choose the concept from, and all concepts small. None for
     words."""
-    if evidence.answers.in_words:
+    if evidence.in_words:
         return None
     concepts, replay = evidence.concepts, evidence.replay
     low, high = band(replay)
@@ -214,7 +214,7 @@ def answers_section(evidence: Evidence) -> Section | None:
         "high": np.round(high, 3).tolist(),
         "hits": [[[int(b), int(row[b])] for b in np.flatnonzero(row)] for row in replay.counts],
         "marginal": marginal(evidence, len(replay.grid)),
-        "sided": evidence.answers.sided,
+        "sided": evidence.sided,
         "quarters": quarters,
     }
     heads = ["concept", "true negatives", "false positives", "false negatives", "true positives"]
@@ -264,7 +264,7 @@ def marginal(evidence: Evidence, bins: int) -> list[list[float]] | list[None]:
         and a.truth is not None
         and (m := margin(a.truth, a.coordinate, a.details)) is not None
     ]
-    if len(rows) < 2 or not evidence.answers.sided:
+    if len(rows) < 2 or not evidence.sided:
         return unknown
     question, truth, loss, value = (np.array(column) for column in zip(*rows, strict=True))
     sample, variant, concept = evidence.space.numbering.parts(question)
@@ -301,7 +301,7 @@ def marginal(evidence: Evidence, bins: int) -> list[list[float]] | list[None]:
 
 def uncertainty_section(evidence: Evidence) -> Section | None:
     """Show mean, maximum, and one concept of choice. None for words."""
-    if evidence.answers.in_words:
+    if evidence.in_words:
         return None
     replay = evidence.replay
     # T x C x 2, masked where nothing is left to ask

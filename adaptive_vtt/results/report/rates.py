@@ -373,7 +373,7 @@ def _grid(evidence: Evidence) -> JsonObject:
     across = "concept" if single and 1 < len(evidence.concepts) <= WIDEST else "severity"
     columns: list[Any] = evidence.concepts if across == "concept" else severities
     # without sides the error rate alone means anything
-    names = [*FIGURES] if evidence.answers.sided else ["error"]
+    names = [*FIGURES] if evidence.sided else ["error"]
     cells: dict[str, list[list[Any]]] = {"all": []}
     for by in [["relation", across]] + [["relation", across, "concept"]] * (across == "severity"):
         rows = tally(evidence.counted, by)
@@ -401,7 +401,7 @@ def _grid(evidence: Evidence) -> JsonObject:
 def counts_section(evidence: Evidence) -> Section | None:
     """Show right and wrong answers per concept, with the questions that each figure rests on; None
     where no answer has a side."""
-    if not evidence.answers.sided:
+    if not evidence.sided:
         return None
     # in the dataset's order, those never asked about included
     by_concept, rows = tally(evidence.counted, ["concept"]).reindex(evidence.concepts), []
