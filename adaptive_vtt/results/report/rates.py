@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 
 from ...families import OfConcept, OfRelation, OfRelationConcept, OfSeverity, TargetId, shared
-from ...journal.facts import CertificateFacts
 from ...oracles.base import LABEL_ERROR, MISCLASSIFICATION
 from ...types import ERROR, SIDES, JsonObject
 from ...utils.figures import ERRORS, shorten, shown
@@ -30,10 +29,8 @@ from .section import (
     FEW,
     MAX_ROWS,
     Section,
-    aim,
     data,
     estimated,
-    exact,
     figure,
     span,
     table,
@@ -74,7 +71,6 @@ def certified_section(evidence: Evidence) -> Section | None:
         end=end,
         marks=marks,
         failed=Counter(place for f in evidence.failures for place in f.targets),
-        words=words(certificate),
         history=evidence.run.history,
         beliefs=implied_rates(evidence),
     )
@@ -88,19 +84,6 @@ def axis(ends: list[float], least: float, most: int) -> tuple[float, list[float]
     end = min(1.0, 1.06 * max([*ends, least, 0.02]))
     step = next((s for s in STEPS if end / s <= most), STEPS[-1])
     return end, [k * step for k in range(1 + int(end / step + 1e-9))]
-
-
-def words(certificate: CertificateFacts) -> dict[str, str]:
-    """Return the aim of this audit in words, and the states of a target: done and open."""
-    aims, lacking = [], []
-    if certificate.half_width is not None:
-        aims.append(f"an interval of at most {aim(certificate.half_width)}")
-        lacking.append("not yet precise enough")
-    if certificate.at_most is not None:
-        kind = "a decision" if certificate.decides else "an interval"
-        aims.append(f"{kind} on one side of {exact(certificate.at_most)}")
-        lacking.append("open")
-    return {"aim": " and ".join(aims), "done": certificate.done, "open": " or ".join(lacking)}
 
 
 def derived_section(evidence: Evidence) -> Section | None:
@@ -125,14 +108,14 @@ def _derived_rows(part: list[Figure], family: str) -> list[tuple[Figure, str, Js
         high = max(line, *(b.upper for b in steady))
 
     def place(value: float) -> float:
-        return float(np.clip((value - low) / (high - low), 0.0, 1.0)) if high > low else 0.0
+        return float(np.clip((value - low) / (high - low or 1.0), 0.0, 1.0))
 
     rows = []
     for derived in part:
         relation, bounds = (derived.relation or "").removeprefix(family), derived.bounds
-        about = ", ".join(filter(None, [relation, derived.concept]))
-        several = derived.kind in ("classes", "difference")
-        label = f"{about}: {derived.quantity}" if about and several else about or derived.quantity
+        label = ", ".join(filter(None, [relation, derived.concept]))
+        if not label or derived.kind in ("classes", "difference"):
+            label = ": ".join(filter(None, [label, derived.quantity]))
         bar: JsonObject = {"start": place(bounds.lower), "end": place(bounds.upper)}
         bar["at"] = place(bounds.estimate) if low <= bounds.estimate <= high else None
         bar["mark"] = None if line is None else place(line)
@@ -374,16 +357,17 @@ def _grid(evidence: Evidence) -> JsonObject:
     columns: list[Any] = evidence.concepts if across == "concept" else severities
     # without sides the error rate alone means anything
     names = [*FIGURES] if evidence.sided else ["error"]
-    cells: dict[str, list[list[Any]]] = {"all": []}
-    for by in [["relation", across]] + [["relation", across, "concept"]] * (across == "severity"):
-        rows = tally(evidence.counted, by)
+    parts = {"all": evidence.counted}
+    if across == "severity":
+        by_concept = evidence.counted.groupby("concept", sort=False)
+        parts |= {str(evidence.concepts.index(str(name))): part for name, part in by_concept}
+    cells = {}
+    for name, part in parts.items():
+        rows = tally(part, ["relation", across])
         counts, values = rows[[*COUNTS]].astype(int), rows[names].astype(float)
-        for (relation, column, *concept), *row in zip(
-            rows.index, counts.to_numpy().tolist(), values.to_numpy().tolist(), strict=True
-        ):
-            place = str(evidence.concepts.index(concept[0])) if concept else "all"
-            at = relations.index(relation), columns.index(column)
-            cells.setdefault(place, []).append([*at, *row[0], *row[1]])
+        places = [(relations.index(row), columns.index(column)) for row, column in rows.index]
+        listed = zip(places, counts.to_numpy().tolist(), values.to_numpy().tolist(), strict=True)
+        cells[name] = [[*at, *counted, *figures] for at, counted, figures in listed]
     return {
         "across": across,
         "heads": [str(column) for column in columns],
