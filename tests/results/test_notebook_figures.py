@@ -26,7 +26,7 @@ def test_a_comparison_has_a_page_with_the_names_of_its_models(tmp_path: Any) -> 
         assert f"{verdict.calls_b} of new net" in repr(verdict)
         figure = verdict.plot()
         assert [*figure.data[0].x][::-1] == pytest.approx([*-100 * verdict.targets["delta"]])
-        assert "Disagreements" in verdict.report(tmp_path / "page.html").read_text()
+        assert "Differences" in verdict.report(tmp_path / "page.html").read_text()
 
 
 @pytest.mark.parametrize(
