@@ -17,7 +17,7 @@ from typer.core import TyperCommand
 from ..errors import AvttError, one_line
 from ..utils.importing import own_version
 from .options import command_of
-from .signals import interrupted_as
+from .signals import NOT_BEGUN, interrupted_as
 
 GROUPS = {
     "Run": "init plan audit resume census versus compare slices rejudge",
@@ -77,8 +77,7 @@ class _Later(TyperCommand):
     """Stands for a command until it is called."""
 
     def make_context(self, info_name: str | None, args: list[str], *rest: Any, **more: Any) -> Any:
-        sentence = "interrupted before anything was asked; the same command begins again"
-        with interrupted_as(lambda: sentence):
+        with interrupted_as(lambda: NOT_BEGUN):
             called = command(str(self.name))
         return called.make_context(info_name, args, *rest, **more)
 

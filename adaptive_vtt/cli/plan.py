@@ -497,15 +497,14 @@ def ask_twice(spec: Spec, base: Path) -> int:
     prompts = [Prompt(i, ("black",), f"a {s} image", "identity", 0) for s, i in images.items()]
     with model:
         answers = checked(model, prompts)
-    values = [answer if isinstance(answer, Unanswered) else answer.values[0] for answer in answers]
-    values = [v if isinstance(v, float | Unanswered) else Unanswered("no number") for v in values]
+    given = [answer if isinstance(answer, Unanswered) else answer.values[0] for answer in answers]
+    values = [v if isinstance(v, float | Unanswered) else Unanswered("no number") for v in given]
     replies = [shorten(" ".join(answer.reply.split()), QUOTED) for answer in answers]
     reasons = [value.reason for value in values if isinstance(value, Unanswered)]
-    code, reason = 0, NO_IMAGE
+    black, white = (value if isinstance(value, float) else math.nan for value in values)
+    code, reason = (0 if black >= 0.5 > white else 4), NO_IMAGE
     if reasons and NO_IMAGE not in reasons:
         code, reason = 2, reasons[0]
-    elif reasons or not values[0] >= 0.5 > values[1]:
-        code = 4
     cost = money(sum(answer.cost for answer in answers), model.prices.currency)
     shown = filled(
         "probe",

@@ -47,6 +47,13 @@ def plain_console(*, stderr: bool = False, quiet: bool = False) -> Console:
     return Console(stderr=stderr, quiet=quiet, markup=False, emoji=False, highlight=False)
 
 
+def print_filled(name: str, table: Table, **values: object) -> None:
+    """Print a text of ``templates``, in which the line [table] stands for a table."""
+    console = plain_console()
+    for line in filter(None, filled(name, **values).split("\n")):
+        console.print(table if line == "[table]" else line)
+
+
 def print_frame(title: str, frame: "pd.DataFrame", *, narrow: bool = False) -> None:
     """Print a table with a title; a share has one decimal, a missing cell a dash.
 

@@ -43,7 +43,7 @@ from ..utils.figures import (
     span,
     tenths,
 )
-from .printing import filled, plain_console, table_of
+from .printing import filled, plain_console, print_filled, table_of
 from .signals import heed
 
 BAR = 10
@@ -212,10 +212,7 @@ def print_end(run: Run, result: Result, out: Path, printed: Sequence[str] = ()) 
     """
     words: Any = {"result": result, "facts": run.facts, "out": out, "printed": printed}
     words |= {"clock": clock, "in_points": in_points, "still_open": still_open}
-    console = plain_console()
-    for line in filled("end", **words).split("\n"):
-        if line:
-            console.print(_table(result) if line == "[table]" else line)
+    print_filled("end", _table(result), **words)
 
 
 def _table(result: Result) -> Table:

@@ -7,7 +7,7 @@ from ..audit import read_result
 from ..config.going_on import rejudge_folder
 from ..results.result import Result
 from ..utils.figures import percent, span
-from .printing import filled, plain_console, print_json, table_of
+from .printing import print_filled, print_json, table_of
 from .run_folder import open_report
 from .spec_changes import settings
 
@@ -58,7 +58,7 @@ def rejudge(
 
 def _show(before: Result, now: Result, out: Path) -> None:
     """Print the rates of both oracles, the highest new ones first."""
-    console, certified = plain_console(), now.guarantee is not None
+    certified = now.guarantee is not None
     # rows of targets are the same, while another oracle may name them differently
     known = (now if certified else before).targets["target"]
     then = dict(zip(known, _cells(before), strict=False))  # old slices, the last rows, are dropped
@@ -68,8 +68,8 @@ def _show(before: Result, now: Result, out: Path) -> None:
         for row in shown.head(SHOWN).itertuples()
     ]
     title = "error rates" if certified else "raw rates, no guarantee"
-    console.print(table_of(("target", "then", "now", "questions"), cells, title))
-    console.print(filled("rejudged", now=now, count=len(shown), shown=SHOWN, out=out))
+    table = table_of(("target", "then", "now", "questions"), cells, title)
+    print_filled("rejudged", table, now=now, count=len(shown), shown=SHOWN, out=out)
 
 
 def _cells(result: Result) -> list[str]:

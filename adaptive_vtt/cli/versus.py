@@ -30,7 +30,7 @@ from ..results.run import Run
 from ..space import QuestionSpace
 from ..utils.figures import percent
 from .options import names
-from .printing import plain_console, print_json, table_of
+from .printing import print_filled, print_json, table_of
 from .progress import Live
 from .run_folder import open_report, own_progress, print_steps
 from .signals import interruptible
@@ -232,10 +232,7 @@ def _short(value: Any) -> str:
 
 def _finish(verdict: Verdict, out: Path, steps: Sequence[Step], still_open: str) -> None:
     """Print how a comparison ended, and what may be done next."""
-    console, result, (a, b) = plain_console(), verdict.result, verdict.names
-    took = [f"{verdict.calls_a:,} calls of {a}", f"{verdict.calls_b:,} of {b}"]
-    took += [result.paid] if result.cost or result.in_doubt else []
-    console.print(f"stopped: {result.reason}\n{', '.join(took)}")
+    a, b = verdict.names
     rows = []
     for row, words in zip(verdict.targets.to_dict("records"), verdict.differences, strict=True):
         apart = "-" if math.isnan(row["disagreement"]) else percent(row["disagreement"])
@@ -243,10 +240,8 @@ def _finish(verdict: Verdict, out: Path, steps: Sequence[Step], still_open: str)
         rows.append((row["target"], words, decision, apart))
     columns = ("target", "difference", "decision", "disagreement")
     title = f"error rate of {b} minus that of {a}"
-    console.print(table_of(columns, rows, title, words=columns[1:3]))
-    lines = [verdict.promise, still_open, *(f"warning: {warning}" for warning in result.warnings)]
-    for line in filter(None, (*lines, f"report: {out / 'report.html'}")):
-        console.print(line)
+    table = table_of(columns, rows, title, words=columns[1:3])
+    print_filled("versus", table, verdict=verdict, still_open=still_open, out=out)
     print_steps(steps)
 
 

@@ -46,7 +46,8 @@ class DatasetContract(Contract):
                 assert_image(sample.image)
                 height, width = sample.image.shape[:2]
                 for mask in sample.masks.values():
-                    assert (mask.dtype, mask.shape) == (np.bool_, (height, width))
+                    assert mask.dtype == np.bool_
+                    assert mask.shape == (height, width)
                 for box in sample.boxes:
                     assert 0 <= box.left < box.right <= width
                     assert 0 <= box.top < box.bottom <= height
