@@ -187,7 +187,7 @@ class MaxCost(Combinable):
         if state.lost and state.attempts >= MANY_ATTEMPTS:
             reason += (
                 f": {lost} for those lost, as each may have been sent {state.attempts} times; "
-                "fewer retries (--set model.retries=1 of a new audit) hold less back"
+                "a new audit with --set model.retries=1 holds less back"
             )
         return reason
 

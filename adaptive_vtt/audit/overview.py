@@ -49,9 +49,10 @@ def overview(space: QuestionSpace, targets: Sequence[str], answers: CallMode) ->
     words = [ask.text for ask in dataset.asks(0).values()]
     about = repr(words[0]) if words else some(concepts, MANY)
     severity = f", severity {variant.severity}" if variant.severity else ""
-    at_once = " at once" if len(concepts) > 1 and not words else ""
+    if len(concepts) > 1 and not words:
+        about = f"{'which' if space.oracle.concepts_are == 'classes' else 'each'} of {about}"
     under = f"{dataset.sample_id(0)} under {variant.relation.name}{severity}"
-    return [*rows, ("targets", certified), ("a call", f"{under}: {about}{at_once}?")]
+    return [*rows, ("targets", certified), ("a call", f"{under}: {about}?")]
 
 
 def _data(space: QuestionSpace, classes: bool) -> Iterator[Row]:

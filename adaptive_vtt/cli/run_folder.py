@@ -16,7 +16,7 @@ import typer
 from ..audit import Audit, cheaper
 from ..config import Spec, parse_spec
 from ..config.building import CERTIFY_APART, build_audit, build_space, model_of
-from ..config.journaled import check_program, notes_of, progress_function
+from ..config.journaled import check_program, newer_model, notes_of, progress_function
 from ..engine.calling import OnProgress
 from ..engine.options import Certify
 from ..errors import InputError, JournalError, ModelError
@@ -174,8 +174,11 @@ def report_again(out: Path, as_json: bool, *, open_it: bool = False) -> None:
     with Run.opened(out) as run:
         result = write_run(run, out)
         steps, lines = next_steps(run, Names.of(run, out)), quoted(run)
+        newer = newer_model(run.facts, out / JOURNAL)
     if not as_json:
         typer.echo("this audit has ended: nothing was asked", err=True)
+        if newer is not None:
+            _warn(f"{newer.name} was changed since: a new --out asks what it answers now")
         print_end(run, result, out)
     _print_rest(result, out, lines, steps, as_json, open_it)
 

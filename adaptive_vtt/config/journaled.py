@@ -93,6 +93,15 @@ def content_of(registry: Registry, name: str, base: Path) -> str | None:
     return None if package is None else " ".join(package)
 
 
+def newer_model(facts: Facts, journal: Path) -> Path | None:
+    """Return the file of the model's code if it was changed after the journal was written."""
+    name = (facts.spec or {}).get("model", {}).get("target")
+    file = file_of(name, Path(facts.base)) if name else None
+    if file is None or not file.is_file() or file.stat().st_mtime <= journal.stat().st_mtime:
+        return None
+    return None if hash_file(file) in (facts.model_version or "") else file
+
+
 def _content_of_target(name: str, base: Path) -> str | None:
     file = file_of(name, base)
     if file is not None:

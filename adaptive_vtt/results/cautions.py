@@ -62,6 +62,7 @@ def cautions(run: Run) -> list[str]:
     ratios = [s.variance_ratio for s in statuses if s.variance_ratio is not None]
     idle = len(calls) >= ENOUGH and ratios and np.mean(ratios) >= NOTHING_SAVED
     looked = facts.ended and certificate and not certificate.slices and facts.discover
+    blind = [s for s in statuses if s.baseline and no_better(s.lower, s.baseline.rate)]
     excluded = sorted((s for s in statuses if s.excluded), key=lambda s: -s.excluded)
     return sentences(
         Path(__file__).with_suffix(".txt"),
@@ -86,11 +87,9 @@ def cautions(run: Run) -> list[str]:
         idle=_named(proxies),
         drifted=drifted(probes) if probes is not None and probes.differ else "",
         excluded=_named(f"{s.excluded} of {s.name!r}" for s in excluded),
-        no_better=_named(
-            f"{s.name!r} (always {s.baseline.answer!r}: {percent(s.baseline.rate)})"
-            for s in statuses
-            if s.baseline and no_better(s.lower, s.baseline.rate)
-        ),
+        no_better=blind,
+        targets=len(statuses),
+        percent=percent,
     )
 
 
@@ -131,7 +130,8 @@ def same_answers(facts: Facts, calls: Sequence[CallRow]) -> str:
 
     Each concept may have another answer. The caution is "" for too few answers and for scores of
     masks. It is also "" if a model that looks may answer so: if all answers are right, or more
-    are right than those of the best constant answers.
+    are right than those of the best constant answers. The first answer about a concept equals no
+    other, so it does not count.
     """
     rates, concepts = facts.settings.oracle.rates, len(facts.space.concepts)
     rows = [row for call in calls for row in call.answers if row.unanswered is None]
@@ -145,24 +145,26 @@ def same_answers(facts: Facts, calls: Sequence[CallRow]) -> str:
         value = (row.answer or 0.0) if row.said is None else row.said or 0.0
         values.setdefault(row.question % concepts, []).append(value)
         truths.setdefault(row.question % concepts, Counter())[row.truth] += 1
-    common, binary = sum(map(_most_common, values.values())), dict(rates) == dict(SIDES)
-    if binary and all(row.answer == row.truth for row in rows):
+    common = sum(map(_most_common, values.values())) - len(values)
+    repeated, binary = len(rows) - len(values), dict(rates) == dict(SIDES)
+    right = sum(((row.answer or 0.0) >= 0.5) == bool(row.truth) for row in rows)
+    if repeated < ALIKE - 1 or (binary and right == len(rows)):
         return ""
-    if common == len(rows):
-        names = _named([" ".join(str(each[0]).split()) for each in values.values()][:NAMED])
+    if all(len({*each}) == 1 for each in values.values()):
+        firsts = [each[0] for each in values.values()][:NAMED]
+        names = _named(" ".join((percent(v) if binary else str(v)).split()) for v in firsts)
         return (
             f"the model gave the same answer ({names}) in all {asked:,} calls, whatever the image: "
-            "so do the untouched model.py of avtt init and a model that is not shown its images, "
-            "and the rates then mean nothing"
+            "so do the untouched model.py of avtt init and a model that is not shown its images; "
+            "the rates then mean nothing"
         )
-    right = sum(((row.answer or 0.0) >= 0.5) == bool(row.truth) for row in rows)
     looks = binary and right > sum(max(count.values()) for count in truths.values())
-    if asked < MOST_NEARLY or common < NEARLY * len(rows) or looks:
+    if asked < MOST_NEARLY or common < NEARLY * repeated or looks:
         return ""
     return (
-        f"the model gave the same answer in {common:,} of {len(rows):,} answers, whatever the "
-        "image, and is right no more often than a constant answer: it hardly looks, or is hardly "
-        "shown its images; 'avtt plan SPEC.toml --probe' asks about a black and a white one"
+        f"the model gave the same answer in {common + len(values):,} of {len(rows):,} answers, and "
+        "is right no more often than a constant answer: does it see its images? 'avtt plan "
+        "SPEC.toml --probe' asks about a black and a white one"
     )
 
 

@@ -79,6 +79,7 @@ def test_a_model_that_is_no_better_is_told_so_everywhere(blind: MemoryJournal) -
     )
     (said,) = [w for w in result.warnings if "constant answer" in w]
     assert "'overall misclassification rate' (always 'nut': 33.3 %)" in said
+    assert "are labels or columns swapped" in said
     passed = gate(blind, ["overall <= 0.7"])
     assert passed.state == "pass"
     assert passed.markdown().startswith("## Gate: pass, but no better than a constant answer\n")

@@ -113,7 +113,7 @@ def test_what_comes_in_place_of_a_reply_is_kept_without_keys(
 
 def test_cautions_reach_gate_view_runs_and_export(prose: Path, tmp_path: Path) -> None:
     out = prose
-    caution = "the model gave the same answer (1.0) in all 12 calls"
+    caution = "the model gave the same answer (100 %) in all 12 calls"
     given = ("--rule", "lesion: miss rate <= 0.9", "--junit", str(tmp_path / "junit.xml"))
     assert run("gate", str(out), *given, "--summary", str(tmp_path / "gate.md")) == 0
     for file in ("junit.xml", "gate.md"):

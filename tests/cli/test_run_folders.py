@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +20,9 @@ from adaptive_vtt.cli.run_folder import begin, same_seed
 from adaptive_vtt.cli.signals import Interrupted, interruptible
 from adaptive_vtt.config import going_on, read_spec
 from adaptive_vtt.config.going_on import resume, stays_ended
+from adaptive_vtt.config.journaled import newer_model
 from adaptive_vtt.journal import SQLiteJournal, read_journal
+from adaptive_vtt.utils.files import hash_file
 from tests.helpers.command_line import plain_start, refused, run, shown
 
 OPTIONS = ["--budget", "4", "--targets", "overall", "--half-width", "0.1"]
@@ -227,6 +230,25 @@ def test_resuming_what_has_ended_learns_nothing_writes_no_row_and_tells_the_same
     assert json.loads(shown("resume", str(folder), "--json")) == json.loads(result)
 
 
+def test_a_model_that_changed_since_the_audit_ended_is_named(tmp_path: Path) -> None:
+    code, journal = tmp_path / "model.py", tmp_path / "journal.db"
+    code.write_text("predict = list")
+    journal.touch()
+    spec = {"model": {"target": "model.py:predict"}}
+    version = f"content {hash_file(code)}, nets.pt 0123456789abcdef"
+    facts: Any = SimpleNamespace(spec=spec, base=str(tmp_path), model_version=version)
+    seconds = journal.stat().st_mtime
+    os.utime(code, (seconds + 9, seconds + 9))
+    assert newer_model(facts, journal) is None  # the same again
+    code.write_text("predict = tuple")
+    os.utime(code, (seconds + 9, seconds + 9))
+    assert newer_model(facts, journal) == code
+    os.utime(code, (seconds - 9, seconds - 9))
+    assert newer_model(facts, journal) is None
+    facts.spec = None
+    assert newer_model(facts, journal) is None
+
+
 def test_a_killed_run_and_one_with_calls_that_wait_have_not_ended(killed: Path) -> None:
     assert not stays_ended(killed)
     with closing(SQLiteJournal(killed / "journal.db")) as journal:
@@ -239,6 +261,7 @@ def test_a_killed_run_and_one_with_calls_that_wait_have_not_ended(killed: Path) 
 SLOW = """
 import time
 from pathlib import Path
+from types import SimpleNamespace
 def predict(images):
     time.sleep(.02)
     {then}

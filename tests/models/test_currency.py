@@ -106,7 +106,7 @@ def test_a_cap_that_lost_calls_hold_back_names_the_retries(attempts, advised):
         reason = str(begun.run().reason)
     assert reason.startswith("$1.00 of $4.00 was spent, and $6.00 may be charged for calls lost")
     advice = (
-        f": $3.00 for those lost, as each may have been sent {attempts} times; fewer retries "
-        "(--set model.retries=1 of a new audit) hold less back"
+        f": $3.00 for those lost, as each may have been sent {attempts} times; a new "
+        "audit with --set model.retries=1 holds less back"
     )
     assert reason.endswith(advice) == advised
