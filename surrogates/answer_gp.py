@@ -76,8 +76,8 @@ class AnswerGP:
         self.repeats = repeats
         self.noise_variance = noise_variance
         self.signal_variance = signal_variance
-        self.grid = torch.linspace(0, 1, bins, dtype=torch.float64, device=self.device)
-        prior = signal_variance * _correlation(self.grid[:, None], lengthscale)
+        self.grid, correlation = _correlation(bins, lengthscale, self.device)
+        prior = signal_variance * correlation
         self.covariance = prior.repeat(concepts, 1, 1)
         # on the host, because a bin that was hit before needs no computation on the device
         self._counts = np.zeros((concepts, bins))
@@ -212,14 +212,17 @@ def lowest_with_hard_answers(form: Form = "std") -> float:
     return float(gp.uncertainty().min()) / gp.prior_uncertainty
 
 
-def _correlation(points: Tensor, lengthscale: float) -> Tensor:
-    """Return exp(-|a - b|^2 / (2 lengthscale^2)) of n x 1 points, n x n, computed by GPyTorch."""
+@cache
+def _correlation(bins: int, lengthscale: float, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Return n points from 0 to 1, and exp(-|a - b|^2 / (2 lengthscale^2)) of each pair, n x n,
+    computed by GPyTorch."""
+    points = torch.linspace(0, 1, bins, dtype=torch.float64, device=device)[:, None]
     kernel = gpytorch.kernels.RBFKernel().double().to(points.device)
     # as a plain float, gpytorch would round it to 32 bits
     kernel.lengthscale = torch.tensor(lengthscale, dtype=torch.float64)
     with torch.no_grad():
         # forward: calling the kernel gives the same, and imports sympy (torch.broadcast_shapes)
-        return kernel.forward(points, points)
+        return points[:, 0], kernel.forward(points, points)
 
 
 def _half_areas(grid: Tensor) -> Tensor:

@@ -80,6 +80,7 @@ def pytest_collection_finish() -> None:
     threadpool_limits(1)
     gc.collect()
     gc.freeze()
+    gc.set_threshold(10_000)  # objects between two looks; a parsed file alone has as many
     gc.enable()
 
 
@@ -112,6 +113,18 @@ def repeatable() -> Iterator[None]:
     users do not."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("adaptive_vtt.engine.audit_key.fresh_seed", lambda: 0)
+        yield
+
+
+@pytest.fixture(scope="module")
+def undrawn() -> Iterator[None]:
+    """A report is its journal's head alone: to draw one takes half of a short command's time."""
+
+    def head(source: Any, *_: object, **__: object) -> str:
+        return getattr(source, "journal", source).head
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("adaptive_vtt.results.report.page.render", head)
         yield
 
 

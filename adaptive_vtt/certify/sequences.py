@@ -323,7 +323,7 @@ class Sequences:
         row, mean = self._row[inside], self._mean[inside]
         empty = self._bet_upper - self._bet_lower > BETWEEN * self._cell
         if len(row):
-            starts = np.flatnonzero(np.diff(row, prepend=-1))
+            starts = np.concatenate(([0], np.flatnonzero(row[1:] != row[:-1]) + 1))
             target = row[starts]  # a target without a mean left keeps its interval
             empty[target] = False
             first = np.minimum.reduceat(mean, starts) - self._cell
@@ -335,7 +335,7 @@ class Sequences:
         kept = (self._mean > self._bet_lower[self._row] - edge) & (
             self._mean < self._bet_upper[self._row] + edge
         )
-        if kept.sum() < SPARSE * len(kept):
+        if np.count_nonzero(kept) < SPARSE * len(kept):
             self._row, self._mean = self._row[kept], self._mean[kept]
             self._rising, self._falling = self._rising[kept], self._falling[kept]
             kept = np.ones(len(self._row), np.bool_)

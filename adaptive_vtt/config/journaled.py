@@ -9,6 +9,7 @@ the folder can write all of it.
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from functools import cache
 from importlib.metadata import packages_distributions, version
 from pathlib import Path
 from typing import Any
@@ -107,8 +108,11 @@ def _content_of_target(name: str, base: Path) -> str | None:
     if file is not None:
         return hash_file(file) if file.is_file() else None
     top = name.partition(":")[0].partition(".")[0]
-    packages = packages_distributions().get(top, [])
+    packages = _installed().get(top, [])
     return ", ".join(f"{each} {version(each)}" for each in sorted(set(packages))) or None
+
+
+_installed = cache(packages_distributions)  # reads the metadata of all installed packages
 
 
 def notes_of(spec: Spec, base: str) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from adaptive_vtt.testing import ScriptedModel, tiny_dataset
 from adaptive_vtt.types import Candidates
 from tests.helpers.audits import content, finished, same_targets
 from tests.helpers.dying import Run, Ticks, killed, needs_fork, ticking
+from tests.helpers.twins import crossed
 
 # -- written before asked, answered before learnt ------------------------------------------
 
@@ -83,17 +84,13 @@ class Flaky(ScriptedModel):
         return super().ask(prompts)
 
 
-@pytest.mark.parametrize("fails_at", [1, pytest.param(2, marks=pytest.mark.slow), 4])
+PLANS: list[dict[str, Any]] = [{}, {"batch": 3, "candidates": 10, "strategy": "uncertainty"}]
+PLANS += [{"exploration": 0.2, "strategy": "unpredictability", "batch": 2}]
+
+
 @pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"batch": 3, "candidates": 10, "strategy": "uncertainty"},
-        {"exploration": 0.2, "strategy": "unpredictability", "batch": 2},
-    ],
-    ids=str,
+    ("fails_at", "options", "anew"), crossed([1, 2, 4], PLANS, [False, True]), ids=str
 )
-@pytest.mark.parametrize("anew", [False, True], ids=["same audit", "new audit"])
 def test_after_a_model_raised_the_audit_ends_as_if_it_had_not(
     space: QuestionSpace, options: Any, fails_at: int, anew: bool
 ) -> None:

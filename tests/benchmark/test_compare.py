@@ -172,7 +172,7 @@ def _without_seconds(record: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.usefixtures("in_process")
 def test_an_interrupted_comparison_ends_as_if_undisturbed(recorded, tmp_path, monkeypatch, capsys):
     spec, whole, cut = str(recorded / "SPEC.toml"), tmp_path / "whole", tmp_path / "cut"
-    options = ["--strategies", "random", "--repeats", "2", "--budget", "12"]
+    options = ["--strategies", "random", "--repeats", "2", "--budget", "4"]
     assert run("compare", spec, *options, "--out", str(whole), "--json") == 0
     begun: list[tuple[str, int]] = []
 

@@ -54,7 +54,7 @@ DRIFTS: dict[str, Wrong] = {
 
 @pytest.mark.parametrize("kind", ["late", *slowly("early", "in one concept")])
 def test_a_model_that_turns_round_is_not_certified(kind: str) -> None:
-    audit = audit_of(DRIFTS[kind], 0, half_width=0.02, budget=600)
+    audit = audit_of(DRIFTS[kind], 0, half_width=0.02, budget=450)
     result = audit.run()
     found = {i.name: i for i in verify(audit.journal)}  # which has its own copy of the rule
     for row in result.targets.itertuples():

@@ -14,12 +14,14 @@ from adaptive_vtt.journal import read_journal
 from adaptive_vtt.journal.facts import read_facts
 from adaptive_vtt.journal.rows import CallRow
 from adaptive_vtt.models.local.self_taught import SelfTaught
+from adaptive_vtt.results.report.page import render
 from adaptive_vtt.results.run import Run
 from adaptive_vtt.results.runs import read_rates, read_run
 from adaptive_vtt.results.view.pages import state_of
 from tests.helpers.command_line import run, shown
 from tests.helpers.odd_chats import KEY, PAGE, SHAPE, odd_chat
 
+pytestmark = pytest.mark.usefixtures("undrawn")
 TAUGHT = ("--set", "certify.surrogate=true", "--set", "certify.self_taught=true")
 RULE = "def read(reply, concept):\n    return 'artifacts' not in reply\n"
 
@@ -98,6 +100,7 @@ def test_what_comes_in_place_of_a_reply_is_kept_without_keys(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ODD_KEY", KEY)
+    monkeypatch.setattr("adaptive_vtt.results.report.page.render", render)
     with odd_chat("pages", tmp_path, key="ODD_KEY", yes_from="words") as (spec, _):
         code, out = audited(spec, "--budget", "8")
     assert code == 0

@@ -22,9 +22,11 @@ from adaptive_vtt.config import going_on, read_spec
 from adaptive_vtt.config.going_on import resume, stays_ended
 from adaptive_vtt.config.journaled import newer_model
 from adaptive_vtt.journal import SQLiteJournal, read_journal
+from adaptive_vtt.results.report.page import render
 from adaptive_vtt.utils.files import hash_file
 from tests.helpers.command_line import plain_start, refused, run, shown
 
+pytestmark = pytest.mark.usefixtures("undrawn")
 OPTIONS = ["--budget", "4", "--targets", "overall", "--half-width", "0.1"]
 
 
@@ -168,7 +170,10 @@ def test_verify_names_the_field_of_the_result_that_was_edited(folder: Path) -> N
     assert "report.html: was not written from this journal" in refused("verify", str(folder))
 
 
-def test_verify_knows_a_head_of_before_and_a_report_of_before(folder: Path) -> None:
+def test_verify_knows_a_head_of_before_and_a_report_of_before(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("adaptive_vtt.results.report.page.render", render)
     head = json.loads((folder / "result.json").read_text())["journal_head"]
     with closing(SQLiteJournal(folder / "journal.db")) as journal:
         journal.set_facts(a=1)
