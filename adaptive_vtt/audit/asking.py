@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from operator import index
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
@@ -23,15 +22,14 @@ from ..journal import JournalSource, opened, recall
 from ..models.base import ModelDefaults, ModelSource, adapted_model
 from ..models.checking import name_of
 from ..models.local.python import ByHand, model_of
-from ..results.result import Result, summarise
-from ..results.run import Run
+from ..results.result import Result
 from ..space import QuestionSpace
 from ..stopping import State
 from ..types import Answer, Unanswered
 from .class_order import check_order
 from .forecast import forecasts
 from .in_order import check_goals, in_order
-from .inspection import Inspection
+from .inspection import result_of
 from .progress import Hooks, followed
 from .slices.looking import Discovery
 
@@ -256,8 +254,7 @@ class Audit:
     def result(self) -> Result:
         """Return the present result, recomputed from the journal."""
         with self._loop.lock:
-            result = summarise(Run(self.journal, self.statuses() or None))
-        return replace(result, source=Inspection(self.journal, self.space))
+            return result_of(self.journal, self.space, self.statuses())
 
     def intervals(self) -> "pd.DataFrame":
         """Return the present state of every target, a row each.

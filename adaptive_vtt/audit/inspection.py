@@ -1,6 +1,6 @@
 """Details behind a result: wrong answers, their pictures, charts, the report."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from html import escape
@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..certify.status import TargetStatus
 from ..errors import unexpected
 from ..journal import Journal, SQLiteJournal, read_journal
+from ..journal.files import journal_at
 from ..oracles.choice import ASKED
 from ..results.outcomes import with_metadata
 from ..results.result import Result, summarise
@@ -211,6 +213,19 @@ class Inspection:
             yield self._run
 
 
+def result_of(
+    journal: Journal, space: QuestionSpace | None = None, statuses: Sequence[TargetStatus] = ()
+) -> Result:
+    """Return the result of a journal, with the details behind it.
+
+    Args:
+        journal: The journal.
+        space: The questions; None: not known.
+        statuses: Every target, from an audit that is still open; (): from the journal.
+    """
+    return replace(summarise(Run(journal, statuses or None)), source=Inspection(journal, space))
+
+
 def read_result(folder: Path | str) -> Result:
     """Read the present result of a run; the audit may be running.
 
@@ -225,8 +240,8 @@ def read_result(folder: Path | str) -> Result:
     Raises:
         JournalError: No audit was begun there.
     """
-    with Run.opened(folder) as run:
-        return replace(summarise(run), source=Inspection(run.journal))
+    with closing(read_journal(journal_at(folder))) as journal:
+        return result_of(journal)
 
 
 def _decoded(png: bytes) -> Image:

@@ -47,10 +47,10 @@ from ..journal.facts import read_facts
 from ..journal.files import JOURNAL, journal_at
 from ..journal.rows import CallRow, SourceRow
 from ..results.cautions import drifted
-from ..results.result import Result, summarise
+from ..results.result import Result
 from ..space import QuestionSpace
 from ..types import Answer, JsonObject, Value
-from .inspection import Inspection
+from .inspection import result_of
 from .rereading import Rereading
 
 ENDED = "judged again: nothing was asked"
@@ -107,7 +107,7 @@ def rejudge(
         made.add(audit.judging)
         made.add(rows)
         made.set_facts(**facts)  # last, so that a crash leaves no audit in the folder
-        result = replace(summarise(made), source=Inspection(made, space))
+        result = result_of(made, space)
     if folder is not None:
         result.save(folder)
     return result

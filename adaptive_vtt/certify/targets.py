@@ -12,16 +12,18 @@ import hashlib
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError, JournalError, unknown
 from ..families import FAMILIES, Fields, Filtered, TargetId, family_of
-from ..journal.facts import Constant
 from ..population import Population
 from ..types import Bools, CallMode, Indices, JsonObject
+
+if TYPE_CHECKING:
+    from ..journal.facts import Constant
 
 
 @dataclass(frozen=True)
@@ -351,7 +353,7 @@ def unpack(packed: Mapping[str, Any]) -> npt.NDArray[Any]:
 # -- the loss of a constant answer, from the labels alone ------------------------------------------
 
 
-def constants(space: Population, targets: Sequence[Target]) -> list[Constant | None]:
+def constants(space: Population, targets: Sequence[Target]) -> "list[Constant | None]":
     """Return each target's best constant answer and its loss.
 
     It is always the commonest class, always Yes or No, or always the same letter. It is None for
@@ -363,7 +365,7 @@ def constants(space: Population, targets: Sequence[Target]) -> list[Constant | N
 
 def _best(
     space: Population, target: Target, letters: npt.NDArray[np.str_] | None
-) -> Constant | None:
+) -> "Constant | None":
     kind, sides = space.oracle.concepts_are, target.sides.tolist()
     answers: Sequence[str] = ()
     right = np.zeros(0, np.int64)  # how often each answer is right
@@ -382,6 +384,8 @@ def _best(
         right = np.array([((letters == answer) * times).sum() for answer in answers])
     if not right.any():
         return None
+    from ..journal.facts import Constant  # loads pydantic, which targets need not
+
     place = int(right.argmax())
     return Constant(str(answers[place]), 1 - float(right[place] / right.sum()))
 

@@ -21,15 +21,9 @@ from .judge import Judge
 from .judge_calls import JudgeCalls
 from .loop import Loop, Stopwatch
 from .options import Certify, Limits, Sampling
-from .predictors import (
-    cohort_losses,
-    fresh_belief,
-    surrogate_in_journal,
-    taught,
-    warm_start,
-)
+from .predictors import fresh_belief, proxies_of, surrogate_in_journal
 from .prices import Prices
-from .proxies import Proxies, Renderings
+from .proxies import Proxies
 from .repeat_probes import RepeatProbes
 from .selector import Selector
 from .settings import check_budget, currency_paid, describe_settings, questions_per_call
@@ -97,11 +91,7 @@ def assembled(
     by_need = isinstance(chosen.strategy, ByNeed)
     if by_need and not certify.certifies:
         raise needs_targets()
-    renderings: Renderings = space.shared.setdefault("renderings", Renderings(space))
-    prior = warm_start(certify, space, model.answers, renderings, device)
-    nets = taught(certify, space, facts, model.check_key)
-    cohort = cohort_losses(certify, space, model.answers, renderings, device, facts)
-    proxies = Proxies(space, certify.proxies or {}, prior, nets, renderings, cohort)
+    proxies = proxies_of(certify, space, model, facts, device)
     prices = Prices.of(space, model, sampling.by_price and by_need, facts)
     settings = describe_settings(
         space,

@@ -246,8 +246,3 @@ def metadata_used(space: QuestionSpace) -> str | None:
     for column in dataset.metadata_columns:
         digest.update(repr((column, dataset.metadata_values(column).tolist())).encode())
     return digest.hexdigest()
-
-
-def features_changed(space: QuestionSpace, facts: Facts) -> dict[str, bool]:
-    """Return the fact of a resumed journal that says whether features ever differed."""
-    return {"features_changed": facts.features_changed or facts.features != features_used(space)}

@@ -10,8 +10,8 @@ from ..journal.facts import begun_facts, read_lost
 from ..models.base import BatchModel, ModelDefaults
 from ..stopping import levels_of
 from .assembly import Assembled
-from .audit_key import features_changed, features_used, same_key
-from .journaled_endpoint import JournaledElicitation, submitted
+from .audit_key import features_used, same_key
+from .journaled_endpoint import JournaledElicitation, JournalRecord
 from .options import Certify
 from .settings import describe_space, same_audit
 
@@ -38,7 +38,7 @@ def begin(
     certificate, raw = selector.certificate(certify), journal.facts()
     budget.recall(read_lost(raw))  # of a journal that was set aside, too
     stops = {"stop": [str(rule) for rule in loop.rules], "stop_levels": levels_of(loop.rules)}
-    facts = begun_facts(raw)
+    facts, features = begun_facts(raw), features_used(space)
     if facts is None:
         targets = selector.targets
         population = describe_population(space, model.answers, targets) if certificate else None
@@ -51,9 +51,9 @@ def begin(
             protocol=model.protocol(),
             **made.origin.facts(),
             **proxies.facts(),
-            features=features_used(space),
+            features=features,
             **budget.facts(),
-            **{name: fact for hook in loop.hooks for name, fact in hook.facts().items()},
+            **{name: fact for hook in loop.hooks for name, fact in hook.facts(None, 0).items()},
             **notes,
         )
         return
@@ -67,14 +67,15 @@ def begin(
     elicitation.recall(facts.ways, facts.bounds)
     loop.replay()
     made.judge_calls.lose()
-    # calls that wait in the journal may have been sent
-    budget.submitted(submitted(model, journal, loop.queue.__contains__))
-    if not isinstance(model, BatchModel):
+    if isinstance(model, BatchModel):
+        budget.submitted(JournalRecord(journal, loop.queue.__contains__).calls())
+    else:  # calls that wait in the journal may have been sent
         budget.lose(call.number for call in loop.queue.ready())
     changes = {**stops, **made.origin.changes(facts), **proxies.changes(facts)}
-    changes |= {**features_changed(space, facts), **budget.facts(), **notes}
+    changes["features_changed"] = facts.features_changed or facts.features != features
+    changes |= {**budget.facts(), **notes}
     for hook in loop.hooks:
-        changes |= hook.resumed(facts, loop.draws)
+        changes |= hook.facts(facts, loop.draws)
     if loop.certifier and other_width and certify.aim is not None:
         loop.certifier.aim_at(certify.aim, loop.draws)
         changes["certificate"] = certify.describe(loop.certifier)

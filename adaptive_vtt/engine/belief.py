@@ -166,8 +166,14 @@ class Belief:
         if self.certifier is not None:
             self.inside = self.certifier.members(array(candidates.question))
         if self.losses is not None:
-            posterior = self._predicted(candidates, self.losses)
-            self.predictions, self._variance = posterior.mean, posterior.variance
+            if self._ahead is None:
+                posterior = self.losses.posterior(candidates)
+                mean, variance = _in_range(self.losses, posterior.mean), posterior.variance
+            else:
+                questions, ahead = self._ahead
+                places = tensor(np.searchsorted(questions, array(candidates.question)))
+                mean, variance = ahead.mean[places], ahead.variance[places]
+            self.predictions, self._variance = mean, variance
 
     def look_ahead(self, slices: Iterable[Candidates]) -> None:
         """Predict these questions, in ascending order, once for all draws until more is learnt."""
@@ -181,15 +187,6 @@ class Belief:
             array(questions),
             Posterior(_in_range(self.losses, means), variances),
         )
-
-    def _predicted(self, candidates: Candidates, losses: "LossSurrogate") -> "Posterior":
-        """Return mean and variance (n,) of each candidate's loss."""
-        if self._ahead is None:
-            posterior = losses.posterior(candidates)
-            return Posterior(_in_range(losses, posterior.mean), posterior.variance)
-        questions, ahead = self._ahead
-        places = tensor(np.searchsorted(questions, array(candidates.question)))
-        return Posterior(ahead.mean[places], ahead.variance[places])
 
     def predict(self, candidates: "Questions") -> Floats:
         """Return the losses (n,) that are predicted now for these questions.

@@ -23,20 +23,16 @@ Nothing here enters draws, bets or intervals. It is computed when it is read, no
 """
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..certify import Certifier
 from ..certify.status import TargetStatus
-from ..types import Bools, Floats, Indices
+from ..types import Bools, Floats
 from ..utils.random_streams import generator
 from .candidates import columns
 from .selector import Selector
 from .tensors import array, candidates_of
-
-if TYPE_CHECKING:
-    from ..surrogates import LossSurrogate
 
 APART = 2.0
 """Squared difference of P and G, in variances of P, that is not counted as G's bias. At 1, good
@@ -109,7 +105,10 @@ def guesses(selector: Selector) -> Guesses | None:
         ranks = np.unique(generator(selector.seed, "estimate").integers(space.size, size=most))
     questions = np.asarray(space.nth(ranks))
     unseen = questions[selector.pool.unseen(questions)]
-    predicted = _predicted(selector, surrogate, unseen) if len(unseen) else np.zeros(0)
+    predicted = np.zeros(0)
+    if len(unseen):
+        candidates = candidates_of((*columns(space, unseen), np.arange(len(unseen)), unseen))
+        predicted = array(surrogate.posterior(candidates).mean)
     mean, error = _posterior(certifier, certifier.members(unseen), predicted)
     sequences = certifier.sequences
     return Guesses(sequences.mean, sequences.mean_variance, mean, error)
@@ -137,10 +136,3 @@ def _posterior(certifier: Certifier, inside: Bools, predicted: Floats) -> tuple[
     spread = (answered * certifier.residual + CREDIT * (mean - square)) / (answered + CREDIT)
     error = spread / np.maximum(answered, 1) + np.maximum(missing, 0) * (square - mean**2)
     return (known + coming * mean) / total, (coming / total) ** 2 * error
-
-
-def _predicted(selector: Selector, surrogate: "LossSurrogate", questions: Indices) -> Floats:
-    """Return today's predictions (n,)."""
-    table = columns(selector.space, questions)
-    candidates = candidates_of((*table, np.arange(len(questions)), questions))
-    return array(surrogate.posterior(candidates).mean)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from ..errors import InputError
 from ..journal import Journal
 from ..journal.facts import BatchFacts, WayFacts, read_facts
-from ..models.base import BatchModel, ModelDefaults
+from ..models.base import ModelDefaults
 from .call_queue import number_of
 from .loop import Hook, Loop
 
@@ -98,11 +98,6 @@ def give_up(journal: Journal, name: str) -> None:
     batches = read_facts(journal.facts()).batches
     given_up = [b.model_copy(update={"lost": True}) if b.id == name else b for b in batches]
     journal.set_facts(batches=[batch.model_dump(mode="json") for batch in given_up])
-
-
-def submitted(model: ModelDefaults, journal: Journal, awaits: Callable[[int], bool]) -> set[int]:
-    """Return the numbers of an audit's calls whose batches may still be answered."""
-    return JournalRecord(journal, awaits).calls() if isinstance(model, BatchModel) else set()
 
 
 def under_way(journal: Journal) -> list[BatchFacts]:

@@ -24,13 +24,13 @@ from ..oracles.captioned import Captioned
 from ..oracles.judge_models import JUDGED, Query
 from ..oracles.labels import MARGIN
 from ..oracles.paired import Paired
-from ..relations import FollowUp
 from ..space import QuestionSpace
 from ..types import (
     IDENTITY,
     Answer,
     Ask,
     CallMode,
+    FollowUp,
     Image,
     Indices,
     PairedAnswer,

@@ -62,12 +62,13 @@ class Hook:
         """Return whether this hook holds the answer to the call of this number."""
         return False
 
-    def facts(self) -> JsonObject:
-        """Return this hook's facts of a new journal."""
-        return {}
+    def facts(self, before: Facts | None, draws: int) -> JsonObject:
+        """Return this hook's facts for the journal.
 
-    def resumed(self, facts: Facts, draws: int) -> JsonObject:
-        """Return changes of a journal's facts, after it was resumed with this many ``draws``."""
+        Args:
+            before: Facts of the journal that is resumed; None: a new audit.
+            draws: Number of draws so far.
+        """
         return {}
 
     def on_replay(self, loop: "Loop", calls: Mapping[int, CallRow]) -> None:

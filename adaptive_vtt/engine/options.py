@@ -21,6 +21,7 @@ from ..families import ASKED, DROPS, OfDrop, OfSlice
 from ..journal.facts import CertificateFacts, SliceFacts
 from ..journal.prior import PriorSource
 from ..models.base import ProxySource
+from ..population import Population
 from ..space import QuestionSpace
 from ..stopping import (
     MAX_CONFIDENCE,
@@ -380,7 +381,7 @@ class Certify:
         }
 
     def fact(
-        self, space: QuestionSpace, targets: Sequence[Target], rules: Rules, decided: str
+        self, space: Population, targets: Sequence[Target], rules: Rules, decided: str
     ) -> JsonObject:
         """Return the part of the fact "certificate" that drawn and counted targets share.
 

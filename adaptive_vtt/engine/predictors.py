@@ -9,10 +9,11 @@ import numpy as np
 from ..errors import InputError
 from ..journal.facts import CertificateFacts, Facts
 from ..journal.prior import read_prior
+from ..models.base import ModelDefaults
 from ..oracles.paired import Paired
 from ..space import QuestionSpace
 from ..surrogates import QUESTION_GP, REGISTRY, Named, named
-from ..types import CallMode, Floats, Indices, JsonObject
+from ..types import CallMode, Indices, JsonObject
 from ..utils.random_streams import generator
 from .belief import Belief
 from .candidates import columns
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from ..models.local.self_taught import SelfTaught
     from ..surrogates import LossSurrogate
     from ..surrogates.features import FollowUpFeatures
-    from .priors import CohortLosses, WarmStart
 
 REFERENCE = 500
 """Questions that are looked at once, before any draw: principal components of follow-ups are
@@ -72,36 +72,18 @@ def fresh_belief(
             chosen = Named("drop-gp", DropGP)
         else:
             chosen = named(QUESTION_GP)
-        losses = _losses(
-            chosen,
-            space,
-            answers,
-            proxies.renderings,
-            seed,
-            device,
-            proxies if proxies.names else None,
-            proxies.cohort,
-        )
+        losses = _losses(chosen, space, answers, proxies.renderings, seed, device, proxies)
         if begun is None and not certify.of_two:
             questions = _reference(space, seed)
-            predicted = _first_predictions(space, losses, proxies, questions)
+            table = columns(space, questions)
+            if proxies.cohort is None:  # a GP without answers would predict 1/2
+                predicted = proxies.predicted(questions, table[-1])
+            else:
+                known = candidates_of((*table, np.arange(len(questions)), questions))
+                predicted = array(losses.posterior(known).mean)
             if predicted is not None:
                 certifier.set_theta(questions, predicted)
     return Belief(space, seed=seed, device=device, losses=losses, certifier=certifier, **readings)
-
-
-def _first_predictions(
-    space: QuestionSpace, losses: "LossSurrogate", proxies: Proxies, questions: Indices
-) -> Floats | None:
-    """Return losses (n,) predicted before any answer; None if neither proxy nor cohort gives some.
-
-    The question GP alone predicts 1/2 for every question, which would say nothing.
-    """
-    table = columns(space, questions)
-    if proxies.cohort is None:
-        return proxies.predicted(questions, table[-1])
-    unit = np.arange(len(questions))
-    return array(losses.posterior(candidates_of((*table, unit, questions))).mean)
 
 
 def surrogate_in_journal(certify: Certify) -> bool | str | JsonObject:
@@ -115,6 +97,37 @@ def surrogate_in_journal(certify: Certify) -> bool | str | JsonObject:
     if chosen.options:
         return {"name": chosen.name, "options": dict(chosen.options)}
     return chosen.name == QUESTION_GP or chosen.name
+
+
+def proxies_of(
+    certify: Certify, space: QuestionSpace, model: ModelDefaults, facts: Facts | None, device: str
+) -> Proxies:
+    """Return the audit's proxies: those of the user, an earlier audit, nets, and a cohort.
+
+    Earlier answers are learnt by the question GP, whatever surrogate this audit has, so that its
+    predictions depend on the space and on those answers alone.
+
+    Args:
+        certify: Names the proxies, the prior journal and the cohort.
+        space: All questions.
+        model: The model under test.
+        facts: Facts of the journal that is resumed; None: a new audit.
+        device: Where surrogates compute, as PyTorch names it.
+    """
+    renderings: Renderings = space.shared.setdefault("renderings", Renderings(space))
+    prior, cohort = None, None
+    gp, seed = named(QUESTION_GP), space.fingerprint
+    of_earlier = partial(_losses, gp, space, model.answers, renderings, seed, device)
+    if certify.prior_journal is not None:
+        from .priors import WarmStart
+
+        prior = WarmStart(read_prior(certify.prior_journal), space, of_earlier)
+    nets = taught(certify, space, facts, model.check_key)
+    if certify.cohort is not None and certify.certifies and certify.surrogate is not False:
+        from .priors import CohortLosses
+
+        cohort = CohortLosses(certify.cohort, space, of_earlier, facts)
+    return Proxies(space, certify.proxies or {}, prior, nets, renderings, cohort)
 
 
 def taught(
@@ -179,50 +192,6 @@ def _pixels(space: QuestionSpace) -> int:
     return space.images * height * width
 
 
-def warm_start(
-    certify: Certify, space: QuestionSpace, answers: CallMode, renderings: Renderings, device: str
-) -> "WarmStart | None":
-    """Return the predictions of the prior journal; None without one.
-
-    They are made by the question GP, whatever surrogate this audit has, so that they depend on the
-    space and on that journal alone.
-    """
-    if certify.prior_journal is None:
-        return None
-    from .priors import WarmStart
-
-    make = _of_earlier(space, answers, renderings, device)
-    return WarmStart(read_prior(certify.prior_journal), space, make)
-
-
-def cohort_losses(
-    certify: Certify,
-    space: QuestionSpace,
-    answers: CallMode,
-    renderings: Renderings,
-    device: str,
-    facts: Facts | None,
-) -> "CohortLosses | None":
-    """Return the prior that a cohort gives; None without one, or if no losses are predicted.
-
-    ``facts``, of the journal that is resumed, name the cohort's members.
-    """
-    if certify.cohort is None or not certify.certifies or certify.surrogate is False:
-        return None
-    from .priors import CohortLosses
-
-    make = _of_earlier(space, answers, renderings, device)
-    return CohortLosses(certify.cohort, space, make, facts)
-
-
-def _of_earlier(
-    space: QuestionSpace, answers: CallMode, renderings: Renderings, device: str
-) -> "Callable[[], LossSurrogate]":
-    """Return a function that makes the question GP for an earlier audit's answers."""
-    gp = named(QUESTION_GP)
-    return partial(_losses, gp, space, answers, renderings, space.fingerprint, device)
-
-
 def _losses(
     chosen: Named,
     space: QuestionSpace,
@@ -231,9 +200,9 @@ def _losses(
     seed: int | str,
     device: str,
     proxies: Proxies | None = None,
-    cohort: "CohortLosses | None" = None,
 ) -> "LossSurrogate":
     """Return a surrogate of losses for this space (``surrogates.QuestionGP`` explains it)."""
+    cohort = None if proxies is None else proxies.cohort
     from ..surrogates.features import same_truths, sample_features
 
     relations = list(dict.fromkeys(v.relation.name for v in space.variants))
@@ -245,7 +214,7 @@ def _losses(
         "features": sample_features(space.dataset, seed=seed),
         "truths": same_truths(space.dataset),
         "follow_ups": _follow_ups(space, renderings, seed),
-        "proxies": proxies,
+        "proxies": proxies if proxies and proxies.names else None,
         "device": device,
         **({} if cohort is None else {"cohort": cohort}),
     }

@@ -138,16 +138,14 @@ class Prices:
         It is estimated from ``PER_STRATUM`` of its calls, the same ones each time.
         """
         if self._strata is None:
-            self._strata = np.stack([self._sampled(strata, c) for c in range(len(strata))])
+            per_call, sent = len(self._space.concepts) if self._answers == "all" else 1, []
+            for place, ranks in enumerate(strata.ranks.tolist()):
+                rng = generator(self._space.fingerprint, "stratum prices", place)
+                calls = strata.nth(place, rng.integers(int(ranks), size=PER_STRATUM))
+                sent.append(self.sent(*_asked(self._space, calls * per_call)))
+            self._strata = np.stack(sent)
         costs = self.expected(self._strata.reshape(-1, 2)).reshape(len(strata), -1)
         return np.asarray((1 / np.sqrt(costs)).mean(axis=1) ** -2)
-
-    def _sampled(self, strata: Strata, place: int) -> Floats:
-        """Return pixels and characters (n x 2) of n random calls of a stratum."""
-        rng = generator(self._space.fingerprint, "stratum prices", place)
-        calls = strata.nth(place, rng.integers(int(strata.ranks[place]), size=PER_STRATUM))
-        per_call = len(self._space.concepts) if self._answers == "all" else 1
-        return self.sent(*_asked(self._space, calls * per_call))
 
     # -- draws and their costs -------------------------------------------------------------
 

@@ -115,7 +115,11 @@ class Renderings:
         """Return ``count`` rows to write to: unused ones, then the least recently read ones."""
         start, size = len(self._slot), len(self._image)
         if start + count > size:
-            self._grow(min(most, max(start + count, 2 * size)), width)
+            new = min(most, max(start + count, 2 * size)) - size
+            rows = self._rows.reshape(-1, width)
+            self._rows = np.concatenate([rows, np.empty((new, width), np.uint8)])
+            self._image = np.concatenate([self._image, np.empty(new, np.int64)])
+            self._used = np.concatenate([self._used, np.empty(new, np.int64)])
         unused = list(range(start, min(start + count, len(self._image))))
         if len(unused) == count:
             return unused
@@ -123,13 +127,6 @@ class Renderings:
         for row in oldest:
             del self._slot[int(self._image[row])]
         return unused + oldest
-
-    def _grow(self, size: int, width: int) -> None:
-        new = size - len(self._image)
-        rows = self._rows.reshape(-1, width)
-        self._rows = np.concatenate([rows, np.empty((new, width), np.uint8)])
-        self._image = np.concatenate([self._image, np.empty(new, np.int64)])
-        self._used = np.concatenate([self._used, np.empty(new, np.int64)])
 
 
 class _Proxy(Protocol):

@@ -79,22 +79,21 @@ class Discovery(Hook):
         self._also: tuple[int, ...] = ()
         self._looked = -1
 
-    def facts(self) -> JsonObject:
-        """Return its facts for the journal; {} if nothing is looked for."""
+    def facts(self, before: Facts | None, draws: int) -> JsonObject:
+        """Return what is looked for; {} for nothing.
+
+        Where a resumed audit is to look for more slices than before, it looks at the present draw.
+        """
+        if before is not None:
+            earlier = before.discover or DiscoverFacts(most=0, by=())
+            self._also = earlier.also
+            if before.certificate is not None and before.certificate.slices:
+                self._looked = before.certificate.slices[-1].since
+            if self._most > earlier.most:
+                self._also += (draws,)
         if self._atoms is None and not self._also:
             return {}
         return {"discover": {"most": self._most, "by": [*self._by], "also": [*self._also]}}
-
-    def resumed(self, facts: Facts, draws: int) -> JsonObject:
-        """Return its facts for a journal that is resumed: where more slices are looked for than
-        before, the audit looks at the present draw."""
-        before = facts.discover or DiscoverFacts(most=0, by=())
-        self._also = before.also
-        if facts.certificate is not None and facts.certificate.slices:
-            self._looked = facts.certificate.slices[-1].since
-        if self._most > before.most:
-            self._also += (draws,)
-        return self.facts()
 
     def before_draw(self, loop: Loop, drawn: int) -> bool:
         """Look where that is due, once all draws are committed."""
