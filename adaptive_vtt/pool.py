@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from .datasets.base import HeldTruths
+from .datasets.base import HeldTruths, finite_rows
 from .errors import check_known, unexpected, unknown
 from .oracles import Told
 from .space import QuestionSpace
-from .types import Ask, Floats, Indices, Sample, Truths
+from .types import Ask, Indices, Sample, Truths
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -111,7 +111,9 @@ class Items(HeldTruths):
             raise unexpected("pool: texts", f"{n}, one per item", len(texts))
         super().__init__(np.zeros((int(n), 1), np.int8))
         self.name, self._texts, self._ids = name, texts, None if ids is None else [*map(str, ids)]
-        self.features = None if features is None else _numbers(features, int(n))
+        self.features = (
+            None if features is None else finite_rows(features, int(n), "pool: features")
+        )
         self._rows: Indices = np.zeros(int(n), np.int64)
         self._values: dict[str, npt.NDArray[np.object_]] = {}  # by row of the profile
         if groups is not None:
@@ -165,14 +167,3 @@ class Items(HeldTruths):
         digest.update(b"" if self._ids is None else repr(self._ids).encode())
         digest.update(b"" if self._texts is None else repr(("texts", [*self._texts])).encode())
         return digest.hexdigest()
-
-
-def _numbers(features: npt.ArrayLike, n: int) -> Floats:
-    table = np.asarray(features, np.float64)
-    if table.ndim != 2 or len(table) != n:
-        shape = " x ".join(map(str, table.shape))
-        raise unexpected("pool: features", f"{n} rows of d numbers", f"shape {shape}")
-    if not np.isfinite(table).all():
-        row = int(np.argwhere(~np.isfinite(table))[0, 0])
-        raise unexpected("pool: features", "finite numbers", f"others in row {row}")
-    return table

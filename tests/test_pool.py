@@ -248,7 +248,10 @@ def test_the_commands_read_its_folder(tmp_path: Path, capsys: pytest.CaptureFixt
         ({"n": 2.5}, "got 2.5"),
         ({"n": 3, "ids": ["a", "b"]}, "expected 3 names that differ, got 2, 2 of them different"),
         ({"n": 3, "features": np.ones((2, 2))}, "expected 3 rows of d numbers, got shape 2 x 2"),
-        ({"n": 2, "features": [[1], [np.nan]]}, "expected finite numbers, got others in row 1"),
+        (
+            {"n": 2, "features": [[1], [np.nan]]},
+            "expected finite numbers, got NaN or infinity in row 1",
+        ),
         ({"n": 2, "ids": ["a", "a"]}, "pool: ids: expected 2 names that differ, got 2, 1 of them"),
         ({"n": 2, "groups": pd.DataFrame({"a": [1]})}, "a table of 2 rows.*got 1 rows"),
         ({"n": 2, "groups": pd.DataFrame({"a": [1, None]})}, "got none in column 'a', row 1"),

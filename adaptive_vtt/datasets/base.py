@@ -8,6 +8,7 @@ from typing import Protocol, cast, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import unexpected
 from ..types import Ask, Floats, Indices, Sample, Truths
 from ..utils.other_code import Completed
 
@@ -166,3 +167,15 @@ class HeldTruths(DatasetDefaults):
             return np.arange(len(self)), self.truths
         chosen = np.sort(rng.choice(len(self), most, replace=False))
         return chosen, self.truths[chosen]
+
+
+def finite_rows(numbers: npt.ArrayLike, n: int, where: str) -> Floats:
+    """Return numbers as n x d. Raise InputError for another shape, for NaN and for infinity."""
+    table = np.asarray(numbers, np.float64)
+    if table.ndim != 2 or len(table) != n:
+        shape = " x ".join(map(str, table.shape))
+        raise unexpected(where, f"{n} rows of d numbers", f"shape {shape}")
+    if not np.isfinite(table).all():
+        row = int(np.argwhere(~np.isfinite(table))[0, 0])
+        raise unexpected(where, "finite numbers", f"NaN or infinity in row {row}")
+    return table

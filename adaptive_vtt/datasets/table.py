@@ -22,7 +22,7 @@ from ..types import UNKNOWN, Ask, Box, Floats, Image, Indices, Mask, Sample, Tru
 from ..utils.files import as_path
 from ..utils.image_files import as_image, pixels_declared, read_image
 from ..utils.mask_values import as_mask, read_mask
-from .base import HeldTruths
+from .base import HeldTruths, finite_rows
 from .scanning import NAMES, by_number, image_files
 
 Labels = pd.DataFrame | pd.Series | npt.NDArray[Any] | Sequence[Any]
@@ -392,8 +392,8 @@ def from_table(
     ids, concepts = [str(i) for i in labels.index], tuple(map(str, labels.columns))
     check_unique(ids, "sample id", "labels")
     check_unique(concepts, "concept", "labels")
-    table = None if features is None else _features(features)
-    parts: dict[str, Any] = {"images": images, "features": table, "metadata": metadata}
+    table = None if features is None else finite_rows(features, len(ids), "features")
+    parts: dict[str, Any] = {"images": images, "metadata": metadata}
     for concept, sources in (masks or {}).items():
         check_known("concept", concept, concepts, "masks")
         parts[f"masks of {concept!r}"] = sources
@@ -406,16 +406,6 @@ def from_table(
     more: dict[str, Any] = {"features": table, "metadata": metadata, "masks": masks}
     more |= {"ignored": ignored, "skipped": skipped, "name": name}
     return TableDataset(images, _truths(labels, ids, concepts), ids, concepts, **more)
-
-
-def _features(features: npt.ArrayLike) -> Floats:
-    table = np.asarray(features, dtype=float)
-    if table.ndim != 2:
-        raise unexpected("features", "a table n x d", f"shape {table.shape}")
-    if not np.isfinite(table).all():
-        row = int(np.argwhere(~np.isfinite(table))[0, 0])
-        raise unexpected("features", "finite numbers", f"NaN or infinity in row {row}")
-    return table
 
 
 def _check_files(kind: str, sources: Sequence[Any], ids: Sequence[str]) -> None:
