@@ -88,6 +88,13 @@ def test_every_commit_is_synced_before_it_counts(tmp_path: Path, monkeypatch: py
     assert settings == [2, "wal", 1]  # 2: FULL, which in WAL mode syncs after every transaction
 
 
+def test_journals_of_tests_wait_for_no_disk(tmp_path: Path):
+    journal = SQLiteJournal(tmp_path / "journal.db")
+    (synced,) = journal._db.execute("PRAGMA synchronous").fetchone()
+    journal.close()
+    assert synced == 0
+
+
 # -- what a draw costs, the call about its source included ------------------------------------
 
 
