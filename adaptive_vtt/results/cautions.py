@@ -55,22 +55,20 @@ _BLIND = re.compile(
 def cautions(run: Run) -> list[str]:
     """Return the sentences of cautions.txt about a run."""
     facts, calls, statuses, probes = run.facts, run.calls, run.statuses, run.repeat_probes
-    certificate = facts.certificate
     names, version = facts.settings.model, (facts.model_version or "").removeprefix(CONTENT)
     halves = [text.partition(BETWEEN) for text in (names, version)]
     proxies = [repr(name) for name in facts.settings.proxies if name not in OWN_PROXIES]
     ratios = [s.variance_ratio for s in statuses if s.variance_ratio is not None]
     idle = len(calls) >= ENOUGH and ratios and np.mean(ratios) >= NOTHING_SAVED
-    looked = facts.ended and certificate and not certificate.slices and facts.discover
     blind = [s for s in statuses if s.baseline and no_better(s.lower, s.baseline.rate)]
     excluded = sorted((s for s in statuses if s.excluded), key=lambda s: -s.excluded)
     return sentences(
         Path(__file__).with_suffix(".txt"),
         facts=facts,
-        certificate=certificate,
+        certificate=facts.certificate,
+        statuses=statuses,
+        named=lambda of: _named(repr(status.name) for status in of),
         calls=len(calls),
-        compared=certificate is not None and certificate.versus is not None,
-        lost_batches=sum(batch.lost for batch in facts.batches),
         fallen_back=fallen_back(facts.ways),
         of_answers=about_answers(facts, calls),
         served=_served(facts),
@@ -78,17 +76,13 @@ def cautions(run: Run) -> list[str]:
         same_model=all(a and a == b.removeprefix(CONTENT) for a, _, b in halves),
         unhashed=_named(map(repr, unknown_files(facts.model_version))),
         quoted=repr,
-        looked=looked,
         first_look=FIRST_LOOK,
         any_wrong=any(answer.loss for call in calls for answer in call.answers),
-        emptied=_named(repr(s.name) for s in statuses if s.emptied),
-        moved=_named(repr(s.name) for s in statuses if s.invalidated and not s.emptied),
         proxies=proxies if idle else [],
         idle=_named(proxies),
         drifted=drifted(probes) if probes is not None and probes.differ else "",
         excluded=_named(f"{s.excluded} of {s.name!r}" for s in excluded),
         no_better=blind,
-        targets=len(statuses),
         percent=percent,
     )
 

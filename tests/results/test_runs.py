@@ -295,5 +295,5 @@ def test_view_lists_a_census_and_shows_its_report(whole: Path, tmp_path: Path) -
     finally:
         watch.close()
     report = build_report(whole, tmp_path)
-    assert "Exact rates" in report.files["report.html"].read_text()
+    assert "Exact rates" in (report.out / "report.html").read_text()
     assert report.head == read_run(whole).head

@@ -12,7 +12,7 @@ from ...certify.status import Compared, calls_of
 from ...oracles.base import error_of
 from ...utils.figures import POINT, is_exact
 from ..advice import Names, Step, in_money, next_steps, steps_of_two, to_decide
-from ..difference import DECISIONS, WHOLE, brief, names_of, point_span, points, wrong_more
+from ..difference import DECISIONS, WHOLE, brief, names_of
 from ..opening import CHANGED, READABLE, WIDE, opening
 from ..outcomes import FAILED, wilson
 from .evidence import Evidence, Failure, Standing
@@ -26,7 +26,6 @@ WORST = 3
 """Groups that are shown."""
 PICTURED = 2
 """Pictures of each."""
-EVERYTHING = "every question was asked, so every drop is exact"
 AROUND = 4
 """Marks of the axis of differences to either side of 0, at most."""
 SOME = 0.005
@@ -213,62 +212,40 @@ def versus_section(evidence: Evidence) -> Section:
 
 
 def differences_section(evidence: Evidence) -> Section | None:
-    """Show every difference as a bar around 0, and in figures; the margin shaded."""
-    certificate, rows = evidence.certificate, evidence.run.compared
-    if certificate is None or certificate.versus is None:
+    """Show a bar around 0 for every difference of two models, its margin shaded, or for every drop
+    under a relation; and in figures what they rest on."""
+    certificate, rows, margin = evidence.certificate, evidence.run.compared, 0.0
+    if certificate is None:
         return None
-    both, margin = names_of(evidence.facts), certificate.versus.margin
-    new = brief(both[1])
-    counts = {
-        "target": [row.target for row in rows],
-        "questions": [row.questions for row in rows],
-        "lost differently": [percent(row.disagreement) for row in rows],
-        "calls of the old model": [row.calls_a for row in rows],
-        "calls of the new model": [row.calls_b for row in rows],
-    }
-    if not certificate.paired:
-        del counts["lost differently"]
-    differ = [wrong_more(new, -row.delta, -row.upper, -row.lower) for row in rows]
-    bars = [(r, d, DECISIONS[r.decision].format(b=new)) for r, d in zip(rows, differ, strict=True)]
-    return _forest(evidence, bars, pd.DataFrame(counts), WHOLE, margin, names=both)
-
-
-def drops_section(evidence: Evidence) -> Section:
-    """Show the drop under every relation as a bar around 0, and in figures."""
-    standings = evidence.standings
-    rows = [
-        Compared(s.name, -s.estimate, -s.upper, -s.lower, "" if s.settled else "open", s.questions)
-        for s in standings
-    ]
-    figures = [f"{points(s.estimate)} ({point_span(s.lower, s.upper)})" for s in standings]
-    bars = [(row, figure, row.decision) for row, figure in zip(rows, figures, strict=True)]
-    counts = {"target": [s.name for s in standings], "questions": [s.questions for s in standings]}
-    rate = standings[0].id.rate
-    return _forest(evidence, bars, pd.DataFrame(counts), EVERYTHING, 0.0, names=(), rate=rate)
-
-
-def _forest(
-    evidence: Evidence,
-    bars: Sequence[tuple[Compared, str, str]],
-    counts: pd.DataFrame,
-    whole: str,
-    margin: float,
-    **more: Any,
-) -> Section:
-    """Return a table with a bar around 0 per difference, its figure and words; ``whole`` says that
-    all are exact."""
-    rows = [row for row, _, _ in bars]
+    if certificate.versus is None:
+        rows = [
+            Compared(
+                s.name, -s.estimate, -s.upper, -s.lower, "" if s.settled else "open", s.questions
+            )
+            for s in evidence.standings
+        ]
+    columns = {"target": [r.target for r in rows], "questions": [r.questions for r in rows]}
+    if certificate.paired:
+        columns["lost differently"] = [percent(row.disagreement) for row in rows]
+    if certificate.versus is not None:
+        margin = certificate.versus.margin
+        columns["calls of the old model"] = [row.calls_a for row in rows]
+        columns["calls of the new model"] = [row.calls_b for row in rows]
     end, marks = axis([max(-row.lower, row.upper) for row in rows], margin, AROUND)
+    names = names_of(evidence.facts)
     return evidence.section(
         "Differences",
         "differences",
-        bars=bars,
+        differences=rows,
         end=end,
-        marks=[(mark, points(mark)) for mark in [*(-m for m in marks[:0:-1]), *marks]],
+        marks=[*(-mark for mark in marks[:0:-1]), *marks],
         margin=margin,
-        rows=counts,
-        whole=all(is_exact(row.lower, row.upper) for row in rows) and whole,
-        **more,
+        columns=pd.DataFrame(columns),
+        whole=all(is_exact(row.lower, row.upper) for row in rows) and WHOLE,
+        names=names,
+        decisions={k: words.format(b=brief(names[1])) for k, words in DECISIONS.items()},
+        new=brief(names[1]),
+        rate=certificate.ids[0].rate,
     )
 
 

@@ -60,7 +60,7 @@ LOSSES = predictions.losses_section, predictions.images_section, predictions.tru
 ANSWER_GPS = predictions.answers_section, predictions.uncertainty_section
 PAGE: dict[str, dict[Callable[[Evidence], Section | None], Kind]] = {
     "Summary": {headline.verdict_section: ~VERSUS, headline.versus_section: VERSUS},
-    "Differences": {headline.differences_section: VERSUS, headline.drops_section: DROPS},
+    "Differences": {headline.differences_section: VERSUS | DROPS},
     "Answers": dict.fromkeys(ANSWER_GPS, EXPLORED),
     "Exact rates": {
         rates.census_map_section: COUNTED,

@@ -159,9 +159,15 @@ def duration(seconds: float) -> str:
 @cache
 def _environment(folder: Path) -> Environment:
     environment = templates_of(folder, HERE)
-    filters = (figure, within, aim, exact, amount, capital, duration)
-    filters += (figures.money, figures.on_page, figures.in_points)
-    functions = (figures.is_exact, difference.point_span, difference.wrong_more, difference.extent)
+    filters: list[Any] = [figure, within, aim, exact, amount, capital, duration]
+    filters += [figures.money, figures.on_page, figures.in_points]
+    functions: list[Any] = [
+        figures.is_exact,
+        difference.points,
+        difference.point_span,
+        difference.extent,
+    ]
+    functions += [difference.wrong_more]
     environment.filters |= {each.__name__: each for each in filters}
     environment.filters |= {"percent": percent, "estimated": estimated}
     environment.globals |= {each.__name__: each for each in functions}
