@@ -23,7 +23,7 @@ from ..journal.facts import begun_facts, read_facts
 from ..journal.files import JOURNAL, journal_at
 from ..models.local.recorded import answers_table
 from ..results.advice import Names, Step, in_money, steps_of_two, to_decide
-from ..results.difference import DECISIONS, brief
+from ..results.difference import DECISIONS, brief, in_brackets
 from ..results.gate import Gated
 from ..results.report.page import write_run
 from ..results.run import Run
@@ -234,13 +234,14 @@ def _finish(verdict: Verdict, out: Path, steps: Sequence[Step], still_open: str)
     """Print how a comparison ended, and what may be done next."""
     a, b = verdict.names
     rows = []
-    for row, words in zip(verdict.targets.to_dict("records"), verdict.differences, strict=True):
+    for row in verdict.targets.to_dict("records"):
+        difference = in_brackets(-row["delta"], -row["upper"], -row["lower"])
         apart = "-" if math.isnan(row["disagreement"]) else percent(row["disagreement"])
         decision = DECISIONS[str(row["decision"])].format(b=brief(b))
-        rows.append((row["target"], words, decision, apart))
-    columns = ("target", "difference", "decision", "disagreement")
+        rows.append((row["target"], difference, decision, apart))
+    columns = ("target", "in points", "decision", "disagree")
     title = f"error rate of {b} minus that of {a}"
-    table = table_of(columns, rows, title, words=columns[1:3])
+    table = table_of(columns, rows, title, words=columns[2:3])
     print_filled("versus", table, verdict=verdict, still_open=still_open, out=out)
     print_steps(steps)
 

@@ -64,6 +64,11 @@ def point_span(lower: float, upper: float) -> str:
     return EXACT if is_exact(lower, upper) else " to ".join(map(points, outward(lower, upper)))
 
 
+def in_brackets(difference: float, lower: float, upper: float) -> str:
+    """Return a difference in points with its interval, −4.4 (−10.0 to +1.0)."""
+    return f"{points(difference)} ({point_span(lower, upper)})"
+
+
 def extent(lower: float, upper: float) -> str:
     """Return an interval in words: between 10.0 points less and 1.0 more; or "exact"."""
     if is_exact(lower, upper):

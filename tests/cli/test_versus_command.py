@@ -20,7 +20,7 @@ from adaptive_vtt.cli.versus import _still_open
 from adaptive_vtt.config import read_spec
 from adaptive_vtt.journal import read_journal
 from adaptive_vtt.journal.facts import read_facts
-from adaptive_vtt.results.difference import extent, wrong_more
+from adaptive_vtt.results.difference import extent, in_brackets, wrong_more
 from adaptive_vtt.results.result import summarise
 from adaptive_vtt.results.run import Run
 from adaptive_vtt.results.runs import read_rates
@@ -240,6 +240,7 @@ def test_a_difference_is_told_of_the_new_model_with_the_sign_of_a_gate(more: flo
     assert extent(-0.4, -0.042) == "between 4.2 and 40.0 points less"
     assert extent(0.0, 0.05) == "between 0.0 and 5.0 points more"
     assert extent(-0.1, -0.1) == "exact"
+    assert in_brackets(-0.044, -0.1, 0.01) == "−4.4 (−10.0 to +1.0)"
 
 
 def test_table_gate_report_and_list_tell_one_difference_with_one_sign(ran: Path):
@@ -248,7 +249,8 @@ def test_table_gate_report_and_list_tell_one_difference_with_one_sign(ran: Path)
     out = " ".join(shown("gate", str(ran), "--rule", "versus:overall <= 1").split())
     assert f"versus:overall <= 1: difference in overall label error: {output}" in out
     assert read_rates(ran).compared == f"overall label error: {output}"
-    assert output in Tags((ran / "report.html").read_text(encoding="utf-8")).text
+    figures = in_brackets(-row["delta"], -row["upper"], -row["lower"])
+    assert figures in Tags((ran / "report.html").read_text(encoding="utf-8")).text
     with closing(read_journal(ran / "journal.db")) as journal:
         assert verdict_of(summarise(journal), journal).differences[0] == output
 

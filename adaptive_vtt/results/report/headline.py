@@ -244,7 +244,6 @@ def differences_section(evidence: Evidence) -> Section | None:
         whole=all(is_exact(row.lower, row.upper) for row in rows) and WHOLE,
         names=names,
         decisions={k: words.format(b=brief(names[1])) for k, words in DECISIONS.items()},
-        new=brief(names[1]),
         rate=certificate.ids[0].rate,
     )
 

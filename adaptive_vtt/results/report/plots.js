@@ -1,5 +1,5 @@
-// Plotly figures: plotly.js is brought once the first of them comes into view, and each is drawn in
-// the page's colours when it is seen, again when its width or those colours change.
+// Plotly figures: plotly.js is brought before the first of them is drawn. Each is drawn in the page's
+// colours when it is seen or the browser is idle, again when its width or those colours change.
 "use strict";
 
 (() => {
@@ -132,7 +132,11 @@
     };
     state.draw = draw;
     shown.add(state);
-    avtt.seen(element, () => { state.seen = true; draw(); });
+    // once it comes into view, or before that when nothing else is to be done: it may be printed
+    const first = () => { if (!state.seen) { state.seen = true; draw(); } };
+    avtt.seen(element, first);
+    window.addEventListener("beforeprint", first);
+    window.requestIdleCallback?.(first);
     let width = 0;
     new ResizeObserver(() => {
       if (element.clientWidth === width) return;
