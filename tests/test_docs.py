@@ -361,6 +361,7 @@ def test_notebooks_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_messages_in_troubleshooting_are_those_of_the_code() -> None:
     joined = re.sub(r'"\s*\n\s*r?f?"', "", code())  # texts of several lines
     texts = re.sub(r"\\(.)", r"\1", joined)
+    texts += "".join(map(text_of, (ROOT / "adaptive_vtt").rglob("templates/*.j2")))
     rows = re.findall(r"^\| `([^`]+)` \|", text_of(DOCS / "troubleshooting.md"), flags=re.M)
     assert len(rows) > 20
     apart = r"\.\.\.|'\w+'|\w+: expected |expected |, got"  # words that `errors.unexpected` adds
