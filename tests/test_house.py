@@ -23,7 +23,7 @@ BUDGETS = {
     "oracles": 2294,
     "people": 688,
     "relations": 2967,
-    "results": 5733,
+    "results": 5734,
     "strategies": 607,
     "surrogates": 1762,
     "testing": 635,

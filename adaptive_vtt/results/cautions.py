@@ -146,7 +146,8 @@ def same_answers(facts: Facts, calls: Sequence[CallRow]) -> str:
         return ""
     if all(len({*each}) == 1 for each in values.values()):
         firsts = [each[0] for each in values.values()][:NAMED]
-        names = _named(" ".join((percent(v) if binary else str(v)).split()) for v in firsts)
+        shown = [str(v) if isinstance(v, str) or not binary else percent(v) for v in firsts]
+        names = _named(" ".join(text.split()) for text in shown)
         return (
             f"the model gave the same answer ({names}) in all {asked:,} calls, whatever the image: "
             "so do the untouched model.py of avtt init and a model that is not shown its images; "
