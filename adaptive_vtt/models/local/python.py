@@ -59,14 +59,15 @@ class PythonModel(ModelDefaults):
         *,
         output: Output = "probabilities",
     ) -> None:
-        self.activation = _activation(output)
+        check_known("value", output, _ACTIVATIONS, "output")
+        self.activation = _ACTIVATIONS[output]
         self.function = function
         self.name = name or str(getattr(function, "__name__", type(function).__name__))
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
         images = [prompt.image for prompt in prompts if prompt.image is not None]
         who = f"model {self.name!r}"
-        returned = _of_names(without_torch(self.function(images)), prompts, who)
+        returned = _of_names(without_torch(self._returned(images)), prompts, who)
         if self.activation != "none":
             try:
                 returned = self._probabilities(returned)
@@ -77,6 +78,9 @@ class PythonModel(ModelDefaults):
                 ) from None
         return [*to_answers(returned, prompts, who)]
 
+    def _returned(self, images: list[Image]) -> Any:
+        return self.function(images)
+
     def _probabilities(self, logits: Any) -> Any:
         """Return P(yes) of an array n x C ..., or of a list of n arrays of masks."""
         if isinstance(logits, list) and {np.ndim(part) for part in logits} == {3}:
@@ -85,7 +89,7 @@ class PythonModel(ModelDefaults):
         return activated(np.asarray(logits, float), self.activation)
 
 
-class TorchModel(ModelDefaults):
+class TorchModel(PythonModel):
     """A torch module: float images n x ch x H x W in [0, 1] -> logits n x C, or n x C x H x W.
 
     Args:
@@ -97,9 +101,6 @@ class TorchModel(ModelDefaults):
         transform: Replaces the default scaling of images.
         output: What the numbers are.
     """
-
-    answers: CallMode = "all"
-    unnamed_columns = True
 
     def __init__(
         self,
@@ -113,16 +114,14 @@ class TorchModel(ModelDefaults):
     ) -> None:
         from ...utils.devices import pick
 
-        self.activation = _activation(output)
+        super().__init__(module, name or type(module).__name__, output=output)
         self.device = pick(device)
         self.module = module.to(self.device).eval()
-        self.name = name or type(module).__name__
         self.batch_size, self.transform = batch_size, transform or _scaled
 
-    def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
+    def _returned(self, images: list[Image]) -> Any:
         import torch
 
-        images = [prompt.image for prompt in prompts if prompt.image is not None]
         parts: list[torch.Tensor] = []
         done = 0
         with torch.inference_mode():
@@ -139,8 +138,7 @@ class TorchModel(ModelDefaults):
                 # only here, where the exception holds nothing of the batch any more
                 self.batch_size = len(batch) // 2
                 torch.cuda.empty_cache()
-        answers = activated(torch.cat(parts).numpy(), self.activation)
-        return [*to_answers(answers, prompts, f"model {self.name!r}")]
+        return torch.cat(parts).numpy()
 
     def content(self) -> str:
         """Return a short hash of the parameters: further training makes another model."""
@@ -152,11 +150,6 @@ def _scaled(images: list[Image]) -> "torch.Tensor":
     import torch
 
     return torch.from_numpy(np.stack(images)).permute(0, 3, 1, 2).float().div_(255.0)
-
-
-def _activation(output: Output) -> Activation:
-    check_known("value", output, _ACTIVATIONS, "output")
-    return _ACTIVATIONS[output]
 
 
 def _of_names(returned: Any, prompts: Sequence[Prompt], who: str) -> Any:

@@ -19,8 +19,9 @@ from typing import Any
 
 from ...types import JsonObject, Prompt
 from .attempts import Reply, Trouble, of_status, reading
-from .chat import ChatEndpoint, Provider, with_text
+from .chat import Provider, with_text
 from .elicitation import WORDS
+from .endpoint import Endpoint
 from .http import fields_of, words_of
 from .prices import Usage
 from .shapes import names_in, schema_of, text_of
@@ -32,11 +33,11 @@ _NO_FUNDS = "credit balance"
 """In the words of a 400 that no waiting helps."""
 
 
-class AnthropicMessages(ChatEndpoint):
+class AnthropicMessages(Provider, Endpoint):
     """A model behind Anthropic's messages, one call each, through the anthropic library.
 
-    The options are those of `ChatEndpoint`, `Provider`, `Chat` and `Endpoint`. Needs anthropic (the
-    extra ``anthropic``).
+    The options are those of `Provider`, `Chat` and `Endpoint`. Needs anthropic (the extra
+    ``anthropic``).
     """
 
     library, client, address = "anthropic", "AsyncAnthropic", "https://api.anthropic.com"

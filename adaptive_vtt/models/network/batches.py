@@ -16,7 +16,7 @@ import json
 import re
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from io import BytesIO
@@ -32,7 +32,7 @@ from ..base import Record
 from .attempts import MALFORMED, TOO_LONG, Reply, Trouble, reading
 from .chat import ModelName, parted
 from .elicitation import WORDS
-from .http import MAX_REPLY_BYTES, MaxReplyBytes, client_options, fields_of, parsed
+from .http import MAX_REPLY_BYTES, MaxReplyBytes, fields_of, parsed
 from .limits import Retries
 from .openai import OpenAIProtocol
 from .prices import Bill, Prices, whole
@@ -142,6 +142,7 @@ class OpenAIBatch(OpenAIProtocol):
     """
 
     may_judge = False
+    bytes_option = "max_file_bytes"
 
     def __init__(
         self,
@@ -167,12 +168,13 @@ class OpenAIBatch(OpenAIProtocol):
         check_options(OpenAIBatch, numbers)
         super().__init__(
             model,
-            wire=client_options(max_file_bytes, "max_file_bytes"),
+            max_reply_bytes=max_file_bytes,  # a file of results is one reply
             retries=retries or Retries(**RETRIES),
             prices=(prices or Prices()).times(batch_factor),
             **options,
         )
         self._options = parted(self._options)[0]  # what is sent apart goes with each exchange
+        self._service: Any = self._client.batches.with_raw_response
         self.batch, self._poll = batch_size, poll_seconds
         self._most, self._now = max_reply_bytes, now
         self._reached = False  # until the server replied to anything
@@ -215,10 +217,11 @@ class OpenAIBatch(OpenAIProtocol):
     def _again(
         self,
         what: str,
-        exchange: Callable[[], Awaitable[T]],
+        exchange: Callable[..., Awaitable[T]],
+        *arguments: Any,
         final: Callable[[str], bool] = lambda _: False,
     ) -> T:
-        """Return the result of an exchange, which is repeated while it fails.
+        """Return the result of an exchange with these arguments, repeated while it fails.
 
         Raises:
             Trouble: It failed with a ``final`` kind.
@@ -227,18 +230,20 @@ class OpenAIBatch(OpenAIProtocol):
 
         async def once() -> T:
             with reading():
-                return await self._in_time(exchange())
+                return await self._in_time(exchange(*arguments))
 
         retries = self.retries
         for attempt in count():
             try:
-                return self._awaited(once())
+                result = self._awaited(once())
+                self._reached = True
+                return result
             except Trouble as trouble:
+                self._reached = self._reached or trouble.kind != "unreachable"
                 if final(trouble.kind):
                     raise
-                away = trouble.kind == "unreachable" and not self._reached
                 hopeless = trouble.then != "again" or (trouble.asked or 0.0) > retries.patience
-                if away or hopeless or attempt >= retries.give_up_after:
+                if not self._reached or hopeless or attempt >= retries.give_up_after:
                     self._scrub(trouble)
                     then = "resume once that is mended, submitted batches are kept"
                     failure = f"{what} failed: {one_line(trouble)}; {then}"
@@ -254,13 +259,9 @@ class OpenAIBatch(OpenAIProtocol):
         self._awaited(self._sleep(wait))
         return wait
 
-    def _awaited(self, doing: Awaitable[T]) -> T:
+    def _awaited(self, doing: Coroutine[Any, Any, T]) -> T:
         """Return the result of what runs on the loop; an interruption here ends it there."""
-
-        async def run() -> T:
-            return await doing
-
-        future = self._background.submit(run())
+        future = self._background.submit(doing)
         try:
             return future.result()
         except BaseException:
@@ -279,7 +280,7 @@ class OpenAIBatch(OpenAIProtocol):
         # the random digits: no two batches are marked alike
         key = f"{hashlib.blake2b(text, digest_size=8).hexdigest()}-{secrets.token_hex(4)}"
         named = {f"{key}_{number}": request for number, request in requests.items()}
-        uploaded = self._again("uploading a batch", lambda: self.upload(named))
+        uploaded = self._again("uploading a batch", self.upload, named)
         batch = BatchFacts(key=key, calls=tuple(prompts), form=form, at=int(self._now()))
         sent.put(batch)
 
@@ -288,8 +289,8 @@ class OpenAIBatch(OpenAIProtocol):
             return not refused and kind != "unreachable"
 
         try:
-            submit = lambda: self.create(key, uploaded)  # noqa: E731
-            name = self._again("submitting a batch", submit, may_have_arrived)
+            what = "submitting a batch"
+            name = self._again(what, self.create, key, uploaded, final=may_have_arrived)
         except Trouble:
             return batch
         except ModelError:  # it was refused
@@ -307,8 +308,8 @@ class OpenAIBatch(OpenAIProtocol):
             for look in range(1 if batch.lost else 2):
                 if look:
                     self._awaited(self._sleep(self._poll))
-                find = lambda: self.find(batch.key, batch.at)  # noqa: E731
-                name = self._again("looking for a batch", find, lambda kind: kind == UNLISTED)
+                what, final = "looking for a batch", UNLISTED.__eq__
+                name = self._again(what, self.find, batch.key, batch.at, final=final)
                 if name is not None:
                     return name
         return None
@@ -346,8 +347,8 @@ class OpenAIBatch(OpenAIProtocol):
         wait = self._poll
         while True:
             try:
-                look = f"looking at batch {name}"
-                job = self._again(look, lambda: self.look(name), GONE.__contains__)
+                what = f"looking at batch {name}"
+                job = self._again(what, self.look, name, final=GONE.__contains__)
             except Trouble as trouble:
                 raise ModelError(
                     f"{self._who}: batch {name!r} is gone ({trouble.kind}: "
@@ -384,7 +385,7 @@ class OpenAIBatch(OpenAIProtocol):
         lines: dict[int, bytes | None] = {}
         try:
             what = "reading the results of a batch"
-            bodies = self._again(what, lambda: self.results(job), GONE.__contains__)
+            bodies = self._again(what, self.results, job, final=GONE.__contains__)
         except Trouble as trouble:
             self._note(trouble)
             return lines
@@ -527,24 +528,11 @@ class OpenAIBatch(OpenAIProtocol):
             raise ValueError(f"expected an elicitation mode, got {form[:40]!r}")
         return self._reply(body, prompt, _mode(form, prompt))
 
-    @property
-    def _service(self) -> Any:
-        return self._client.batches.with_raw_response
-
     async def _object(self, exchange: Awaitable[Any]) -> JsonObject:
         reply = parsed(await self._body(exchange))
         if not isinstance(reply, dict):
             raise ValueError("expected a JSON object, got something else")
         return reply
-
-    async def _body(self, exchange: Awaitable[Any]) -> bytes:
-        try:
-            body = await super()._body(exchange)
-        except Trouble as trouble:
-            self._reached = self._reached or trouble.kind != "unreachable"
-            raise
-        self._reached = True
-        return body
 
 
 def _mode(form: str, prompt: Prompt) -> str:

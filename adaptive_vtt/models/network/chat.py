@@ -16,7 +16,6 @@ from ...utils.options import Group, Option
 from . import http
 from .attempts import Reply, Trouble, reading, text_of_bytes
 from .elicitation import ALTERNATIVES, IMAGE, LIMITS, WORDS, Elicitation, is_named, kind
-from .endpoint import Endpoint
 from .http import MAX_REPLY_BYTES, Encoding, MaxReplyBytes
 from .keys import FILLED, QUERY, Key, from_environment, written_in
 from .paid import SERVED, Paid
@@ -237,13 +236,15 @@ class Chat(Paid, ABC):
 class Provider(Chat):
     """A chat model that is asked through a ``library`` of its provider.
 
+    A model that answers single calls has `Endpoint` as a further base.
+
     Args:
         model: The provider's name of the model.
         base_url: Address of the server. Default: the provider's.
         key: Environment variable that has the key.
         options: Further options of requests.
         max_tokens: Tokens of the longest reply.
-        wire: Options of the client that bound the bodies of replies, from `client_options`.
+        max_reply_bytes: A longer reply is a failed attempt.
         keys: Further keys, which are removed from all texts that are shown or kept.
         **chat: Options of `Chat`.
 
@@ -261,6 +262,8 @@ class Provider(Chat):
     """True if servers at other addresses need the key, too."""
     limit = "max_tokens"
     """The field of the longest reply; servers at other addresses may know "max_tokens" alone."""
+    bytes_option = "max_reply_bytes"
+    """The option, as errors name it, that bounds the bytes of a reply."""
     defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({})
     """The fields of requests where no ``options`` are given."""
 
@@ -272,7 +275,7 @@ class Provider(Chat):
         key: Annotated[str | None, Option(KEY)] = None,
         options: Annotated[Mapping[str, Any] | None, Option(OPTIONS)] = None,
         max_tokens: int = 512,
-        wire: Mapping[str, Any] | None = None,
+        max_reply_bytes: MaxReplyBytes = MAX_REPLY_BYTES,
         keys: Sequence[Key] = (),
         **chat: Any,
     ) -> None:
@@ -288,14 +291,15 @@ class Provider(Chat):
         given = self.defaults if options is None else options
         self._options = {"model": model, limit: max_tokens, **given}
         self._apart = parted(self._options)[1]
-        wire = wire or http.client_options(MAX_REPLY_BYTES)
         # retries and timeouts are the endpoint's, which counts and pays for them
         self._client = getattr(self._library, self.client)(
             base_url=self.root(base_url),
             api_key="none" if secret is None else secret.reveal(),
             max_retries=0,
             timeout=None,
-            http_client=self._library.DefaultAsyncHttpxClient(**wire),
+            http_client=self._library.DefaultAsyncHttpxClient(
+                **http.client_options(max_reply_bytes, self.bytes_option)
+            ),
         )
         self._background.at_the_end(self._client.close)
 
@@ -376,20 +380,9 @@ class Provider(Chat):
             cause = error.__cause__
             raise cause if isinstance(cause, Trouble) else http.lost(cause or error) from None
 
-
-class ChatEndpoint(Provider, Endpoint):
-    """A chat model that answers single calls; first among a provider's bases.
-
-    Args:
-        max_reply_bytes: A longer reply is a failed attempt.
-    """
-
-    def __init__(
-        self, model: str, *, max_reply_bytes: MaxReplyBytes = MAX_REPLY_BYTES, **options: Any
-    ) -> None:
-        super().__init__(model, wire=http.client_options(max_reply_bytes), **options)
-
     async def send(self, request: JsonObject, prompt: Prompt) -> Reply:
+        """Make one attempt at a single call; see `Endpoint.send`."""
+
         async def exchange(mode: str) -> Reply:
             allowed = self._request(mode, await self._prepared(request, prompt), prompt)
             body = await self._body(self.created(allowed))

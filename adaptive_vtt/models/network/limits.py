@@ -3,11 +3,11 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -17,7 +17,7 @@ from ...utils.options import Option, check_options
 from .attempts import Trouble
 
 Clock = Callable[[], float]
-Sleep = Callable[[float], Awaitable[None]]
+Sleep = Callable[[float], Coroutine[Any, Any, None]]
 AUTO = (1, 64)
 """Bounds of the calls in flight if the server's replies decide how many."""
 IN_FLIGHT = (

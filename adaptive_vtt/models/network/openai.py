@@ -21,8 +21,9 @@ from typing import Annotated, Any, Literal
 from ...types import JsonObject, Prompt
 from ...utils.options import Option
 from .attempts import Reply, Trouble, of_status, reading
-from .chat import ChatEndpoint, ModelName, Provider, with_text
+from .chat import ModelName, Provider, with_text
 from .elicitation import ALTERNATIVES, WORDS
+from .endpoint import Endpoint
 from .http import fields_of, read_or_none, words_of
 from .prices import Usage
 from .shapes import FILTERED, schema_of, status_of
@@ -115,10 +116,10 @@ class OpenAIProtocol(Provider):
         return self._read(choice, prompt, mode, usage, body)
 
 
-class OpenAIChat(ChatEndpoint, OpenAIProtocol):
+class OpenAIChat(OpenAIProtocol, Endpoint):
     """A model behind OpenAI's chat completions, of whatever provider, one call each.
 
-    The options are those of `ChatEndpoint`, `OpenAIProtocol` and `Endpoint`.
+    The options are those of `OpenAIProtocol` and `Endpoint`.
     """
 
 
