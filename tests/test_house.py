@@ -19,7 +19,7 @@ BUDGETS = {
     "demo": 363,
     "engine": 4529,
     "journal": 1796,
-    "models": 5124,
+    "models": 5109,
     "oracles": 2294,
     "people": 688,
     "relations": 2967,
