@@ -26,6 +26,8 @@ HONEST = sum(count * price for count, price in zip(USAGE, PRICES, strict=True)) 
 WORST = sum(count * price for count, price in zip(BOUND, PRICES, strict=True)) / 1e6
 STAPLES = ("count below zero", "gzip bomb", "redirect 307")
 """Attacks that a quick campaign tries, too."""
+MUTE = "more than half, so nothing is certified"
+"""Part of the sentence that ends an audit most of whose calls stay unanswered."""
 CAP = 12 * WORST
 """Money for a dozen attempts, of the two dozen calls the audit would make."""
 
@@ -94,6 +96,7 @@ def one(spec: Path, run: Path, url: str, number: int) -> Row:
         "ended": ended,
         "cost": stood.get("cost", math.nan),
         "finished": ended.code == 0 and "cost" in stood,
+        "silent": ended.code == 2 and MUTE in ended.said,
     }
 
 
@@ -118,7 +121,11 @@ def summary(found: Sequence[tuple[Attack, str, Row]]) -> list[Row]:
     lent = [(a, n, r) for a, n, r in found if a.name.startswith("redirect")]
     return [
         checked("hostile replies: the cap holds", found, over),
-        checked("hostile replies: the audit goes on", went_on, lambda _, r: not r["finished"]),
+        checked(
+            "hostile replies: the audit goes on, or ends as most calls stay unanswered",
+            went_on,
+            lambda _, r: not (r["finished"] or r["silent"]),
+        ),
         checked("hostile replies: one sentence, no traceback, no hang", found, broke),
         checked(
             f"hostile replies: below {MAX_MEGABYTES:g} MB more than an honest server",

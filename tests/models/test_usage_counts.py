@@ -17,7 +17,7 @@ from adaptive_vtt.errors import InputError, JournalError, ModelError
 from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.models import Answer, Limits, Prices, PythonModel, Retries, Unanswered, Usage
 from adaptive_vtt.models.checking import checked
-from adaptive_vtt.models.network.prices import MAX_TOKENS, count_in, read_counts
+from adaptive_vtt.models.network.prices import MAX_TOKENS, count_in, number_in, read_counts
 from adaptive_vtt.results.cautions import cautions
 from adaptive_vtt.results.run import Run
 from tests.helpers.hostile import PLAIN, PROMPT, chat, http, space
@@ -69,6 +69,13 @@ def known(usage, name):
     return count_in(usage.get(name)) if isinstance(usage, dict) else None
 
 
+def least(usage, name, bound):
+    """What is booked of a side: its count, or the bound where that is no whole number."""
+    count = known(usage, name)
+    whole = count is not None and count == number_in(usage[name])
+    return count if whole else max(bound, count or 0)
+
+
 def absurd(usage):
     """Whether counts are above all that is believed: they end the audit."""
     return read_counts(usage).largest > MAX_TOKENS
@@ -82,17 +89,17 @@ def test_whatever_a_server_counts_a_cost_is_what_is_known_or_the_worst(make):
         @settings(deadline=None, max_examples=40, derandomize=True)
         @given(usage=usages)
         @example(usage={"prompt_tokens": 2 * INPUT, "completion_tokens": 1})
+        @example(usage={"prompt_tokens": 0.5, "completion_tokens": 1})
         def check(usage):
             assume(not absurd(usage))
             next_[:] = [usage]
             (answer,) = checked(endpoint, [PROMPT])
-            sent, answered = known(usage, "prompt_tokens"), known(usage, "completion_tokens")
-            taken = [bound[0] if sent is None else sent, bound[1] if answered is None else answered]
             thought, total = known(usage, "reasoning_tokens"), known(usage, "total_tokens")
-            if answered is None:
-                taken[1] = max(taken[1], thought or 0)
-            elif (thought or 0) > answered:
-                taken[1] += thought or 0
+            answered = known(usage, "completion_tokens") or 0
+            apart = answered + (thought or 0) if (thought or 0) > answered else 0
+            names = ("prompt_tokens", "completion_tokens")
+            taken = [least(usage, name, b) for name, b in zip(names, bound, strict=True)]
+            taken[1] = max(taken[1], apart)
             taken[1] += max(0, (total or 0) - sum(taken))  # answered tokens cost more
             assert isinstance(answer, Answer)
             assert answer.cost == pytest.approx(0.5 + 2.0 * taken[0] + 3.0 * taken[1])

@@ -130,8 +130,8 @@ _DEPTH = 4
 class Counts:
     """The counts of a reply: tokens ``sent`` and ``answered``, and in ``total``.
 
-    A side that is not counted, or not by a number, is ``unsure``: it may have any number of tokens
-    from the one here on.
+    A side that is not counted, or not by a whole number, is ``unsure``: it may have any number of
+    tokens from the one here on.
     """
 
     sent: int = 0
@@ -149,17 +149,20 @@ class Counts:
         return max(self.sent + self.answered, self.total)
 
 
-def count_in(value: object) -> int | None:
-    """Return a count of tokens as a server may write it, as a number or as text, a part of a token
-    as a whole one; None for anything else."""
+def number_in(value: object) -> float | None:
+    """Return a number of 0 or more as a server may write it, as a number or as text, else None."""
     if isinstance(value, str):
         number = _NUMBER.fullmatch(value)
         value = number and float(re.sub("[,_]", "", value))
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    if isinstance(value, float):
-        value = math.ceil(value) if math.isfinite(value) else -1
-    return value if value >= 0 else None
+    return value if 0 <= value and value != math.inf else None
+
+
+def count_in(value: object) -> int | None:
+    """Return a count of tokens, a part of a token as a whole one; None for anything else."""
+    number = number_in(value)
+    return None if number is None else math.ceil(number)
 
 
 def read_counts(usage: object, apart: Sequence[str] = (), hints: object = None) -> Counts:
@@ -170,17 +173,19 @@ def read_counts(usage: object, apart: Sequence[str] = (), hints: object = None) 
         apart: Names of counts of tokens sent that are no part of the others.
         hints: What may count more, and never makes a side sure.
     """
-    sides: dict[Side, list[int | None]] = {"input": [], "output": []}
-    cached: dict[str, list[int | None]] = {}
+    sides: dict[Side, list[int]] = {"input": [], "output": []}
+    cached: dict[str, list[int]] = {}
     parts: dict[tuple[Side, str], int] = {}
+    unsure: set[Side] = set()
     total = 0
     for name, _, value in _named(usage):
-        if value is not None and name in apart:
-            cached.setdefault(name, []).append(count_in(value))
-        elif value is not None and name in _SIDES:
-            sides[_SIDES[name]].append(count_in(value))
-    unsure = {side for side, counts in sides.items() if not counts or None in counts}
-    unsure |= {"input"} if any(None in counts for counts in cached.values()) else set()
+        if value is None or not (name in apart or name in _SIDES):
+            continue
+        count = count_in(value)
+        (cached.setdefault(name, []) if name in apart else sides[_SIDES[name]]).append(count or 0)
+        if count is None or count != number_in(value):
+            unsure.add("input" if name in apart else _SIDES[name])
+    unsure |= {side for side, counts in sides.items() if not counts}
     for name, within, value in (*_named(usage), *_named(hints)):
         count = count_in(value)
         if count is None or name in apart or not name.endswith("_tokens"):
@@ -192,8 +197,8 @@ def read_counts(usage: object, apart: Sequence[str] = (), hints: object = None) 
         elif not _NO_USAGE.search(name):
             side: Side = "input" if _INPUT.search(f"{within} {name}") else "output"
             parts[side, name] = max(parts.get((side, name), 0), count)
-    tokens = {side: max(filter(None, counts), default=0) for side, counts in sides.items()}
-    tokens["input"] += sum(max(filter(None, counts), default=0) for counts in cached.values())
+    tokens = {side: max(counts, default=0) for side, counts in sides.items()}
+    tokens["input"] += sum(map(max, cached.values()))
     # all are compared before any is added
     for side, count in [(s, n) for (s, _), n in parts.items() if n > tokens[s]]:
         tokens[side] += count
