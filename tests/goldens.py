@@ -2,8 +2,9 @@
 
 ``python -m tests.goldens [NAME ...]`` writes them again, of all audits or those named, and prints
 which differ and where. Draws, answers, intervals, the result and what the report's figures and
-tables hold are kept, floats to 6 digits; of a long list its first items and a digest of all.
-Times, hashes and folders, which differ from run to run, are struck out.
+tables hold are kept, floats to 6 digits. Of a long list its first items are kept, a digest of all
+that is no float, and two sums of all floats. Floats are compared with a tolerance, as processors
+differ in the last bits. Times, hashes and folders, which differ from run to run, are struck out.
 """
 
 import hashlib
@@ -26,6 +27,7 @@ from tests.golden_audits import AUDITS, PAGES, Ended
 
 FOLDER = Path(__file__).with_suffix("")
 DIGITS, NOISE = 6, 9  # of a float: significant digits, and the last decimal
+CLOSE, NEAR_ZERO = 1e-4, 1e-6  # relative and absolute tolerance of floats
 MAX, SHOWN, WIDTH = 120, 2, 110  # characters of a whole list, items of a longer one; a line
 STRUCK = (
     (r"\b\d+(\.\d)?\s+s\b|\b\d+ min \d\d s\b", "TIME"),
@@ -116,7 +118,7 @@ def plain(value: Any, folder: str) -> Any:
 
 
 def shortened(value: Any) -> Any:
-    """Return the value with the first items of long lists, and a digest of all."""
+    """Return the value with the first items of long lists, a digest and sums of all."""
     if isinstance(value, dict):
         return {name: shortened(each) for name, each in value.items()}
     if not isinstance(value, list):
@@ -124,8 +126,25 @@ def shortened(value: Any) -> Any:
     first = [shortened(each) for each in value]
     if len(json.dumps(value)) <= MAX:
         return first
-    digest = hashlib.blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=6).hexdigest()
-    return [*first[:SHOWN], f"{len(value)} in all, digest {digest}"]
+    floats: list[float] = []
+    exact = json.dumps(apart(value, floats), sort_keys=True).encode()
+    digest = hashlib.blake2b(exact, digest_size=6).hexdigest()
+    # the second sum notices floats that change places
+    sums = sum(floats), sum(f * math.cos(k) for k, f in enumerate(floats))
+    rest = [float(f"{each:.{DIGITS}g}") for each in sums] if floats else []
+    return [*first[:SHOWN], f"{len(value)} in all, digest {digest}", *rest]
+
+
+def apart(value: Any, floats: list[float]) -> Any:
+    """Return the value with each float replaced by None, and append the floats in order."""
+    if isinstance(value, dict):
+        return {name: apart(value[name], floats) for name in sorted(value)}
+    if isinstance(value, list):
+        return [apart(each, floats) for each in value]
+    if isinstance(value, float):
+        floats.append(value)
+        return None
+    return value
 
 
 def written(value: Any, indent: str = "") -> str:
@@ -154,9 +173,14 @@ def differences(before: Any, now: Any, place: str = "") -> Iterator[str]:
     elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
         for k, (one, other) in enumerate(zip(before, now, strict=True)):
             yield from differences(one, other, f"{place}[{k}]")
-    elif before != now:
+    elif before != now and not close(before, now):
         values = (json.dumps(each, ensure_ascii=False)[:80] for each in (before, now))
         yield f"{place}: {' -> '.join(values)}"
+
+
+def close(before: object, now: object) -> bool:
+    numbers = isinstance(before, float) and isinstance(now, float)
+    return numbers and math.isclose(before, now, rel_tol=CLOSE, abs_tol=NEAR_ZERO)
 
 
 def summary(name: str, lines: list[str]) -> str:
