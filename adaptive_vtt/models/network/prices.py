@@ -156,7 +156,7 @@ def number_in(value: object) -> float | None:
         value = number and float(re.sub("[,_]", "", value))
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return value if 0 <= value and value != math.inf else None
+    return value if value >= 0 and value != math.inf else None
 
 
 def count_in(value: object) -> int | None:
