@@ -398,7 +398,8 @@ def test_items_without_a_model_are_labelled_in_turns(tmp_path: Path, capsys: Any
     assert command("runs", str(out)) == 0
     assert "3  $0.00" in (listed := capsys.readouterr().out)
     assert "+ 20 open" in listed
-    assert f"'avtt label {table} --out {out} --take {asked}'" in " ".join(listed.split())
+    taking = f"'avtt label {table} --out {out} --take {asked}'"
+    assert "".join(taking.split()) in "".join(listed.split())  # a long path breaks within a line
     filled = pd.read_csv(asked, dtype=str)
     assert {*first["item"][[2, 4]]} <= set(filled["item"])  # nobody has looked at these two yet
     assert not {*first["item"][[0, 1, 3]]} & set(filled["item"])

@@ -36,8 +36,11 @@ _NO_FUNDS = "credit balance"
 class AnthropicMessages(Provider, Endpoint):
     """A model behind Anthropic's messages, one call each, through the anthropic library.
 
-    The options are those of `Provider`, `Chat` and `Endpoint`. Needs anthropic (the extra
-    ``anthropic``).
+    Needs anthropic (the extra ``anthropic``).
+
+    Args:
+        keys: Further keys, which are removed from all texts that are shown or kept.
+        **chat: Options of `Chat` and `Endpoint`.
     """
 
     library, client, address = "anthropic", "AsyncAnthropic", "https://api.anthropic.com"

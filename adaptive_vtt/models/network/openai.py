@@ -119,7 +119,8 @@ class OpenAIProtocol(Provider):
 class OpenAIChat(OpenAIProtocol, Endpoint):
     """A model behind OpenAI's chat completions, of whatever provider, one call each.
 
-    The options are those of `OpenAIProtocol` and `Endpoint`.
+    Args:
+        **chat: Options of `Provider`, `Chat` and `Endpoint`.
     """
 
 
