@@ -162,6 +162,7 @@ def _bars(runs: Sequence[Run]) -> "Figure":
     colours = [COLOURS["accent"]]
     figure = px.bar(bars, x="calls", y="strategy", color_discrete_sequence=colours, **series)
     figure.update_traces(textposition="inside", insidetextanchor="start", constraintext="none")
+    figure.update_traces(marker_pattern_fillmode="overlay")  # text is legible on a solid bar
     repeats = calls.melt(var_name="strategy", value_name="calls").replace(np.inf, np.nan).dropna()
     dots = {"color": COLOURS["text"], "size": 7, "symbol": "circle-open"}
     places = {"x": repeats["calls"], "y": repeats["strategy"]}

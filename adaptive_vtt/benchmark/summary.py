@@ -170,7 +170,7 @@ def conclusion(runs: Sequence[Run]) -> list[str]:
     too_late = [_too_late(name, runs, reached[order[:1]]) for name in late]
     repeats = len(calls)
     if repeats < FEW_REPEATS:
-        few = f"too few repeats to compare: expected {FEW_REPEATS} or more, got {repeats}"
+        few = f"Too few repeats to compare: expected {FEW_REPEATS} or more, got {repeats}"
         return [few, *too_late]
     pairs = len(calls.columns) * (len(calls.columns) - 1) / 2
     needed, unclear = [], []

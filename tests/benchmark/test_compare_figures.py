@@ -110,10 +110,10 @@ def test_a_comparison_concludes_in_whole_sentences(calls: Any, sentences: list[s
 
 def test_few_repeats_tell_nothing_and_many_strategies_take_more_of_them() -> None:
     alike = counted(uniform=[100, 100, 100], certify=[50, 50, 50])  # no spread is seen in three
-    few = ["too few repeats to compare: expected 4 or more, got 3"]
+    few = ["Too few repeats to compare: expected 4 or more, got 3"]
     assert summary.conclusion(alike) == few
     alone = summary.conclusion(counted(uniform=[100], certify=[50]))
-    assert alone == ["too few repeats to compare: expected 4 or more, got 1"]
+    assert alone == ["Too few repeats to compare: expected 4 or more, got 1"]
     unsure = {"uniform": [100] * 4, "certify": [60, 85, 70, 80]}
     assert summary.conclusion(counted(**unsure))[0].startswith("Against uniform, certify")
     rivals = {"a": [99] * 4, "b": [99] * 4, "c": [99] * 4}
