@@ -11,8 +11,8 @@ from .utils.importing import lazily, own_version
 
 if TYPE_CHECKING:
     from .audit import Audit, audit, read_result
+    from .audit.one_line import census
     from .audit.rejudging import rejudge
-    from .audit.shortcut import census
     from .audit.versus import Versus
     from .benchmark.comparing import compare
     from .benchmark.comparison import StrategyComparison

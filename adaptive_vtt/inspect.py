@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .audit import Audit
+from .audit.one_line import HALF_WIDTH
 from .audit.progress import Hooks
-from .audit.shortcut import HALF_WIDTH
 from .cohort import Cohort, score_loss
 from .engine.audit_key import fresh_seed
 from .engine.options import Shorthands

@@ -13,7 +13,7 @@ BUDGETS = {
     "audit": 2645,
     "benchmark": 967,
     "certify": 3098,
-    "cli": 3155,
+    "cli": 3156,
     "config": 1338,
     "datasets": 3562,
     "demo": 363,

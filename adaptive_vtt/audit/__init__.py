@@ -12,7 +12,7 @@ from ..engine.calling import Progress
 from ..engine.options import Certify, Limits, Sampling
 from .asking import Audit
 from .inspection import read_result
-from .shortcut import audit
+from .one_line import audit
 
 __all__ = ["Audit", "Call", "Certify", "Limits", "Progress", "Sampling", "audit", "read_result"]
 

@@ -37,7 +37,7 @@ from ..oracles import Correctness, TopClass
 from ..relations import RelationDefaults
 from ..space import QuestionSpace
 from ..types import Answer, Bools, Floats, Indices, JsonObject
-from .making import Making, Pair
+from .rendering_ahead import Making, Pair
 
 BATCH = 256
 """Calls in a batch, and images that are made ahead."""

@@ -7,8 +7,8 @@ from typing import Any
 
 import typer
 
-from ..audit.making import Making
-from ..audit.shortcut import questions as questions_about
+from ..audit.one_line import questions as questions_about
+from ..audit.rendering_ahead import Making
 from ..config import read_spec
 from ..config.building import build_space
 from ..config.going_on import space_of

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import typer
 
-from ..audit.cheaper import insists
+from ..audit.all_or_sample import insists
 from ..audit.forecast import Forecast, forecasts
 from ..audit.overview import show
 from ..certify.further import KNOWN, Range

@@ -13,7 +13,7 @@ from typing import Any
 
 import typer
 
-from ..audit import Audit, cheaper
+from ..audit import Audit, all_or_sample
 from ..config import Spec, parse_spec
 from ..config.building import CERTIFY_APART, build_audit, build_space, model_of
 from ..config.journaled import check_program, newer_model, notes_of, progress_function
@@ -75,10 +75,11 @@ def begin(spec: Spec, base: Path, out: Path, words: Sequence[str], *, sample: bo
             "anything here (the model, a proxy), no certificate holds; give another --seed, or none"
         )
         _warn(warnings[0])  # before any code that the spec names is imported
-    model, best = model_of(spec, base, space), cheaper.Choice()
-    if not sample and not cheaper.insists(dict(spec.audit) | dict(spec.certify) | dict(spec.stop)):
+    model, best = model_of(spec, base, space), all_or_sample.Choice()
+    options = dict(spec.audit) | dict(spec.certify) | dict(spec.stop)
+    if not sample and not all_or_sample.insists(options):
         certify = Certify(**spec.certify.model_dump(exclude={*CERTIFY_APART, "surrogate"}))
-        best = cheaper.choice(space, adapted_model(model), certify, spec.audit.budget)
+        best = all_or_sample.choice(space, adapted_model(model), certify, spec.audit.budget)
     if best.sentence is not None:
         typer.echo(f"{best.sentence} (--sample insists on sampling)", err=True)
         spec = everything(spec)
@@ -123,7 +124,7 @@ def _changed(spec: Spec, changes: Mapping[str, Any]) -> Spec:
 def everything(spec: Spec, budget: int | None = None) -> Spec:
     """Return the spec of the census of all that ``spec`` asks about. Its cap on cost counts, its
     budget of calls does not: that is one for an audit that chooses."""
-    return _changed(spec, {**cheaper.WHOLE, "budget": budget})
+    return _changed(spec, {**all_or_sample.WHOLE, "budget": budget})
 
 
 def named(spec: Path | None, sets: list[str] | None, targets: list[str] | None) -> list[str]:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from ..audit import Audit
+from ..audit.one_line import called_again
 from ..audit.rejudging import rejudge
 from ..audit.rereading import Rereading
-from ..audit.shortcut import called_again
 from ..engine.journaled_endpoint import give_up as give_up_batch
 from ..engine.judge import with_answers
 from ..errors import InputError, unexpected, unknown

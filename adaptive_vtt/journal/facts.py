@@ -522,7 +522,7 @@ class Facts(LostFacts):
         discover: How slices are searched for, None if they are not.
         replay: The audit whose draws came first, None if all draws are its own.
         begun_by: The command that began it, or that continues the labels of a CSV of items.
-        call: Python's arguments; see ``audit.shortcut.called_again``.
+        call: Python's arguments; see ``audit.one_line.called_again``.
         files: Files of the two models of a comparison, if they distinguish them.
         batches: Submitted batches that were awaited when last written, and lost ones.
         ways: How P(yes) is elicited: by "a" and "b" for two models, else by "".

@@ -22,7 +22,7 @@ import torch
 
 from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.audit.in_order import BATCH
-from adaptive_vtt.audit.making import made
+from adaptive_vtt.audit.rendering_ahead import made
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.models import PythonModel
 from adaptive_vtt.oracles import TopClass

@@ -18,7 +18,7 @@ from adaptive_vtt import Audit, QuestionSpace
 from adaptive_vtt.audit import in_order
 from adaptive_vtt.audit.everything import all_losses
 from adaptive_vtt.audit.in_order import judged_at_once
-from adaptive_vtt.audit.making import Making
+from adaptive_vtt.audit.rendering_ahead import Making
 from adaptive_vtt.certify.verify import verify
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.engine.judge import Judge

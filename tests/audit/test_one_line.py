@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 import adaptive_vtt as avtt
-from adaptive_vtt.audit.shortcut import questions
+from adaptive_vtt.audit.one_line import questions
 from adaptive_vtt.datasets import as_dataset, from_table, recognised
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.journal import read_journal

@@ -59,8 +59,8 @@ def export_corrupted(
         journal: Journal of the audit that must have this space, None for any space.
         space: The space whose follow-ups are written.
         out: The folder, new or empty.
-        follow_ups: Makes the images, such as ``audit.making.Making`` in several processes. None
-            makes them here.
+        follow_ups: Makes the images, such as ``audit.rendering_ahead.Making`` in several processes.
+            None makes them here.
         advance: Called for every image as it is written.
 
     Returns:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import adaptive_vtt as avtt
-from adaptive_vtt.audit import cheaper
-from adaptive_vtt.audit.cheaper import WHOLE, changed, choice, insists
+from adaptive_vtt.audit import all_or_sample
+from adaptive_vtt.audit.all_or_sample import WHOLE, changed, choice, insists
 from adaptive_vtt.engine.options import Certify
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.journal import read_journal
@@ -33,7 +33,7 @@ def quick(images: list[Any]) -> list[list[float]]:
 
 def taking(seconds: float, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A model whose calls take so long, as they are timed."""
-    monkeypatch.setattr(cheaper, "seconds_per_call", lambda space, model: (seconds, 9))
+    monkeypatch.setattr(all_or_sample, "seconds_per_call", lambda space, model: (seconds, 9))
     return adapted_model(model_of(quick))
 
 
@@ -90,9 +90,9 @@ def test_a_slow_model_is_asked_little_to_be_timed() -> None:
         time.sleep(0.6)
         return quick(images)
 
-    assert cheaper.seconds_per_call(SPACE, adapted_model(model_of(slow)))[0] > 0.6
+    assert all_or_sample.seconds_per_call(SPACE, adapted_model(model_of(slow)))[0] > 0.6
     assert asked == [1]
-    seconds, calls = cheaper.seconds_per_call(SPACE, adapted_model(model_of(quick)))
+    seconds, calls = all_or_sample.seconds_per_call(SPACE, adapted_model(model_of(quick)))
     assert seconds < 0.1
     assert 64 < calls <= 1 + 8 + 64
 

@@ -22,8 +22,8 @@ from ..relations import Relation
 from ..results.result import Result
 from ..space import QuestionSpace
 from ..strategies import EVERYTHING as CENSUS
+from .all_or_sample import WHOLE, Choice, changed, chosen
 from .asking import Audit
-from .cheaper import WHOLE, Choice, changed, chosen
 from .overview import show
 from .progress import Hooks
 from .proposed import OVERALL, proposed
