@@ -411,7 +411,9 @@ def test_items_without_a_model_are_labelled_in_turns(tmp_path: Path, capsys: Any
     assert "stopped: " in output
     assert f"avtt label {table} --out {out} --take {asked} --half-width WIDTH" in output
     assert command("verify", str(out)) == 0
-    assert "What is" in (out / "report.html").read_text()
+    page = (out / "report.html").read_text()
+    assert "What is" in page
+    assert "on the way" not in page  # items that wait for people are not lost between two turns
 
 
 @pytest.mark.parametrize(("column", "by"), [("ID", "'ID'"), ("kind", "their row, from 0")])

@@ -8,6 +8,7 @@ from ..certify.targets import describe_population
 from ..journal import answered, check_undamaged
 from ..journal.facts import begun_facts, read_lost
 from ..models.base import BatchModel, ModelDefaults
+from ..models.local.python import ByHand
 from ..stopping import levels_of
 from .assembly import Assembled
 from .audit_key import features_used, same_key
@@ -69,7 +70,7 @@ def begin(
     made.judge_calls.lose()
     if isinstance(model, BatchModel):
         budget.submitted(JournalRecord(journal, loop.queue.__contains__).calls())
-    else:  # calls that wait in the journal may have been sent
+    elif not isinstance(model, ByHand):  # calls that wait in the journal may have been sent
         budget.lose(call.number for call in loop.queue.ready())
     changes = {**stops, **made.origin.changes(facts), **proxies.changes(facts)}
     changes["features_changed"] = facts.features_changed or facts.features != features

@@ -381,9 +381,8 @@ def to_decide(run: Run) -> tuple[int, Range | None]:
     """Return the calls of both models of a comparison so far, and how many more would decide what
     is open; None if nothing is, or before any forecast."""
     made = sum(calls_of(run.certificate, run.draws, run.calls, len(run.sources), run.facts.known_a))
-    pairs = max(len(run.draws) + len(run.sources), 1)
-    further = longest(s.more_calls for s in run.statuses if s.decision == OPEN)
-    return made, None if further is None else further.times(made / pairs)
+    # forecasts count the calls of both models already
+    return made, longest(s.more_calls for s in run.statuses if s.decision == OPEN)
 
 
 def steps_of_two(

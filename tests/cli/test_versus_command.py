@@ -91,7 +91,7 @@ def test_models_of_one_name_go_by_their_files(ran: Path):
 @pytest.mark.parametrize(
     ("likely", "output"),
     [
-        (50, "1 of 2 targets is open; deciding it would take about 100 (60 to 140) more calls"),
+        (50, "1 of 2 targets is open; deciding it would take about 50 (30 to 70) more calls"),
         (None, "1 of 2 targets is open; how many more calls that takes is not known yet"),
     ],
 )
@@ -102,6 +102,9 @@ def test_what_would_decide_an_open_difference_is_told_in_calls_of_both_models(
         read = Run(journal)
         verdict = verdict_of(summarise(read), read)
     assert (verdict.calls_a, verdict.calls_b, verdict.result.calls) == (12, 12, 12)
+    left = 2 * (read.facts.all_calls - len(read.draws))
+    forecasts = [s.more_calls for s in verdict.result.statuses if s.more_calls is not None]
+    assert all(each.most <= left for each in forecasts)
     more = None if likely is None else Range(likely, 30, 70)
     done, open_ = (
         replace(verdict.result.statuses[0], decision=decision, more_calls=further)
