@@ -1,7 +1,6 @@
 """Predictors of an audit's losses: its surrogate, nets taught with its images, earlier audits."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -116,8 +115,11 @@ def proxies_of(
     """
     renderings: Renderings = space.shared.setdefault("renderings", Renderings(space))
     prior, cohort = None, None
-    gp, seed = named(QUESTION_GP), space.fingerprint
-    of_earlier = partial(_losses, gp, space, model.answers, renderings, seed, device)
+
+    def of_earlier() -> "LossSurrogate":
+        gp, seed = named(QUESTION_GP), space.fingerprint  # named here, as that imports PyTorch
+        return _losses(gp, space, model.answers, renderings, seed, device)
+
     if certify.prior_journal is not None:
         from .priors import WarmStart
 

@@ -61,7 +61,9 @@ class Browser:
         feature = {"name": "prefers-color-scheme", "value": name}
         self._ask("Emulation.setEmulatedMedia", features=[feature])
 
-    def open(self, url: str) -> None:
+    def open(self, url: str, before: str = "") -> None:
+        """Opens a page; ``before``: JavaScript that runs before its own."""
+        self._ask("Page.addScriptToEvaluateOnNewDocument", source=before)
         self._ask("Page.navigate", url=url)
 
     def value(self, expression: str) -> Any:
