@@ -1,7 +1,7 @@
-"""Take the pictures of docs/images that show single figures of a report.
+"""Take the pictures of docs/images, all of one report.
 
-avtt audit --demo --half-width 0.1 --seed 0 --out RUN
-python -m tests.helpers.report_pictures RUN docs/images
+avtt audit --demo --half-width 0.05 --targets overall,relations --set audit.seed=0 --out runs/demo
+python -m tests.helpers.report_pictures runs/demo docs/images
 """
 
 import sys
@@ -13,8 +13,12 @@ from PIL import Image
 from tests.helpers.chromium import Browser
 
 COLOURS = 200
-WIDTH, HEIGHT = 900, 1000
-PICTURES = {
+SCREEN = (1280, 920)
+NARROW = (900, 1000)
+FAILURE = (1280, 790)
+SHOWN = "rotation"
+"""The change of the failure that is opened."""
+FIGURES = {
     "surface": "#surface-chart",
     "curves": "#curves-chart",
     "widths": "#widths-chart",
@@ -23,23 +27,37 @@ PICTURES = {
 
 
 def main(run: Path, out: Path) -> None:
-    with TemporaryDirectory() as profile, Browser(Path(profile), WIDTH, HEIGHT) as browser:
-        browser.open((run / "report.html").resolve().as_uri())
-        browser.until("document.readyState === 'complete' && typeof avtt === 'object'")
-        browser.value(
-            "window.pause = (time) => new Promise((done) => setTimeout(done, time)); null"
-        )
-        for name, chosen in PICTURES.items():
-            at = f"document.querySelector('{chosen}')"
-            browser.value(f"{at}.scrollIntoView({{ behavior: 'instant', block: 'center' }})")
-            if chosen.endswith("chart"):
-                browser.until(f"{at}.dataset.drawn")
-            browser.value("pause(800)")
-            browser.value(
-                f"{at}.scrollIntoView({{ behavior: 'instant', block: 'center' }}); pause(300)"
-            )
+    page = (run / "report.html").resolve().as_uri()
+    with TemporaryDirectory() as profile, Browser(Path(profile), *SCREEN) as browser:
+        load(browser, page)
+        browser.screenshot(out / "report.png")
+        browser.resize(*NARROW)
+        for name, chosen in FIGURES.items():
+            figure(browser, chosen)
             browser.screenshot(out / f"{name}.png", chosen)
-            small(out / f"{name}.png")
+        browser.resize(*FAILURE)
+        cards = f"""document.querySelectorAll('a[aria-label*="{SHOWN}"]')"""
+        browser.value(f"scrollTo(0, 0); location.hash = {cards}[0].hash; pause(800)")
+        browser.screenshot(out / "failure.png")
+    for name in ("report", "failure", *FIGURES):
+        small(out / f"{name}.png")
+
+
+def load(browser: Browser, page: str) -> None:
+    """Open a report without scroll bars; leave a function ``pause(milliseconds)``."""
+    browser.open(page)
+    browser.until("document.readyState === 'complete' && typeof avtt === 'object'")
+    browser.value("window.pause = (time) => new Promise((done) => setTimeout(done, time)); null")
+    browser.value("document.documentElement.style.scrollbarWidth = 'none'; pause(500)")
+
+
+def figure(browser: Browser, chosen: str) -> None:
+    """Draw a figure, which may be folded away, in the middle of the window."""
+    at = f"document.querySelector('{chosen}')"
+    middle = f"{at}.scrollIntoView({{ behavior: 'instant', block: 'center' }})"
+    browser.value(f"{at}.closest('details')?.setAttribute('open', ''); {middle}")
+    browser.until(f"{at}.dataset.drawn")
+    browser.value(f"pause(800).then(() => {middle}).then(() => pause(300))")
 
 
 def small(path: Path) -> None:
