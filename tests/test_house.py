@@ -10,18 +10,18 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 BUDGETS = {
-    "audit": 2645,
+    "audit": 2646,
     "benchmark": 967,
-    "certify": 3098,
+    "certify": 3096,
     "cli": 3156,
     "config": 1338,
     "datasets": 3562,
     "demo": 363,
-    "engine": 4530,
+    "engine": 4529,
     "journal": 1796,
     "models": 5112,
     "oracles": 2294,
-    "people": 688,
+    "people": 689,
     "relations": 2967,
     "results": 5732,
     "strategies": 607,

@@ -266,7 +266,8 @@ class _Rejudged:
                         "the rule cannot read now",
                         f"{ASK_AGAIN}, or take the judge out (--set oracle.judge=false)",
                     )
-            row = judge.row(call.call, answer, call.elapsed, opinions)
+            answers = judge.judged(call.call, answer, opinions)
+            row = judge.row(call.call, answer, call.elapsed, answers)
             if any(value is LOST for value in values):
                 self._check_lost(call, row)
             judge.forget(call.call)

@@ -55,8 +55,6 @@ FADE = 0.9
 """Factor per draw by which the largest recent correction fades, so that one unusual draw does not
 keep the bound loose. Calls needed hardly change from .8 to .95, and rise at .7."""
 
-Price = Floats | float
-"""Prices of calls (m,), or one price for all."""
 CLIP = 0.02
 """Predictions stay within [CLIP, 1 - CLIP]."""
 FIRST_REACH = 0.5
@@ -76,6 +74,8 @@ MAX_CELLS = 4_000_000
 """Largest table of targets by cells of variant, concept and truth that is kept."""
 PRIOR = 20.0
 """Draws that the first guess of the variance ratio, 1, counts as."""
+Price = Floats | float
+"""Prices of calls (m,), or one price for all."""
 
 
 class Certifier(Game):
@@ -124,6 +124,7 @@ class Certifier(Game):
         self.left = space.size if answers == "one" else space.images
         self.unseen = self.sizes.copy()
         self._draws = 0
+        # bounds of the next draw's corrections, as shares of the target's unseen questions
         self._reach_down = np.full(count, FIRST_REACH)
         self._reach_up = np.full(count, FIRST_REACH)
         self._reach_tilt = np.full(count, FIRST_REACH)
@@ -137,7 +138,7 @@ class Certifier(Game):
         self.strata: Strata | None = None
         self._counted: tuple[Bools, Floats] | None = None
 
-    def stratify(self, limit: int = 4096, given: Indices | None = None) -> None:
+    def stratify(self, limit: int = 4096, assigned: Indices | None = None) -> None:
         """Let each draw choose its stratum first, where there are strata to choose from.
 
         Call it before the first draw. It does nothing where slices may be discovered, since a
@@ -145,10 +146,10 @@ class Certifier(Game):
 
         Args:
             limit: The most candidate calls of a draw.
-            given: (V,) the stratum of each variant (``CallStrata``); None: the targets' own.
+            assigned: (V,) the stratum of each variant (``CallStrata``); None: the targets' own.
         """
         if not self.rules.set_aside:
-            self.strata = strata_of(self.space, self.targets, self.answers, limit, given)
+            self.strata = strata_of(self.space, self.targets, self.answers, limit, assigned)
 
     @cached_property
     def asked_whole(self) -> int | None:
@@ -159,11 +160,11 @@ class Certifier(Game):
         """
         if self.rules.limit is not None or self.rules.compare is not None:
             return None
-        unchanged = [each.relation.name == IDENTITY for each in self.space.variants]
+        original = [variant.relation.name == IDENTITY for variant in self.space.variants]
         fewest = self.fewest_draws(np.full(len(self.targets), self.rules.aim))
         for place, target in enumerate(self.registered):
-            everyone = target.rows is None and target.concepts.all() and target.sides.all()
-            if everyone and target.variants.tolist() == unchanged and not all(unchanged):
+            unfiltered = target.rows is None and target.concepts.all() and target.sides.all()
+            if unfiltered and target.variants.tolist() == original and not all(original):
                 return place if self.first_calls[place] <= fewest[place] else None
         return None
 
@@ -189,9 +190,9 @@ class Certifier(Game):
         if self.asked_whole is None or not inside[self.asked_whole].any():
             return weights
         held = inside[self.asked_whole]
-        whole = weights * held if (weights * held).any() else held.astype(float)
-        everything = weights / max(float(weights.sum()), TINY)
-        return np.asarray((everything + whole / whole.sum()) / 2)
+        on_target = weights * held if (weights * held).any() else held.astype(float)
+        on_all = weights / max(float(weights.sum()), TINY)
+        return np.asarray((on_all + on_target / on_target.sum()) / 2)
 
     @property
     def registered(self) -> list[Target]:
@@ -296,6 +297,7 @@ class Certifier(Game):
         return [t.id.measured(mean) for t, mean in zip(self.targets, means.tolist(), strict=True)]
 
     def _forget(self, *names: str) -> None:
+        """Let cached properties be computed again."""
         for name in names:
             vars(self).pop(name, None)
 
@@ -382,7 +384,7 @@ class Certifier(Game):
             tilt=frame.other_tilt
             + lean * weight * (count.sum(axis=1) - count[:, drawn] / proposal[drawn]),
             tilt_bound=frame.swing(self._reach_tilt),
-            uniform=frame.even(touching, np.asarray((count > 0) @ proposal)),
+            uniform=frame.even_scale(touching, np.asarray((count > 0) @ proposal)),
             next_down=faded(self._reach_down, down, active),
             next_up=faded(self._reach_up, up, active),
             next_tilt=faded(self._reach_tilt, swing, active),
@@ -397,6 +399,7 @@ class Certifier(Game):
         self._advance(bet, inside.sum(axis=1).astype(float), stratum)
 
     def _advance(self, bet: Bet, count: Floats, stratum: Stratum | None) -> None:
+        """Count a call as drawn; ``count`` (K,) are its questions of each target."""
         self.left -= 1
         self.unseen = self.unseen - count
         self.calls = self.calls - (count > 0)
@@ -506,7 +509,7 @@ class Certifier(Game):
         """Return the weight (K,) of each target's costs."""
         touching = np.maximum((count > 0).sum(axis=1), 1)
         typical = np.maximum(count.sum(axis=1) / touching, 1)
-        mean, per_price = (each.sum(axis=1) / touching for each in (cost, cost / prices))
+        mean, per_price = cost.sum(axis=1) / touching, (cost / prices).sum(axis=1) / touching
         return self._worth(mean, typical, per_price)
 
     def stratum_proposal(self, exploration: float, prices: Price = 1.0) -> Floats | None:
@@ -549,7 +552,7 @@ class Certifier(Game):
         mean of cost over price.
         """
         aims = self.sequences.aims
-        # the proposal spends sqrt(weight * per_price) * calls on a target, which shall be its need
+        # the proposal spends sqrt(weight * per_price) * calls on a target; that is to be its need
         need = mean / (typical * aims / self.half_width) ** 2
         weight = np.where(self.settled, 0.0, need**2 * self.lacking / np.maximum(per_price, TINY))
         return np.asarray(weight / self.first_calls**2)
@@ -609,6 +612,6 @@ def per_unit(values: npt.NDArray[np.generic], unit: Indices, units: int) -> Floa
     return np.asarray(np.add.reduceat(numbers, starts, axis=1))
 
 
-def faded(reach: Floats, seen: Floats, active: Bools) -> Floats:
-    """Return the bounds after a draw with corrections ``seen``; only active targets change."""
-    return np.where(active, np.maximum(FADE * reach, ROOM * seen), reach)
+def faded(reach: Floats, correction: Floats, active: Bools) -> Floats:
+    """Return the bounds (K,) after a draw with this ``correction``; only active targets change."""
+    return np.where(active, np.maximum(FADE * reach, ROOM * correction), reach)

@@ -46,6 +46,15 @@ if TYPE_CHECKING:
 
 FEW = 2
 """Most targets that are decided without step-down, which saves nothing for so few."""
+MIN_AIM, MAX_AIM = 0.0025, 0.1
+"""Least half-width that bets aim at, about two grid cells, and the largest."""
+EDGE = 1e-9
+"""Largest difference from 0, or from the margin, that counts as rounding. An interval often ends at
+a pivot, since pivots lie on the grid."""
+BETTER, WORSE, WITHIN, OPEN = "better", "worse", "within", "open"
+HOLDS, FAILS = "holds", "fails"
+ALIKE = 0.5
+"""Loss of a pair in which both models have the same loss."""
 
 
 class Decisions:
@@ -93,9 +102,10 @@ class Decisions:
         """Decide targets; ``least`` and ``most`` (K,) bound the rates still possible."""
         self._mark(least > self.limit, most <= self.limit)
         count = -1
-        while count != (count := int(self.decided.sum())):
-            needed = self.needed()
-            self._mark(*(self.most >= needed))
+        while self.decided.sum() > count:  # a decided target leaves its alpha to the others
+            count = int(self.decided.sum())
+            above, below = self.most >= self.needed()
+            self._mark(above, below)
 
     def lacking(self) -> Floats:
         """Return the share of evidence that each nearer decision lacks, (K,) in [0, 1]."""
@@ -121,19 +131,6 @@ class Decisions:
         open_ = ~self.decided
         self.above |= above & open_
         self.below |= below & open_ & ~above
-
-
-MIN_AIM = 0.0025
-"""Least half-width that bets aim at, about two grid cells."""
-MAX_AIM = 0.1
-"""Largest half-width that bets aim at."""
-EDGE = 1e-9
-"""Largest difference from 0, or from the margin, that counts as rounding. An interval often ends at
-a pivot, since pivots lie on the grid."""
-BETTER, WORSE, WITHIN, OPEN = "better", "worse", "within", "open"
-HOLDS, FAILS = "holds", "fails"
-ALIKE = 0.5
-"""Loss of a pair in which both models have the same loss."""
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,7 @@ class Range(NamedTuple):
         return Range(*(ceil(n * factor) for n in self))
 
 
-NONE = Range(0, 0, 0)
+DONE = Range(0, 0, 0)
 """Forecast of a target that is done."""
 COLUMNS = ("more_calls", "more_calls_least", "more_calls_most")
 """Columns of a forecast in a result's table of targets."""
@@ -107,9 +107,9 @@ def draws(
 
 def longest(ranges: Iterable[Range | None]) -> Range | None:
     """Return the forecast of an audit from those of its targets, None if any is unknown."""
-    every = list(ranges)
-    known = [each for each in every if each is not None]
-    if not known or len(known) < len(every):
+    forecasts = list(ranges)
+    known = [forecast for forecast in forecasts if forecast is not None]
+    if not known or len(known) < len(forecasts):
         return None
     return Range(*map(max, zip(*known, strict=True)))
 
@@ -129,7 +129,7 @@ def further(game: Game, left: int, half_width: float | None = None) -> list[Rang
     needed, doubt = np.zeros(count), np.zeros(count)
     for k in range(count):
         if not game.sequences.emptied[k]:
-            needed[k], doubt[k] = _Target(game, k, left).needed(half_width)
+            needed[k], doubt[k] = _TargetForecast(game, k, left).needed(half_width)
     unknown = np.isnan(needed)
     open_ = np.where(unknown, np.nanmax(needed, initial=0.0), needed)
     # a draw moves this many targets on average; those that are open share the draws evenly
@@ -149,21 +149,20 @@ def in_calls(ranges: Sequence[Range | None], open_: Bools, per_draw: float) -> l
         open_: (K,) whether each target is open; for one that is not, no calls are left.
         per_draw: Calls that a draw takes on average.
     """
-    calls = [each.times(per_draw) if each is not None and each.most else None for each in ranges]
-    return [each if still else NONE for each, still in zip(calls, open_.tolist(), strict=True)]
+    calls = [r.times(per_draw) if r is not None and r.most else None for r in ranges]
+    return [r if is_open else DONE for r, is_open in zip(calls, open_.tolist(), strict=True)]
 
 
 def _range(likely: float, doubt: float, left: int) -> Range:
     """Return the range about a likely number; ``doubt``: standard deviation of its logarithm."""
     if likely == 0:
-        return NONE
-    reach = exp(min(SURE * doubt, MAX_DOUBT))
-    ends = (likely, likely / reach, likely * reach)
-    middle, least, most = (min(end, left) for end in ends)
+        return DONE
+    factor = exp(min(SURE * doubt, MAX_DOUBT))
+    middle, least, most = min(likely, left), min(likely / factor, left), min(likely * factor, left)
     return Range(min(max(round(middle), 1), left), max(floor(least), 1), max(ceil(most), 1))
 
 
-class _Target:
+class _TargetForecast:
     """Forecast for target ``k`` of a game with ``left`` unseen calls."""
 
     def __init__(self, game: Game, k: int, left: int) -> None:

@@ -131,31 +131,30 @@ class Game:
         a_low = self.least + bet.low_base + bet.scale * (low - bet.low_predicted)
         a_high = self.most + bet.high_base + bet.scale * (high - bet.high_predicted)
         step = Step(
-            bet.active,
-            a_low / self.sizes,
-            a_high / self.sizes,
-            (self.least + bet.lo) / self.sizes,
-            (self.most + bet.hi) / self.sizes,
-            bet.foreseen / self.sizes**2,
-            bet.tilt / self.sizes,
-            bet.tilt_bound / self.sizes,
-            self.waiting / self.sizes,
-            self.out / self.sizes,
-            bet.scale * out / self.sizes,
+            active=bet.active,
+            low=a_low / self.sizes,
+            high=a_high / self.sizes,
+            lo=(self.least + bet.lo) / self.sizes,
+            hi=(self.most + bet.hi) / self.sizes,
+            foreseen=bet.foreseen / self.sizes**2,
+            tilt=bet.tilt / self.sizes,
+            tilt_bound=bet.tilt_bound / self.sizes,
+            tilt_most=self.waiting / self.sizes,
+            out=self.out / self.sizes,
+            out_now=bet.scale * out / self.sizes,
         )
         if self.decisions is not None:
-            everywhere = np.full(len(self.sizes), self.decisions.limit)
-            self.decisions.play(
-                *self.sequences.growth(step, np.arange(len(self.sizes)), everywhere)
+            targets, limits = (
+                np.arange(len(self.sizes)),
+                np.full(len(self.sizes), self.decisions.limit),
             )
+            self.decisions.play(*self.sequences.growth(step, targets, limits))
         self.sequences.move(step)
         self._aim()
         self.moved += step.active
         self.foreseen = np.where(step.active, step.foreseen, self.foreseen)
-        recent = np.maximum(RECENT, 1 / np.maximum(self.moved, 1))
-        self.reach = self.reach + np.where(step.active, recent, 0.0) * (
-            step.hi - step.lo - self.reach
-        )
+        rate = np.where(step.active, np.maximum(RECENT, 1 / np.maximum(self.moved, 1)), 0.0)
+        self.reach = self.reach + rate * (step.hi - step.lo - self.reach)
         self.least += low
         self.most += high
         self.waiting -= count

@@ -145,6 +145,7 @@ class Sequences:
         self.emptied = np.zeros(count, dtype=np.bool_)
         # squared distances of pseudo-outcomes from the centre, over their expected variances
         self._strayed = np.full(count, bets.prior)
+        # the centre: sums of 1 / variance and of outcome / variance, and the prior's precision
         self._precision = np.zeros(count)
         self._weighted = np.zeros(count)
         self._prior = np.zeros(count)
@@ -179,7 +180,7 @@ class Sequences:
             least: (K,) the least rate that the unanswered questions allow.
             most: (K,) the largest rate that they allow.
         """
-        mean, edge = _or(self.mean, 0.5), np.full(len(self.alpha), EDGE)
+        mean, edge = _filled(self.mean, 0.5), np.full(len(self.alpha), EDGE)
         outside = self._outside(mean, least, most, edge)
         clearly = self._outside(mean, least, most, CLEARLY * np.sqrt(self.mean_variance))
         moved = self._outside(self.centre, least, most, edge)
@@ -236,7 +237,8 @@ class Sequences:
         """
         counting, centre = 1 - step.out, self.centre
         # a target's pseudo-outcomes are linear in m: first with predictions moved, then without
-        low, high = (np.stack([a - centre * step.tilt, a]) for a in (step.low, step.high))
+        low = np.stack([step.low - centre * step.tilt, step.low])
+        high = np.stack([step.high - centre * step.tilt, step.high])
         slope = np.stack([step.tilt, np.zeros_like(centre)]) - (counting - step.out_now)
         times = np.bincount(row, minlength=len(centre))  # repeating is faster than indexing
         away, counted = m - centre.repeat(times), m * counting.repeat(times)
@@ -277,12 +279,8 @@ class Sequences:
         the coin's outcomes. So the variance is scaled by that of 0/1 losses whose mean is m.
         """
         centre = self.centre
-        scale = (
-            self.bets.eagerness
-            * self.aims
-            * self.share
-            / np.maximum(foreseen * self.stray, MIN_VARIANCE)
-        )
+        variance = np.maximum(foreseen * self.stray, MIN_VARIANCE)
+        scale = self.bets.eagerness * self.aims * self.share / variance
         skew = m * (1 - m) / (centre * (1 - centre)).repeat(times)
         return scale.repeat(times) / skew.clip(1 / self.bets.most_skew, self.bets.most_skew)
 
@@ -304,8 +302,8 @@ class Sequences:
         with np.errstate(invalid="ignore", divide="ignore"):
             mean = (self._weighted + 0.5 * self._prior) / (self._precision + self._prior)
             share = self._counted / self._sums[0]
-        self.centre = _or(mean, 0.5).clip(0.02, 0.98)
-        self.share = _or(share, 1.0).clip(MIN_SHARE, 1)
+        self.centre = _filled(mean, 0.5).clip(0.02, 0.98)
+        self.share = _filled(share, 1.0).clip(MIN_SHARE, 1)
 
     def _shrink(self) -> None:
         """Shrink the intervals to the means that the bets leave, and one grid cell beyond."""
@@ -348,6 +346,6 @@ class Sequences:
         return np.minimum(bet, most)
 
 
-def _or(values: Floats, other: float) -> Floats:
-    """Return the values with ``other`` for NaN; ``np.nan_to_num`` takes ten times as long."""
-    return np.where(np.isnan(values), other, values)
+def _filled(values: Floats, filling: float) -> Floats:
+    """Return the values with ``filling`` for NaN; ``np.nan_to_num`` takes ten times as long."""
+    return np.where(np.isnan(values), filling, values)

@@ -37,9 +37,8 @@ it is as long as one of its strata with unseen questions has the share 0.
 Bets must not depend on c or the candidates, so the bounds of a pseudo-outcome are the widest over
 the strata in C. The target's questions among the candidates, times r, are at most M_kc / p_kc times
 the most that one call holds. Where some p_kc is small at first, calls form no strata: that bound
-would be too wide.
-They form none either where more than ``MOST_SPANNING`` targets span strata: a share of 1/7 makes
-each pseudo-outcome of such a target 7 times as wide.
+would be too wide. Calls form no strata either where more than ``MOST_SPANNING`` targets span
+strata: a share of 1/7 makes each pseudo-outcome of such a target 7 times as wide.
 
 Strata save calls for two reasons. The proposal, and so the range that bounds bets, is that of the
 targets that a draw is about, and rare targets have as many candidates as common ones. Bets know the
@@ -47,7 +46,9 @@ past alone, not c: the mean of a target that spans strata is R, but its mean giv
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -107,11 +108,8 @@ class Stratum:
         """Return the stratum that ``row`` wrote, None for a draw from all calls."""
         if "stratum" not in row:
             return None
-        shares, mean, variance = (
-            np.array(values, float)
-            for values in (row["shares"], row["stratum_mean"], row["stratum_variance"])
-        )
-        return cls(row["stratum"], shares, mean, variance)
+        shares, mean = np.array(row["shares"], float), np.array(row["stratum_mean"], float)
+        return cls(row["stratum"], shares, mean, np.array(row["stratum_variance"], float))
 
 
 class Strata(ABC):
@@ -187,9 +185,9 @@ class QuestionStrata(Strata):
         cells = cells_of(space, targets)
         counts = space.dataset.counts * space.applicable[:, :, None]  # V x C x 2
         inside, place = _distinct(cells[:, counts > 0])
-        self._of = np.full(counts.shape, -1)
-        self._of[counts > 0] = place
-        self._parts = [np.argwhere(self._of == c) for c in range(inside.shape[1])]
+        self._stratum_of = np.full(counts.shape, -1)  # V x C x 2
+        self._stratum_of[counts > 0] = place
+        self._parts = [np.argwhere(self._stratum_of == c) for c in range(inside.shape[1])]
         self._ends = [np.cumsum(counts[tuple(parts.T)]) for parts in self._parts]
         super().__init__(inside, np.array([ends[-1] for ends in self._ends], np.int64))
         self.ranks, self.largest = self.sizes, np.ones(inside.shape)
@@ -205,7 +203,7 @@ class QuestionStrata(Strata):
     def of(self, questions: npt.ArrayLike) -> Indices:
         sample, variant, concept = self._space.parts(questions)
         truth = self._space.dataset.truth(sample, concept)
-        return np.asarray(self._of[variant, concept, truth])
+        return np.asarray(self._stratum_of[variant, concept, truth])
 
     def nth(self, stratum: int, ranks: Indices) -> Indices:
         ends, parts = self._ends[stratum], self._parts[stratum]
@@ -231,7 +229,8 @@ class CallStrata(Strata):
         space: The space that questions are drawn from.
         targets: The K targets.
         limit: The most candidate calls of a draw.
-        given: (V,) the stratum of each variant, -1 for none; None: variants of the same targets.
+        assigned: (V,) the stratum of each variant, -1 for none; None: the variants of the same
+            targets form a stratum.
     """
 
     def __init__(
@@ -239,21 +238,26 @@ class CallStrata(Strata):
         space: Population,
         targets: list[Target],
         limit: int = 4096,
-        given: Indices | None = None,
+        assigned: Indices | None = None,
     ) -> None:
         self._space, self._targets, self.limit = space, targets, limit
         masks = np.array([target.variants for target in targets])
-        self.given, self._of = given, by_variant(masks) if given is None else given
-        self._variants = [np.flatnonzero(self._of == c) for c in range(self._of.max() + 1)]
-        inside = np.stack([masks[:, own].any(axis=1) for own in self._variants], axis=1)
+        self.assigned = assigned
+        self._stratum_of = by_variant(masks) if assigned is None else assigned
+        strata = range(self._stratum_of.max() + 1)
+        self._variants = [np.flatnonzero(self._stratum_of == c) for c in strata]
+
+        def by_stratum(table: npt.NDArray[Any], combine: Callable[..., Any]) -> npt.NDArray[Any]:
+            """Combine the columns of K x V that are in the same stratum, K x C."""
+            return np.stack([combine(table[:, own], axis=1) for own in self._variants], axis=1)
+
+        images = counts_by_variant(space)[1]
+        sizes = np.array([images[own].sum() for own in self._variants])
+        super().__init__(by_stratum(masks, np.any), sizes)
         counts = [counts_by_variant(space, target) for target in targets]  # K x 3 x V
         questions, calls, largest = np.stack(counts, axis=1).astype(float)
-        images = counts_by_variant(space)[1]
-        super().__init__(inside, np.array([images[own].sum() for own in self._variants]))
-        self._questions, self._calls, self.largest = (
-            np.stack([add(table[:, own], axis=1) for own in self._variants], axis=1)
-            for table, add in ((questions, np.sum), (calls, np.sum), (largest, np.max))
-        )
+        self._questions, self._calls = by_stratum(questions, np.sum), by_stratum(calls, np.sum)
+        self.largest = by_stratum(largest, np.max)
         self.ranks = np.array([len(space.dataset) * len(own) for own in self._variants])
         for stratum in range(len(self)):
             self._update(stratum)
@@ -280,23 +284,24 @@ class CallStrata(Strata):
         return self._calls
 
     def of(self, questions: npt.ArrayLike) -> Indices:
-        return np.asarray(self._of[self._space.parts(questions)[1]])
+        return np.asarray(self._stratum_of[self._space.parts(questions)[1]])
 
     def nth(self, stratum: int, ranks: Indices) -> Indices:
         sample, place = np.divmod(ranks, len(self._variants[stratum]))
-        return np.asarray(sample * len(self._of) + self._variants[stratum][place])
+        return np.asarray(sample * len(self._stratum_of) + self._variants[stratum][place])
 
     def remove(self, questions: Indices) -> None:
         sample, variant, _ = self._space.parts(questions)
-        image = sample * len(self._of) + variant
+        image = sample * len(self._stratum_of) + variant
         inside = members(self._space, self._targets, questions)
         for call in np.unique(image).tolist():
-            place, count = self._of[call % len(self._of)], inside[:, image == call].sum(axis=1)
-            if place >= 0:
-                self.unseen[place] -= 1
-                self._questions[:, place] -= count
-                self._calls[:, place] -= count > 0
-                self._update(place)
+            stratum = self._stratum_of[call % len(self._stratum_of)]
+            count = inside[:, image == call].sum(axis=1)
+            if stratum >= 0:
+                self.unseen[stratum] -= 1
+                self._questions[:, stratum] -= count
+                self._calls[:, stratum] -= count > 0
+                self._update(stratum)
 
 
 def by_variant(masks: Bools) -> Indices:
@@ -309,7 +314,7 @@ def strata_of(
     targets: list[Target],
     answers: CallMode,
     limit: int,
-    given: Indices | None = None,
+    assigned: Indices | None = None,
 ) -> Strata | None:
     """Return the strata that draws choose among, None where they draw from all calls.
 
@@ -318,10 +323,10 @@ def strata_of(
         targets: The K targets.
         answers: Whether a call asks one question, or all about an image.
         limit: The most candidate calls of a draw.
-        given: (V,) strata of calls by variant, which are used in any case.
+        assigned: (V,) strata of calls by variant, which are used in any case.
     """
-    if answers == "all" and given is not None:
-        return CallStrata(space, targets, limit, given)
+    if answers == "all" and assigned is not None:
+        return CallStrata(space, targets, limit, assigned)
     if answers == "all":
         strata: Strata = CallStrata(space, targets, limit)
         if (strata.inside.sum(axis=1) > 1).sum() > MOST_SPANNING:
@@ -393,7 +398,7 @@ class Frame:
         """(K,): the change of ``other_base`` if every g rose by 1."""
         return np.asarray(self.questions.sum(axis=1) - self.questions[:, self.place] / self.drawn)
 
-    def even(self, touching: Indices, mass: Floats) -> Floats:
+    def even_scale(self, touching: Indices, mass: Floats) -> Floats:
         """Return the scale (K,) that a proposal would have that is even within each target.
 
         ``touching`` (K,) candidates touch a target, and the proposal draws one of them with

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from ..journal.facts import Constant
 
 
+MAX_SAMPLES = 2_000_000
+"""Most samples whose truths are journaled. With more, the journal would hold little else."""
+
+
 @dataclass(frozen=True)
 class Target:
     """A subset of a space, as a product of masks.
@@ -96,9 +100,12 @@ def counts_by_variant(space: Population, target: Target | None = None) -> Indice
     """
     truths, copies = space.dataset.profile if target is None else _rows(space, target)
     wanted = truths >= 0 if target is None else _wanted(truths, target)
+    # variants that apply to the same concepts have the same figures
     patterns, place = np.unique(space.applicable, axis=0, return_inverse=True)
-    each = [wanted[:, pattern].sum(axis=1) for pattern in patterns]
-    figures = [(n @ copies, copies @ (n > 0), n.max(initial=0)) for n in each]
+    figures = []
+    for pattern in patterns:
+        asked = wanted[:, pattern].sum(axis=1)  # questions of a call about each profile row
+        figures.append((asked @ copies, copies @ (asked > 0), asked.max(initial=0)))
     return np.array(figures)[place.ravel()].T * (True if target is None else target.variants)
 
 
@@ -128,10 +135,9 @@ def members(space: Population, targets: Sequence[Target], questions: Indices) ->
 
 def common(id: TargetId, parts: Sequence[Target]) -> Target:
     """Return the intersection of one or more targets, called ``id``."""
-    variants, concepts, sides = (
-        np.all([getattr(part, name) for part in parts], axis=0)
-        for name in ("variants", "concepts", "sides")
-    )
+    variants = np.all([part.variants for part in parts], axis=0)
+    concepts = np.all([part.concepts for part in parts], axis=0)
+    sides = np.all([part.sides for part in parts], axis=0)
     rows = [part.rows for part in parts if part.rows is not None]
     return Target(id, variants, concepts, sides, np.all(rows, axis=0) if rows else None)
 
@@ -172,7 +178,7 @@ def named_targets(
             taken |= set() if name in filters else target.id.names
             if size(space, target) > 0:
                 subset = fingerprint([target])
-                kept[subset] = _merged(kept[subset], target) if subset in kept else target
+                kept[subset] = _merged([kept[subset], target]) if subset in kept else target
     for name in filters:
         if name in taken or family_of(name) is not None:
             raise InputError(
@@ -184,14 +190,15 @@ def named_targets(
     return list(kept.values())
 
 
-def _merged(*both: Target) -> Target:
+def _merged(pair: list[Target]) -> Target:
     """Merge two targets about the same questions: the broader family's, with the names of both."""
-    first, other = sorted(both, key=lambda target: FAMILIES.index(type(target.id)))
+    first, other = sorted(pair, key=lambda target: FAMILIES.index(type(target.id)))
     more = (first.id.names | other.id.names) - replace(first.id, also=()).names
     return replace(first, id=replace(first.id, also=tuple(sorted(more))))
 
 
 def _family(space: Population, name: str, filters: Mapping[str, Fields]) -> list[Target]:
+    """Return the targets that one of ``names`` selects (``named_targets``)."""
     if name in filters:
         target = selected(space, Filtered(name, space.oracle.error), filters[name])
         if size(space, target) == 0:
@@ -219,19 +226,19 @@ def selected(space: Population, id: TargetId, fields: Fields) -> Target:
     Raises:
         InputError: A field or a value does not exist.
     """
-    own: dict[str, list[object]] = {
+    values: dict[str, list[object]] = {
         "relation": [v.relation.name for v in space.variants],
         "severity": [v.severity for v in space.variants],
         "concept": [*space.concepts],
         "truth": [0, 1],
     }
-    masks = {field: np.full(len(values), True) for field, values in own.items()}
+    masks = {field: np.full(len(existing), True) for field, existing in values.items()}
     rows: Bools | None = None
     if space.oracle.concepts_are == "classes" and "truth" not in fields:
         fields = {**fields, "truth": [1]}
     for field, allowed in fields.items():
-        if field in own:
-            masks[field] = _mask(own[field], allowed, field, id.name)
+        if field in values:
+            masks[field] = _mask(values[field], allowed, field, id.name)
         else:
             existing = space.dataset.metadata_values(field).tolist()
             mask = _mask(existing, allowed, field, id.name)
@@ -264,10 +271,6 @@ def _wanted(truths: npt.NDArray[np.int8], target: Target) -> Bools:
     for side in np.flatnonzero(target.sides):  # np.isin takes ten times as long
         inside |= truths == side
     return inside & target.concepts
-
-
-MAX_SAMPLES = 2_000_000
-"""Most samples whose truths are journaled. With more, the journal would hold little else."""
 
 
 def describe_population(
@@ -318,12 +321,11 @@ def differs(packed: Mapping[str, Any], space: Population) -> str | None:
 
 def masks_of(target: Target) -> JsonObject:
     """Return a target's masks as JSON."""
-    rows = None if target.rows is None else pack(target.rows)
     return {
         "variants": pack(target.variants),
         "concepts": pack(target.concepts),
         "sides": pack(target.sides),
-        "rows": rows,
+        "rows": None if target.rows is None else pack(target.rows),
     }
 
 
@@ -336,8 +338,8 @@ def pack(array: npt.NDArray[Any]) -> JsonObject:
 
 def target_of(id: TargetId, masks: Mapping[str, Any]) -> Target:
     """Return the target of journaled masks. Raise JournalError where they are damaged."""
-    rows = None if masks["rows"] is None else unpack(masks["rows"])
     variants, concepts, sides = (unpack(masks[name]) for name in ("variants", "concepts", "sides"))
+    rows = None if masks["rows"] is None else unpack(masks["rows"])
     return Target(id, variants, concepts, sides, rows)
 
 
@@ -360,12 +362,13 @@ def constants(space: Population, targets: Sequence[Target]) -> "list[Constant | 
     targets about one truth of a concept, and where answers are none of these.
     """
     letters = _right_letters(space) if space.oracle.concepts_are == "choices" else None
-    return [_best(space, target, letters) for target in targets]
+    return [_best_constant(space, target, letters) for target in targets]
 
 
-def _best(
+def _best_constant(
     space: Population, target: Target, letters: npt.NDArray[np.str_] | None
 ) -> "Constant | None":
+    """Return a target's best constant answer; ``letters``: the right ones, for choices."""
     kind, sides = space.oracle.concepts_are, target.sides.tolist()
     answers: Sequence[str] = ()
     right = np.zeros(0, np.int64)  # how often each answer is right
@@ -402,4 +405,5 @@ def _right_letters(space: Population) -> npt.NDArray[np.str_]:
 
 def constants_of(space: Population, targets: Sequence[Target]) -> list[JsonObject | None]:
     """Return ``constants`` as the journal keeps them."""
-    return [None if one is None else asdict(one) for one in constants(space, targets)]
+    best = constants(space, targets)
+    return [None if constant is None else asdict(constant) for constant in best]

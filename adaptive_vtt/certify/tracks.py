@@ -95,18 +95,16 @@ def played(
         ends = game.sequences.lower, game.sequences.upper
         history.append((*ends, history[-1][2] + count, decided))
     lower, upper, questions, sides = (np.stack(part, axis=1) for part in zip(*history, strict=True))
-    measures = [target.measured for target in certificate.ids]
     with np.errstate(invalid="ignore"):
         mean = (game.least + game.most) / 2 / (questions[:, -1] - game.out)
-    columns = zip(
-        *(measures, lower, upper, questions, sides, game.estimate.tolist(), mean.tolist()),
-        game.sequences.emptied.tolist(),
-        strict=True,
-    )
-    return game, [
-        Track(measured(low), measured(high), seen, side, measured(estimate), measured(raw), emptied)
-        for measured, low, high, seen, side, estimate, raw, emptied in columns
-    ]
+    estimates, means = game.estimate.tolist(), mean.tolist()
+    tracks_of_targets = []
+    for k, target in enumerate(certificate.ids):
+        ends = target.measured(lower[k]), target.measured(upper[k])
+        figures = target.measured(estimates[k]), target.measured(means[k])
+        emptied = bool(game.sequences.emptied[k])
+        tracks_of_targets.append(Track(*ends, questions[k], sides[k], *figures, emptied))
+    return game, tracks_of_targets
 
 
 def counted_track(status: TargetStatus) -> Track:

@@ -329,8 +329,8 @@ class _Game:
             self.rising += up
             self.falling += down
             if self.limit is not None:
-                one = np.array([self.limit])
-                self.at_limit += np.concatenate(self._gains(one, move, low, high, out_now))
+                limit = np.array([self.limit])
+                self.at_limit += np.concatenate(self._gains(limit, move, low, high, out_now))
                 self.best = np.maximum(self.best, self.at_limit)
         without = (self.out + move["scale"] * out) / size
         self._note(row.active, (low + high) / 2 + centre * without, without, foreseen)
@@ -352,10 +352,9 @@ class _Game:
         # moved predictions take more room, so they are not moved where that would cap the bet
         more_above = np.where(away > 0, away * most_down, -away * most_up)
         more_below = np.where(away > 0, away * most_up, -away * most_down)
-        free_up, free_down = (
-            (bet * room <= self.cap * (1 + ROUNDING)) | self.tilts_capped
-            for room in (above + more_above, below + more_below)
-        )
+        cap = self.cap * (1 + ROUNDING)
+        free_up = (bet * (above + more_above) <= cap) | self.tilts_capped
+        free_down = (bet * (below + more_below) <= cap) | self.tilts_capped
         up = np.minimum(bet, self.cap / np.maximum(above + free_up * more_above, NOTHING))
         down = np.minimum(bet, self.cap / np.maximum(below + free_down * more_below, NOTHING))
         return (

@@ -84,21 +84,21 @@ class CandidateCheck:
     ) -> None:
         self._known, self._rows = truths >= 0, rows
         self._applicable, self._whole = applicable, whole
-        every = [
+        blocks = [
             (variant, concept, side)
             for concept in range(applicable.shape[1])
             for side in (0, 1)
             for variant in np.flatnonzero(applicable[:, concept]).tolist()
         ]
-        self._every = Blocks(truths, rows, every)
-        self._calls, self.limit = len(self._every), limit
+        self._all_blocks = Blocks(truths, rows, blocks)
+        self._calls, self.limit = len(self._all_blocks), limit
         if whole:
             copies = np.bincount(rows, minlength=len(truths))
             asked = [copies @ (self._known & applies).any(axis=1) for applies in applicable]
             self.images = np.array(asked)
             """(V,): the calls about each variant."""
             self._calls = int(self.images.sum())
-            small = len(self._every) <= limit
+            small = len(self._all_blocks) <= limit
             self.limit = self._calls if small else max(1, limit // applicable.shape[1])
         self.blocks: list[Blocks] = []
         """The questions of every stratum, where a call asks one."""
@@ -155,7 +155,7 @@ class CandidateCheck:
             kept = np.arange(variants) if stratum is None else self.variants[stratum]
             numbers, size = len(self._rows) * len(kept), int(self.images[kept].sum())
         else:
-            blocks = self._every if stratum is None else self.blocks[stratum]
+            blocks = self._all_blocks if stratum is None else self.blocks[stratum]
             numbers = size = len(blocks)
 
         def calls_at(ranks: Indices) -> Indices:
@@ -219,14 +219,17 @@ class Stake:
         Predictions are shrunk where the draw would pass a bound. The bound of the next draw shows
         by how much, so the sum of the predictions follows from either end.
         """
-        nexts = [figures[f"next_{name}"] for name in ("down", "up", "tilt")]
-        # the draw's own corrections, where they are what set the next bound
-        seen = [n if n > FADE * r else 0.0 for n, r in zip(nexts, self.reach, strict=True)]
-        if any(n < FADE * r * (1 - AGREE) for n, r in zip(nexts, self.reach, strict=True)):
-            raise JournalError(f"{where}: expected bounds that fade by {FADE}, got {nexts}")
-        low, high, lean = (
-            min(1.0, r / max(s, TINY)) for r, s in zip(self.reach, seen, strict=True)
-        )
+        shrinkage = []  # by how much predictions of the low and the high end, and the tilt, shrank
+        for name, bound in zip(("down", "up", "tilt"), self.reach, strict=True):
+            next_bound = figures[f"next_{name}"]
+            if next_bound < FADE * bound * (1 - AGREE):
+                raise JournalError(
+                    f"{where}: expected a bound that fades by {FADE} from {bound}, got {next_bound}"
+                )
+            # the draw's own correction, where it is what set the next bound
+            correction = next_bound if next_bound > FADE * bound else 0.0
+            shrinkage.append(min(1.0, bound / max(correction, TINY)))
+        low, high, lean = shrinkage
         share = self.ratio * self.count / self.questions
         lean = min(lean, 1 / max(share, TINY))
         sums = [(figures[f"{end}_base"] - self.other_base) / self.weight for end in ("low", "high")]

@@ -19,10 +19,10 @@ from ..audit.overview import show
 from ..certify.further import KNOWN, Range
 from ..config import Spec
 from ..config.building import CERTIFY_APART, NotImported, build_space, model_of, unworked
-from ..engine.judge import SourceCalls
 from ..engine.options import Certify, Sampling
 from ..engine.prices import Prices
 from ..engine.settings import check_budget, check_cost, check_judge, check_model, currency_paid
+from ..engine.source_calls import SourceCalls
 from ..errors import InputError, listed
 from ..models import ModelDefaults, adapted_model
 from ..models.checking import checked

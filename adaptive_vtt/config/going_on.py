@@ -12,7 +12,7 @@ from ..audit.one_line import called_again
 from ..audit.rejudging import rejudge
 from ..audit.rereading import Rereading
 from ..engine.journaled_endpoint import give_up as give_up_batch
-from ..engine.judge import with_answers
+from ..engine.source_calls import with_answers
 from ..errors import InputError, unexpected, unknown
 from ..journal import Journal, SQLiteJournal, check_undamaged, closed_on_error, read_journal
 from ..journal.costs import costs_of

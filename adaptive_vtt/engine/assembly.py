@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ..journal.facts import Facts
 from ..models.base import ConcurrentModel, ModelDefaults
@@ -28,9 +27,6 @@ from .repeat_probes import RepeatProbes
 from .selector import Selector
 from .settings import check_budget, currency_paid, describe_settings, questions_per_call
 from .unanswered_calls import UnansweredCalls
-
-if TYPE_CHECKING:
-    pass
 
 InOrder = Callable[[Judge, Belief, Certify, Sampling], tuple[Selector, DrawOrder]]
 """Function that makes the selector and draw order of an audit that asks everything."""
@@ -106,14 +102,14 @@ def assembled(
     )
     surrogate = None if isinstance(certify.surrogate, bool) else named(certify.surrogate).make
     relations = (variant.relation for variant in space.variants)
-    code = (chosen.strategy, surrogate, *space.oracle.code, *relations)
+    parts = (chosen.strategy, surrogate, *space.oracle.code, *relations)
     origin = Origin.of(
         facts,
         model,
-        proxies.prior_keys,
-        certify.goal(),
-        None if sampling.replay is None else sampling.replay.facts,
-        custom=proxies.unversioned or any(is_custom(part) for part in code if part is not None),
+        priors=proxies.prior_keys,
+        goal=certify.goal(),
+        replay=None if sampling.replay is None else sampling.replay.facts,
+        custom=proxies.unversioned or any(is_custom(part) for part in parts if part is not None),
         features=features_used(space),
         metadata=metadata_used(space),
         weights=certify.weights,
@@ -151,8 +147,8 @@ def assembled(
             belief=belief,
             replay=sampling.replay,
         )
-        both = certify.unanswered == "both"
-        draw_order = DrawOrder(selector, both, Blocks.of(model), checkpoints.learnt)
+        both_ways = certify.unanswered == "both"
+        draw_order = DrawOrder(selector, both_ways, Blocks.of(model), checkpoints.learnt)
     probes = RepeatProbes(origin.key, sampling.repeat_probes, judge, queue, draw_order)
     judge_model = None if space.oracle.judge_by is None else space.oracle.judge_by.model
     currency = currency_paid(model, judge_model, facts)

@@ -86,8 +86,8 @@ def is_custom(part: object) -> bool:
     A partial function is custom if the function or any of its arguments is.
     """
     if isinstance(part, partial):
-        parts = (part.func, *part.args, *part.keywords.values())
-        return any(is_custom(each) for each in parts if each is not None)
+        values = (part.func, *part.args, *part.keywords.values())
+        return any(is_custom(value) for value in values if value is not None)
     if isinstance(part, Completed):
         return is_custom(part.plain)
     return str(getattr(part, "__module__", "")).partition(".")[0] != __name__.partition(".")[0]
@@ -162,13 +162,9 @@ class Origin:
                 "seed, or none"
             )
         if facts is not None and facts.replay != replay:
-            then, now = (
-                "no draws of an earlier audit" if r is None else f"{r.draws} draws of {r.head[:8]}"
-                for r in (facts.replay, replay)
-            )
             raise JournalError(
-                f"journal: was begun with {then}, not with {now}: journal_a was continued since, "
-                "or is another; give it as it was then"
+                f"journal: was begun with {_in_words(facts.replay)}, not with {_in_words(replay)}: "
+                "journal_a was continued since, or is another; give it as it was then"
             )
         return cls(key, version, changed, goal, replay, entropy)
 
@@ -182,6 +178,12 @@ class Origin:
     def changes(self, facts: Facts) -> JsonObject:
         """Return the fact of a resumed journal that says whether the model ever changed."""
         return {"model_changed": self.changed or facts.model_changed}
+
+
+def _in_words(replay: ReplayFacts | None) -> str:
+    if replay is None:
+        return "no draws of an earlier audit"
+    return f"{replay.draws} draws of {replay.head[:8]}"
 
 
 def same_key(facts: Facts, key: str) -> None:
@@ -202,13 +204,13 @@ def _version_for(model: ModelUnderTest, facts: Facts | None) -> tuple[str | None
     """
     now, then = version_of(model), None if facts is None else facts.model_version
     by_content = all((version or "").startswith(CONTENT) for version in (now, then))
-    name = None if facts is None else changed_file(now, then)
-    if by_content and name is None:
-        name = changed_content(model, now, then)
-    if name is not None:
+    changed = None if facts is None else changed_file(now, then)
+    if by_content and changed is None:
+        changed = changed_content(model, now, then)
+    if changed is not None:
         raise JournalError(
-            f"journal: the file {name!r} that the model is made of changed since the audit began, "
-            "so answers would mix two models; restore it, or begin a new audit, with "
+            f"journal: the file {changed!r} that the model is made of changed since the audit "
+            "began, so answers would mix two models; restore it, or begin a new audit, with "
             "version='...' in [model] if the model only writes it"
         )
     if now == then or not by_content:

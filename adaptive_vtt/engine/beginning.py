@@ -18,12 +18,12 @@ from .settings import describe_space, same_audit
 
 
 def begin(
-    made: Assembled, model: ModelDefaults, certify: Certify, notes: Mapping[str, Any]
+    parts: Assembled, model: ModelDefaults, certify: Certify, notes: Mapping[str, Any]
 ) -> None:
     """Begin the journal of an audit, or resume from it.
 
     Args:
-        made: The audit's parts; its loop has the journal.
+        parts: The audit's parts; its loop has the journal.
         model: The model under test.
         certify: What is certified.
         notes: Values that JSON can hold, by name, kept in the journal.
@@ -31,13 +31,13 @@ def begin(
     Raises:
         JournalError: The journal belongs to another audit, or is damaged.
     """
-    loop, proxies = made.loop, made.proxies
+    loop, proxies = parts.loop, parts.proxies
     journal, space, budget, selector = loop.journal, loop.space, loop.budget, loop.selector
     judge = space.oracle.judge_by
     elicitation = JournaledElicitation(journal, model, judge.model if judge else None)
     loop.hooks.append(elicitation)
     certificate, raw = selector.certificate(certify), journal.facts()
-    budget.recall(read_lost(raw))  # of a journal that was set aside, too
+    budget.recall(read_lost(raw))  # a new journal may have the money lost in one that was set aside
     stops = {"stop": [str(rule) for rule in loop.rules], "stop_levels": levels_of(loop.rules)}
     facts, features = begun_facts(raw), features_used(space)
     if facts is None:
@@ -45,12 +45,12 @@ def begin(
         population = describe_population(space, model.answers, targets) if certificate else None
         journal.set_facts(
             space=describe_space(space),
-            settings=made.settings,
+            settings=parts.settings,
             **stops,
             certificate=certificate,
             population=population,
             protocol=model.protocol(),
-            **made.origin.facts(),
+            **parts.origin.facts(),
             **proxies.facts(),
             features=features,
             **budget.facts(),
@@ -61,18 +61,18 @@ def begin(
     other_width = certify.changes_width(facts.certificate)
     if certificate and other_width and facts.certificate:
         certificate["half_width"] = facts.certificate.half_width
-    begun = {**made.settings, "certificate": certificate}
-    same_audit(facts, space, begun, partial(answered, journal))
-    same_key(facts, key=made.origin.key)
+    settings = {**parts.settings, "certificate": certificate}
+    same_audit(facts, space, settings, partial(answered, journal))
+    same_key(facts, key=parts.origin.key)
     check_undamaged(journal)
     elicitation.recall(facts.ways, facts.bounds)
     loop.replay()
-    made.judge_calls.lose()
+    parts.judge_calls.lose()
     if isinstance(model, BatchModel):
         budget.submitted(JournalRecord(journal, loop.queue.__contains__).calls())
     elif not isinstance(model, ByHand):  # calls that wait in the journal may have been sent
         budget.lose(call.number for call in loop.queue.ready())
-    changes = {**stops, **made.origin.changes(facts), **proxies.changes(facts)}
+    changes = {**stops, **parts.origin.changes(facts), **proxies.changes(facts)}
     changes["features_changed"] = facts.features_changed or facts.features != features
     changes |= {**budget.facts(), **notes}
     for hook in loop.hooks:

@@ -59,8 +59,8 @@ class Observation:
     @classmethod
     def of(cls, row: AnswerRow, both: bool) -> Self:
         """Return a journaled answer; with ``both``, an unanswered question counts both ways."""
-        open_ = row.answer is None and both and not row.excluded
-        low, high = (0.0, 1.0) if open_ else (None, None)
+        counts_both_ways = both and row.answer is None and not row.excluded
+        low, high = (0.0, 1.0) if counts_both_ways else (None, None)
         truth = row.truth or 0
         return cls(
             row.question,

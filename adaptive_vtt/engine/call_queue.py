@@ -12,7 +12,7 @@ from ..errors import InputError, OrderError
 from ..journal.rows import SourceRow
 from ..pool import CONCEPT as ITEM
 from ..types import Answer, Image, Prompt, Unanswered
-from .judge import SourceCalls
+from .source_calls import SourceCalls
 
 REPEATED = -(2**63)
 """Calls about source images have larger numbers than this."""
@@ -200,9 +200,11 @@ class SourceQueue:
         count, most = self.sources.count, self.sources.most_per_source
         fresh = most if len(self.begun) < count else 0
         # Versions of awaited sources that do not wait yet, and may become necessary.
-        versions = (n for s in self._queue.awaited for n in range(s, s + most * count, count))
-        known = self.sources.known
-        return fresh + sum(n not in known and -1 - n not in self._queue for n in versions)
+        versions = 0
+        for source in self._queue.awaited:
+            for number in range(source, source + most * count, count):
+                versions += number not in self.sources.known and -1 - number not in self._queue
+        return fresh + versions
 
     def _put(self, source: int, draw: int) -> None:
         for number in self.sources.missing(source):

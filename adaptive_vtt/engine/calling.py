@@ -27,6 +27,9 @@ Returned = tuple[Call, "Future[Answer | Unanswered] | None"]
 """A call with the future of its answer or error; None: it was not sent."""
 
 
+CHUNK = 8
+"""Most calls that are drawn in a row. Drawing takes time; taking answers between chunks keeps the
+model busy."""
 STATES = ("at the end", "workers")
 """Names of a model's statistics that describe a state, and are not added up over runs."""
 FIRST = ("first_malformed",)
@@ -160,11 +163,6 @@ class Flight:
         self._inbox.put(())
 
 
-CHUNK = 8
-"""Most calls that are drawn in a row. Drawing takes time; taking answers between chunks keeps the
-model busy."""
-
-
 @dataclass(frozen=True)
 class Progress:
     """The state of a running audit, as ``run`` reports it after every batch.
@@ -208,7 +206,7 @@ class Progress:
     def half_width(self) -> float | None:
         """The half-width of the widest interval; None where nothing is certified."""
         ends = [target.difference or target for target in self.state.targets]
-        return max(((each.upper - each.lower) / 2 for each in ends), default=None)
+        return max(((end.upper - end.lower) / 2 for end in ends), default=None)
 
     @cached_property
     def targets(self) -> list[TargetStatus]:

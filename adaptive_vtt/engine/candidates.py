@@ -1,6 +1,6 @@
 """Candidates of the next draw: all unseen questions, or those of a uniform subset of calls."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -54,7 +54,7 @@ class CandidatePool:
         self._order: list[int] = []  # the same numbers, in the order in which they were seen
         self._unseen: dict[int | None, _Unseen] = {}  # by stratum; None: of all calls
         self._left = int(space.size)
-        self._every: Indices | None = None
+        self._all_questions: Indices | None = None
         self._listed: _Listed | None = None
         self._ranks = self._calls = int(space.size)
         self.most = limit
@@ -76,8 +76,8 @@ class CandidatePool:
         audit's key.
 
         Every draw has its own subset, even in one batch. If two draws shared a subset, the second
-        would be biased given the first. The first pseudo-outcome shows what the subset is expected
-        to lose, so the rest of it would be no uniform subset of the unseen calls.
+        would be biased given the first. The first pseudo-outcome shows the expected loss of the
+        subset, so the rest of it is no uniform subset of the unseen calls.
 
         Args:
             draw: Number of the draw.
@@ -95,17 +95,17 @@ class CandidatePool:
 
     def of_calls(self, calls: Indices) -> Candidates:
         """Return these calls (m,), ascending, as candidates."""
-        return self._by_call(self._asked(calls))
+        return self._by_call(self._table_of(calls))
 
     def everything(self) -> Iterator[Candidates]:
         """Return all questions of the space, also seen ones, ascending, ``SLICE`` at a time.
 
         The slices are always the same, so that predictions are equal to the last bit.
         """
-        if self._every is None:
-            self._every = np.sort(self.space.nth(np.arange(self.space.size)))
-        for start in range(0, len(self._every), SLICE):
-            yield self._by_call(columns(self.space, self._every[start : start + SLICE]))
+        if self._all_questions is None:
+            self._all_questions = np.sort(self.space.nth(np.arange(self.space.size)))
+        for start in range(0, len(self._all_questions), SLICE):
+            yield self._by_call(columns(self.space, self._all_questions[start : start + SLICE]))
 
     def _by_call(self, table: Table) -> Candidates:
         """Return candidates from columns of questions that are in the order of their calls."""
@@ -155,6 +155,7 @@ class CandidatePool:
         ranks = self._ranks if strata is None else int(strata.ranks[place])
 
         def nth(numbers: Indices) -> Indices:
+            """Return the calls at these ranks, without images that have no eligible question."""
             if strata is not None:
                 calls = strata.nth(place, numbers)
             else:
@@ -163,16 +164,19 @@ class CandidatePool:
 
         # While at least half is unseen, rejecting seen calls costs less than listing all calls.
         if unseen > self.most and 2 * unseen >= size:
-            fresh = _fresh(lambda: nth(rng.integers(ranks, size=self.most)), self._seen, self.most)
-            return self._asked(fresh)
+            fresh: dict[int, None] = {}  # an ordered set
+            while len(fresh) < self.most:
+                calls = nth(rng.integers(ranks, size=self.most)).tolist()
+                fresh |= dict.fromkeys(call for call in calls if call not in self._seen)
+            return self._table_of(np.fromiter(fresh, np.int64, len(fresh))[: self.most])
         if key not in self._unseen:
             self._unseen[key] = _Unseen(nth(np.arange(ranks)))
         calls = self._unseen[key].without(self._order)
         if len(calls) > self.most:
             calls = calls[np.sort(rng.choice(len(calls), self.most, replace=False))]
-        return self._asked(calls)
+        return self._table_of(calls)
 
-    def _asked(self, calls: Indices) -> Table:
+    def _table_of(self, calls: Indices) -> Table:
         """Return the columns of these calls' eligible questions."""
         if self.answers == "one":
             return columns(self.space, calls)
@@ -185,14 +189,6 @@ class CandidatePool:
         concepts = len(self.space.concepts)
         eligible = self.space.eligible(images[:, None] * concepts + np.arange(concepts))
         return np.logical_or.reduce(eligible, axis=1)
-
-
-def _fresh(draws: Callable[[], Indices], seen: set[int], most: int) -> Indices:
-    """Return ``most`` distinct numbers outside ``seen``, from repeated uniform ``draws``."""
-    chosen: dict[int, None] = {}
-    while len(chosen) < most:
-        chosen |= dict.fromkeys(number for number in draws().tolist() if number not in seen)
-    return np.fromiter(chosen, np.int64, len(chosen))[:most]
 
 
 class _Unseen:

@@ -47,9 +47,10 @@ FEWEST_PAIRED, MAX_PAIRED = 128, 512
 units, 128 of them take 4 ms and 256 take 6 ms."""
 PER_IMAGE = 2
 """Most questions of an image that its uncertainty is computed from."""
-EVERY = 8
+IMAGES_EVERY = 8
 """Images are described at every eighth checkpoint, and at the end."""
 DIGITS = 5
+"""Decimals of the figures in a snapshot."""
 WIDTH = 128
 """Features of more dimensions are projected at random before their components are computed."""
 
@@ -86,10 +87,10 @@ class Checkpoints(Hook):
         if self._learned == self._next:
             self._next = max(self._learned + 1, math.ceil(self._learned * GROWTH))
             self._number += 1
-            self._take(images=self._number % EVERY == 0)
+            self._take(images=self._number % IMAGES_EVERY == 0)
 
     def on_end(self, loop: Loop) -> None:
-        """Take the last snapshot, with images, and write all that wait."""
+        """Take the last snapshot, with images, and write all that wait to be written."""
         if self._pending and self._pending[-1].draws == self._learned:
             self._known.remove(self._pending.pop().draws)
         if self._learned:
@@ -116,16 +117,15 @@ class Checkpoints(Hook):
         return self._sample
 
     def _take(self, *, images: bool) -> None:
+        """Add a snapshot to those that wait to be written, unless the journal has it."""
         if self._learned in self._known or not self.kept:
             return
         self._known.add(self._learned)
         asked, failed = self._counts.tolist()
-        columns = {"asked": asked, "failed": failed}
         uncertainty = [_rounded(row) for row in self._belief.side_uncertainty()]
+        counts = {"asked": asked, "failed": failed, "uncertainty": uncertainty}
         figures = self._questions.figures(images=images)
-        self._pending.append(
-            BeliefRow(self._learned, {**columns, "uncertainty": uncertainty, **figures})
-        )
+        self._pending.append(BeliefRow(self._learned, {**counts, **figures}))
 
 
 class QuestionSample:
@@ -230,9 +230,10 @@ def _spread(covariance: Floats, weight: Floats, group: Indices, sizes: Floats) -
     with np.errstate(invalid="ignore", divide="ignore"):
         pairs = np.bincount(group, share * (within - share * own), groups)
         between = np.where(sizes > 1, (pairs / (1 - squares)).clip(0), 0.0)
-        alone = np.bincount(group, share * own, groups) / sizes
+        own_part = np.bincount(group, share * own, groups) / sizes
+    variance = ((1 - 1 / sizes.clip(1)) * between + own_part).clip(0)
     few = (np.bincount(group, minlength=groups) < 2) & (sizes > 1) | (sizes == 0)
-    return np.where(few, np.nan, np.sqrt(((1 - 1 / sizes.clip(1)) * between + alone).clip(0)))
+    return np.where(few, np.nan, np.sqrt(variance))
 
 
 def _sampled(
@@ -278,7 +279,7 @@ def _places(belief: Belief, samples: Indices, rng: np.random.Generator) -> list[
 
 
 def _rank(group: Indices) -> Indices:
-    """Return how many (n,) before each one are of the same group."""
+    """Return how many elements (n,) of the same group come before each element."""
     order = np.argsort(group, kind="stable")
     first = np.searchsorted(group[order], group[order])
     rank = np.empty(len(group), np.int64)

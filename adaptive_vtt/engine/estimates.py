@@ -80,8 +80,8 @@ def statuses(selector: Selector, calls_per_draw: float = 1.0) -> list[TargetStat
     if selector.certifier is None:
         return []
     rows, sequences = selector.certifier.table(calls_per_draw), selector.certifier.sequences
-    two = guesses(selector)
-    combined = np.full(len(rows), np.nan) if two is None else two.combined()
+    both = guesses(selector)
+    combined = np.full(len(rows), np.nan) if both is None else both.combined()
     clipped = np.clip(combined, sequences.lower, sequences.upper)
     return [
         replace(
@@ -109,12 +109,14 @@ def guesses(selector: Selector) -> Guesses | None:
     if len(unseen):
         candidates = candidates_of((*columns(space, unseen), np.arange(len(unseen)), unseen))
         predicted = array(surrogate.posterior(candidates).mean)
-    mean, error = _posterior(certifier, certifier.members(unseen), predicted)
+    mean, error = _by_predictions(certifier, certifier.members(unseen), predicted)
     sequences = certifier.sequences
     return Guesses(sequences.mean, sequences.mean_variance, mean, error)
 
 
-def _posterior(certifier: Certifier, inside: Bools, predicted: Floats) -> tuple[Floats, Floats]:
+def _by_predictions(
+    certifier: Certifier, inside: Bools, predicted: Floats
+) -> tuple[Floats, Floats]:
     """Return G and its squared error, (K,) each.
 
     Args:

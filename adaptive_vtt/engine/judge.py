@@ -1,13 +1,8 @@
-"""Turn a call's number into its prompt, and its answer into judged rows for the journal.
-
-If an oracle compares a follow-up with its source, the model is first asked about the source image,
-once (``SourceCalls``). Some oracles also need answers about versions of it (``oracles.Version``).
-"""
+"""Turn a call's number into its prompt, and its answer into judged rows for the journal."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -15,20 +10,15 @@ import numpy as np
 
 from ..certify.decisions import ALIKE
 from ..errors import InputError
-from ..journal import Journal
 from ..journal.answer_json import from_json, to_json, writable
-from ..journal.facts import read_facts
-from ..journal.rows import EXCLUDED, AnswerRow, CallRow, SourceRow
-from ..oracles import Case, Outcome, Premise, Received, Version
-from ..oracles.captioned import Captioned
+from ..journal.rows import EXCLUDED, AnswerRow, CallRow
+from ..oracles import Case, Outcome, Premise
 from ..oracles.judge_models import JUDGED, Query
 from ..oracles.labels import MARGIN
 from ..oracles.paired import Paired
 from ..space import QuestionSpace
 from ..types import (
-    IDENTITY,
     Answer,
-    Ask,
     CallMode,
     FollowUp,
     Image,
@@ -36,201 +26,28 @@ from ..types import (
     PairedAnswer,
     Prompt,
     Sample,
-    SourceAnswer,
     Unanswered,
     Value,
 )
 from ..utils.image_codec import png
-
-
-class SourceCalls:
-    """Calls about source images and versions of them, by number.
-
-    The source of sample i is number i; if a call is about one concept, that of concept k is number
-    i * concepts + k. Version v of source s is number ``s + (1 + v) * count``.
-
-    - ``known``: number -> values of the answer, one per concept sent.
-    - ``per_sample``: the number of sources of a sample.
-    - ``most_per_source``: the most calls about a source, versions included.
-    """
-
-    def __init__(self, space: QuestionSpace, answers: CallMode) -> None:
-        self.space = space
-        self.answers = answers
-        self.known: dict[int, tuple[Value, ...]] = {}
-        # Calls about one source come in a row, and decoding is slow, so a few samples are kept.
-        self._sample = lru_cache(maxsize=16)(space.dataset.sample)
-        self.per_sample = len(space.asked) if answers == "one" else 1
-        self.most_per_source = 1 + space.oracle.most_versions(space.dataset)
-
-    @property
-    def count(self) -> int:
-        """The number of sources; 0 if the oracle needs none."""
-        return len(self.space.dataset) * self.per_sample if self.space.oracle.needs_source else 0
-
-    def source_of(self, question: int) -> int:
-        """Return the number of the source that a question's answer is compared with."""
-        sample, _, concept = self.space.numbering.parts(int(question))
-        return sample * self.per_sample + (concept if self.answers == "one" else 0)
-
-    def root(self, number: int) -> int:
-        """Return the source that a call is about, whether about a version of it or not."""
-        return number % self.count
-
-    def missing(self, source: int) -> list[int]:
-        """Return the calls to make before follow-ups of ``source`` can be judged.
-
-        Their answers may show that further versions are needed.
-        """
-        if source not in self.known:
-            return [source]
-        numbers = (source + (1 + v) * self.count for v in self._versions(source))
-        return [number for number in numbers if number not in self.known]
-
-    def received(self, source: int, place: int) -> SourceAnswer:
-        """Return the answer about ``source`` for the concept at ``place``; None: none yet."""
-        values = self.known.get(source)
-        if values is None:
-            return None
-        if self.space.oracle.whole_source:
-            places = [0] if self.answers == "one" else self.space.asked_by
-            return tuple(values[place] for place in places)
-        sent = 0 if self.answers == "one" else self.space.asked_by[place]
-        return values[sent] if self.most_per_source == 1 else self._received(source, sent)
-
-    def _received(self, source: int, place: int) -> Received:
-        """Return the answers about ``source`` and its versions, at a place among the values."""
-        numbers = {v: source + (1 + v) * self.count for v in range(self.most_per_source - 1)}
-        versions = {v: self.known[n][place] for v, n in numbers.items() if n in self.known}
-        return Received(self.known[source][place], versions)
-
-    def _versions(self, source: int) -> Mapping[int, Version]:
-        if self.most_per_source == 1:
-            return {}
-        sample = self._sample(source // self.per_sample)
-        return self.space.oracle.versions(sample, self._received(source, 0))
-
-    def prompt(self, number: int) -> Prompt:
-        """Return the prompt of a call about a source, or about a version of one."""
-        source = self.root(number)
-        index, concept = divmod(source, self.per_sample)
-        sample = self._sample(index)
-        concepts = (self.space.asked[concept],) if self.answers == "one" else self.space.asked
-        image, relation, severity = sample.image, IDENTITY, 0
-        if number >= self.count:
-            version = self._versions(source)[number // self.count - 1]
-            image, relation, severity = version.make(), version.relation, version.severity
-        asks = asks_of(sample.id, sample.asks, concepts)
-        return Prompt(image, concepts, sample.id, relation, severity, asks)
-
-    def row(self, number: int, answer: Answer | Unanswered, elapsed: float) -> SourceRow:
-        """Return the journal's row of the answer to call ``number``, after ``elapsed`` seconds."""
-        count = 1 if self.answers == "one" else len(self.space.asked)
-        values = (answer,) * count if isinstance(answer, Unanswered) else answer.values
-        encoded = (to_json(value) for value in values)
-        paid = answer.cost, elapsed, answer.unconfirmed
-        return SourceRow(number, tuple(encoded), *paid, answer.reply)
-
-    def keep(self, row: SourceRow) -> None:
-        """Keep a journaled answer, to judge follow-ups with it."""
-        where = f"journal: sources, row {row.source}"
-        self.known[row.source] = tuple(from_json(value, where) for value in row.answers)
-        source = self.root(row.source)
-        dataset, own_captions = self.space.dataset, self.space.needs_answers
-        if own_captions and isinstance(dataset, Captioned) and not self.missing(source):
-            # The dataset makes a sample's follow-ups from the model's captions of it.
-            dataset.received[source // self.per_sample] = self._received(source, 0)
-
-
-def with_answers(space: QuestionSpace, journal: Journal) -> QuestionSpace:
-    """Return the space with a journal's answers about sources, if follow-ups depend on them."""
-    if space.needs_answers:
-        space = space.without_answers()
-        sources = SourceCalls(space, read_facts(journal.facts()).settings.answers)
-        for row in journal.sources():
-            if not row.repeat_probe:
-                sources.keep(row)
-    return space
-
-
-def asks_of(sample_id: str, asks: Mapping[str, Ask], concepts: tuple[str, ...]) -> tuple[Ask, ...]:
-    """Return the words in which a sample asks about each concept; () if it has none.
-
-    Raises:
-        InputError: If it has words for some of the concepts alone.
-    """
-    if not asks:
-        return ()
-    missing = [concept for concept in concepts if concept not in asks]
-    if missing:
-        raise InputError(
-            f"sample {sample_id!r}: expected words for concept {missing[0]!r}, got none; ask one "
-            "question per call (answers = 'one')"
-        )
-    return tuple(asks[concept] for concept in concepts)
-
+from .source_calls import SourceCalls, asks_of
 
 MASK = "mask"
 """Key of a mask among an answer's details: packed bits, encoded as those of source images."""
 LOST = Unanswered("not journaled")
 """Stands for a value that the journal does not have: a mask that was not kept, or a number in
 answer to a question that turned out not to count."""
-
-
-def with_masks(rows: Sequence[AnswerRow], values: Sequence[Value]) -> tuple[AnswerRow, ...]:
-    """Return the rows with the masks among their ``values``, one value per row.
-
-    A mask that answers several questions is kept with the first of them.
-    """
-    masked, kept = [], set()
-    for row, value in zip(rows, values, strict=True):
-        if isinstance(value, np.ndarray) and id(value) not in kept:
-            kept.add(id(value))
-            row = replace(row, details={**(row.details or {}), MASK: to_json(value)})
-        masked.append(row)
-    return tuple(masked)
-
-
-def values_of(space: QuestionSpace, answers: CallMode, call: CallRow) -> tuple[Value, ...]:
-    """Return the model's answer to a journaled call, in the order of the concepts sent.
-
-    A mask that was not kept is replaced by the score that its oracle gave it. Without a score the
-    value is ``LOST``.
-
-    Raises:
-        JournalError: If a kept mask cannot be read.
-    """
-    rows = sorted(call.answers, key=lambda row: row.question)
-    places = [0] if answers == "one" else space.asked_by
-    values: list[Value] = [LOST] * (max(places) + 1)
-    for place, row in zip(places, rows, strict=True):
-        if values[place] is LOST:
-            values[place] = _value(row)
-    return tuple(values)
-
-
-def _value(row: AnswerRow) -> Value:
-    if row.details is not None and MASK in row.details:
-        return from_json(row.details[MASK], f"journal: answers, question {row.question}")
-    if row.said is not None:
-        return row.said
-    if row.answer is not None:
-        return row.answer
-    return LOST if row.excluded or row.unanswered is None else Unanswered(row.unanswered)
-
-
 PICTURE_BYTES = 64 * 2**20
 """Most bytes of pictures of failing calls in a journal (of two models: of calls where one lost
 more). That is enough for some 600 photographs with their sources."""
 PICTURE_SIDE = 160
 """Longer side of a picture, in pixels."""
-
-SHOWN = 80
+VERDICT_LENGTH = 80
 """Characters of a judge's reply that are kept with the answer; "judging" has all of it."""
-NONE: Mapping[int, Value] = MappingProxyType({})
-
+NO_VERDICTS: Mapping[int, Value] = MappingProxyType({})
 
 Answers = Mapping[int, Answer | Unanswered]
+"""Number of a call -> its answer."""
 
 
 class Judge:
@@ -289,16 +106,17 @@ class Judge:
         if self.answers == "one":
             place = self.space.numbering.parts(int(question.number))[2]
             concepts = (self.space.asked[self.space.asked_by[place]],)
-        variant = (question.sample_id, question.relation, question.severity)
-        asks = asks_of(sample.id, sample.asks, concepts)
-        return Prompt(follow_up.image, concepts, *variant, asks, follow_up.words)
+        asks, severity = asks_of(sample.id, sample.asks, concepts), question.severity
+        return Prompt(
+            follow_up.image, concepts, sample.id, question.relation, severity, asks, follow_up.words
+        )
 
     def source(self, call: int) -> Sample:
         """Return the sample that the call is about, unchanged."""
         return self._pair(call)[0]
 
     def judged(
-        self, call: int, answer: Answer | Unanswered, verdicts: Mapping[int, Value] = NONE
+        self, call: int, answer: Answer | Unanswered, verdicts: Mapping[int, Value] = NO_VERDICTS
     ) -> tuple[AnswerRow, ...]:
         """Return a judged row for each of the call's questions.
 
@@ -308,11 +126,22 @@ class Judge:
             verdicts: Question -> reply of a judge model.
         """
         values = self._values(answer)
-        rows = self._judged(call, values, verdicts)
-        return with_masks(rows, values) if self.keep_masks else rows
+        cases = self._cases(call, values)
+        by_rule = self.space.oracle.judge_call([*cases.values()], values)
+        outcomes = dict(zip(cases, by_rule, strict=True))
+        rows = []
+        for question, value in zip(self.all_questions_of(call).tolist(), values, strict=True):
+            if question not in cases:
+                rows.append(_row(question, call, value, 1, None))
+                continue
+            case, outcome = cases[question], outcomes[question]
+            outcome = self._with_verdict(case, outcome, verdicts.get(question))
+            outcome = self._checked(outcome, question)
+            rows.append(_row(question, call, value, self._truth(case), outcome))
+        return with_masks(rows, values) if self.keep_masks else tuple(rows)
 
     def _values(self, answer: Answer | Unanswered) -> tuple[Value, ...]:
-        """Return one value per question of a call, as the journal can hold it."""
+        """Return an answer's values, one per question of its call, as the journal can hold them."""
         if isinstance(answer, Unanswered):
             return (answer,) * (1 if self.answers == "one" else len(self.space.asked_by))
         values = tuple(map(_plain, answer.values))
@@ -331,7 +160,7 @@ class Judge:
         return {question: query for question, query in queries.items() if query is not None}
 
     def _cases(self, call: int, values: Sequence[Value]) -> dict[int, Case]:
-        """Return by question what is to be judged, of the call's eligible questions."""
+        """Return question -> what the oracle judges, for the call's eligible questions."""
         questions = self.all_questions_of(call)
         eligible = self.space.eligible(questions).tolist()
         return {
@@ -341,25 +170,21 @@ class Judge:
         }
 
     def row(
-        self,
-        call: int,
-        answer: Answer | Unanswered,
-        elapsed: float,
-        verdicts: Mapping[int, Value] = NONE,
-    ) -> CallRow:
-        """Return the call's row for the journal, judged with ``verdicts`` as in ``judged``."""
-        return self._call_row(call, answer, elapsed, self.judged(call, answer, verdicts))
-
-    def _call_row(
         self, call: int, answer: Answer | Unanswered, elapsed: float, rows: tuple[AnswerRow, ...]
     ) -> CallRow:
-        """Return the call's row, with pictures if it failed or two models differ."""
+        """Return a call's row for the journal, with pictures if it failed or two models differ.
+
+        Args:
+            call: Number of the call.
+            answer: The model's answer to it.
+            elapsed: Seconds of audit.
+            rows: The judged rows of its questions (``judged``).
+        """
         paired = isinstance(self.space.oracle, Paired)
         losses = [r.loss for r in rows if r.loss is not None]
         shown = any(loss != ALIKE if paired else loss >= 0.5 for loss in losses)
         pictures = self._picture(call) if shown else None
-        paid = answer.cost, elapsed, rows, pictures, answer.unconfirmed
-        return CallRow(call, *paid, answer.reply)
+        return CallRow(call, answer.cost, elapsed, rows, pictures, answer.unconfirmed, answer.reply)
 
     def rows(self, answers: Answers, elapsed: float) -> tuple[list[CallRow], dict[int, Exception]]:
         """Return the rows of calls that could be judged, and by call the errors of the others.
@@ -370,10 +195,8 @@ class Judge:
         at_once = {} if self.at_once is None else self.at_once(self, answers)
         for call, answer in answers.items():
             try:
-                if call in at_once:
-                    rows.append(self._call_row(call, answer, elapsed, at_once[call]))
-                    continue
-                rows.append(self.row(call, answer, elapsed))
+                judged = at_once[call] if call in at_once else self.judged(call, answer)
+                rows.append(self.row(call, answer, elapsed, judged))
             except Exception as error:
                 errors[call] = error
         return rows, errors
@@ -386,33 +209,19 @@ class Judge:
         """Drop the images of a call."""
         self._pairs.pop(call, None)
 
-    def _judged(
-        self, call: int, values: Sequence[Value], verdicts: Mapping[int, Value]
-    ) -> tuple[AnswerRow, ...]:
-        cases = self._cases(call, values)
-        by_rule = self.space.oracle.judge_call([*cases.values()], values)
-        outcomes = {
-            question: self._with_verdict(case, outcome, verdicts.get(question))
-            for (question, case), outcome in zip(cases.items(), by_rule, strict=True)
-        }
-        rows = []
-        for question, value in zip(self.all_questions_of(call).tolist(), values, strict=True):
-            if question not in cases:
-                rows.append(_row(question, call, value, 1, None))
-                continue
-            outcome = self._checked(outcomes[question], question)
-            rows.append(_row(question, call, value, self._truth(cases[question]), outcome))
-        return tuple(rows)
-
-    def _with_verdict(self, case: Case, rule: Outcome, verdict: Value | None) -> Outcome:
+    def _with_verdict(self, case: Case, by_rule: Outcome, verdict: Value | None) -> Outcome:
         """Return the outcome by rule, or by the judge model's verdict if the rule is not sure."""
         query = None if verdict is None else self.space.oracle.query(case)
         if query is None or verdict is None:
-            return rule
-        judge = self.space.oracle.settled(case, verdict)
-        outcome = rule if query.sure else judge
-        words = verdict[:SHOWN] if isinstance(verdict, str) else None
-        details = {"said": words, "judge": _right(judge), "rule": _right(rule), "sure": query.sure}
+            return by_rule
+        by_judge = self.space.oracle.settled(case, verdict)
+        outcome = by_rule if query.sure else by_judge
+        details = {
+            "said": verdict[:VERDICT_LENGTH] if isinstance(verdict, str) else None,
+            "judge": _is_right(by_judge),
+            "rule": _is_right(by_rule),
+            "sure": query.sure,
+        }
         return replace(outcome, details={**(outcome.details or {}), JUDGED: details})
 
     def _truth(self, case: Case) -> int:
@@ -422,21 +231,19 @@ class Judge:
         """
         oracle = self.space.oracle
         if oracle.tells_losses or oracle.whole_source:
-            return case.question.truth  # their oracles expect an item's words, or two answers
+            return case.question.truth  # such an oracle expects an item's words, or two answers
         if oracle.needs_source or not isinstance(case.expected, int):
             return 1
         return case.expected
 
     def _checked(self, outcome: Outcome, question: int) -> Outcome:
-        """Return the outcome in plain floats; raise InputError for one out of range."""
+        """Return the outcome with plain floats; raise InputError for one out of range."""
         oracle = type(self.space.oracle).__name__
         if not 0 <= outcome.loss <= 1:  # also if it is NaN
             raise InputError(
                 f"oracle {oracle}: expected a loss between 0 and 1, got {outcome.loss} for "
                 f"{self.space.question(question)}"
             )
-        coordinate = None if outcome.coordinate is None else float(outcome.coordinate)
-        score = None if outcome.score is None else float(outcome.score)
         details = outcome.details
         if outcome.margin is not None:
             if not np.isfinite(outcome.margin):
@@ -445,21 +252,26 @@ class Judge:
                     f"{self.space.question(question)}"
                 )
             details = {**(details or {}), MARGIN: float(outcome.margin)}
-        loss = float(outcome.loss)
-        return replace(outcome, loss=loss, coordinate=coordinate, score=score, details=details)
+        return replace(
+            outcome,
+            loss=float(outcome.loss),
+            coordinate=None if outcome.coordinate is None else float(outcome.coordinate),
+            score=None if outcome.score is None else float(outcome.score),
+            details=details,
+        )
 
     def _case(self, call: int, number: int, value: Value) -> Case:
+        """Return the question of this number, the ``value`` answered, and what was expected."""
         question = self.space.question(number)
         _, variant, place = self.space.numbering.parts(int(number))
         received = self.sources.received(self.sources.source_of(number), place)
         sample, follow_up = self._pair(call)
         relation = self.space.variants[variant].relation
-        expected = self.space.oracle.expect(
-            Premise(relation, follow_up, sample, question, received)
-        )
-        return Case(question, place, value, expected, received)
+        premise = Premise(relation, follow_up, sample, question, received)
+        return Case(question, place, value, self.space.oracle.expect(premise), received)
 
     def _pair(self, call: int) -> tuple[Sample, FollowUp]:
+        """Return a call's sample and follow-up, which are made once until ``forget``."""
         if call not in self._pairs:
             image = self.space.numbering.image_of(call) if self.answers == "one" else call
             self._pairs[call] = self.space.pair(image)
@@ -480,13 +292,16 @@ class Judge:
         return pictures
 
 
-def _right(outcome: Outcome) -> bool | None:
+def _is_right(outcome: Outcome) -> bool | None:
     """Return whether an answer is right; None if there is no answer."""
     return None if outcome.unanswered is not None else outcome.loss < 0.5
 
 
 def _plain(value: Value) -> Value:
-    """Return a number as a plain float, and words without what UTF-8 cannot encode."""
+    """Return a value that JSON can hold: a plain float, or words without bad surrogates.
+
+    Masks and unanswered values are returned unchanged.
+    """
     if isinstance(value, Unanswered | np.ndarray):
         return value
     if isinstance(value, PairedAnswer):
@@ -499,14 +314,15 @@ def _row(question: int, call: int, value: Value, truth: int, outcome: Outcome | 
     reason = value.reason if isinstance(value, Unanswered) else None
     answer = value if isinstance(value, float) else None
     words = value if isinstance(value, str) else None
+    row = AnswerRow(question, call, None, answer, reason, None, None, words)
     if outcome is None:
-        return AnswerRow(question, call, None, answer, reason, None, None, words)
-    row = AnswerRow(question, call, truth, None, None, outcome.loss, None, words, outcome.details)
+        return row
+    row = replace(row, truth=truth, answer=None, details=outcome.details)
     if outcome.excluded:
         return replace(row, unanswered=EXCLUDED + outcome.excluded, loss=0.0)
-    reason = reason or outcome.unanswered
-    if reason is not None:
-        return replace(row, unanswered=reason)
+    row = replace(row, unanswered=reason or outcome.unanswered, loss=outcome.loss)
+    if row.unanswered is not None:
+        return row
     answer = outcome.score if answer is None else answer
     return replace(row, answer=answer, coordinate=outcome.coordinate)
 
@@ -519,3 +335,46 @@ def thumbnail(image: Image) -> bytes:
     if scale < 1:
         image = cv2.resize(image, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
     return png(np.asarray(image, np.uint8))
+
+
+def with_masks(rows: Sequence[AnswerRow], values: Sequence[Value]) -> tuple[AnswerRow, ...]:
+    """Return the rows with the masks among their ``values``, one value per row.
+
+    A mask that answers several questions is kept with the first of them.
+    """
+    masked, kept = [], set()
+    for row, value in zip(rows, values, strict=True):
+        if isinstance(value, np.ndarray) and id(value) not in kept:
+            kept.add(id(value))
+            row = replace(row, details={**(row.details or {}), MASK: to_json(value)})
+        masked.append(row)
+    return tuple(masked)
+
+
+def values_of(space: QuestionSpace, answers: CallMode, call: CallRow) -> tuple[Value, ...]:
+    """Return the model's answer to a journaled call, in the order of the concepts sent.
+
+    A mask that was not kept is replaced by the score that its oracle gave it. Without a score the
+    value is ``LOST``.
+
+    Raises:
+        JournalError: If a kept mask cannot be read.
+    """
+    rows = sorted(call.answers, key=lambda row: row.question)
+    places = [0] if answers == "one" else space.asked_by
+    values: list[Value] = [LOST] * (max(places) + 1)
+    for place, row in zip(places, rows, strict=True):
+        if values[place] is LOST:
+            values[place] = _value(row)
+    return tuple(values)
+
+
+def _value(row: AnswerRow) -> Value:
+    """Return the value that a journaled answer was judged from; ``LOST`` if it is not kept."""
+    if row.details is not None and MASK in row.details:
+        return from_json(row.details[MASK], f"journal: answers, question {row.question}")
+    if row.said is not None:
+        return row.said
+    if row.answer is not None:
+        return row.answer
+    return LOST if row.excluded or row.unanswered is None else Unanswered(row.unanswered)

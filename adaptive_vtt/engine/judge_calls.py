@@ -13,7 +13,7 @@ it does for a model. Nothing is lost: the answer waits in the journal.
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -104,8 +104,7 @@ class JudgeCalls(Hook):
             asked = self._texts_for_judge(call, answer)
             if asked and isinstance(answer, Answer):
                 del judgeable[call]
-                encoded = tuple(to_json(value) for value in answer.values)
-                rows.append(self._row(call, MODEL_ANSWER, "", encoded, answer, seconds))
+                rows.append(self._row(call, MODEL_ANSWER, "", answer.values, answer, seconds))
                 self._waiting[call] = _Waiting(answer, asked)
         loop.journal.add(rows)
         for row in rows:
@@ -115,19 +114,21 @@ class JudgeCalls(Hook):
         return judgeable
 
     def _texts_for_judge(self, call: int, answer: AnyAnswer) -> dict[int, str]:
-        """Return by question the text that the judge is sent about an answer."""
+        """Return by question the text that the judge is sent about an answer.
+
+        The judge also reads a random share ``check`` of the answers that the rule is sure about.
+        """
         if self._judge_model is None or isinstance(answer, Unanswered):
             return {}
         try:
             queries = self._judge.queries(call, answer)
         except Exception:  # it is raised again when the answer is judged
             return {}
-        return {q: query.text for q, query in queries.items() if not query.sure or self._checks(q)}
-
-    def _checks(self, question: int) -> bool:
-        """Return whether the judge is asked about an answer although the rule is sure."""
-        share = 0.0 if self._judge_model is None else self._judge_model.check
-        return share > 0 and generator(self._key, "judge", question).random() < share
+        share, texts = self._judge_model.check, {}
+        for question, query in queries.items():
+            if not query.sure or generator(self._key, "judge", question).random() < share:
+                texts[question] = query.text
+        return texts
 
     # -- questions to the judge, and its replies ---------------------------------------
 
@@ -142,7 +143,7 @@ class JudgeCalls(Hook):
         """
         received = self._commit(loop, [])
         while self.send(loop.journal):
-            received = self._commit(loop, self.replies(wait_for=wait)) or received
+            received = self._commit(loop, self.replies(wait_for_one=wait)) or received
             if not wait:
                 break
         return received
@@ -150,7 +151,7 @@ class JudgeCalls(Hook):
     def keep_replies(self, loop: Loop) -> None:
         """Commit the replies that are on their way when a run ends, as they are paid for."""
         with suppress(Exception):
-            self._commit(loop, self.replies(every=True))
+            self._commit(loop, self.replies(wait_for_all=True))
 
     def _commit(self, loop: Loop, replies: Sequence[Reply]) -> bool:
         """Commit replies, and the calls that now have all verdicts. Return whether any came."""
@@ -205,25 +206,25 @@ class JudgeCalls(Hook):
                     fresh.append((call, question))
         return fresh
 
-    def replies(self, *, every: bool = False, wait_for: bool = True) -> list[Reply]:
+    def replies(self, *, wait_for_all: bool = False, wait_for_one: bool = True) -> list[Reply]:
         """Return the judge's replies by now.
 
         Args:
-            every: True to wait for all that are on their way.
-            wait_for: True to wait for one, if none is known.
+            wait_for_all: True to wait for all that are on their way.
+            wait_for_one: True to wait for one, if none is known.
 
         Raises:
             ModelError: If the judge cannot work at all.
         """
         known = self._known_replies()
-        if self._sent and (every or (wait_for and not known)):
-            wait(self._sent.values(), None, "ALL_COMPLETED" if every else FIRST_COMPLETED)
+        if self._sent and (wait_for_all or (wait_for_one and not known)):
+            wait(self._sent.values(), None, ALL_COMPLETED if wait_for_all else FIRST_COMPLETED)
         done = [sent for sent, future in self._sent.items() if future.done()]
-        replies = known + [reply for sent in done if (reply := self._reply(*sent)) is not None]
+        replies = [self._reply(call, question) for call, question in done]
         error, self._error = self._error, None
         if error is not None and not self._answered:
             raise error
-        return replies
+        return known + [reply for reply in replies if reply is not None]
 
     def keep(self, replies: Sequence[Reply], journal: Journal, elapsed: float) -> None:
         """Commit replies, after ``elapsed`` seconds of audit."""
@@ -231,8 +232,7 @@ class JudgeCalls(Hook):
         for reply in replies:
             answer, digest = reply.answer, self._waiting[reply.call].hashes[reply.question]
             value = answer if isinstance(answer, Unanswered) else answer.values[0]
-            encoded = (to_json(value),)
-            rows.append(self._row(reply.call, reply.question, digest, encoded, answer, elapsed))
+            rows.append(self._row(reply.call, reply.question, digest, [value], answer, elapsed))
         lost = [reply.question for reply in replies if reply.lost]
         if lost:  # before the replies: a crash in between must not forget what they may have cost
             self._budget.judged.lost += len(lost)
@@ -244,11 +244,12 @@ class JudgeCalls(Hook):
 
     def complete(self, elapsed: float) -> list[CallRow]:
         """Return the judged rows of the calls that have all verdicts."""
-        return [
-            self._judge.row(call, waiting.answer, elapsed, waiting.verdicts)
-            for call, waiting in self._waiting.items()
-            if not waiting.left
-        ]
+        rows = []
+        for call, waiting in self._waiting.items():
+            if not waiting.left:
+                judged = self._judge.judged(call, waiting.answer, waiting.verdicts)
+                rows.append(self._judge.row(call, waiting.answer, elapsed, judged))
+        return rows
 
     def _submit(self, call: int, question: int) -> "Future[AnyAnswer]":
         """Ask the judge; the result is there at once if it cannot be asked concurrently."""
@@ -333,14 +334,15 @@ class JudgeCalls(Hook):
         call: int,
         question: int,
         asked: str,
-        encoded: tuple[object, ...],
+        values: Sequence[Value],
         paid: AnyAnswer,
         elapsed: float,
     ) -> JudgingRow:
         """Return the next row, with the cost of the answer or reply that was ``paid`` for."""
         self._rows += 1
-        cost = paid.cost, elapsed, paid.unconfirmed, paid.reply
-        return JudgingRow(self._rows - 1, call, question, asked, encoded, *cost)
+        position, encoded = self._rows - 1, tuple(to_json(value) for value in values)
+        row = JudgingRow(position, call, question, asked, encoded, paid.cost, elapsed)
+        return replace(row, unconfirmed=paid.unconfirmed, reply=paid.reply)
 
 
 def prompt_of(text: str, question: int) -> Prompt:

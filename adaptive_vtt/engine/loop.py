@@ -146,16 +146,16 @@ class SideCalls(Protocol):
         """Take an answer from the journal that is resumed."""
 
 
-Given = ParamSpec("Given")
-Made = TypeVar("Made")
-Step = Callable[Concatenate["Loop", Given], Made]
+Params = ParamSpec("Params")
+Returned = TypeVar("Returned")
+Step = Callable[Concatenate["Loop", Params], Returned]
 
 
-def alone(step: Step[Given, Made]) -> Step[Given, Made]:
+def alone(step: Step[Params, Returned]) -> Step[Params, Returned]:
     """Let one thread at a time run a method of the loop, and let it compute with one core."""
 
     @wraps(step)
-    def locked(self: "Loop", /, *args: Given.args, **options: Given.kwargs) -> Made:
+    def locked(self: "Loop", /, *args: Params.args, **options: Params.kwargs) -> Returned:
         with self.lock, one_thread():
             return step(self, *args, **options)
 
@@ -254,10 +254,11 @@ class Loop:
         self.uncommitted = False
         if not rows and not self.open:
             self.draw_order.learn()
-            if not any([hook.before_end(self) for hook in self.hooks]):
+            if not any([hook.before_end(self) for hook in self.hooks]):  # a list calls all hooks
                 self._end()
 
     def _may_draw(self, drawn: int) -> bool:
+        """Return whether to draw again, after ``drawn`` draws that are not committed."""
         if not self.draw_order.ready() or any(h.before_draw(self, drawn) for h in self.hooks):
             return False
         return self.stopped is None
@@ -315,11 +316,12 @@ class Loop:
         answers = {number: self._checked(number, answer) for number, answer in replies}
         for hook in self.hooks:
             hook.on_received(self, answers.values())
-        for number, error in self._take(answers).items():
+        for number, error in self._take_answers(answers).items():
             self.take_back([self.queue.expect(number)], sent=True)
             raise error
 
     def _checked(self, number: int, answer: object) -> AnyAnswer:
+        """Return an answer to call ``number`` as an Answer; raise an error if it is none."""
         call = self.queue.expect(number)
         if not isinstance(answer, AnyAnswer):
             by_loss = self.space.oracle.tells_losses
@@ -327,7 +329,7 @@ class Loop:
         check_answer(answer, call.prompt, "tell")
         return answer
 
-    def _take(self, answers: Mapping[int, AnyAnswer]) -> dict[int, Exception]:
+    def _take_answers(self, answers: Mapping[int, AnyAnswer]) -> dict[int, Exception]:
         """Commit answers and learn from them. Return by number why some could not be judged."""
         seconds = self.watch.seconds()
         for hook in self.hooks:
@@ -370,6 +372,7 @@ class Loop:
         return next(calls for calls in self.side_calls if calls.owns(number))
 
     def _ask_hooks(self, *, wait: bool) -> bool:
+        """Let every hook complete answers. Return whether any hook did."""
         return any([hook.before_ask(self, wait=wait) for hook in self.hooks])
 
     # -- resuming, ending --------------------------------------------------------------
@@ -436,9 +439,9 @@ class Loop:
 
     def _end(self) -> None:
         end = self.end()
-        reason, by = (None, "") if end is None else end
+        reason, rule = (None, "") if end is None else end
         ended = {"reason": reason, "elapsed": round(self.watch.seconds(), 3)}
-        ended |= {"by": by} if by else {}
+        ended |= {"by": rule} if rule else {}
         for hook in self.hooks:
             hook.on_end(self)
         rows = [status.row() for status in self.statuses()]

@@ -42,6 +42,7 @@ from ..utils.figures import USD
 from ..utils.options import Option, check_options
 from .proposals import Replay
 
+Group = TypeVar("Group", bound="Certify | Sampling | Limits")
 Filters = Mapping[str, Mapping[str, Sequence[object]]]
 DECISION_WIDTH = 0.1
 """Half-width that bets aim at when a rate is only to be decided against a limit."""
@@ -205,7 +206,9 @@ class Certify:
     @property
     def aim(self) -> float | None:
         """``half_width`` on the scale of a mean loss; the scale of a drop is twice as long."""
-        return self.half_width and self.half_width / (OfDrop.scale if self.drops else 1)
+        if self.half_width is None:
+            return None
+        return self.half_width / OfDrop.scale if self.drops else self.half_width
 
     def check(self, exploration: float) -> None:
         """Raise InputError for an option out of range, or for two that exclude each other.
@@ -238,17 +241,15 @@ class Certify:
 
     def _check_drops(self) -> None:
         """Raise InputError for an option that is about a single rate."""
-        refused: dict[str, object] = {
-            name: getattr(self, name)
-            for name in ("at_most", "proxies", "prior_journal", "cohort", "discover", "where")
-        }
-        refused |= {"self_taught": self.self_taught is True}
-        refused |= {"surrogate": not isinstance(self.surrogate, bool) and self.surrogate}
-        for name in (name for name, value in refused.items() if value):
-            remedy = {"at_most": "; a gate decides limits: 'drop:RELATION <= 5 %'"}
+        names = ("at_most", "proxies", "prior_journal", "cohort", "discover", "where")
+        refused = [name for name in names if getattr(self, name)]
+        refused += ["self_taught"] if self.self_taught is True else []
+        refused += ["surrogate"] if not isinstance(self.surrogate, bool) else []
+        if refused:
+            limit = "a gate decides limits: 'drop:RELATION <= 5 %'"
             raise InputError(
-                f"targets {DROPS!r}: expected no {name}, which is about one rate and no difference"
-                f"{remedy.get(name, '; leave it out')}"
+                f"targets {DROPS!r}: expected no {refused[0]}, which is about one rate and no "
+                f"difference; {limit if refused[0] == 'at_most' else 'leave it out'}"
             )
 
     def suited(self, space: QuestionSpace) -> "Certify":
@@ -336,17 +337,17 @@ class Certify:
             shares = alpha_shares(space, targets, answers, self.weights, begun, even=even)
         rules = Rules(
             aim,
-            1 - self.confidence,
-            self.guarantee,
-            shares,
-            self.at_most if by_bets else None,
-            by_bets and self.half_width is None,
-            bets,
-            () if begun is None else begun.aims,
-            self.compare,
-            self._set_aside(begun),
-            len(slices),
-            () if begun is None else begun.theta,
+            alpha=1 - self.confidence,
+            guarantee=self.guarantee,
+            weights=shares,
+            limit=self.at_most if by_bets else None,
+            by_distance=by_bets and self.half_width is None,
+            bets=bets,
+            changes=() if begun is None else begun.aims,
+            compare=self.compare,
+            set_aside=self._set_aside(begun),
+            slices=len(slices),
+            theta=() if begun is None else begun.theta,
         )
         discovered = [target_of(OfSlice(s.name), s.masks) for s in slices]
         since = [0] * len(targets) + [s.since for s in slices]
@@ -369,7 +370,7 @@ class Certify:
         if certifier is None:
             return None
         rules = certifier.rules
-        strata = certifier.strata.given if isinstance(certifier.strata, CallStrata) else None
+        strata = certifier.strata.assigned if isinstance(certifier.strata, CallStrata) else None
         decided = "by bets" if certifier.decisions is not None else "by intervals"
         return {
             **self.fact(certifier.space, certifier.registered, rules, decided),
@@ -411,11 +412,9 @@ class Certify:
 
     def changes_width(self, begun: CertificateFacts | None) -> bool:
         """Return whether the half-width differs from the one that the journal has."""
-        widths = (self.half_width, None if begun is None else begun.half_width)
-        return None not in widths and widths[0] != widths[1]
-
-
-Group = TypeVar("Group")
+        if begun is None or begun.half_width is None or self.half_width is None:
+            return False
+        return self.half_width != begun.half_width
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ def fresh_belief(
             chosen = Named("drop-gp", DropGP)
         else:
             chosen = named(QUESTION_GP)
-        losses = _losses(chosen, space, answers, proxies.renderings, seed, device, proxies)
+        losses = _surrogate(chosen, space, answers, proxies.renderings, seed, device, proxies)
         if begun is None and not certify.of_two:
             questions = _reference(space, seed)
             table = columns(space, questions)
@@ -117,8 +117,9 @@ def proxies_of(
     prior, cohort = None, None
 
     def of_earlier() -> "LossSurrogate":
-        gp, seed = named(QUESTION_GP), space.fingerprint  # named here, as that imports PyTorch
-        return _losses(gp, space, model.answers, renderings, seed, device)
+        """Return a question GP for earlier answers; its import of PyTorch waits until then."""
+        gp = named(QUESTION_GP)
+        return _surrogate(gp, space, model.answers, renderings, space.fingerprint, device)
 
     if certify.prior_journal is not None:
         from .priors import WarmStart
@@ -194,7 +195,7 @@ def _pixels(space: QuestionSpace) -> int:
     return space.images * height * width
 
 
-def _losses(
+def _surrogate(
     chosen: Named,
     space: QuestionSpace,
     answers: CallMode,
@@ -204,9 +205,9 @@ def _losses(
     proxies: Proxies | None = None,
 ) -> "LossSurrogate":
     """Return a surrogate of losses for this space (``surrogates.QuestionGP`` explains it)."""
-    cohort = None if proxies is None else proxies.cohort
     from ..surrogates.features import same_truths, sample_features
 
+    cohort = None if proxies is None else proxies.cohort
     relations = list(dict.fromkeys(v.relation.name for v in space.variants))
     arguments = {
         "relation": [relations.index(v.relation.name) for v in space.variants],
@@ -225,9 +226,9 @@ def _losses(
             f"surrogate {chosen.name!r}: expected options other than those of the audit itself, "
             f"got {name!r}; leave it out"
         )
-    surrogate = REGISTRY.called(chosen.make, chosen.name, {**arguments, **chosen.options})
-    checked: LossSurrogate = REGISTRY.checked(surrogate, chosen.name)
-    return checked
+    made = REGISTRY.called(chosen.make, chosen.name, {**arguments, **chosen.options})
+    surrogate: LossSurrogate = REGISTRY.checked(made, chosen.name)
+    return surrogate
 
 
 def _follow_ups(

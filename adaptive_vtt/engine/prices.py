@@ -138,11 +138,13 @@ class Prices:
         It is estimated from ``PER_STRATUM`` of its calls, the same ones each time.
         """
         if self._strata is None:
-            per_call, sent = len(self._space.concepts) if self._answers == "all" else 1, []
+            per_call = len(self._space.concepts) if self._answers == "all" else 1
+            sent = []
             for place, ranks in enumerate(strata.ranks.tolist()):
                 rng = generator(self._space.fingerprint, "stratum prices", place)
                 calls = strata.nth(place, rng.integers(int(ranks), size=PER_STRATUM))
-                sent.append(self.sent(*_asked(self._space, calls * per_call)))
+                samples, _, concepts = self._space.parts(calls * per_call)
+                sent.append(self.sent(samples, concepts))
             self._strata = np.stack(sent)
         costs = self.expected(self._strata.reshape(-1, 2)).reshape(len(strata), -1)
         return np.asarray((1 / np.sqrt(costs)).mean(axis=1) ** -2)
@@ -178,16 +180,11 @@ class Prices:
         self._fit = np.linalg.solve(self._matrix, self._vector)
 
 
-def _asked(space: QuestionSpace, questions: Indices) -> tuple[Indices, Indices]:
-    """Return sample and concept of each question, (m,) each."""
-    sample, _, concept = space.parts(questions)
-    return sample, concept
-
-
 def _reference(space: QuestionSpace) -> tuple[Indices, Indices]:
     """Return sample and concept of random questions, the same for all audits of a space."""
     ranks = generator(space.fingerprint, "prices").integers(space.size, size=REFERENCE)
-    return _asked(space, space.nth(ranks))
+    samples, _, concepts = space.parts(space.nth(ranks))
+    return samples, concepts
 
 
 def _sent(
@@ -200,12 +197,16 @@ def _sent(
     pixels = np.minimum(space.dataset.pixels(samples), most)
     if answers == "one":
         return np.stack([pixels, space.dataset.characters(samples, concepts)], axis=1)
-    by_place = {asked: place for place, asked in enumerate(space.asked_by)}
-    words = [space.dataset.characters(samples, np.full_like(samples, k)) for k in by_place.values()]
+    concept_asked = {asked: concept for concept, asked in enumerate(space.asked_by)}
+    words = [
+        space.dataset.characters(samples, np.full_like(samples, concept))
+        for concept in concept_asked.values()
+    ]
     return np.stack([pixels, np.sum(words, axis=0)], axis=1)
 
 
 def _mean(values: Floats) -> float:
     """Return the mean of the finite values; 1 if there is none, or if it is 0."""
     known = values[np.isfinite(values)]
-    return float(known.mean()) or 1.0 if len(known) else 1.0
+    mean = float(known.mean()) if len(known) else 0.0
+    return mean or 1.0

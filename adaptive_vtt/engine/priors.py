@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 NEUTRAL = 0.5
 """Predicted loss if the earlier audit has no answers."""
+MOSTLY = 0.5
+"""If a journal has answers to more than this share of the space, no GP predicts the others."""
 MAX_KEPT = 2**24
 """Most predictions that are kept, 64 MB; in a larger space they are computed again each time."""
 
@@ -89,9 +91,9 @@ class WarmStart:
     def _predicted(self, question: Indices) -> Floats:
         if self._fitted is None:
             self._fitted = self._fit()
-        table = columns(self._space, question)
-        places = np.arange(len(question))
-        return array(self._fitted.posterior(candidates_of((*table, places, question))).mean)
+        units = np.arange(len(question))  # each question is its own call
+        candidates = candidates_of((*columns(self._space, question), units, question))
+        return array(self._fitted.posterior(candidates).mean)
 
     def _fit(self) -> LossSurrogate:
         prior, surrogate = self._prior, self._make()
@@ -101,10 +103,6 @@ class WarmStart:
         losses = Losses(sample, variant, concept, truth, tensor(prior.losses), tensor(margins))
         surrogate.observe(losses)
         return surrogate
-
-
-MOSTLY = 0.5
-"""If a journal has answers to more than this share of the space, no GP predicts the others."""
 
 
 class CohortLosses:

@@ -82,8 +82,7 @@ class RepeatProbes(Hook):
             for row in rows
             if row.loss is not None and row.question not in unsure
         )
-        paid = answer.cost, elapsed, answer.unconfirmed
-        return SourceRow(-1 - call, judged, *paid, answer.reply)
+        return SourceRow(-1 - call, judged, answer.cost, elapsed, answer.unconfirmed, answer.reply)
 
     def received(self, row: SourceRow) -> None:
         """Take an answer that is in the journal now."""

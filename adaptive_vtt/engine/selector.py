@@ -166,12 +166,15 @@ class Selector:
             return self._repeat(earlier, self.replay.proposal(number))
         exploration = self._exploration()
         stratum = self._stratum(number, exploration)
-        candidates = self._candidates(number, stratum)
+        if self.certifier is None or stratum is None:
+            candidates = self.pool.candidates(number)
+        else:
+            candidates = self.pool.candidates(number, self.certifier.strata, stratum.place)
         self.belief.look_at(candidates)
         mixture = self._mixture(candidates)
-        weights = np.add.reduce([*mixture.values()])
+        weights = np.sum([*mixture.values()], axis=0)
         calls, unit = array(candidates.call), array(candidates.unit)
-        by_call = weights
+        by_call = weights  # a call's weight is the sum of those of its questions
         if len(calls) < len(weights):
             by_call = np.bincount(unit, weights, len(calls))
         proposal = mix(calls, by_call, exploration, self._even(candidates))
@@ -335,11 +338,6 @@ class Selector:
         proposal = Proposal(np.arange(len(probabilities)), probabilities)
         place = proposal.draw(generator(self.seed, "stratum", number))
         return Stratum(place, probabilities)
-
-    def _candidates(self, number: int, stratum: Stratum | None) -> Candidates:
-        if self.certifier is None or stratum is None:
-            return self.pool.candidates(number)
-        return self.pool.candidates(number, self.certifier.strata, stratum.place)
 
     def _with_predictions(self, stratum: Stratum | None) -> Stratum | None:
         """Return the stratum with the predicted mean and variance of its candidates' losses."""

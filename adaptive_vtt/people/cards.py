@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..engine.judge import with_answers
 from ..engine.settings import same_audit
+from ..engine.source_calls import with_answers
 from ..errors import AvttError, unexpected
 from ..journal import Journal
 from ..journal.facts import read_facts

@@ -9,7 +9,8 @@ from string import ascii_uppercase
 
 import pandas as pd
 
-from ..engine.judge import Judge, asks_of
+from ..engine.judge import Judge
+from ..engine.source_calls import asks_of
 from ..errors import InputError, unexpected
 from ..journal import Journal
 from ..journal.facts import read_facts

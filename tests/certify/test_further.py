@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import adaptive_vtt as avtt
-from adaptive_vtt.certify.further import KNOWN, NONE, Range, _range, further, in_calls, longest
+from adaptive_vtt.certify.further import DONE, KNOWN, Range, _range, further, in_calls, longest
 from adaptive_vtt.datasets import from_table
 from adaptive_vtt.experiments.engine.digits import RecordedRelation
 from adaptive_vtt.journal import MemoryJournal
@@ -108,8 +108,8 @@ def test_the_longest_of_several_is_not_known_where_one_is_not() -> None:
     assert longest([]) is None
     open_ = np.array([True, True, False])
     calls = in_calls([Range(5, 3, 9), None, Range(7, 7, 7)], open_, 2.0)
-    assert calls == [Range(10, 6, 18), None, NONE]
-    assert in_calls([NONE], np.array([True]), 1.0) == [None]
+    assert calls == [Range(10, 6, 18), None, DONE]
+    assert in_calls([DONE], np.array([True]), 1.0) == [None]
 
 
 def test_a_range_of_boundless_doubt_ends_at_what_is_left() -> None:

@@ -266,7 +266,7 @@ def test_a_reply_that_is_known_takes_no_money_and_needs_none() -> None:
     assert budget.judged.open == 40  # a judge that fails is asked again, so that each may cost
     ((future, prompt),) = judge.sent
     future.set_result(judge.ask([prompt])[0])
-    judging.keep(judging.replies(wait_for=False), made.journal, 0.0)
+    judging.keep(judging.replies(wait_for_one=False), made.journal, 0.0)
     assert (budget.judged.open, budget.reserved(0)) == (0, 0)
     budget.pay(budget.cap - budget.spent)
     assert judging.send(made.journal) == 39

@@ -109,14 +109,14 @@ class Odd(Correctness):
 
 def test_an_oracles_margin_is_kept_with_the_answer_and_read_back_from_it() -> None:
     judge = Judge(QuestionSpace(tiny_dataset(4, 2), oracle=Odd(-0.25)), "all")
-    row = judge.row(0, Answer((0.9, 0.9)), 0.0)
-    assert [margin(a.truth or 0, a.coordinate, a.details) for a in row.answers] == [-0.25, -0.25]
+    rows = judge.judged(0, Answer((0.9, 0.9)))
+    assert [margin(a.truth or 0, a.coordinate, a.details) for a in rows] == [-0.25, -0.25]
 
 
 def test_a_margin_that_is_no_number_is_refused() -> None:
     judge = Judge(QuestionSpace(tiny_dataset(4, 2), oracle=Odd(math.nan)), "all")
     with pytest.raises(InputError, match=r"oracle Odd: expected a finite margin, got nan"):
-        judge.row(0, Answer((0.9, 0.9)), 0.0)
+        judge.judged(0, Answer((0.9, 0.9)))
 
 
 def _question(truth: int) -> Question:
