@@ -19,7 +19,7 @@ BUDGETS = {
     "demo": 363,
     "engine": 4529,
     "journal": 1796,
-    "models": 5112,
+    "models": 5111,
     "oracles": 2294,
     "people": 689,
     "relations": 2967,

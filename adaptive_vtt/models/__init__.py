@@ -1,6 +1,6 @@
-"""Models under test: how the engine talks to whatever is audited.
+"""Models under test: the protocol by which the engine asks them, and adapters for each kind.
 
-Adapters that need a library of their own, or a network, are imported on first use.
+Adapters that need an optional library, or a network, are imported on first use.
 """
 
 from typing import TYPE_CHECKING
@@ -34,7 +34,7 @@ WORKED = {
     "onnx": f"{__name__}.local.onnx:OnnxModel",
     "torch": f"{__name__}.local.torch_network:torch_network",
 }
-"""Kinds of models that compute where they run, so that several workers may hold one."""
+"""Kinds of models that compute locally, so that each of several workers may hold a copy."""
 REGISTRY = Registry(
     "model",
     "models",

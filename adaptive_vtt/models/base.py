@@ -1,4 +1,8 @@
-"""Protocols of a model under test."""
+"""Protocols of a model under test, and the defaults of their optional members.
+
+The engine talks to every model through these: one call after another (`ModelUnderTest`), several
+calls in flight (`ConcurrentModel`), or many calls in one job (`BatchModel`).
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -39,55 +43,63 @@ class ConcurrentModel(Protocol):
     """The most calls in flight; may change (see ``ModelDefaults.adapts``)."""
 
     def submit(self, prompt: Prompt) -> "Future[Answer | Unanswered]":
-        """Send one prompt without waiting; return its answer, or what went wrong, to come.
+        """Send one prompt without waiting, and return the future of its answer.
 
-        In an audit one thread does this, next to the one in which the audit computes."""
+        An audit submits from a single thread, apart from the one in which it computes."""
 
 
 class NotCharged(ModelError):
-    """A call failed, and no attempt at it can have been charged for: each was refused, or never
-    reached the server."""
+    """A call failed without cost: the server refused each attempt, or none reached it."""
 
 
 class Record(Protocol):
-    """The batches that a model must not forget while it waits; kept in the audit's journal."""
+    """Store, in the audit's journal, of the batches that a model waits for."""
 
     def read(self) -> "tuple[BatchFacts, ...]":
         """Return the batches with a call that still waits for its answer, in the order sent."""
 
     def write(self, batches: "Sequence[BatchFacts]") -> None:
-        """Write batches into the journal, on the disk, before this returns."""
+        """Write batches to the journal; they are on the disk when this returns."""
 
 
 @runtime_checkable
 class BatchModel(Protocol):
     """A model that takes many calls at a time and answers them much later.
 
-    Calls keep their numbers in a resumed audit. Before anything is sent the model writes it into
-    the record, so that it finds it again: calls that were sent are never sent again while they may
-    still be answered.
+    Calls keep their numbers in a resumed audit. The model records each batch before it sends it,
+    so that a resumed audit never sends a call again while it may still be answered.
     """
 
     batch: int
-    """How many calls are drawn and sent together; nothing is learnt between those."""
+    """Number of calls that are drawn and sent together; the belief is not updated in between."""
 
     def ask_batch(
         self, calls: Mapping[int, Prompt], record: Record
     ) -> dict[int, Answer | Unanswered]:
-        """Return the answer to each of the calls. Raise ModelError if they are not available now;
-        what was sent stays sent, and in the record."""
+        """Return the answer to each call, by its number.
+
+        Args:
+            calls: Number of the call -> prompt.
+            record: The store of batches in progress.
+
+        Raises:
+            ModelError: The answers are not available now. Batches that were sent stay recorded.
+        """
 
 
 NO_LIMIT = 1e12
-"""Pixels that no image has."""
+"""A number of pixels that no image reaches."""
 
 
 @dataclass(frozen=True)
 class PriceGuess:
-    """The likely cost of a call before any was made, in the unit of the prices.
+    """The likely cost of a call, guessed before any was made, in the currency of the prices.
 
-    ``call`` in any case, ``pixel`` for each pixel of its image up to ``most_pixels``, and
-    ``character`` for each character of its questions and their options.
+    Attributes:
+        call: Cost of each call.
+        pixel: Additional cost of each pixel of its image, up to ``most_pixels``.
+        character: Additional cost of each character of its questions and their options.
+        most_pixels: Pixels of an image beyond this number add no cost.
     """
 
     call: float
@@ -110,41 +122,41 @@ class ModelDefaults:
 
     answers: CallMode = "all"
     name: str = ""
-    """For errors, journals and reports; "": the name of the class."""
+    """Name in errors, journals and reports; "": the name of the class."""
     version: str | None = None
-    """Models that are not the same must differ in name or version (or ``content``)."""
+    """Version of the model; two different models must differ in name, version or ``content``."""
     model_files: tuple[Path, ...] = ()
-    """Files that it is made of, apart from its code; if ``content`` does not follow from them they
-    are a part of its version."""
+    """Files that the model is loaded from, apart from its code; they are hashed into its version
+    unless ``content`` covers them."""
     needs_image: bool = True
     """False if prompts without an image can be answered."""
     most_cost: float | None = None
-    """The most that a call costs, all its retries included; None: not known, so no cap on cost can
-    be kept."""
+    """The most that a call can cost, with all its retries; None: unknown, so that no cap on cost
+    can be kept."""
     most_attempts: int = 1
     """The most attempts of one call that may be billed."""
     currency: str | None = None
     """Currency of the costs (ISO 4217); None: US dollars, or calls are free."""
     price_guess: PriceGuess | None = None
-    """The likely cost of a call; None: not known, or the same for all."""
+    """The likely cost of a call; None: unknown, or the same for all calls."""
     high_guess: PriceGuess | None = None
-    """The same for a provider that counts many tokens; None: as ``price_guess``."""
+    """A high guess of that cost, for a provider that counts many tokens; None: ``price_guess``."""
     template_hash: str | None = None
-    """A hash of the prompt template, if there is one; journaled."""
+    """A hash of the prompt template, for the journal; None: the model has no template."""
     takes_words: bool = False
-    """True if it follows ``Prompt.words``; if not, follow-ups that are all words are refused."""
+    """True if the model reads ``Prompt.words``; else follow-ups made of words alone are refused."""
     unnamed_columns: bool = False
-    """True if its answers are taken to be in the order of the concepts, as nothing names them."""
+    """True if the model names no concepts, so that its outputs are assumed to be in their order."""
     may_judge: bool = False
-    """True if it answers questions in words with words, at once, so that it can judge replies."""
+    """True if the model answers questions in words at once, so that it can judge replies."""
     gives_losses: bool = False
-    """True if its answers are losses in [0, 1], as of the items of a ``Pool``."""
+    """True if its answers are losses in [0, 1], as those of the items of a ``Pool`` are."""
     doing: str = ""
-    """Short text on a long wait, shown while an audit runs."""
+    """Short text, shown while an audit runs, that explains a long wait."""
     adapts: bool = False
     """True if ``in_flight`` changes during an audit, whose draws then record it."""
     trusted: bool = False
-    """Set once answers of the model are in the audit's journal."""
+    """True once answers of the model are in the audit's journal; the engine sets it."""
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
         raise TypeError(f"{type(self).__name__} defines no ask")
@@ -156,45 +168,49 @@ class ModelDefaults:
 
     @property
     def costs_money(self) -> bool:
-        """Return whether a call may cost money: then nothing repeats it without need."""
+        """Return whether a call may cost money, so that nothing repeats it without need."""
         return bool(self.most_cost)
 
     def elicitation(self) -> "dict[str, WayFacts]":
-        """Return the elicitation mode that was settled on, which must stay: journaled before any
-        answer in it. Of a pair by "a" and "b", else by ""."""
+        """Return the elicitation mode that was settled on, which must not change any more.
+
+        The key is "", or "a" and "b" for a pair of models. The mode is journaled before any answer
+        that was given in it."""
         return {}
 
     def keep_to(self, modes: "Mapping[str, WayFacts]") -> None:
-        """Take the elicitation modes of a resumed audit's journal."""
+        """Adopt the elicitation modes in the journal of a resumed audit."""
 
     def bounds(self) -> dict[str, tuple[int, int]]:
-        """Return the most tokens, sent and answered, that an attempt counted, if above the bound;
-        keys as in ``elicitation``. Journaled before any answer that was counted so."""
+        """Return the bounds on tokens, sent and answered, that a server's counts have raised.
+
+        The keys are those of ``elicitation``; {} if no count exceeded its bound. Raised bounds are
+        journaled before any answer that was counted by them."""
         return {}
 
     def keep_bounds(self, bounds: "Mapping[str, tuple[int, int]]") -> None:
-        """Take the ``bounds`` of a resumed audit's journal."""
+        """Adopt the ``bounds`` in the journal of a resumed audit."""
 
     def content(self) -> str | None:
-        """Return a hash of what the model is made of, its version if it states none; None: not
-        known."""
+        """Return a hash of the model's parameters or data, which is the version of a model that
+        states none; None: unknown."""
         return None
 
     def protocol(self) -> JsonObject:
-        """Return how prompts are put and replies made, for the journal: "template", its name, and
-        "temperature"; {} if neither is known."""
+        """Return the name of the "template" of prompts and the "temperature" of replies, for the
+        journal; {} if neither is known."""
         return {}
 
     def statistics(self) -> JsonObject | None:
-        """Return facts on a run for the journal, as JSON; None: nothing. Numbers are counts, which
-        add up over all runs of an audit."""
+        """Return facts on a run for the journal, as JSON; None: there are none. Numbers are counts,
+        which add up over all runs of an audit."""
         return None
 
     def check_key(self) -> None:
-        """Raise ModelError if the model's server refuses its key; this costs nothing."""
+        """Raise ModelError if the model's server refuses its key. The check costs nothing."""
 
     def close(self) -> None:
-        """Release what the model holds: programs, connections."""
+        """Release processes and connections of the model."""
 
     def __enter__(self) -> Self:
         return self
@@ -204,7 +220,7 @@ class ModelDefaults:
 
 
 class Adapted(Completed, ModelDefaults):
-    """A model that does not inherit from ``ModelDefaults``."""
+    """Wrapper that adds ``ModelDefaults`` to a model that does not inherit from it."""
 
     @property
     def name(self) -> str:  # type: ignore[override]  # where it has none
@@ -212,7 +228,7 @@ class Adapted(Completed, ModelDefaults):
 
 
 class AdaptedConcurrent(Adapted):
-    """One that can have several calls in flight."""
+    """Wrapper of a model that can have several calls in flight."""
 
     in_flight = 1
 
@@ -221,7 +237,7 @@ class AdaptedConcurrent(Adapted):
 
 
 def adapted_model(model: ModelUnderTest) -> ModelDefaults:
-    """Return a model with all members of ``ModelDefaults``.
+    """Return a model with all members of ``ModelDefaults``: ``model`` itself if it has them.
 
     Args:
         model: An object with ``answers`` and ``ask``.
@@ -232,9 +248,9 @@ def adapted_model(model: ModelUnderTest) -> ModelDefaults:
 
 
 ModelSource: TypeAlias = "ModelUnderTest | Callable[[list[Any]], Any] | pd.DataFrame | str"
-"""Source of a model, for ``models.local.python.model_of``; a torch module is a callable."""
+"""Anything that ``models.local.python.model_of`` makes a model of; a torch module is a callable."""
 
 ProxySource: TypeAlias = (
     "pd.DataFrame | npt.NDArray[Any] | ModelUnderTest | Callable[[list[Any]], Any]"
 )
-"""A source of cheaper guesses of each answer: see ``engine.proxies.Proxies``."""
+"""A source of cheap guesses of each answer: see ``engine.proxies.Proxies``."""

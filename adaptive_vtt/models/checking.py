@@ -1,4 +1,8 @@
-"""The border between the engine and a model it does not trust."""
+"""Validate what a model returns, before the engine uses it.
+
+Models are other people's code: an answer of another form, shape or range ends the audit with one
+sentence that names what was expected, what came, for which image, and the remedy.
+"""
 
 import math
 import sys
@@ -20,24 +24,30 @@ _LOGITS = (
     "models.load(..., output='logits'); of onnx and open-inference activation = 'sigmoid')"
 )
 _NO_NUMBER = (TypeError, ValueError, OverflowError)
+"""Errors of ``float`` for a value that is no number."""
 
 
 def name_of(model: ModelUnderTest) -> str:
-    """Return the model's own name, or its class."""
+    """Return the model's name, by default that of its class."""
     return str(adapted_model(model).name or type(model).__name__)
 
 
 def image_of(prompt: Prompt, who: str) -> Image:
-    """Return the prompt's image; raise InputError, about the model ``who``, if it has none."""
+    """Return the prompt's image. Raise InputError, which begins with ``who``, if it has none."""
     if prompt.image is None:
         raise InputError(f"{who}: expected an image, sample {prompt.sample_id!r} has none")
     return prompt.image
 
 
 def currency_of(models: Sequence[ModelDefaults], where: str) -> str | None:
-    """Return the currency of the calls of all ``models``, None if all are free.
+    """Return the currency in which calls of all models are paid, None if all are free.
 
-    Raise InputError, about ``where``, if they differ, as costs are added up.
+    Args:
+        models: The models of one audit.
+        where: The part of the audit that uses them, for the error.
+
+    Raises:
+        InputError: Currencies differ, so that costs cannot be added up.
     """
     names = {m.currency or USD: name_of(m) for m in models if m.costs_money or m.currency}
     if len(names) > 1:
@@ -53,7 +63,11 @@ def currency_of(models: Sequence[ModelDefaults], where: str) -> str | None:
 
 
 def checked(model: ModelUnderTest, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
-    """Return the model's answers. Raise ModelError for what is none, with what was expected."""
+    """Ask a model and return its answers, one per prompt.
+
+    Raises:
+        ModelError: The model raised an error, or returned something else.
+    """
     who = f"model {name_of(model)!r}"
     try:
         with users_threads():
@@ -61,14 +75,14 @@ def checked(model: ModelUnderTest, prompts: Sequence[Prompt]) -> list[Answer | U
     except AvttError:
         raise
     except (Exception, SystemExit) as error:
-        first, given = prompts[0], ""
+        first, images = prompts[0], ""
         if first.image is not None:
             shape = " x ".join(map(str, first.image.shape))
             count = f"{len(prompts)} image{'s' * (len(prompts) > 1)}"
-            given = f" with a list of {count}, {shape} uint8"
+            images = f" with a list of {count}, {shape} uint8"
         raise ModelError(
             f"{who} raised {type(error).__name__}: {one_line(error)}{place_of(error)} "
-            f"(asked about {_place(first)}{given})"
+            f"(asked about {_place(first)}{images})"
         ) from error
     if not isinstance(answers, Sequence) or len(answers) != len(prompts):
         got = len(answers) if isinstance(answers, Sequence) else type(answers).__name__
@@ -79,11 +93,15 @@ def checked(model: ModelUnderTest, prompts: Sequence[Prompt]) -> list[Answer | U
 
 
 def check_answer(answer: object, prompt: Prompt, who: str) -> None:
-    """Raise ModelError unless ``answer`` is an answer to ``prompt``."""
+    """Raise ModelError, which begins with ``who``, unless ``answer`` is one to ``prompt``.
+
+    It needs one value per concept: P(yes) in [0, 1], a mask of bool as large as the image, words if
+    the prompt asks in words, or Unanswered. Its cost must be finite and at least 0.
+    """
     where = _place(prompt)
 
-    def check(right: bool, expected: str, got: object, place: str = where) -> None:
-        if not right:
+    def check(correct: bool, expected: str, got: object, place: str = where) -> None:
+        if not correct:
             raise ModelError(f"{who}: expected {expected}, got {got} for {place}")
 
     is_answer = isinstance(answer, Answer | Unanswered)
@@ -97,16 +115,17 @@ def check_answer(answer: object, prompt: Prompt, who: str) -> None:
         return
     count = len(prompt.concepts)
     check(len(answer.values) == count, f"{count} values (one per concept)", len(answer.values))
-    size = None if prompt.image is None else prompt.image.shape[:2]
-    for concept, both in zip(prompt.concepts, answer.values, strict=True):
+    for concept, of_concept in zip(prompt.concepts, answer.values, strict=True):
         place = f"{where}, concept {concept!r}"
-        for value in (both.a, both.b) if isinstance(both, PairedAnswer) else (both,):
+        paired = isinstance(of_concept, PairedAnswer)
+        for value in (of_concept.a, of_concept.b) if paired else (of_concept,):
             if isinstance(value, Unanswered) or (isinstance(value, str) and prompt.asks):
                 continue
             if isinstance(value, np.ndarray):
-                mask = f"a mask of bool as large as the image, {size or value.shape}"
-                right = value.dtype == np.bool_ and value.shape == (size or value.shape)
-                check(right, mask, f"{value.dtype} of shape {value.shape}", place)
+                size = value.shape if prompt.image is None else prompt.image.shape[:2]
+                is_mask = value.dtype == np.bool_ and value.shape == size
+                expected = f"a mask of bool as large as the image, {size}"
+                check(is_mask, expected, f"{value.dtype} of shape {value.shape}", place)
             elif not _is_within(value, 1):
                 remedy = f"{place}{_remedy_of_value(value)}"
                 check(False, "P(yes) between 0 and 1", _shown(value), remedy)
@@ -118,8 +137,9 @@ def is_cost(value: object) -> bool:
 
 
 def _is_within(value: object, most: float) -> bool:
+    """Return whether a value is a number from 0 to ``most``; NaN is not."""
     try:
-        return bool(0 <= value <= most)  # type: ignore[operator]  # NaN is not
+        return bool(0 <= value <= most)  # type: ignore[operator]
     except (TypeError, ValueError):
         return False
 
@@ -129,7 +149,7 @@ def _place(prompt: Prompt) -> str:
 
 
 def _shown(answer: object) -> str:
-    """Return the first 80 characters; Python writes no number of over 4,300 digits."""
+    """Return the first 80 characters of a value; Python prints no number of over 4,300 digits."""
     try:
         return f"{answer!r:.80}"
     except ValueError:
@@ -149,15 +169,15 @@ def _remedy_of_value(value: Any) -> str:
     return f"; {percents}{_LOGITS}"
 
 
-# -- answers that a user gives by hand -------------------------------------------------------------
+# -- answers that users pass to Audit.tell ---------------------------------------------------------
 
 
 def as_answer(answer: Any, prompt: Prompt, call: int) -> Answer:
-    """Return a user's answer to a call.
+    """Return a user's answer to a call as an `Answer`.
 
     Args:
-        answer: One value per concept, in their order or by name: numbers, or, if the prompt asks in
-            words, texts; or a mask, or masks, as an array of bool.
+        answer: One value per concept, in their order or by name: numbers, or texts if the prompt
+            asks in words; or masks as an array of bool, C x H x W or H x W.
         prompt: The prompt.
         call: The number of the call, for messages.
 
@@ -188,22 +208,24 @@ def as_loss(answer: Any, call: int) -> Answer:
         loss = float(answer)
     except _NO_NUMBER:
         loss = math.nan
-    if not 0 <= loss <= 1:  # NaN is not
+    if not _is_within(loss, 1):
         expected = f"expected a loss between 0 and 1 for item {call}"
         raise ModelError(f"tell: {expected}, got {_shown(answer)}")
     return Answer((loss,))
 
 
-# -- answers made of arrays ------------------------------------------------------------------------
+# -- answers from arrays that a function returns ---------------------------------------------------
 
 
 def to_answers(returned: object, prompts: Sequence[Prompt], who: str) -> list[Answer]:
-    """Return the answers that a function returned.
+    """Return what a function returned for n prompts and C concepts as answers.
 
     Args:
-        returned: One of three. P(yes), n x C or, of a single concept, (n,). Texts, n of them.
-            Masks, of bool or of P(yes): n x C x H x W. If images differ in size they are a list of
-            n arrays C x H x W (H x W of a single concept). Torch tensors count as arrays.
+        returned: One of three; torch tensors count as arrays.
+            P(yes), n x C, or (n,) for a single concept.
+            A list of n texts.
+            Masks of bool or of P(yes), n x C x H x W. If images differ in size, they are a list of
+            n arrays C x H x W, or H x W for a single concept.
         prompts: The n prompts.
         who: The model, for messages.
 
@@ -211,39 +233,39 @@ def to_answers(returned: object, prompts: Sequence[Prompt], who: str) -> list[An
         ModelError: The function returned something else.
     """
     returned = without_torch(returned)
-    parts = list(returned) if isinstance(returned, Sequence | np.ndarray) else []
+    items = list(returned) if isinstance(returned, Sequence | np.ndarray) else []
     count = len(prompts)
     if prompts and prompts[0].asks and not isinstance(returned, str):
-        if len(parts) == count and all(isinstance(part, str) for part in parts):
-            return [Answer((str(part),)) for part in parts]
-        if all(part is None or isinstance(part, str) for part in parts):
+        if len(items) == count and all(isinstance(item, str) for item in items):
+            return [Answer((str(item),)) for item in items]
+        if all(item is None or isinstance(item, str) for item in items):
             raise ModelError(f"{who}: expected a list of {count} texts, got {returned!r:.80}")
-    if parts and all(np.ndim(part) >= 2 for part in parts):
-        if len(parts) != count:
-            shape = np.shape(parts[0])
-            # as scikit-learn's predict_proba of several outputs
+    if items and all(np.ndim(item) >= 2 for item in items):
+        if len(items) != count:
+            shape = np.shape(items[0])
+            # scikit-learn's predict_proba returns such a list for several outputs
             forest = "; take [:, 1] of each, one column per concept" * (shape == (count, 2))
             expected = f"expected masks of {count} images, or an array n x C"
-            got = f"{len(parts)} arrays of shape {shape}{forest}"
+            got = f"{len(items)} arrays of shape {shape}{forest}"
             raise ModelError(f"{who}: {expected}, got {got}")
-        pairs = zip(parts, prompts, strict=True)
-        return [Answer(_masks(np.asarray(part), prompt, who)) for part, prompt in pairs]
+        pairs = zip(items, prompts, strict=True)
+        return [Answer(_masks(np.asarray(item), prompt, who)) for item, prompt in pairs]
     return _rows(returned, prompts, who)
 
 
 def without_torch(returned: Any) -> Any:
-    """Return torch tensors, also in lists, as arrays of their values; anything else unchanged."""
+    """Return torch tensors, also those in lists, as NumPy arrays, and anything else unchanged."""
     torch = sys.modules.get("torch")  # a tensor cannot exist before torch is imported
     if torch is None:
         return returned
     if isinstance(returned, torch.Tensor):
-        plain = returned.detach().cpu()
-        return (plain.float() if plain.dtype == torch.bfloat16 else plain).numpy()
+        tensor = returned.detach().cpu()
+        return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
     return [*map(without_torch, returned)] if isinstance(returned, list | tuple) else returned
 
 
 def _rows(table: object, prompts: Sequence[Prompt], who: str) -> list[Answer]:
-    """Return an array n x C, or (n,) of a single concept, as answers."""
+    """Return P(yes) n x C, or (n,) for a single concept, as n answers."""
     count, concepts = len(prompts), prompts[0].concepts
     try:
         values = np.asarray(table, dtype=float)
@@ -272,19 +294,19 @@ def _rows(table: object, prompts: Sequence[Prompt], who: str) -> list[Answer]:
     raise ModelError(f"{who}: expected an array of shape {expected} (images x concepts), got {got}")
 
 
-def _masks(part: npt.NDArray[Any], prompt: Prompt, who: str) -> tuple[Value, ...]:
-    """Return C x H x W of bool or of P(yes) as one mask per concept."""
+def _masks(masks: npt.NDArray[Any], prompt: Prompt, who: str) -> tuple[Value, ...]:
+    """Return C x H x W, or H x W, of bool or of P(yes) as one mask of bool per concept."""
     count, sample = len(prompt.concepts), f"for sample {prompt.sample_id!r}"
-    if part.ndim == 2 and count == 1:
-        part = part[None]
-    if part.ndim != 3 or len(part) != count:
+    if masks.ndim == 2 and count == 1:
+        masks = masks[None]
+    if masks.ndim != 3 or len(masks) != count:
         expected = f"{who}: expected masks of shape ({count}, H, W) (concepts x image)"
-        raise ModelError(f"{expected}, got {part.shape} {sample}")
-    if part.dtype == np.bool_:
-        return tuple(part)
-    if not bool(((part >= 0) & (part <= 1)).all()):  # NaN is neither
+        raise ModelError(f"{expected}, got {masks.shape} {sample}")
+    if masks.dtype == np.bool_:
+        return tuple(masks)
+    if not bool(((masks >= 0) & (masks <= 1)).all()):  # false for NaN, too
         raise ModelError(
             f"{who}: expected masks of bool or of P(yes) between 0 and 1, got values from "
-            f"{part.min()} to {part.max()} {sample}{_remedy_of_value(part.min())}"
+            f"{masks.min()} to {masks.max()} {sample}{_remedy_of_value(masks.min())}"
         )
-    return tuple(part >= 0.5)
+    return tuple(masks >= 0.5)

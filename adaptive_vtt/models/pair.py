@@ -1,4 +1,7 @@
-"""Pairs of models: every prompt is sent to both, and both answers are returned as one."""
+"""Two models under comparison, presented to the engine as one.
+
+Every prompt is sent to both. Their answers are returned as one, whose values are `PairedAnswer`s.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -26,27 +29,35 @@ Side = Literal["a", "b"]
 
 
 class Halves:
-    """Store of replies of one model to prompts that the other has not answered yet; this one keeps
-    nothing."""
+    """Store of replies by one model to prompts that the other has not answered yet.
+
+    This class stores nothing; `audit/halves.py` keeps replies on disk, so that a resumed comparison
+    pays for none of them twice.
+    """
 
     def take(self, side: Side, prompt: Prompt) -> Reply | None:
         """Return a reply from before an interruption, None if there is none."""
         return None
 
     def keep(self, side: Side, prompt: Prompt, reply: Reply) -> None:
-        """Keep a reply of one model; called from any thread."""
+        """Store a reply of one model. May be called from any thread."""
 
     def done(self, prompt: Prompt) -> None:
-        """Note that both models answered, so that no reply to this prompt is taken any more."""
+        """Drop the stored replies to a prompt, as both models have answered it."""
 
 
 class Pair(ModelDefaults):
-    """Models ``a`` and ``b`` as one, which answers with ``PairedAnswer`` and costs the sum of both.
+    """Two models as one, which answers with ``PairedAnswer`` and costs the sum of both.
 
-    ``halves``, which may be set later, keeps the reply of one model until the other's arrives.
+    ``halves``, which may be set later, stores the reply of one model until the other's arrives.
+
+    Args:
+        a: The first model.
+        b: The second model.
 
     Raises:
-        InputError: Calls of the two models answer different questions, or a model takes batches.
+        InputError: One model answers one concept per call and the other all, a model takes
+            batches, or the two are paid in different currencies.
     """
 
     def __init__(self, a: ModelUnderTest, b: ModelUnderTest) -> None:
@@ -87,12 +98,12 @@ class Pair(ModelDefaults):
 
     @property
     def price_guess(self) -> PriceGuess | None:  # type: ignore[override]  # follows from theirs
-        """The sum of both; a model whose calls all cost the same counts with the most they can."""
+        """The sum of both guesses; a model without a guess counts with its highest cost."""
         return self._guess(lambda model: model.price_guess)
 
     @property
     def high_guess(self) -> PriceGuess | None:  # type: ignore[override]  # follows from theirs
-        """The sum of both, as ``price_guess``."""
+        """The sum of both high guesses, as ``price_guess``."""
         return self._guess(lambda model: model.high_guess or model.price_guess)
 
     def _guess(self, guess_of: Callable[[ModelDefaults], PriceGuess | None]) -> PriceGuess | None:
@@ -153,66 +164,66 @@ class Pair(ModelDefaults):
             self.b.close()
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Reply]:
-        answers = [self._received(side, prompts) for side in self.sides]
-        return [self._whole(*three) for three in zip(prompts, *answers, strict=True)]
+        a, b = (self._replies(side, prompts) for side in self.sides)
+        return [self._paired(*both) for both in zip(prompts, a, b, strict=True)]
 
-    def _received(self, side: Side, prompts: Sequence[Prompt]) -> list[Reply]:
-        """Return one model's replies, asked only about prompts without a kept one."""
-        kept = [self.halves.take(side, prompt) for prompt in prompts]
-        missing = [prompt for prompt, answer in zip(prompts, kept, strict=True) if answer is None]
+    def _replies(self, side: Side, prompts: Sequence[Prompt]) -> list[Reply]:
+        """Return one model's replies, which is asked only where none is stored."""
+        stored = [self.halves.take(side, prompt) for prompt in prompts]
+        missing = [prompt for prompt, reply in zip(prompts, stored, strict=True) if reply is None]
         fresh = iter(checked(self.sides[side], missing) if missing else ())
-        answers = [next(fresh) if answer is None else answer for answer in kept]
-        for prompt, answer in zip(prompts, answers, strict=True):
-            self.halves.keep(side, prompt, answer)
-        return answers
+        replies = [next(fresh) if reply is None else reply for reply in stored]
+        for prompt, reply in zip(prompts, replies, strict=True):
+            self.halves.keep(side, prompt, reply)
+        return replies
 
-    def _whole(self, prompt: Prompt, a: Reply, b: Reply) -> Answer:
-        """Return both answers as one. Raise ModelError if either is invalid."""
-        named = {"A": a, "B": b}
-        for name, answer in named.items():
-            check_answer(answer, prompt, f"model {name}")
+    def _paired(self, prompt: Prompt, a: Reply, b: Reply) -> Answer:
+        """Return both replies as one answer. Raise ModelError if either is invalid."""
+        by_name = {"A": a, "B": b}
+        for name, reply in by_name.items():
+            check_answer(reply, prompt, f"model {name}")
         values = zip(_values(a, prompt), _values(b, prompt), strict=True)
-        replies = [f"{name}: {answer.reply}" for name, answer in named.items() if answer.reply]
+        texts = [f"{name}: {reply.reply}" for name, reply in by_name.items() if reply.reply]
         self.halves.done(prompt)
         paired, unconfirmed = tuple(starmap(PairedAnswer, values)), a.unconfirmed + b.unconfirmed
-        return Answer(paired, a.cost + b.cost, unconfirmed, "\n".join(replies))
+        return Answer(paired, a.cost + b.cost, unconfirmed, "\n".join(texts))
 
 
 class ConcurrentPair(Pair):
     """Pair with at least one model that can have several calls in flight.
 
-    Both are asked at once; a model that cannot do that is asked in a separate thread.
+    Both are asked at once. A model that takes one call at a time is asked in a thread.
     """
 
     def __init__(self, a: ModelUnderTest, b: ModelUnderTest) -> None:
         super().__init__(a, b)
-        self._several = [m for m in self.sides.values() if isinstance(m, ConcurrentModel)]
+        self._concurrent = [m for m in self.sides.values() if isinstance(m, ConcurrentModel)]
         self.adapts = self.a.adapts or self.b.adapts
         self._threads = {side: ThreadPoolExecutor(1) for side in self.sides}
 
     @property
     def in_flight(self) -> int:
-        return min(model.in_flight for model in self._several)
+        return min(model.in_flight for model in self._concurrent)
 
     def submit(self, prompt: Prompt) -> "Future[Reply]":
-        both = [self._sent(side, prompt) for side in self.sides]
-        together: Future[Reply] = Future()
-        together.set_running_or_notify_cancel()
+        replies = [self._sent(side, prompt) for side in self.sides]
+        paired: Future[Reply] = Future()
+        paired.set_running_or_notify_cancel()
         ended = count(1)
 
         def one_ended(_: "Future[Reply]") -> None:
-            if next(ended) < len(both):
+            if next(ended) < len(replies):
                 return
             try:
-                together.set_result(self._whole(prompt, *(sent.result() for sent in both)))
-            except NotCharged as error:  # the other may have been charged for
-                together.set_exception(ModelError(str(error)))
-            except BaseException as error:  # whatever ended one of them ends the pair
-                together.set_exception(error)
+                paired.set_result(self._paired(prompt, *(reply.result() for reply in replies)))
+            except NotCharged as error:  # the call to the other model may have been charged
+                paired.set_exception(ModelError(str(error)))
+            except BaseException as error:  # an error of either model is one of the pair
+                paired.set_exception(error)
 
-        for sent in both:
-            sent.add_done_callback(one_ended)
-        return together
+        for reply in replies:
+            reply.add_done_callback(one_ended)
+        return paired
 
     def close(self) -> None:
         super().close()
@@ -220,42 +231,44 @@ class ConcurrentPair(Pair):
             thread.shutdown(wait=False, cancel_futures=True)
 
     def _sent(self, side: Side, prompt: Prompt) -> "Future[Reply]":
-        sent: Future[Reply] = Future()
-        if (kept := self.halves.take(side, prompt)) is not None:
-            sent.set_result(kept)
-            return sent
+        """Ask one model, unless its reply is stored, and return the future of the reply."""
+        reply: Future[Reply] = Future()
+        if (stored := self.halves.take(side, prompt)) is not None:
+            reply.set_result(stored)
+            return reply
         model = self.sides[side]
         try:
             if isinstance(model, ConcurrentModel):
-                sent = model.submit(prompt)
+                reply = model.submit(prompt)
             else:
-                sent = self._threads[side].submit(lambda: checked(model, [prompt])[0])
-        except Exception as error:  # the other model may be asked already
-            sent.set_exception(error)
+                reply = self._threads[side].submit(lambda: checked(model, [prompt])[0])
+        except Exception as error:  # not raised here, as the other model may have been asked
+            reply.set_exception(error)
 
-        def keep(sent: "Future[Reply]") -> None:
-            if not sent.cancelled() and sent.exception() is None:
-                self.halves.keep(side, prompt, sent.result())
+        def keep(reply: "Future[Reply]") -> None:
+            if not reply.cancelled() and reply.exception() is None:
+                self.halves.keep(side, prompt, reply.result())
 
-        sent.add_done_callback(keep)
-        return sent
+        reply.add_done_callback(keep)
+        return reply
 
 
 def pair(a: ModelUnderTest, b: ModelUnderTest) -> Pair:
-    """Return the two as one, concurrent if one of them is."""
-    several = isinstance(a, ConcurrentModel) or isinstance(b, ConcurrentModel)
-    return (ConcurrentPair if several else Pair)(a, b)
+    """Return two models as one, which is concurrent if either of them is."""
+    concurrent = isinstance(a, ConcurrentModel) or isinstance(b, ConcurrentModel)
+    return (ConcurrentPair if concurrent else Pair)(a, b)
 
 
-def _values(answer: Reply, prompt: Prompt) -> tuple[Value, ...]:
-    return (answer,) * len(prompt.concepts) if isinstance(answer, Unanswered) else answer.values
+def _values(reply: Reply, prompt: Prompt) -> tuple[Value, ...]:
+    """Return one value per concept; a call that was not answered leaves each concept unanswered."""
+    return (reply,) * len(prompt.concepts) if isinstance(reply, Unanswered) else reply.values
 
 
 def _by_side(facts: Mapping[Side, Mapping[str, T]]) -> dict[str, T]:
-    """Return the facts of each model, which it has under "", by side."""
+    """Return facts by side, where each model has its own under the key ""."""
     return {side: own[""] for side, own in facts.items() if "" in own}
 
 
 def _joined_text(a: str | None, b: str | None) -> str | None:
-    """Return both texts, None if neither is known."""
+    """Return both texts, joined by BETWEEN; None if both are None."""
     return None if a is None and b is None else f"{a}{BETWEEN}{b}"

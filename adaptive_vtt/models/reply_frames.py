@@ -1,7 +1,7 @@
-"""The part of a reply that answers, without thinking, frames around it, or text after it.
+"""Find the answer within a chat model's reply: remove reasoning, framing and trailing text.
 
-Text that is left out becomes new lines, so that every character keeps its place: log-probabilities
-belong to the place of their token.
+Removed text is replaced by newlines of the same length, so that every character keeps its position:
+`yes_no.py` looks up the log-probability of a token by its position in the reply.
 """
 
 import re
@@ -14,16 +14,16 @@ from ..utils.files import data_of
 
 NO_ANSWER = "no answer"
 REFUSED = "refused: "
-"""Prefix of the words of a server's refusal."""
+"""Prefix of a refusal, before the server's own words."""
 CUT_OFF = "cut off while thinking"
 MORE = " [...]"
-"""Mark of missing words in a kept reply."""
+"""Mark of the text that is missing from a shortened reply."""
 KEPT = 2000
-"""Most characters of a reply that are kept."""
+"""Maximum length in characters of a reply in the journal."""
 
 
 class Patterns:
-    """Patterns of a table, which may refer to pieces and to lists of words by name.
+    """Regular expressions of a TOML table, in which {name} stands for a piece or a list of words.
 
     Attributes:
         one: Name -> compiled pattern.
@@ -32,9 +32,10 @@ class Patterns:
 
     def __init__(self, table: Mapping[str, Any], lists: Mapping[str, Iterable[str]]) -> None:
         self._pieces = {}
-        for name, words in lists.items():  # longer words first; a * stands for any ending
-            ordered = sorted(words, key=len, reverse=True)
-            patterns = (re.sub(r"(?<=\w)\*", r"\\w*", word) for word in ordered)
+        for name, words in lists.items():
+            # a regular expression takes the first alternative that matches: longer words first
+            longest_first = sorted(words, key=len, reverse=True)
+            patterns = (re.sub(r"(?<=\w)\*", r"\\w*", word) for word in longest_first)
             self._pieces[name] = f"(?:{'|'.join(patterns)})"
         for name, piece in table["pieces"].items():
             self._pieces[name] = self.filled(piece)
@@ -42,7 +43,7 @@ class Patterns:
         self.several = {n: [*map(self.filled, texts)] for n, texts in table["several"].items()}
 
     def filled(self, text: str) -> str:
-        """Return a pattern with its pieces filled in; other names in braces are kept."""
+        """Return a pattern in which each {name} of a piece is replaced; others are kept."""
         return re.sub(r"\{([a-z_]+)\}", lambda match: self._pieces.get(match[1], match[0]), text)
 
 
@@ -52,36 +53,38 @@ _FRAMES = [re.compile(frame) for frame in _PATTERNS.several["frames"]]
 
 
 def answer_in(reply: str, names: Sequence[str] = ()) -> str | Unanswered:
-    """Return the part of a reply that answers.
+    """Return a reply with everything but its answer blanked.
 
     Args:
         reply: The reply.
-        names: Further keys of JSON, next to "answer" and the like, whose value is the answer.
+        names: JSON keys whose value counts as the answer, in addition to "answer" and the like.
 
     Returns:
-        A text of the reply's length, or Unanswered for a reply that ends inside its thinking, or
+        A text of the reply's length, or Unanswered for a reply that ends inside its reasoning, or
         right after it.
     """
     text = without_thinking(reply)
     if isinstance(text, Unanswered):
         return text
     for question in _ONE["next"].finditer(text):
-        # a question at the beginning is the one that was asked; from the next one on text is cut
+        # A question at the very beginning repeats the prompt. Text from a later question on belongs
+        # to a conversation that the model invents.
         if re.search(r"\w", text[: question.start()]):
             text = _blank(text, [(question.start(), len(text))])
             break
     for frame in _FRAMES:
         text = _framed(text, [m.span("answer") for m in frame.finditer(text)])
     if "{" in text:
-        text = _framed(text, list(_values(text, names)))
+        text = _framed(text, list(_json_answers(text, names)))
     text = _blank(text, (mark.span() for mark in _ONE["marks"].finditer(text)))
     return text if text.strip() else Unanswered(NO_ANSWER)
 
 
 def kept(reply: str) -> str:
-    """Return a reply as it is journaled; a long one without its middle.
+    """Return a reply as it is journaled: a long one loses its middle.
 
-    The end is kept, as it has the answer if reasons come first.
+    Three quarters of the kept characters are from the end, where the answer is if reasons come
+    first.
     """
     if len(reply) <= KEPT:
         return reply
@@ -89,37 +92,37 @@ def kept(reply: str) -> str:
 
 
 def without_thinking(reply: str) -> str | Unanswered:
-    """Return a reply of the same length without its thinking; Unanswered if it ends inside."""
+    """Return a reply with its reasoning blanked; Unanswered if it ends inside the reasoning."""
+    # Full-width letters become plain ones where that keeps every character's position.
     normal = ((char, unicodedata.normalize("NFKC", char)) for char in reply)
-    # full-width letters as plain ones, each character in its place
     reply = "".join(new if len(new) == 1 else old for old, new in normal)
-    spans, opened, front = [], None, 0
+    thinking, opened, unopened = [], None, 0
     for tag in _ONE["tag"].finditer(reply):
         if not (tag["close"] or tag["shut"] or tag["final"]):
             opened = tag.start() if opened is None else opened
             continue
-        if opened is None:  # it was opened before the reply, so all text so far is thinking
-            opened, front = front, tag.end()
-        spans.append((opened, tag.end()))
+        if opened is None:  # the reasoning began before the reply: all text so far belongs to it
+            opened, unopened = unopened, tag.end()
+        thinking.append((opened, tag.end()))
         opened = None
     if opened is not None:
         if not (last := _ONE["last_frame"].search(reply, opened)):
             return Unanswered(CUT_OFF)
-        spans.append((opened, last.start()))
-    return _blank(reply, spans)
+        thinking.append((opened, last.start()))
+    return _blank(reply, thinking)
 
 
 def conclusion(reply: str) -> str:
     """Return the text after the last "Final answer:", or the whole reply if there is none.
 
-    It is for free answers after reasons, which may name both the truth and its contrary.
+    Free answers need it, as the reasons before may name both the truth and its contrary.
     """
     *_, last = _ONE["final"].split(reply)
     return last if last == reply else last.strip("* \n")
 
 
 def _framed(text: str, spans: Sequence[tuple[int, int]]) -> str:
-    """Return the text inside frames if all of them contain the same; else the text unchanged."""
+    """Blank all but the last of these spans if all contain the same; else return the text."""
     filled = [(start, end) for start, end in spans if text[start:end].strip()]
     if len({text[start:end].strip() for start, end in filled}) != 1:
         return text
@@ -127,15 +130,13 @@ def _framed(text: str, spans: Sequence[tuple[int, int]]) -> str:
     return _blank(text, [(0, start), (end, len(text))])
 
 
-def _values(text: str, names: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield the spans of the values of JSON keys that promise an answer."""
-    wanted = [_words(name) for name in names if name]
+def _json_answers(text: str, names: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Yield the spans of JSON values whose key announces an answer, or is one of ``names``."""
+    answer_key = _ONE["keys"].pattern
+    named = [rf"{re.escape(_words(name))}(?: {answer_key})?" for name in names if name]
     for pair in _ONE["pair"].finditer(text):
         key = _words(pair["key"])
-        named = any(
-            re.fullmatch(rf"{re.escape(n)}(?: {_ONE['keys'].pattern})?", key) for n in wanted
-        )
-        if named or _ONE["keys"].fullmatch(key):
+        if any(re.fullmatch(pattern, key) for pattern in (*named, answer_key)):
             yield pair.span(next(g for g in ("answer", "quoted", "bare") if pair[g] is not None))
 
 
@@ -144,6 +145,7 @@ def _words(key: str) -> str:
 
 
 def _blank(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    """Replace spans of a text by newlines of the same length."""
     characters = list(text)
     for start, end in spans:
         characters[start:end] = "\n" * (end - start)

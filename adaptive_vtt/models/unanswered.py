@@ -1,21 +1,21 @@
-"""When calls without an answer end an audit, and what may be done about each reason."""
+"""Thresholds at which unanswered calls end an audit, and advice for each reason."""
 
 import re
 from pathlib import Path
 
 FIRST = 10
-"""Calls after which an audit ends where none of them was answered."""
+"""Number of calls after which an audit ends if none of them was answered."""
 FEWEST = 20
-"""Fewest calls whose unanswered share is judged while more are to come."""
+"""Minimum number of calls before the unanswered share can end a running audit."""
 MUTE = 0.5
-"""Share of calls, or questions, without an answer above which nothing is certified: every rate
-would measure the silence, and little of what the model sees."""
+"""Unanswered share of calls, or questions, above which nothing is certified: rates would measure
+missing answers more than errors of the model."""
 
 
 def remedy(reason: str) -> str:
     """Return advice on questions that went unanswered for this reason.
 
-    It is the first line of remedies.txt whose pattern matches.
+    The advice is on the first line of data/remedies.txt whose pattern matches the reason.
     """
     for line in (Path(__file__).parent / "data" / "remedies.txt").read_text("utf-8").splitlines():
         pattern, advice = line.split("\t")

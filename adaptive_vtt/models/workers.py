@@ -1,7 +1,7 @@
-"""One model held by many workers: processes of this machine, or actors of a Ray cluster.
+"""Several copies of one model, each in a worker: a process of this machine, or a Ray actor.
 
-A worker that dies is started again and asked again, at most ``MAX_ASKED`` times in all. Each
-attempt that was lost may have been charged for, and counts at the worst price.
+A worker that dies is restarted and asked again, so that a call is tried at most ``MAX_ASKED``
+times. Each attempt that was lost may have been charged, and counts at its highest price.
 """
 
 import atexit
@@ -32,29 +32,33 @@ from .checking import checked, name_of
 from .local.python import load, model_of
 
 Make = Callable[[], ModelSource]
-"""Makes the model, or what one is made of; another process can import it."""
+"""A function, which other processes can import, that returns a model or the source of one."""
 STATED = ModelDefaults.__annotations__.keys() - {"doing", "adapts", "trusted"}
-"""Attributes by which a model describes itself; workers have their own of the others."""
+"""Attributes that are copied from the model in a worker; `Workers` has the others itself."""
 IN_FLIGHT = 8
-"""The least calls in flight: the same for few workers as for one, so that the same is drawn."""
+"""Minimum number of calls in flight: with few workers it is that of one, and so are the draws."""
 MAX_ASKED = 3
-"""Workers that may die of one question."""
+"""Maximum number of workers that may die of one call."""
 MAX_STARTS = 3
-"""Times in a row that a worker may die while it makes the model."""
+"""Maximum number of times in a row that a worker may die while it makes the model."""
 PATIENCE = 1.0
-"""Seconds that a worker without a call may take to end."""
+"""Seconds that an idle worker may take to end."""
 CLOSED = "workers: were closed; they cannot be asked any more"
-RAY = "ray"
 
 
-# -- where the model is ----------------------------------------------------------------------------
+# -- inside a worker -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class About:
-    """A description of a model that the audit does not hold: see ``ModelDefaults``.
+    """Description, for the audit's process, of a model that a worker holds.
 
-    ``stated``: its attributes, by name.
+    Attributes:
+        stated: The attributes in STATED, by name.
+        content: As all that follow, a member of ``ModelDefaults``.
+        protocol: See there.
+        prices_known: See there.
+        costs_money: See there.
     """
 
     stated: JsonObject
@@ -65,7 +69,11 @@ class About:
 
 
 class Holding:
-    """The model that a pickled ``Make`` makes."""
+    """Holder of the model in a worker.
+
+    Args:
+        make: The pickled function that makes the model.
+    """
 
     def __init__(self, make: bytes) -> None:
         self._make = make
@@ -77,9 +85,9 @@ class Holding:
             InputError: The model cannot be made, or has several calls in flight by itself.
         """
         try:
-            # Bytes that the audit itself pickled: unpickled here, an import that fails is named.
-            made = pickle.loads(self._make)()  # noqa: S301
-            self._model = model = adapted_model(model_of(made))
+            # The audit pickled these bytes itself. Unpickled here, a failing import is reported.
+            source = pickle.loads(self._make)()  # noqa: S301
+            self._model = model = adapted_model(model_of(source))
         except AvttError:
             raise
         except (Exception, SystemExit) as error:  # a user's code may fail in any manner
@@ -104,7 +112,12 @@ _holding: Holding
 
 
 def _begin(make: bytes, device: str | None) -> None:
-    """Prepare a process that holds the model."""
+    """Prepare a new process to hold the model.
+
+    Args:
+        make: The pickled function that makes the model.
+        device: The CUDA device that the process sees; None: all.
+    """
 
     def end_with_parent() -> None:
         parent = multiprocessing.parent_process()
@@ -113,35 +126,36 @@ def _begin(make: bytes, device: str | None) -> None:
         os._exit(1)  # even while the model computes
 
     global _holding
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the audit, which ends this
-    os.dup2(2, 1)  # what a model prints is not part of the command's output
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the audit, which ends workers
+    os.dup2(2, 1)  # the model prints to stderr: stdout is the command's own
     threading.Thread(target=end_with_parent, daemon=True).start()
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # workers are many; PyTorch reads it
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # PyTorch in many workers: one thread each
     if device is not None:
-        os.environ["CUDA_VISIBLE_DEVICES"] = device  # read when CUDA is first used
+        os.environ["CUDA_VISIBLE_DEVICES"] = device  # before CUDA is used for the first time
     _holding = Holding(make)
 
 
 def _call(method: str, *arguments: Any) -> Any:
+    """Call a method of the model's holder in this process."""
     return getattr(_holding, method)(*arguments)
 
 
-# -- workers ---------------------------------------------------------------------------------------
+# -- workers, from outside -------------------------------------------------------------------------
 
 
 class Died(Exception):
-    """The worker is gone; the message states how it ended."""
+    """The worker died. The message says how it ended."""
 
 
 class Worker(ABC):
-    """A model held elsewhere. Used by one thread at a time, except for ``close``."""
+    """A process or actor that holds the model. One thread at a time uses it; any may close it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # held while the worker is started or ended
         self._closed = False
 
     def start(self) -> About:
-        """Start a worker, in place of one that died, and make the model.
+        """Start the worker, or restart it after it died, and make the model.
 
         Raises:
             Died: The worker ended before the model was made.
@@ -154,24 +168,24 @@ class Worker(ABC):
         return self._result("about")
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
-        """Return one answer per prompt. Raise Died, or ModelError as the model did."""
+        """Return one answer per prompt. Raise Died, or the ModelError of the model."""
         return self._result("ask", list(prompts))
 
     @abstractmethod
     def close(self) -> None:
-        """End the worker, even while it computes. May be called from any thread, and again."""
+        """End the worker, even while it computes. May be called repeatedly, from any thread."""
 
     @abstractmethod
     def _begin(self) -> None:
-        """Start what holds the model."""
+        """Start the process or actor."""
 
     @abstractmethod
     def _result(self, method: str, *arguments: Any) -> Any:
-        """Return the result of a method of `Holding`."""
+        """Call a method of the worker's `Holding` and return its result."""
 
 
 class LocalProcess(Worker):
-    """A process that holds the model: a pool of one, so that it is known which call it died of.
+    """A process that holds the model, in a pool of one, so that the call that killed it is known.
 
     Args:
         make: The pickled function that makes the model.
@@ -180,12 +194,12 @@ class LocalProcess(Worker):
 
     def __init__(self, make: bytes, device: str | None = None) -> None:
         super().__init__()
-        self._initial = make, device
+        self._make_and_device = make, device
         self._pool: ProcessPoolExecutor | None = None
 
     def _begin(self) -> None:
         self._context = _Context()
-        self._pool = ProcessPoolExecutor(1, self._context, _begin, self._initial)
+        self._pool = ProcessPoolExecutor(1, self._context, _begin, self._make_and_device)
 
     def close(self) -> None:
         with self._lock:
@@ -194,10 +208,10 @@ class LocalProcess(Worker):
             return
         pool.shutdown(wait=False, cancel_futures=True)
         if (process := self._context.process) is not None:
-            process.join(PATIENCE if self._last.done() else 0.0)  # idle: it closes the model
+            process.join(PATIENCE if self._last.done() else 0.0)  # an idle one closes its model
             process.kill()
         pool.shutdown()
-        self._context = _Context()  # the process, once nobody has it, lets go of its pipes
+        self._context = _Context()  # drops the process, which then closes its pipes
 
     @property
     def pid(self) -> int | None:
@@ -212,14 +226,14 @@ class LocalProcess(Worker):
             self._last = pool.submit(_call, method, *arguments)
             return self._last.result()
         except (BrokenProcessPool, CancelledError):
-            pool.shutdown()  # until it is known how the process ended
+            pool.shutdown()  # waits until the exit code is known
         code = (self._context.process and self._context.process.exitcode) or 0
         killed = f"was ended by {signal.Signals(abs(code)).name}" if code < 0 else ""
         raise Died(killed or f"ended with code {code}")
 
 
 class _Context(SpawnContext):
-    """Keeps the process that a pool starts, as pools do not report how theirs ended."""
+    """Multiprocessing context that keeps the process of a pool, for its exit code."""
 
     process: SpawnProcess | None = None
 
@@ -229,13 +243,13 @@ class _Context(SpawnContext):
 
 
 class RayActor(Worker):
-    """An actor that holds the model.
+    """A Ray actor that holds the model.
 
     Args:
-        ray: The module, which has joined a cluster.
+        ray: The module ray, which has joined a cluster.
         make: The pickled function that makes the model.
-        cpus: How many CPUs it needs; may be a fraction.
-        gpus: How many GPUs it needs; may be a fraction.
+        cpus: CPUs that the actor reserves, above 0; may be a fraction.
+        gpus: GPUs that it reserves, at least 0; may be a fraction.
     """
 
     def __init__(self, ray: Any, make: bytes, *, cpus: float, gpus: float) -> None:
@@ -257,20 +271,29 @@ class RayActor(Worker):
         try:
             return self._ray.get(getattr(self._actor, method).remote(*arguments))
         except self._ray.exceptions.RayTaskError as error:
-            raise error.cause from None  # as a process would have raised it
+            raise error.cause from None  # the model's own error, as a process raises it
         except self._ray.exceptions.RayError as error:
             raise Died(f"was lost: {one_line(error)[:200]}") from None
 
     def _kill(self) -> None:
         if self._actor is not None and self._ray.is_initialized():
-            with suppress(Exception):  # the cluster may be gone, with the actor
+            with suppress(Exception):  # the cluster may be down
                 self._ray.kill(self._actor)
 
 
 def _workers(make: bytes, workers: int | str, actors: int | None) -> Sequence[Worker]:
-    """Return processes, or actors that share a cluster's GPUs and CPUs."""
-    if isinstance(workers, str) and (workers == RAY or workers.startswith(f"{RAY}://")):
-        ray = joined(None if workers == RAY else workers)
+    """Return processes, or actors that share the GPUs and CPUs of a cluster; none is started yet.
+
+    Args:
+        make: The pickled function that makes the model.
+        workers: Number of processes, "ray", or "ray://HOST:PORT".
+        actors: Number of actors. None: one per GPU of the cluster, else one per CPU.
+
+    Raises:
+        InputError: A number or address is invalid.
+    """
+    if isinstance(workers, str) and (workers == "ray" or workers.startswith("ray://")):
+        ray = joined(None if workers == "ray" else workers)
         resources = ray.cluster_resources()
         gpus, cpus = resources.get("GPU", 0.0), resources.get("CPU", 1.0)
         number = actors or max(1, int(gpus or cpus))
@@ -290,16 +313,17 @@ def _workers(make: bytes, workers: int | str, actors: int | None) -> Sequence[Wo
 
 
 class Workers(ModelDefaults):
-    """The model that ``make`` makes, in each of ``workers``.
+    """A model whose copies in several workers answer calls in parallel.
 
-    What is drawn follows from ``in_flight``, not from the number of workers. Of several local
-    workers each sees one CUDA device, in turn. No key is checked beforehand, as workers hold no
-    model that calls a server.
+    The draws of an audit depend on ``in_flight``, not on the number of workers. Local workers share
+    the CUDA devices evenly; each sees one of them.
 
     Args:
-        make: A name (``file.py:name``, ``package.module:name``), or a function of a module that
-            takes no arguments.
-        workers: As in SPEC.toml, like all that follow.
+        make: Name of the model (``file.py:name``, ``package.module:name``), or a function of a
+            module, without arguments, that returns it.
+        workers: Number of processes, at least 1; or "ray", or "ray://HOST:PORT", for actors.
+        actors: Number of Ray actors. Default None: one per GPU of the cluster, else one per CPU.
+        in_flight: Number of calls that run or wait. Default None: two per worker, at least 8.
 
     Raises:
         InputError: An option is out of range, or the model cannot be made or has several calls in
@@ -335,7 +359,7 @@ class Workers(ModelDefaults):
         self._ready: dict[Worker, About] = {}
         self._free: SimpleQueue[Worker] = SimpleQueue()
         self._deaths, self._answered = 0, False
-        # as many threads as workers: one is free for each call that a thread takes
+        # as many threads as workers, so that a thread which takes a call finds a free worker
         self._threads = ThreadPoolExecutor(len(self.workers), "workers")
         starts = [self._threads.submit(self._start, worker) for worker in self.workers]
         try:
@@ -350,7 +374,7 @@ class Workers(ModelDefaults):
             self.most_cost *= MAX_ASKED
 
     def submit(self, prompt: Prompt) -> "Future[Answer | Unanswered]":
-        """Ask, and return the answer to come. Raise OrderError after ``close``."""
+        """Ask a free worker, and return the answer's future. Raise OrderError after ``close``."""
         try:
             return self._threads.submit(self._answer, prompt)
         except RuntimeError:
@@ -369,7 +393,7 @@ class Workers(ModelDefaults):
 
     @property
     def doing(self) -> str:  # type: ignore[override]  # changes
-        """How many workers are being started."""
+        """Text with the number of workers that are starting."""
         starting = len(self.workers) - len(self._ready)
         return f"{starting} of {len(self.workers)} workers starting" if starting else ""
 
@@ -380,12 +404,12 @@ class Workers(ModelDefaults):
         return dict(self._about.protocol)
 
     def statistics(self) -> JsonObject | None:
-        """Count the workers that died; None if none did."""
+        """Return the numbers of workers, and of those that died; None if none died."""
         deaths = {"workers": len(self.workers), "workers_died": self._deaths}
         return deaths if self._deaths else None
 
     def close(self) -> None:
-        """End all workers. Calls that wait for one are cancelled."""
+        """End all workers. Calls that wait for a worker are cancelled."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         for worker in self.workers:
             worker.close()
@@ -397,13 +421,14 @@ class Workers(ModelDefaults):
     # -- in the threads ------------------------------------------------------------------------
 
     def _start(self, worker: Worker) -> About:
+        """Start a worker, and offer it for calls."""
         try:
             return self._started(worker)
         finally:
             self._free.put(worker)
 
     def _started(self, worker: Worker) -> About:
-        """Describe the worker's model; start the worker first where it does not run."""
+        """Start a worker unless it runs, and return the description of its model."""
         for _ in range(MAX_STARTS):
             try:
                 self._ready[worker] = self._ready.get(worker) or worker.start()
@@ -417,7 +442,7 @@ class Workers(ModelDefaults):
         )
 
     def _answer(self, prompt: Prompt) -> Answer | Unanswered:
-        """Have a free worker answer, or the one that is started in its place."""
+        """Return the answer of a free worker, which is restarted and asked again if it dies."""
         worker = self._free.get()
         try:
             for lost in range(MAX_ASKED):
@@ -429,9 +454,9 @@ class Workers(ModelDefaults):
                     self._deaths, last = self._deaths + 1, died
                     continue
                 self._answered = True
-                more = lost * self._price
-                unconfirmed = answer.unconfirmed + more
-                return replace(answer, cost=answer.cost + more, unconfirmed=unconfirmed)
+                price = lost * self._price  # of the attempts that were lost
+                unconfirmed = answer.unconfirmed + price
+                return replace(answer, cost=answer.cost + price, unconfirmed=unconfirmed)
         finally:
             self._free.put(worker)
         if not (self._answered or self.trusted):

@@ -17,7 +17,7 @@ import pytest
 from adaptive_vtt.errors import InputError, ModelError
 from adaptive_vtt.models import HttpJson, Limits, OpenAIChat, Prices, Retries
 from adaptive_vtt.models.checking import checked
-from adaptive_vtt.models.network.http import _trusted as trusted
+from adaptive_vtt.models.network.http import _certificates as certificates
 from adaptive_vtt.models.network.keys import Key, scrubbed
 from adaptive_vtt.types import Answer, Ask, Prompt, Unanswered
 from tests.helpers.hostile import json_reply
@@ -240,6 +240,6 @@ def test_without_certifi_the_systems_certificates_are_trusted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "certifi", None)
-    trusted.cache_clear()
-    assert trusted(None, None).verify_mode == ssl.CERT_REQUIRED
-    trusted.cache_clear()
+    certificates.cache_clear()
+    assert certificates(None, None).verify_mode == ssl.CERT_REQUIRED
+    certificates.cache_clear()

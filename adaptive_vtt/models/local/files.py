@@ -1,8 +1,8 @@
-"""Files of trained models.
+"""Files of trained models: recognise them, and load parameters into a network.
 
-ONNX and TorchScript files are models. Of others there are the lines that make a model of them, and
-parameters are loaded into a network. Nothing is unpickled here: a pickle is a program, and its user
-decides whether to run it, in lines of their own.
+ONNX and TorchScript files can be audited directly. For other files this module prints the code that
+makes a model of them. It unpickles nothing, as a pickle can run any program: users decide in their
+own code whether to open one.
 """
 
 import hashlib
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
 
 ENDINGS = (".onnx", ".pt", ".pth", ".joblib", ".pkl")
 """Endings of files of models."""
-_HOLDERS = ("state_dict", "model_state_dict", "model", "network", "net")
-"""Names under which training programs keep the parameters, in this order."""
-_WRAPPERS = ("module.", "model.", "net.")
-"""Prefixes that data-parallel training and training programs put before every name."""
+_CHECKPOINT_KEYS = ("state_dict", "model_state_dict", "model", "network", "net")
+"""Keys under which checkpoints of training programs hold the parameters, tried in this order."""
+_PREFIXES = ("module.", "model.", "net.")
+"""Prefixes that data-parallel training and training programs add to the names of parameters."""
 
 
 def lines(path: Path, file: str, concepts: int) -> str:
-    """Return the lines of Python that make a model, named ``network`` or ``predict``, of a file.
+    """Return Python code that makes a model, ``network`` or ``predict``, of a file.
 
     Args:
         path: The file.
-        file: The path as an expression.
-        concepts: How many concepts are asked about.
+        file: The path as a Python expression.
+        concepts: Number of concepts that are asked about.
 
     Raises:
-        InputError: It is no file of a model.
+        InputError: The file has no ending of a model, or is ONNX.
     """
     if path.suffix not in ENDINGS[1:]:
         raise InputError(f"model: expected a file {', '.join(ENDINGS)}, got {str(path)!r}")
@@ -48,12 +48,15 @@ def lines(path: Path, file: str, concepts: int) -> str:
 
 
 def is_script(path: Path) -> bool:
+    """Return whether a file is TorchScript."""
     return path.suffix in (".pt", ".pth") and _kind(path) == "script"
 
 
 def _kind(path: Path) -> str:
-    """Return what torch wrote into the file, "script", "parameters" or "other", without running
-    any of it."""
+    """Return the content of a file of torch, "script", "parameters" or "other".
+
+    The operations of its pickle are read, not run.
+    """
     try:
         with zipfile.ZipFile(as_file(path)) as archive:
             names = archive.namelist()
@@ -61,15 +64,22 @@ def _kind(path: Path) -> str:
                 return "script"
             pickled = next(name for name in names if name.endswith("/data.pkl"))
             with archive.open(pickled) as file:
-                made = [a for code, a, _ in pickletools.genops(file) if code.name == "GLOBAL"]
+                classes = [
+                    name for code, name, _ in pickletools.genops(file) if code.name == "GLOBAL"
+                ]
     except (OSError, ValueError, StopIteration, zipfile.BadZipFile):
         return "other"
-    return "parameters" if made[:1] == ["collections OrderedDict"] else "other"
+    return "parameters" if classes[:1] == ["collections OrderedDict"] else "other"
 
 
 def hash_of(module: "torch.nn.Module", use: str = "") -> str:
-    """Return a short hash of a module's parameters and of the buffers that are saved with them,
-    such as the statistics of batch norm. ``use``: what else decides its answers."""
+    """Return a hash of 16 hexadecimal digits of a module.
+
+    Args:
+        module: Its parameters are hashed, and the buffers that are saved with them, such as the
+            statistics of batch norm.
+        use: Text with everything else on which its answers depend.
+    """
     import torch
 
     digest = hashlib.blake2b(digest_size=8)
@@ -82,34 +92,38 @@ def hash_of(module: "torch.nn.Module", use: str = "") -> str:
 
 
 def load_parameters(module: "torch.nn.Module", path: Path) -> None:
-    """Load the parameters of a file into a module: .safetensors, or what ``torch.save`` wrote.
+    """Load parameters from a file into a module. No code in the file is run.
 
-    They may stand in a checkpoint under "state_dict" or the like, and behind "module." or "model.".
-    No code in the file is run. Raises InputError for files that cannot be read, and for parameters
-    that are not exactly the module's.
+    Args:
+        module: The module.
+        path: A file .safetensors, or one that ``torch.save`` wrote. The parameters may be part of a
+            checkpoint (_CHECKPOINT_KEYS), and their names may have a prefix (_PREFIXES).
+
+    Raises:
+        InputError: The file cannot be read, or its parameters are not exactly the module's.
     """
-    given, expected = _read(path), module.state_dict()
-    for wrapper in _WRAPPERS:
-        if not given.keys() & expected.keys() and all(name.startswith(wrapper) for name in given):
-            given = {name.removeprefix(wrapper): values for name, values in given.items()}
+    loaded, expected = _read(path), module.state_dict()
+    for prefix in _PREFIXES:
+        if not loaded.keys() & expected.keys() and all(name.startswith(prefix) for name in loaded):
+            loaded = {name.removeprefix(prefix): values for name, values in loaded.items()}
+    shared = [name for name in expected if name in loaded]
     wrong = {
-        # counts of batches, which old checkpoints lack, matter to training alone
-        "lacks": [n for n in expected if n not in given and not n.endswith("batches_tracked")],
-        "has additional": [name for name in given if name not in expected],
-        "has in another shape": [
-            n for n in expected if n in given and given[n].shape != expected[n].shape
-        ],
+        # old checkpoints lack the counts of batches, which only training needs
+        "lacks": [n for n in expected if n not in loaded and not n.endswith("batches_tracked")],
+        "has additional": [name for name in loaded if name not in expected],
+        "has in another shape": [n for n in shared if loaded[n].shape != expected[n].shape],
     }
-    parts = [f"{how} {len(names)} ({listed(names, 2)})" for how, names in wrong.items() if names]
-    if parts:
+    faults = [f"{how} {len(names)} ({listed(names, 2)})" for how, names in wrong.items() if names]
+    if faults:
         raise InputError(
             f"weights {str(path)!r}: expected the parameters of the network, but it "
-            f"{', '.join(parts)}; function and options in [model] define the network"
+            f"{', '.join(faults)}; function and options in [model] define the network"
         )
-    module.load_state_dict(given, strict=False)
+    module.load_state_dict(loaded, strict=False)
 
 
 def _read(path: Path) -> JsonObject:
+    """Return the parameters in a file by name; raise InputError if it holds something else."""
     where = f"weights {str(path)!r}"
     if not path.is_file():
         raise InputError(f"weights: file {str(path)!r} does not exist{near_file(path)}")
@@ -118,37 +132,36 @@ def _read(path: Path) -> JsonObject:
         "torch.save(network.state_dict(), FILE) writes them"
     )
     try:
-        held = _held(path, expected)
+        content = _content(path, expected)
     except InputError:
         raise
     except ImportError:
         pip = "a .safetensors file needs safetensors: pip install safetensors"
         raise InputError(f"{where}: {pip}") from None
-    except UnpicklingError:  # torch's message for it advises to run what the file holds
+    except UnpicklingError:  # torch's own message advises to load the file unsafely
         raise InputError(f"{expected}, got other objects, which are not loaded") from None
-    except Exception as error:  # torch, zipfile and safetensors raise errors of many kinds
+    except Exception as error:  # torch, zipfile and safetensors raise errors of many types
         raise InputError(f"{expected}, cannot read it: {one_line(error)[:160]}") from None
-    for name in _HOLDERS:
-        if isinstance(held, Mapping) and isinstance(held.get(name), Mapping):
-            held = held[name]
-    if not isinstance(held, Mapping) or not all(hasattr(v, "shape") for v in held.values()):
-        got = listed(held) if isinstance(held, Mapping) else type(held).__name__
-        names = ", ".join(_HOLDERS)
+    for key in _CHECKPOINT_KEYS:
+        if isinstance(content, Mapping) and isinstance(content.get(key), Mapping):
+            content = content[key]
+    if not isinstance(content, Mapping) or not all(hasattr(v, "shape") for v in content.values()):
+        got = listed(content) if isinstance(content, Mapping) else type(content).__name__
+        names = ", ".join(_CHECKPOINT_KEYS)
         expected = f"parameters by name, or a checkpoint that holds them under one of {names}"
         raise InputError(f"{where}: expected {expected}, got {got}")
-    return dict(held)
+    return dict(content)
 
 
-def _held(path: Path, expected: str) -> Any:
+def _content(path: Path, expected: str) -> Any:
+    """Return the objects in a file of parameters; raise InputError for TorchScript."""
     if path.suffix == ".safetensors":
         from safetensors.torch import load_file
 
         return load_file(path)
     if is_script(path):
-        remedy = (
-            "a hubconf.py whose function returns torch.jit.load(FILE) takes it, without weights"
-        )
-        raise InputError(f"{expected}, got TorchScript; {remedy}")
+        hubconf = "a hubconf.py whose function returns torch.jit.load(FILE)"
+        raise InputError(f"{expected}, got TorchScript; {hubconf} takes it, without weights")
     import torch
 
     return torch.load(path, map_location="cpu", weights_only=True)

@@ -1,4 +1,4 @@
-"""ONNX files, by ONNX Runtime."""
+"""Models in ONNX files, run by ONNX Runtime."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,16 +24,17 @@ TYPES: dict[str, npt.DTypeLike] = {
 
 
 class OnnxModel(TensorModel):
-    """A classifier or segmenter with one input, an image.
-
-    Needs onnxruntime (the extra ``onnx``).
+    """A classifier or segmenter with one input, an image. Needs the extra ``onnx``.
 
     Args:
-        name: The model's name. Default None: the file's.
+        path: The ONNX file.
+        name: Name in errors, journals and reports. Default None: the file's.
+        batch_size: Images at a time, unless the network fixes it.
+        providers: ONNX Runtime's execution providers, in order of preference.
         **tensors: Options of `TensorModel`.
 
     Raises:
-        InputError: A file or name cannot be used.
+        InputError: The file cannot be read, its input is no image, or an option is unknown.
     """
 
     answers: CallMode = "all"
@@ -58,8 +59,8 @@ class OnnxModel(TensorModel):
         where = f"model {str(path)!r}"
         self._input, self._dtype, shape = image_input(self._session, where)
         self._shape = InputShape.of(shape, where)
-        outputs = [one.name for one in self._session.get_outputs()]
-        self._reads = self._output_among(outputs, where)
+        outputs = [output.name for output in self._session.get_outputs()]
+        self._output_name = self._output_among(outputs, where)
         self._batch = self._shape.batch or batch_size
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
@@ -70,17 +71,26 @@ class OnnxModel(TensorModel):
             return self._preprocessing.apply(image_of(prompt, who), self._shape, self._dtype)
 
         answers: list[Answer | Unanswered] = []
-        for alike, tensors in batches(prompts, self._batch, tensor):
+        for batch, tensors in batches(prompts, self._batch, tensor):
             inputs = np.stack(tensors)
-            if self._shape.batch is not None:  # a network with a fixed batch takes no smaller one
-                inputs = inputs[np.arange(self._shape.batch) % len(alike)]
-            (output,) = self._session.run([self._reads], {self._input: inputs})
-            answers += self._answers(output[: len(alike)], alike, self._shape, who)
+            if self._shape.batch is not None:  # fill a fixed batch with repeated images
+                inputs = inputs[np.arange(self._shape.batch) % len(batch)]
+            (output,) = self._session.run([self._output_name], {self._input: inputs})
+            answers += self._answers(output[: len(batch)], batch, self._shape, who)
         return answers
 
 
 def session(path: Path, providers: Sequence[str], what: str = "model") -> Any:
-    """Return ONNX Runtime's session of a file; ``what`` names its section in messages."""
+    """Return a session of ONNX Runtime for a file.
+
+    Args:
+        path: The ONNX file.
+        providers: Execution providers, in order of preference.
+        what: The section of SPEC.toml, for errors.
+
+    Raises:
+        InputError: The file does not exist or is no network, or a provider is unknown.
+    """
     with needed("onnx", "ONNX files need onnxruntime"):
         import onnxruntime
     if path.is_dir():
@@ -91,16 +101,19 @@ def session(path: Path, providers: Sequence[str], what: str = "model") -> Any:
         check_known("ONNX Runtime provider", provider, onnxruntime.get_available_providers())
     try:
         return onnxruntime.InferenceSession(path, providers=list(providers))
-    except Exception as error:  # onnxruntime's errors have no base of their own
+    except Exception as error:  # onnxruntime's errors have no common base class
         raise InputError(f"{path}: is no ONNX network: {one_line(error)[:200]}") from None
 
 
 def image_input(session: Any, where: str) -> tuple[str, npt.DTypeLike, list[Any]]:
-    """Return the name, type and shape of a network's one input; raise InputError for several, and
-    for one that takes other numbers."""
+    """Return the name, type and shape of a network's only input.
+
+    Raises:
+        InputError: The network has several inputs, or its input has another type than TYPES.
+    """
     inputs = session.get_inputs()
     if len(inputs) != 1:
-        names = ", ".join(one.name for one in inputs)
+        names = ", ".join(tensor.name for tensor in inputs)
         raise InputError(f"{where}: expected one input, an image, got {names}")
     check_known("input type", inputs[0].type, TYPES, where)
     return inputs[0].name, TYPES[inputs[0].type], list(inputs[0].shape)

@@ -1,4 +1,4 @@
-"""Python callables, torch modules, names of either, and files of models, as models."""
+"""Models in Python: callables, torch modules, names of either, and files of trained models."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import torch
 
 Output = Literal["probabilities", "logits", "class-logits"]
-"""Numbers of a model: P(yes), or its logits by a sigmoid, or by a softmax over classes."""
+"""Kind of a model's numbers: P(yes), logits of labels, or logits of mutually exclusive classes."""
 _ACTIVATIONS: dict[Output, Activation] = {
     "probabilities": "none",
     "logits": "sigmoid",
@@ -41,12 +41,15 @@ class PythonModel(ModelDefaults):
     """A function from images to answers.
 
     Args:
-        function: From a list of n images (H x W x C uint8) to an array n x C of P(yes), or to the n
-            names of each image's class. For a single concept n numbers will do. A segmenter returns
-            masks: n x C x H x W, or n arrays C x H x W, of bool or of P(yes). A captioner returns n
-            texts.
-        name: For errors, journals and reports; default: the function's.
-        output: What the numbers are.
+        function: Takes a list of n images, H x W x 3 (or 1) of uint8. A classifier returns P(yes),
+            an array n x C for C concepts (or n numbers for a single one), or n names of classes. A
+            segmenter returns masks of bool or of P(yes), n x C x H x W, or n arrays C x H x W. A
+            captioner returns n texts.
+        name: Name in errors, journals and reports. Default None: the function's.
+        output: Kind of the numbers; logits are turned into P(yes).
+
+    Raises:
+        InputError: ``output`` is unknown.
     """
 
     answers: CallMode = "all"
@@ -67,7 +70,7 @@ class PythonModel(ModelDefaults):
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
         images = [prompt.image for prompt in prompts if prompt.image is not None]
         who = f"model {self.name!r}"
-        returned = _of_names(without_torch(self._returned(images)), prompts, who)
+        returned = _one_hot(without_torch(self._returned(images)), prompts, who)
         if self.activation != "none":
             try:
                 returned = self._probabilities(returned)
@@ -79,27 +82,32 @@ class PythonModel(ModelDefaults):
         return [*to_answers(returned, prompts, who)]
 
     def _returned(self, images: list[Image]) -> Any:
+        """Return the output for a list of images."""
         return self.function(images)
 
     def _probabilities(self, logits: Any) -> Any:
-        """Return P(yes) of an array n x C ..., or of a list of n arrays of masks."""
-        if isinstance(logits, list) and {np.ndim(part) for part in logits} == {3}:
-            arrays = [np.asarray(part, float)[None] for part in logits]  # sizes may differ
+        """Return P(yes) for logits n x C or n x C x H x W, or a list of n arrays C x H x W."""
+        if isinstance(logits, list) and {np.ndim(masks) for masks in logits} == {3}:
+            arrays = [np.asarray(masks, float)[None] for masks in logits]  # sizes may differ
             return [activated(array, self.activation)[0] for array in arrays]
         return activated(np.asarray(logits, float), self.activation)
 
 
 class TorchModel(PythonModel):
-    """A torch module: float images n x ch x H x W in [0, 1] -> logits n x C, or n x C x H x W.
+    """A torch module from images n x ch x H x W to logits n x C, or n x C x H x W.
 
     Args:
-        module: The module, which is put into eval mode.
-        name: For errors, journals and reports; default: the module's class.
-        device: Where it runs; "auto": CUDA if there is one.
-        batch_size: Images at a time, of one size. It is halved, and stays so, if a batch does not
-            fit the GPU's memory.
-        transform: Replaces the default scaling of images.
-        output: What the numbers are.
+        module: The module, which is put into eval mode. It takes float32 in [0, 1].
+        name: Name in errors, journals and reports. Default None: the module's class.
+        device: The device; "auto": CUDA if it is available, else the CPU.
+        batch_size: Images at a time, all of one size. It is halved, for good, whenever a batch does
+            not fit into the GPU's memory.
+        transform: Function from a list of images to a tensor n x ch x H x W. Default None: uint8 is
+            scaled to [0, 1].
+        output: Kind of the numbers.
+
+    Raises:
+        InputError: ``output`` or ``device`` is unknown.
     """
 
     def __init__(
@@ -122,26 +130,26 @@ class TorchModel(PythonModel):
     def _returned(self, images: list[Image]) -> Any:
         import torch
 
-        parts: list[torch.Tensor] = []
+        outputs: list[torch.Tensor] = []
         done = 0
         with torch.inference_mode():
             while done < len(images):
                 batch = images[done : done + self.batch_size]
                 try:
                     inputs = self.transform(batch).to(self.device)
-                    parts.append(self.module(inputs).double().cpu())
+                    outputs.append(self.module(inputs).double().cpu())
                     done += len(batch)
                     continue
                 except torch.OutOfMemoryError:
                     if len(batch) == 1:
                         raise
-                # only here, where the exception holds nothing of the batch any more
+                # outside the except block, as the exception keeps the batch in memory
                 self.batch_size = len(batch) // 2
                 torch.cuda.empty_cache()
-        return torch.cat(parts).numpy()
+        return torch.cat(outputs).numpy()
 
     def content(self) -> str:
-        """Return a short hash of the parameters: further training makes another model."""
+        """Return a short hash of the parameters, which further training changes."""
         return hash_of(self.module)
 
 
@@ -152,8 +160,12 @@ def _scaled(images: list[Image]) -> "torch.Tensor":
     return torch.from_numpy(np.stack(images)).permute(0, 3, 1, 2).float().div_(255.0)
 
 
-def _of_names(returned: Any, prompts: Sequence[Prompt], who: str) -> Any:
-    """Return n x C of 0 and 1 if n texts name classes among the concepts; else the argument."""
+def _one_hot(returned: Any, prompts: Sequence[Prompt], who: str) -> Any:
+    """Return n x C of 0 and 1 for n names of classes, and anything else unchanged.
+
+    Raises:
+        ModelError: A name is none of the concepts.
+    """
     concepts = prompts[0].concepts
     rows = returned if isinstance(returned, list | tuple | np.ndarray) else []
     names = [str(name) for name in rows if isinstance(name, str)]
@@ -166,7 +178,13 @@ def _of_names(returned: Any, prompts: Sequence[Prompt], who: str) -> Any:
 
 
 class TextModel(ModelDefaults):
-    """A ``function`` from a list of n texts to n texts. Each costs ``price``."""
+    """A model of text, such as a judge of replies.
+
+    Args:
+        function: Takes a list of n texts and returns n texts.
+        name: Name in errors, journals and reports. Default None: the function's.
+        price: Price of each text.
+    """
 
     answers: CallMode = "one"
     needs_image = False
@@ -193,7 +211,7 @@ class TextModel(ModelDefaults):
 
 
 class ByHand(ModelDefaults):
-    """Placeholder for the model of an audit whose calls are answered by hand."""
+    """Placeholder for the model of an audit whose calls are answered through ``Audit.tell``."""
 
     name = "by hand"
     needs_image = False
@@ -213,26 +231,37 @@ def load(
     base: Path | None = None,
     output: Annotated[Output | None, Option(OUTPUT)] = None,
 ) -> ModelUnderTest:
-    """Return a callable, a torch module, or anything that has ``ask``, as a model.
+    """Return a named object of a user's code as a model.
 
     Args:
-        target: Its name, "file.py:name" or "package.module:name".
-        base: Where relative files are looked for; default: here.
-        output: What its numbers are.
+        target: Name of a callable, a torch module, or an object with ``ask``: "file.py:name" or
+            "package.module:name".
+        base: Folder of relative files. Default None: the working folder.
+        output: Kind of the numbers of a callable or torch module. Default None: probabilities of a
+            callable, logits of a torch module.
 
     Raises:
-        InputError: Nothing has that name, or it is no model.
+        InputError: No object has that name, or it is no model.
     """
     return as_model(load_object(target, base), target, output)
 
 
 def as_model(source: Any, target: str, output: Output | None = None) -> ModelUnderTest:
-    """Return the object called ``target`` as a model; raise InputError if it is none."""
+    """Return an object as a model.
+
+    Args:
+        source: A callable, a torch module, or an object with ``ask``.
+        target: Its name.
+        output: As in ``load``.
+
+    Raises:
+        InputError: The object is no model, or ``output`` does not apply to it.
+    """
     expected = f"model {target!r}: expected a callable, a torch module or an object with 'ask'"
     if isinstance(source, type):
-        made = f"{source.__name__}(...)"
-        remedy = f"name an object made of it, {made}, or say kind = {target!r}"
-        raise InputError(f"{expected}, got the class {source.__name__}; {remedy}")
+        name = source.__name__
+        remedy = f"name an object made of it, {name}(...), or say kind = {target!r}"
+        raise InputError(f"{expected}, got the class {name}; {remedy}")
     if hasattr(source, "ask"):
         if output is not None:
             raise InputError(
@@ -255,7 +284,7 @@ def as_model(source: Any, target: str, output: Output | None = None) -> ModelUnd
 
 
 def model_of(source: ModelSource) -> ModelUnderTest:
-    """Return anything that can be audited as a model.
+    """Return any source of a model as a model.
 
     Args:
         source: An object with ``ask``, a torch module (images -> logits), any other callable
@@ -264,8 +293,8 @@ def model_of(source: ModelSource) -> ModelUnderTest:
             ``package.module:name``, or an ONNX or TorchScript file.
 
     Raises:
-        InputError: It is anything else, such as a class, or a file that is a program to whoever
-            opens it; the message has the lines that wrap such a file.
+        InputError: The source is something else, such as a class, or a file whose opening would run
+            a program in it; the message then has the code that opens such a file.
     """
     if is_table(source):
         from .recorded import Recorded

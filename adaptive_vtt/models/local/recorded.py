@@ -1,8 +1,8 @@
-"""Answers and captions that somebody recorded, replayed as models.
+"""Models that replay recorded answers: of a model, of a captioner, or of a person.
 
-The answers that a person gave on a page of ``avtt label`` are in another CSV. A row is one answer:
-card (the picture, by a hash that hides its name), question, reader, answer, time (ISO 8601 with its
-zone).
+The answers of a person, from a page of ``avtt label``, are in a CSV of their own form. Each row is
+one answer: card (a hash that stands for the picture and hides its name), question, reader, answer,
+time (ISO 8601 with a time zone).
 """
 
 import hashlib
@@ -29,13 +29,13 @@ KEYS = ("sample", "relation", "severity")
 CAPTION_COLUMNS = (*KEYS, "caption")
 COLUMNS = ("card", "question", "reader", "answer", "time")
 YES, NO, UNSURE = "yes", "no", "unsure"
-"""A reader's answers by button: P(yes) of 1, of 0, and Unanswered. Any other answer is in words."""
+"""A reader's answers by button: P(yes) of 1, of 0, and Unanswered. Any other answer is a text."""
 CLASS = "class of the picture"
-"""The one question about a picture that is of exactly one class; its answer is a class."""
+"""The only question about a picture with exactly one class; its answer is the name of a class."""
 MAX_WORDS = 2000
-"""Characters of a reader's answer in words, at most."""
+"""Maximum number of characters of a reader's answer in words."""
 NAME = r"\w[\w .-]{0,59}(?<![ .])"
-"""A reader's name, which names a file."""
+"""Pattern of a reader's name, which is also the name of a file."""
 RECORDED = (
     "CSV with sample, relation, severity, one column per concept; a reader's CSV, as 'avtt label "
     "--questions' takes it; of captions a CSV or JSON with the column caption"
@@ -67,12 +67,12 @@ class Recorded(Replayed):
     """Model that gives recorded P(yes).
 
     Args:
-        answers: One row per image, one column per concept, with P(yes) or NaN. The image is named
-            by the columns ``sample``, ``relation`` and ``severity``; without ``sample`` the index
-            names it, without ``relation`` every row is about the source image (identity, severity
-            0). Images without a row, and NaN, are Unanswered.
-        per_call: Questions that one call answers.
-        name: For errors, journals and reports.
+        answers: One row per image, one column per concept, with P(yes) or NaN. The columns
+            ``sample``, ``relation`` and ``severity`` name the image. Without ``sample`` the index
+            names it; without ``relation`` each row is about a source image (identity, severity 0).
+            Images without a row, and NaN, are Unanswered.
+        per_call: Concepts that one call answers: "all" or "one".
+        name: Name in errors, journals and reports.
 
     Raises:
         InputError: A value is outside [0, 1], or a row repeats.
@@ -92,11 +92,11 @@ class Recorded(Replayed):
         self._rows = _rows(table, "recorded answers")
 
     def holds(self, sample: str, relation: str, severity: int) -> bool:
-        """Return whether there is a row for that picture."""
+        """Return whether there is a row for this image."""
         return (sample, relation, severity) in self._rows
 
     def content(self) -> str:
-        """Return a short hash of all answers: other answers are another model."""
+        """Return a short hash of all answers."""
         digest = hashlib.blake2b(repr((self._columns, self._rows)).encode(), digest_size=8)
         digest.update(self._values.tobytes())
         return digest.hexdigest()
@@ -114,7 +114,7 @@ class Recorded(Replayed):
 
 
 def _probabilities(table: pd.DataFrame) -> Floats:
-    """Return the values of a table, NaN for gaps; raise InputError for one that is no P(yes)."""
+    """Return a table's values, NaN for empty cells; raise InputError for one outside [0, 1]."""
     try:
         values = table.to_numpy(dtype=float, na_value=np.nan)
     except (TypeError, ValueError) as error:
@@ -128,7 +128,11 @@ def _probabilities(table: pd.DataFrame) -> Floats:
 
 
 def _rows(table: pd.DataFrame, where: str) -> dict[tuple[str, str, int], int]:
-    """Return the row of each picture, by sample, relation and severity."""
+    """Return the number of each image's row, by sample, relation and severity.
+
+    Raises:
+        InputError: A severity is no whole number, or an image has two rows.
+    """
     rows: dict[tuple[str, str, int], int] = {}
     for row, (sample, relation, severity) in enumerate(table[[*KEYS]].itertuples(index=False)):
         try:
@@ -151,13 +155,14 @@ class RecordedCaptions(Replayed):
 
     Args:
         captions: One row per image, with the columns sample, relation, severity, caption. The
-            source image has relation identity and severity 0; a version of it with box k hidden
-            "hidden/blur", "hidden/black" or "hidden/inpaint" and severity k.
-        name: For errors, journals and reports.
-        where: The table, for errors.
+            source image has relation "identity" and severity 0. A version of it with box k hidden
+            has relation "hidden/blur", "hidden/black" or "hidden/inpaint", and severity k.
+        name: Name in errors, journals and reports.
+        where: Name of the table in errors.
 
     Raises:
-        InputError: A column is missing, or a row repeats; when asked: a caption was not recorded.
+        InputError: A column is missing, a row repeats, or no row has a caption. When asked: the
+            caption of the image was not recorded.
     """
 
     answers: CallMode = "one"
@@ -174,8 +179,16 @@ class RecordedCaptions(Replayed):
             raise InputError(f"{where}: expected captions, got {got}")
 
     def check(self, dataset: Dataset, variants: Sequence[Variant]) -> None:
-        """Raise InputError if a source image, or a follow-up of one, has no caption, and for
-        follow-ups that depend on captions, as those that were captioned may be others."""
+        """Check that the captions of all images are recorded.
+
+        Args:
+            dataset: The source images.
+            variants: The relations and severities of follow-ups.
+
+        Raises:
+            InputError: A caption is missing, or follow-ups depend on captions, so that those of
+                this audit may differ from the recorded ones.
+        """
         if any(v.relation.needs_answer for v in variants):
             raise InputError(
                 f"{self._where}: recorded captions are of pictures made beforehand, and captions = "
@@ -186,10 +199,11 @@ class RecordedCaptions(Replayed):
         wanted = [(sample, *version) for sample in samples for version in versions]
         missing = [key for key in wanted if key not in self._captions]
         if missing:
-            self._lacks(missing[0], f"; {len(missing)} of {len(wanted)} are missing")
+            raise self._lacks(missing[0], f"; {len(missing)} of {len(wanted)} are missing")
 
-    def _lacks(self, key: tuple[str, str, int], more: str) -> None:
-        raise InputError(
+    def _lacks(self, key: tuple[str, str, int], more: str) -> InputError:
+        """Return the error of a missing caption."""
+        return InputError(
             f"{self._where}: expected a caption of sample {key[0]!r}, relation {key[1]!r}, "
             f"severity {key[2]}, got none{more}"
         )
@@ -204,7 +218,7 @@ class RecordedCaptions(Replayed):
         key = prompt.sample_id, prompt.relation, prompt.severity
         if key not in self._captions:
             hint = "; or set oracle.occlusion = false" if prompt.relation[:7] == "hidden/" else ""
-            self._lacks(key, f" among {len(self._captions)}{hint}")
+            raise self._lacks(key, f" among {len(self._captions)}{hint}")
         caption = self._captions[key]
         return Answer((caption,)) if caption.strip() else Unanswered("an empty caption")
 
@@ -218,9 +232,10 @@ def require_columns(table: pd.DataFrame, columns: Sequence[str], where: str) -> 
 
 
 def read_captions(file: Path) -> pd.DataFrame:
-    """Return the rows of a CSV with a header, or of a JSON list of objects, words unchanged.
+    """Return the rows of a CSV with a header, or of a JSON list of objects; captions are unchanged.
 
-    Raises InputError for a file that is neither.
+    Raises:
+        InputError: The file is neither.
     """
     what = "recorded captions"
     if file.suffix != ".json":
@@ -236,16 +251,16 @@ def read_captions(file: Path) -> pd.DataFrame:
 
 
 class RecordedReader(Replayed):
-    """Model that gives one person's answers. What the person left out or could not answer is
-    Unanswered.
+    """Model that gives one person's answers. A question that the person left out, or was unsure
+    about, is Unanswered.
 
     Args:
         answers: Rows, as ``read_answers`` returns them.
-        per_call: Questions that one call answers; None: "all" if a picture has several questions,
-            else "one".
+        per_call: Concepts that one call answers. Default None: "all" if a picture has several
+            questions, else "one".
 
     Raises:
-        InputError: The answers are of several people.
+        InputError: The answers are not of exactly one person.
     """
 
     def __init__(self, answers: pd.DataFrame, *, per_call: CallMode | None = None) -> None:
@@ -259,7 +274,7 @@ class RecordedReader(Replayed):
         self._answers = dict(zip(keys, answers["answer"], strict=True))
 
     def content(self) -> str:
-        """Return a short hash of all answers: other answers are another model."""
+        """Return a short hash of all answers."""
         text = repr(sorted(self._answers.items()))
         return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
@@ -283,16 +298,16 @@ def check_name(name: str, where: str) -> str:
 
 
 def card_id(sample: str, relation: str, severity: int) -> str:
-    """Return the name of a picture in files of answers."""
+    """Return the hash that stands for a picture in files of answers."""
     text = f"{sample}\0{relation}\0{severity}"
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 def read_answers(path: Path) -> pd.DataFrame:
-    """Return the rows of a file, the later of two answers to one question.
+    """Return the rows of a file of people's answers; of two answers to a question the later one.
 
     Raises:
-        InputError: The file cannot be read, or a row (the header is 1) has a bad field.
+        InputError: The file cannot be read, or a field is malformed. Rows count from 1, the header.
     """
     rows = read_rows(path, "answers", dtype=str, keep_default_na=False, encoding="utf-8-sig")
     rows = rows.fillna("")
@@ -306,9 +321,9 @@ def read_answers(path: Path) -> pd.DataFrame:
         "answer": (rows["answer"].str.strip().str.len().between(1, MAX_WORDS), "1 to 2000 letters"),
         "time": (times.notna(), "a time with its zone, such as 2024-05-31T12:00:00Z"),
     }
-    for column, (fine, expected) in checks.items():
-        if not fine.all():
-            row = int(fine.argmin())
+    for column, (valid, expected) in checks.items():
+        if not valid.all():
+            row = int(valid.argmin())
             got = rows[column][row]
             raise InputError(f"{path}, row {row + 2}: {column}: expected {expected}, got {got!r}")
     return latest(rows)
@@ -326,9 +341,17 @@ def latest(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def read_rows(path: Path, what: str, *, only: Sequence[str] = (), **options: Any) -> pd.DataFrame:
-    """Return the rows of a CSV, cells of all columns, or of ``only`` some, without the marks that
-    `utils.tables` writes against formulas. Raise InputError, which names ``what`` the rows are,
-    where they cannot be read."""
+    """Return the rows of a CSV, without the marks that `utils.tables` adds to cells like formulas.
+
+    Args:
+        path: The file.
+        what: Name of the content, for errors.
+        only: Columns whose marks are removed. Default: all.
+        **options: Options of ``pandas.read_csv``.
+
+    Raises:
+        InputError: The file cannot be read.
+    """
     check_width(path)
     with reads(path, what):
         rows = pd.read_csv(as_file(path), **options)
@@ -338,8 +361,8 @@ def read_rows(path: Path, what: str, *, only: Sequence[str] = (), **options: Any
 
 
 def answers_table(path: Path) -> pd.DataFrame:
-    """Return the answers in a CSV, without the files and words that ``export --questions`` wrote
-    there. Raise InputError if it cannot be read."""
+    """Return recorded answers in a CSV, without the columns that ``export --questions`` adds: names
+    of files, and words. Raise InputError if the file cannot be read."""
     table = read_rows(path, "recorded answers", dtype={"sample": str})
     written = [column for column in ("file", "words") if column in table]
     return table.drop(columns=table[written].select_dtypes(exclude=["number", "bool"]).columns)
@@ -354,7 +377,18 @@ def recorded(
         CallMode | None, Option("one or all: concepts of a call (all; of a reader as it was read)")
     ] = None,
 ) -> Recorded | RecordedCaptions | RecordedReader:
-    """Return a CSV of answers, or of captions, as a model."""
+    """Return a file of recorded answers as a model.
+
+    Args:
+        answers: A CSV of answers or of a reader, or a CSV or JSON of captions.
+        captions: Whether the file has captions.
+        name: Name in errors, journals and reports. Default None: that of the file.
+        per_call: Concepts that one call answers. Default None: as in `Recorded` and
+            `RecordedReader`.
+
+    Raises:
+        InputError: The file cannot be read, or is malformed.
+    """
     try:
         with open(answers, encoding="utf-8-sig", opener=regular) as file:
             of_reader = file.readline(200).strip() == ",".join(COLUMNS)

@@ -1,14 +1,14 @@
-"""A small net taught with the audit's own labelled source images, to be used as a proxy.
+"""Small networks trained on the audit's labelled source images, as a free proxy of the model.
 
-It is asked about follow-ups in place of the model under test, for nothing: what confuses it often
-confuses the model, too. The images are dealt into FOLDS parts, and a follow-up is answered by the
-net that saw no image of its source's part, since a net is sure of what it has learnt by heart.
-The nets are one hidden layer wide and learn side by side, each with its own part's loss masked. All
-of it is done TEAMS times where images are small, with other parts and batches, and the answers are
-averaged: that says better what is hard than one net does.
+Follow-ups that confuse such a network often confuse the model under test, too. Cross-fitting: the
+source images are split into FOLDS folds, with one network for each. It is trained on the other
+folds, and answers about follow-ups of its fold, since a network is too sure about images that it
+was trained on. The networks have one hidden layer; they are trained together, each with the loss
+of its fold masked. If images are small, the whole is repeated TEAMS times with other folds and
+batches, and P(yes) is averaged, which predicts difficulty better than one network.
 
-Everything follows from images, labels and seed. The net never hears of questions, answers or
-draws, so it cannot know the draws to come.
+The networks depend on images, labels and the seed alone, not on questions, answers or draws. So
+they carry no information about future draws.
 """
 
 import hashlib
@@ -31,65 +31,72 @@ from ..checking import image_of
 from .tensors import fitted, small
 
 MEMORY = (0.9, 0.99)
-"""Share of its mean and mean square of gradients that Adam keeps in each step."""
+"""Decay rates of Adam's moving averages, of gradients and of their squares."""
 
 
 Pictures = npt.NDArray[np.uint8]
 
 SIDE = 16
-"""Images are shrunk to at most SIDE pixels high and wide."""
+"""Maximum height and width of images after shrinking."""
 FOLDS, TEAMS = 5, 3
+"""Number of folds, and maximum number of teams: a team is one network per fold."""
 WORK = 768
-"""Teams times numbers in a small image, at most, which bounds the seconds before the first call:
-one team learns from 16 x 16 pixels in colour, three from as many in grey. One alone predicts as
-well on average, and differs more from seed to seed."""
+"""Maximum of teams times numbers in a shrunk image, which bounds the seconds of training: one team
+for 16 x 16 pixels in colour, three for as many in grey. One team predicts as well on average, but
+varies more between seeds."""
 HIDDEN = 128
+"""Number of hidden units of a network."""
 STEPS, BATCH = 300, 64
-"""Gradient steps, and images in each: nets that learn longer predict less of another's errors."""
+"""Gradient steps, and images in each. Longer training predicts fewer errors of another model."""
 RATE = 5e-3
-"""The highest learning rate; it rises for three tenths of the steps, then falls to 0."""
+"""Highest learning rate; it rises linearly for 30 % of the steps, then falls linearly to 0."""
 MAX = 5_000
-"""Images that are learnt from, at most: random ones where there are more."""
+"""Maximum number of images for training, which are drawn at random if there are more."""
 FEWEST = 30
-"""Labels of a concept needed on each side; of others the net says .5."""
+"""Minimum number of images with, and without, a concept; P(yes) of other concepts is UNSURE."""
 UNSURE = 0.5
 
 
 class Nets(NamedTuple):
-    """FOLDS nets side by side: F folds, d pixels, h hidden, C concepts; and pixels' mean (d,)."""
+    """The networks of a team: F folds, d pixels, h hidden units, C concepts."""
 
     centre: Tensor
-    into: Tensor  # d x (F h)
-    bias: Tensor  # F x 1 x h
-    out: Tensor  # F x h x C
-    level: Tensor  # F x 1 x C
+    """(d,): mean pixels of the training images."""
+    into: Tensor
+    """d x (F h): weights of the hidden layer."""
+    bias: Tensor
+    """F x 1 x h: biases of the hidden layer."""
+    out: Tensor
+    """F x h x C: weights of the output layer."""
+    level: Tensor
+    """F x 1 x C: biases of the output layer."""
 
     def scaled(self, pixels: Tensor) -> Tensor:
-        """Return pixels n x d in [0, 255] as the nets read them."""
+        """Return pixels n x d in [0, 255] as input of the networks."""
         return (pixels - self.centre) / 255
 
     def logits_of(self, fold: int, scaled: Tensor) -> Tensor:
-        """Return n x C for scaled pixels n x d, by the net of one fold alone."""
+        """Return logits n x C of the network of one fold, for scaled pixels n x d."""
         into = self.into.chunk(len(self.bias), 1)[fold]
-        inner = torch.addmm(self.bias[fold, 0], scaled, into).relu_()
-        return torch.addmm(self.level[fold, 0], inner, self.out[fold])
+        hidden = torch.addmm(self.bias[fold, 0], scaled, into).relu_()
+        return torch.addmm(self.level[fold, 0], hidden, self.out[fold])
 
 
 class SelfTaught(ModelDefaults):
-    """Answers every concept of a follow-up by small nets; ``SelfTaught.of`` teaches them.
+    """A proxy that answers by small networks; ``SelfTaught.of`` trains them.
 
     Args:
-        concepts: Their names, C of them.
-        shape: Height, width and channels of what the nets see.
-        teams: Each FOLDS nets, and (N,) which of them answers for each sample.
-        known: (C,), the concepts with enough labels.
-        ids: The samples that the nets learnt from, by name.
+        concepts: Names of the C concepts.
+        shape: Height, width and channels of shrunk images.
+        teams: The networks of each team, and the fold, (N,), of each of the N samples.
+        known: (C,) of bool: the concepts with enough labels.
+        ids: Name -> index of the samples in the training data.
     """
 
     answers = "all"
     name = "self-taught"
     version = "2"
-    """To be raised whenever the same images would teach other nets."""
+    """Version of the training, to be raised whenever the same images would give other networks."""
 
     def __init__(
         self,
@@ -113,20 +120,26 @@ class SelfTaught(ModelDefaults):
         )
 
     def describe(self) -> JsonObject:
-        """Return facts for the journal: how much it learnt from, and a hash of the weights."""
+        """Return facts for the journal: version, number of training images, hash of the weights."""
         return {"version": self.version, "images": len(self._ids), "weights": self.content()}
 
     @classmethod
     def of(cls, dataset: Dataset, *, seed: int | str = 0, side: int = SIDE) -> Self:
-        """Teach with the dataset's images and truths; unknown truths are left out.
+        """Train networks on the images and truths of a dataset.
 
-        Raises InputError for a dataset that is not ``teachable``.
+        Args:
+            dataset: The dataset; unknown truths do not count.
+            seed: Seed of folds, batches and initial weights.
+            side: Maximum height and width of shrunk images.
+
+        Raises:
+            InputError: The dataset is not ``teachable``.
         """
         if not teachable(dataset):
             got = "fewer labels" if dataset.has_images else "no images"
             expected = f"expected images, and a concept with {FEWEST} labels on each side"
             raise InputError(f"self-taught proxy: {expected}, got {dataset.name!r} with {got}")
-        begun = time.monotonic()
+        began = time.monotonic()
         rng = generator(seed, "self-taught")
         samples, truths = dataset.reference(MAX, rng)
         shape = small(dataset.sample(0).require_image(), side)
@@ -134,36 +147,41 @@ class SelfTaught(ModelDefaults):
         pictures = np.stack([fitted(image, *shape) for image in images])
         teams = []
         for _ in range(max(1, min(TEAMS, WORK // pictures[0].size))):
-            fold = np.zeros(len(dataset), np.int64)  # those not learnt from: any net will do
+            fold = np.zeros(len(dataset), np.int64)  # images outside the training data: fold 0
             fold[samples] = rng.permutation(len(samples)) % FOLDS
-            teams.append((_taught(pictures, truths, fold[samples], rng), fold))
+            teams.append((_trained(pictures, truths, fold[samples], rng), fold))
         ids = {dataset.sample_id(i): i for i in samples.tolist()}
-        taught = cls(dataset.concepts, shape, teams, _enough(dataset), ids)
-        taught.seconds = time.monotonic() - begun
-        return taught
+        proxy = cls(dataset.concepts, shape, teams, _enough(dataset), ids)
+        proxy.seconds = time.monotonic() - began
+        return proxy
 
     @torch.no_grad()
     def predict(self, pictures: Pictures, samples: Indices) -> Floats:
-        """Return P(yes) n x C of follow-ups n x H x W x ch, in ``shape``, of samples (n,)."""
-        scaled = self._teams[0][0].scaled(_pixels(pictures))  # all teams learnt the same images
-        likely = torch.zeros(len(samples), len(self.concepts), dtype=torch.float64)
+        """Return P(yes), n x C, of follow-ups.
+
+        Args:
+            pictures: The follow-ups, n x H x W x ch, shrunk to ``shape``.
+            samples: (n,), the indices of their source images.
+        """
+        scaled = self._teams[0][0].scaled(_pixels(pictures))  # all teams share the mean pixels
+        total = torch.zeros(len(samples), len(self.concepts), dtype=torch.float64)
         for nets, fold in self._teams:
             folds = fold[samples]
             for number in np.unique(folds).tolist():
-                mine = torch.from_numpy(np.flatnonzero(folds == number))
-                likely.index_add_(0, mine, nets.logits_of(number, scaled[mine]).sigmoid_().double())
-        return np.where(self._known, likely.numpy() / len(self._teams), UNSURE)
+                rows = torch.from_numpy(np.flatnonzero(folds == number))
+                total.index_add_(0, rows, nets.logits_of(number, scaled[rows]).sigmoid_().double())
+        return np.where(self._known, total.numpy() / len(self._teams), UNSURE)
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
         """Return P(yes) of each prompt's concepts; raise InputError for a prompt without image."""
         if not prompts:
             return []
-        # of a sample not learnt from any net says what it says of the first
+        # a sample outside the training data is in no fold: any network may answer
         samples = np.array([self._ids.get(p.sample_id, 0) for p in prompts])
         images = (image_of(prompt, "self-taught proxy") for prompt in prompts)
-        likely = self.predict(np.stack([fitted(image, *self.shape) for image in images]), samples)
+        p_yes = self.predict(np.stack([fitted(image, *self.shape) for image in images]), samples)
         places = [[self.concepts.index(c) for c in p.concepts] for p in prompts]
-        return [Answer(tuple(row[p].tolist())) for row, p in zip(likely, places, strict=True)]
+        return [Answer(tuple(row[p].tolist())) for row, p in zip(p_yes, places, strict=True)]
 
     def content(self) -> str:
         """Return a hash of the weights."""
@@ -174,12 +192,12 @@ class SelfTaught(ModelDefaults):
 
 
 def teachable(dataset: Dataset) -> bool:
-    """Return whether there are images, and a concept with FEWEST labels on each side."""
+    """Return whether there are images, and a concept with enough labels."""
     return dataset.has_images and bool(_enough(dataset).any())
 
 
 def _enough(dataset: Dataset) -> Bools:
-    """Return (C,): which concepts have FEWEST labels on each side."""
+    """Return the concepts, (C,) of bool, with FEWEST images with and without them."""
     return np.asarray(dataset.counts).min(axis=1) >= FEWEST
 
 
@@ -188,34 +206,43 @@ def _pixels(pictures: Pictures) -> Tensor:
 
 
 @torch.no_grad()
-def _taught(pictures: Pictures, truths: Truths, fold: Indices, rng: np.random.Generator) -> Nets:
-    """Return the nets after STEPS steps; ``truths`` n x C, ``fold`` (n,): the net not to see it."""
+def _trained(pictures: Pictures, truths: Truths, fold: Indices, rng: np.random.Generator) -> Nets:
+    """Train the networks of one team by STEPS steps of Adam on the binary cross-entropy.
+
+    Args:
+        pictures: n shrunk images.
+        truths: n x C of 0, 1 or UNKNOWN.
+        fold: (n,), the fold of each image, whose network is not trained on it.
+        rng: Source of batches and initial weights.
+    """
     pixels, labels = _pixels(pictures), torch.from_numpy(truths).float()
-    unseen = torch.arange(FOLDS)[:, None] != torch.from_numpy(fold)
-    counts = unseen[:, :, None] * (labels != UNKNOWN) / BATCH
-    nets = _untaught(pixels, labels.shape[1], rng)
+    in_training = torch.arange(FOLDS)[:, None] != torch.from_numpy(fold)
+    weight_of_loss = in_training[:, :, None] * (labels != UNKNOWN) / BATCH
+    nets = _untrained(pixels, labels.shape[1], rng)
     scaled, labels = nets.scaled(pixels), labels.clamp(min=0)
+    # weights, gradient and moving averages of all layers are flat, for one step of Adam at once
     sizes = [weight.numel() for weight in nets[1:]]
     weights = torch.cat([weight.reshape(-1) for weight in nets[1:]])
     gradient, mean, square = (torch.zeros_like(weights) for _ in range(3))
 
-    def parts(flat: Tensor) -> list[Tensor]:
+    def layers(flat: Tensor) -> list[Tensor]:
+        """Return views of a flat tensor in the shapes of the layers."""
         return [p.view(w.shape) for p, w in zip(torch.split(flat, sizes), nets[1:], strict=True)]
 
-    nets, slopes = Nets(nets.centre, *parts(weights)), Nets(nets.centre, *parts(gradient))
+    nets, gradients = Nets(nets.centre, *layers(weights)), Nets(nets.centre, *layers(gradient))
     for step in range(1, STEPS + 1):
         batch = torch.from_numpy(rng.integers(len(pixels), size=BATCH))
-        seen = scaled[batch]
-        inner = torch.addmm(nets.bias.view(1, -1), seen, nets.into).relu_()
-        hidden = inner.view(BATCH, FOLDS, HIDDEN).transpose(0, 1)
+        inputs = scaled[batch]
+        hidden = torch.addmm(nets.bias.view(1, -1), inputs, nets.into).relu_()
+        by_fold = hidden.view(BATCH, FOLDS, HIDDEN).transpose(0, 1)
         # backpropagation by hand: through autograd a step takes twice as long
-        likely = torch.baddbmm(nets.level, hidden, nets.out).sigmoid_()
-        error = (likely - labels[batch]) * counts[:, batch]
-        torch.sum(error, 1, keepdim=True, out=slopes.level)
-        torch.bmm(hidden.mT, error, out=slopes.out)
-        back = (error @ nets.out.mT).transpose(0, 1).reshape(BATCH, -1) * (inner > 0)
-        torch.sum(back, 0, out=slopes.bias.view(-1))
-        torch.mm(seen.mT, back, out=slopes.into)
+        p_yes = torch.baddbmm(nets.level, by_fold, nets.out).sigmoid_()
+        error = (p_yes - labels[batch]) * weight_of_loss[:, batch]
+        torch.sum(error, 1, keepdim=True, out=gradients.level)
+        torch.bmm(by_fold.mT, error, out=gradients.out)
+        back = (error @ nets.out.mT).transpose(0, 1).reshape(BATCH, -1) * (hidden > 0)
+        torch.sum(back, 0, out=gradients.bias.view(-1))
+        torch.mm(inputs.mT, back, out=gradients.into)
         rate = RATE * min(step / STEPS / 0.3, (1 - step / STEPS) / 0.7)
         # Adam (Kingma and Ba, ICLR 2015): the first use of torch.optim takes two seconds
         mean.lerp_(gradient, 1 - MEMORY[0])
@@ -226,7 +253,8 @@ def _taught(pictures: Pictures, truths: Truths, fold: Indices, rng: np.random.Ge
     return nets
 
 
-def _untaught(pixels: Tensor, concepts: int, rng: np.random.Generator) -> Nets:
+def _untrained(pixels: Tensor, concepts: int, rng: np.random.Generator) -> Nets:
+    """Return networks with random weights, and the mean pixels of the training images."""
     width = pixels.shape[1]
 
     def random(*shape: int, fan: int) -> Tensor:

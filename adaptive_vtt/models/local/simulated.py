@@ -1,4 +1,4 @@
-"""Models with a set accuracy: the paper's simulated methods under evaluation."""
+"""Simulated models of known accuracy, as in the experiments of the Concept-centric VTT paper."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated
@@ -13,22 +13,22 @@ from ...utils.random_streams import generator
 from ..base import ModelDefaults
 
 KINDS = {"unbiased": (0.7, 0.7), "biased": (0.9, 0.5), "negatively-biased": (0.5, 0.9)}
-"""The paper's models: how often each is right about the commonest concept, and about others."""
+"""The paper's models: accuracy on the most common concept, and on the others."""
 
 
 class Simulated(ModelDefaults):
-    """Right with a set probability per concept, on whatever image it is shown.
+    """A model with a set accuracy for each concept, which does not depend on the image.
 
-    The paper gives accuracies alone; with hard 0/1 answers its performance model would degenerate,
-    so a right answer is uniform on the right side of one half and a wrong one on the wrong side.
-    Source: Concept-centric VTT, section 3.1.
+    Source: Concept-centric VTT, section 3.1, which gives accuracies alone. With answers of exactly
+    0 and 1 the paper's performance model would degenerate. So P(yes) of a correct answer is uniform
+    on the correct side of 1/2, and P(yes) of a wrong answer on the other side.
 
     Args:
-        dataset: The truth.
-        accuracy: Concept -> probability of a right answer.
-        seed: An answer is a function of it, sample, relation, severity and concept.
-        answers: Whether a call answers one concept or all.
-        name: The model's name.
+        dataset: The dataset, for the truth.
+        accuracy: Concept -> probability of a correct answer, in [0, 1].
+        seed: Answers depend on the seed, sample, relation, severity and concept alone.
+        answers: Concepts that one call answers: "all" or "one".
+        name: Name in errors, journals and reports.
     """
 
     needs_image = False
@@ -57,12 +57,20 @@ class Simulated(ModelDefaults):
     ) -> "Simulated":
         """Return one of the paper's simulated models.
 
-        There are three: unbiased (70 % everywhere), biased (90 % on the concept that is
-        present most often, 50 % on others), negatively-biased (50 % and 90 %)."""
+        Args:
+            kind: "unbiased" (accuracy .7 on all concepts), "biased" (.9 on the concept that is
+                present most often, .5 on others), or "negatively-biased" (.5 and .9).
+            dataset: The dataset, for the truth.
+            seed: Seed of the answers.
+            answers: Concepts that one call answers: "all" or "one".
+
+        Raises:
+            InputError: The kind is unknown.
+        """
         check_known("simulated model", kind, KINDS)
-        common = dataset.concepts[int(np.argmax(dataset.counts[:, 1]))]
-        on_common, elsewhere = KINDS[kind]
-        accuracy = {c: on_common if c == common else elsewhere for c in dataset.concepts}
+        most_common = dataset.concepts[int(np.argmax(dataset.counts[:, 1]))]
+        of_common, of_others = KINDS[kind]
+        accuracy = {c: of_common if c == most_common else of_others for c in dataset.concepts}
         return cls(dataset, accuracy, seed=seed, answers=answers, name=kind)
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
@@ -77,10 +85,10 @@ class Simulated(ModelDefaults):
         truth = int(self._dataset.truth(sample, column)[0])
         key = f"simulated/{prompt.sample_id}/{prompt.relation}/{concept}"
         rng = generator(self._seed, key, prompt.severity)
-        right = rng.random() < self._accuracy[concept]
-        # an unknown truth is never judged; any side will do
-        says_yes = (truth == 1) == right if truth != UNKNOWN else right
-        return float((rng.random() + says_yes) / 2)
+        correct = rng.random() < self._accuracy[concept]
+        # with an unknown truth the answer is never judged: either side is fine
+        yes = (truth == 1) == correct if truth != UNKNOWN else correct
+        return float((rng.random() + yes) / 2)
 
 
 paper = Simulated.paper

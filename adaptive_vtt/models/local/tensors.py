@@ -1,4 +1,4 @@
-"""From images to the tensor that a network takes, and from what it gives to answers."""
+"""Convert images to the input tensor of a network, and its output tensor to answers."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ Pixels = Annotated[Sequence[float], Option("of pixels in 0..1")]
 
 @dataclass(frozen=True)
 class InputShape:
-    """An image input of rank 4; None if a size is free."""
+    """Shape of a network's input for images; a size of None may have any value."""
 
     batch: int | None
     channels: int | None
@@ -31,9 +31,14 @@ class InputShape:
 
     @classmethod
     def of(cls, shape: Sequence[object], where: str) -> "InputShape":
-        """Read n x ch x H x W, or n x H x W x ch; the channels are the size that is 1 or 3.
+        """Read a shape n x ch x H x W or n x H x W x ch, whose channels are the size of 1 or 3.
 
-        Sizes that are no positive number are free. Raises InputError for other shapes.
+        Args:
+            shape: Four sizes; one that is no positive number may have any value.
+            where: The model, for errors.
+
+        Raises:
+            InputError: The shape is none of both.
         """
         sizes = [s if isinstance(s, int) and s > 0 else None for s in shape]
         if len(sizes) == 4 and (sizes[1] in (1, 3) or sizes[1] is sizes[3] is None):
@@ -46,10 +51,14 @@ class InputShape:
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """Pixels to numbers: (pixel / 255 - mean) / std by channel; inputs of uint8 take pixels.
+    """Conversion of pixels to a network's input: (pixel / 255 - mean) / std for each channel.
 
-    Images are first given the channels and, where it is fixed, the size that the network
-    takes: grey is repeated, colour weighed to grey, sizes by area or linear interpolation.
+    Before, images get the channels and the size of the input, if those are fixed. Networks with an
+    input of uint8 get pixels unchanged.
+
+    Attributes:
+        mean: Mean of pixels in [0, 1], one number or one per channel.
+        std: Standard deviation of pixels in [0, 1], above 0, one number or one per channel.
     """
 
     mean: tuple[float, ...] = (0.0,)
@@ -62,19 +71,38 @@ class Preprocessing:
     def apply(
         self, image: Image, shape: InputShape, dtype: npt.DTypeLike = np.float32
     ) -> npt.NDArray[Any]:
-        """Return the image H x W x C as ch x H x W or H x W x ch of ``dtype``."""
+        """Return an image as input of a network, without the batch dimension.
+
+        Args:
+            image: H x W x C of uint8.
+            shape: The shape of the input.
+            dtype: The type of the input.
+
+        Raises:
+            InputError: ``mean`` or ``std`` does not have one number per channel.
+        """
         pixels: npt.NDArray[Any] = fitted(image, shape.height, shape.width, shape.channels)
         if dtype != np.uint8:
-            for name, given in (("mean", self.mean), ("std", self.std)):
-                if len(given) not in (1, pixels.shape[2]):
+            for name, numbers in (("mean", self.mean), ("std", self.std)):
+                if len(numbers) not in (1, pixels.shape[2]):
                     expected = f"expected one number, or {pixels.shape[2]} (one per channel)"
-                    raise InputError(f"{name}: {expected}, got {len(given)}")
+                    raise InputError(f"{name}: {expected}, got {len(numbers)}")
             pixels = ((pixels / 255 - np.array(self.mean)) / np.array(self.std)).astype(dtype)
         return np.ascontiguousarray(pixels.transpose(2, 0, 1) if shape.channels_first else pixels)
 
 
 def fitted(image: Image, height: int | None, width: int | None, channels: int | None) -> Image:
-    """Return the image H x W x C in this size and with 1 or 3 channels; None: its own."""
+    """Return an image H x W x C of uint8 in another size, or with other channels.
+
+    Grey is repeated as three channels; colour is converted to grey by its luminance. Sizes change
+    by area interpolation if the image shrinks, else by bilinear interpolation.
+
+    Args:
+        image: The image.
+        height: Height in pixels; None: unchanged, as for ``width`` and ``channels``.
+        width: Width in pixels.
+        channels: 1 or 3.
+    """
     import cv2
 
     if channels == 3 and image.shape[2] == 1:
@@ -83,9 +111,9 @@ def fitted(image: Image, height: int | None, width: int | None, channels: int | 
         image = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)[:, :, None]
     height, width = height or image.shape[0], width or image.shape[1]
     if (height, width) != image.shape[:2]:
-        smaller = height * width < image.shape[0] * image.shape[1]
-        how = cv2.INTER_AREA if smaller else cv2.INTER_LINEAR
-        resized = cv2.resize(image, (width, height), interpolation=how)
+        shrinks = height * width < image.shape[0] * image.shape[1]
+        interpolation = cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR
+        resized = cv2.resize(image, (width, height), interpolation=interpolation)
         return np.asarray(resized, np.uint8).reshape(height, width, image.shape[2])
     return image
 
@@ -93,32 +121,42 @@ def fitted(image: Image, height: int | None, width: int | None, channels: int | 
 def batches(
     prompts: Sequence[Prompt], size: int, tensor: Callable[[Prompt], T]
 ) -> Iterator[tuple[Sequence[Prompt], Sequence[T]]]:
-    """Return prompts and their tensors, at most ``size`` at a time, of one shape, in order."""
+    """Yield batches of consecutive prompts with their tensors, which have one shape in each batch.
+
+    Args:
+        prompts: The prompts.
+        size: Maximum size of a batch.
+        tensor: Function from a prompt to its tensor.
+    """
     for start in range(0, len(prompts), size):
         pairs = [(prompt, tensor(prompt)) for prompt in prompts[start : start + size]]
-        for _, group in groupby(pairs, key=lambda pair: pair[1].shape):
-            alike, tensors = zip(*group, strict=True)
-            yield alike, tensors
+        for _, same_shape in groupby(pairs, key=lambda pair: pair[1].shape):
+            batch, tensors = zip(*same_shape, strict=True)
+            yield batch, tensors
 
 
 def small(image: Image, side: int) -> tuple[int, int, int]:
-    """Return height, width and channels (1 or 3) of a thumbnail of at most ``side`` pixels."""
+    """Return height, width and channels (1 or 3) of a thumbnail with sides of at most ``side``."""
     height, width, channels = image.shape
     return min(height, side), min(width, side), 1 if channels == 1 else 3
 
 
 class TensorModel(ModelDefaults):
-    """A model that takes one tensor, an image, and returns one or several.
+    """A model with one input tensor, an image, and one or several output tensors.
 
-    The output that is read is n x C, or n x C x H x W of a segmenter. Maps have the layout of the
-    input, and are brought to the size of the image before they are cut at one half.
+    The output is n x C, or n x C x H x W for a segmenter; the latter has channels first or last as
+    the input does. Its maps are resized to the image before they are cut at one half.
 
     Args:
-        output: The name of the output; None: there is one.
-        concepts: The concepts of its C columns; None: those asked about, in their order.
-        activation: Turns its numbers into P(yes).
-        mean: See `Preprocessing`, as for ``std``.
-        options: Those of the other base classes.
+        output: Name of the output that is read. Default None: the only one.
+        concepts: The concepts of its C columns. Default None: those asked about, in their order.
+        activation: Function that turns its numbers into P(yes).
+        mean: As in `Preprocessing`.
+        std: As in `Preprocessing`.
+        **options: Options of the other base classes.
+
+    Raises:
+        InputError: A number of ``std`` is not above 0.
     """
 
     def __init__(
@@ -139,7 +177,15 @@ class TensorModel(ModelDefaults):
         self._preprocessing = Preprocessing(tuple(mean), tuple(std))
 
     def _output_among(self, names: Sequence[str], where: str) -> str:
-        """Return the output that is read; raise InputError if there is none of its name."""
+        """Return the name of the output that is read.
+
+        Args:
+            names: The names of all outputs.
+            where: The model, for errors.
+
+        Raises:
+            InputError: The name is not known, or missing although there are several outputs.
+        """
         if self._output is None and len(names) != 1:
             raise InputError(f"{where}: expected model.output, one of {', '.join(names) or 'none'}")
         check_known("output", self._output or names[0], names, where)
@@ -148,7 +194,17 @@ class TensorModel(ModelDefaults):
     def _answers(
         self, output: npt.NDArray[Any], prompts: Sequence[Prompt], shape: InputShape, who: str
     ) -> list[Answer]:
-        """Return one answer per prompt; raise ModelError for an output that does not fit them."""
+        """Return one answer per prompt.
+
+        Args:
+            output: n x C, or (n,); or n maps of C concepts, with channels first or last.
+            prompts: The n prompts.
+            shape: The shape of the input.
+            who: The model, for errors.
+
+        Raises:
+            ModelError: The output has another shape.
+        """
         output = np.asarray(output, float)
         if output.ndim == 1:
             output = output[:, None]
@@ -161,7 +217,13 @@ class TensorModel(ModelDefaults):
         return to_answers([self._columns(row, prompt, who) for row, prompt in rows], prompts, who)
 
     def _columns(self, row: npt.NDArray[Any], prompt: Prompt, who: str) -> npt.NDArray[Any]:
-        """Return the numbers, or the maps as large as the image, of the prompt's concepts."""
+        """Return P(yes) of the prompt's concepts, or maps of it as large as the image.
+
+        Args:
+            row: The output for one image, (C,) or C x H x W.
+            prompt: The prompt.
+            who: The model, for errors.
+        """
         if self._concepts is not None:
             if len(row) != len(self._concepts):
                 raise ModelError(
@@ -182,10 +244,11 @@ class TensorModel(ModelDefaults):
 
 
 def activated(output: npt.NDArray[Any], activation: Activation) -> npt.NDArray[Any]:
-    """Return P(yes) n x C ...; a softmax is over C."""
+    """Return P(yes) for an output n x C or n x C x H x W; a softmax is over the C classes."""
     from scipy.special import expit, softmax
 
+    if activation == "none":
+        return output
     if activation == "sigmoid":
         return np.asarray(expit(output))
-    # rounding must not lift a probability above 1
-    return output if activation == "none" else np.asarray(softmax(output, axis=1).clip(0, 1))
+    return np.asarray(softmax(output, axis=1).clip(0, 1))  # rounding may exceed 1

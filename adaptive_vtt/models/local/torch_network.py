@@ -1,4 +1,8 @@
-"""A network of the user's own, from a folder with a hubconf.py: P(yes) and masks of concepts."""
+"""A user's torch network, made by a function in a hubconf.py, as a model of concepts.
+
+Unlike `python.TorchModel`, it has options for the preprocessing, and maps the network's classes
+to the concepts of an audit.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,28 +26,40 @@ if TYPE_CHECKING:
 
 
 ClassNames = Mapping[str, str | Sequence[str]]
-"""Concept -> the model's class of it, or several that count as it."""
-Side = int | Sequence[int] | None
+"""Concept -> the model's class for it, or several classes that each mean it."""
+
 IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
-"""Mean and std of ImageNet's pixels in 0..1, by which most networks were trained."""
+"""Mean and standard deviation of ImageNet's pixels in [0, 1], for red, green and blue."""
 
 
 def _plain(name: str) -> str:
+    """Return the name of a class without case, hyphens and underscores."""
     return " ".join(name.casefold().replace("_", " ").replace("-", " ").split())
 
 
 @dataclass(frozen=True)
 class Preset:
-    """How images become the input of a torch network, as torchvision has it.
+    """Conversion of images to the input of a torch network, as torchvision does it.
 
-    They are resized, cut and scaled: (pixel / 255 - mean) / std by channel. A crop is black
-    where the image is smaller. Raises InputError for numbers that cannot be.
+    Images are resized, cropped, and scaled to (pixel / 255 - mean) / std for each channel.
+
+    Attributes:
+        mean: Mean of pixels in [0, 1], one number or one per channel.
+        std: Standard deviation of pixels in [0, 1], above 0, one number or one per channel.
+        size: Size after resizing: the shorter side, or [height, width]. None: unchanged.
+        crop: [height, width] of the centre that is cut out; pixels beyond the image are black.
+        interpolation: Method of resizing.
+        channels: 3 or 1.
+
+    Raises:
+        InputError: A number is out of range, or a list has another length.
     """
 
     mean: Annotated[Sequence[float] | None, Option("of pixels in 0..1")] = None
     std: Annotated[Sequence[float] | None, Option("of pixels in 0..1")] = None
     size: Annotated[
-        Side, Option("size of resized images: shorter side, or [height, width] (default: as is)")
+        int | Sequence[int] | None,
+        Option("size of resized images: shorter side, or [height, width] (default: as is)"),
     ] = None
     crop: Annotated[
         Sequence[int] | None, Option("[height, width] cut out of the middle; for classifiers")
@@ -67,7 +83,7 @@ class Preset:
 
     @property
     def sides(self) -> tuple[int, int] | None:
-        """Height and width of every input; None if they follow from the image's."""
+        """Height and width of the input; None if they depend on the image."""
         sides = self.crop or self.size
         return None if sides is None or isinstance(sides, int) else (sides[0], sides[1])
 
@@ -89,7 +105,6 @@ class Preset:
             picture = picture.resize((width, height), resampling)
         if self.crop is not None:
             top, left = _margin(height, self.crop[0]), _margin(width, self.crop[1])
-            # pixels beyond the picture are black
             picture = picture.crop((left, top, left + self.crop[1], top + self.crop[0]))
         pixels = np.asarray(picture).reshape(picture.height, picture.width, -1)
         mean, std = np.array(self.mean or 0.0), np.array(self.std or 1.0)
@@ -98,19 +113,34 @@ class Preset:
 
 
 def _margin(side: int, length: int) -> int:
-    """Return where the middle ``length`` of a side begins, below 0 for a shorter side."""
+    """Return the position where the middle ``length`` pixels of a side begin, negative if the side
+    is shorter."""
     return round((side - length) / 2) if side > length else -((length - side) // 2)
 
 
 class TorchNetwork(ModelDefaults):
-    """A network whose output is n x C, of a classifier, or n x C x h x w, of a segmenter.
+    """A torch network with C classes: a classifier, output n x C, or a segmenter, n x C x h x w.
 
     P(yes) of a concept is the probability of its classes: their sum under a softmax, else the
-    largest. Its mask is where one of them is the likeliest of all (softmax), or above one half
-    (else), once the output was brought to the size of the image.
+    largest. The mask of a concept has the pixels where one of its classes is the likeliest of all
+    (softmax), or has a probability of at least 1/2 (else). Before, the output is resized to the
+    image.
 
-    Raises InputError for options that cannot be. If every input has one size, the network is asked
-    once about a black image, which shows what else does not fit.
+    Args:
+        module: The network, which is put into eval mode.
+        prepare: The preprocessing. If it defines the size of inputs, the network is run once on a
+            black image, to find options that do not fit.
+        name: Name in errors, journals and reports.
+        classes: Names of the C classes, in their order.
+        class_names: Concept -> class or classes. Default: the class of the same name.
+        activation: Function from the output to probabilities. Default None: sigmoid for a single
+            class, else softmax.
+        output: Number or name of the output that is read, if there are several.
+        batch_size: Images at a time.
+        device: The device; "auto": CUDA if it is available, else the CPU.
+
+    Raises:
+        InputError: A class is unknown, or an option does not fit the network.
     """
 
     answers = "all"
@@ -142,7 +172,7 @@ class TorchNetwork(ModelDefaults):
         self._classes, self._class_names = tuple(classes), dict(class_names or {})
         self._places = {_plain(label): place for place, label in enumerate(classes)}
         for concept in self._class_names:
-            self.places(concept)
+            self.places(concept)  # raises for an unknown class
         several = len(classes) > 1
         self._activation: Activation = activation or ("softmax" if several else "sigmoid")
         self._output, self._batch = output, batch_size
@@ -153,7 +183,7 @@ class TorchNetwork(ModelDefaults):
             expected = "expected activation = 'sigmoid' or 'none' for a single class"
             raise InputError(f"model {name!r}: {expected}, got 'softmax', which is always 1")
         sides = prepare.sides
-        if sides is not None and self._tried(*sides).ndim == 4 and prepare.crop:
+        if sides is not None and self._output_of_black(*sides).ndim == 4 and prepare.crop:
             expected = "expected a segmenter without crop, as its maps must cover the image"
             raise InputError(f"model {name!r}: {expected}; say size = [height, width] in [model]")
 
@@ -166,20 +196,23 @@ class TorchNetwork(ModelDefaults):
 
         answers: list[Answer | Unanswered] = []
         with torch.inference_mode():
-            for alike, tensors in batches(prompts, self._batch, tensor):
+            for batch, tensors in batches(prompts, self._batch, tensor):
                 outputs = self._outputs(torch.stack(tuple(tensors)))
-                answers += [self._answer(*pair) for pair in zip(outputs, alike, strict=True)]
+                answers += [self._answer(*pair) for pair in zip(outputs, batch, strict=True)]
         return answers
 
     def content(self) -> str:
-        """Return a short hash of the parameters, the preprocessing and how the output is read."""
+        """Return a short hash of the parameters and of all options that change answers."""
         return hash_of(self._module, self._use)
 
     def places(self, concept: str) -> list[int]:
-        """Return the places of a concept's classes among the model's.
+        """Return the positions of a concept's classes among the model's.
 
-        A concept that no option maps is the class of the same name, whatever its case, spaces,
-        hyphens and underscores. Raises InputError for an unknown class.
+        A concept without an entry in ``class_names`` is the class of the same name; case, spaces,
+        hyphens and underscores do not matter.
+
+        Raises:
+            InputError: A class is unknown.
         """
         names = self._class_names.get(concept, concept)
         names = [names] if isinstance(names, str) else names
@@ -189,8 +222,12 @@ class TorchNetwork(ModelDefaults):
                 raise InputError(f"{error}; class_names in [model] maps concepts to classes")
         return [self._places[_plain(name)] for name in names]
 
-    def _tried(self, height: int, width: int) -> "torch.Tensor":
-        """Return the output for a black image; random numbers continue as if nothing was asked."""
+    def _output_of_black(self, height: int, width: int) -> "torch.Tensor":
+        """Return the output for a black image, and leave torch's random state unchanged.
+
+        Raises:
+            InputError: The network fails.
+        """
         import torch
 
         devices = [self._device] if self._device.type == "cuda" else []
@@ -200,14 +237,14 @@ class TorchNetwork(ModelDefaults):
                 return self._outputs(self._prepare(black)[None])
         except AvttError as error:
             raise InputError(str(error)) from None
-        except Exception as error:  # other people's networks, and images too large for memory
-            made = f"{(height, width)}, as size and crop in [model] make them"
-            expected = f"model {self.name!r}: expected a network that takes inputs of {made}"
+        except Exception as error:  # an error within the network, or a lack of memory
+            size = f"{(height, width)}, as size and crop in [model] make them"
+            expected = f"model {self.name!r}: expected a network that takes inputs of {size}"
             got = f"{type(error).__name__}: {one_line(error)[:200]}"
             raise InputError(f"{expected}, got {got}") from error
 
     def _outputs(self, images: "torch.Tensor") -> "torch.Tensor":
-        """Return the output n x C or n x C x h x w. Raise ModelError for others."""
+        """Return the output n x C or n x C x h x w; raise ModelError for another shape."""
         output = self._picked(self._module(images.to(self._device)))
         count, number = len(self._classes), len(images)
         if count == 1 and output.ndim in (1, 3):
@@ -219,43 +256,44 @@ class TorchNetwork(ModelDefaults):
         return output.float().cpu()
 
     def _picked(self, outputs: Any) -> "torch.Tensor":
-        """Return the one output that is read; raise InputError if that is no tensor."""
+        """Return the output that is read; raise InputError if it is missing or no tensor."""
         import torch
 
-        picked, wrong = outputs, ""
+        output, fault = outputs, ""
         if self._output is not None:
             try:
-                picked = outputs[self._output]
+                output = outputs[self._output]
             except (KeyError, IndexError, TypeError) as error:
-                wrong = f"; {self._output!r} is none: {one_line(error)}"
-        if isinstance(picked, torch.Tensor) and not wrong:
-            return picked
-        if isinstance(picked, Mapping):
-            got = f"outputs by name, {listed(picked)}"
-        elif isinstance(picked, Sequence):
-            shapes = ", ".join(str(tuple(getattr(one, "shape", ()))) for one in picked)
-            got = f"{len(picked)} outputs, of shapes {shapes}"
+                fault = f"; {self._output!r} is none: {one_line(error)}"
+        if isinstance(output, torch.Tensor) and not fault:
+            return output
+        if isinstance(output, Mapping):
+            got = f"outputs by name, {listed(output)}"
+        elif isinstance(output, Sequence):
+            shapes = ", ".join(str(tuple(getattr(tensor, "shape", ()))) for tensor in output)
+            got = f"{len(output)} outputs, of shapes {shapes}"
         else:
-            got = type(picked).__name__
+            got = type(output).__name__
         expected = "expected output in [model], which of its outputs to read"
-        raise InputError(f"model {self.name!r}: {expected}, as it gives {got}{wrong}")
+        raise InputError(f"model {self.name!r}: {expected}, as it gives {got}{fault}")
 
     def _answer(self, output: "torch.Tensor", prompt: Prompt) -> Answer:
+        """Return the answer in the output for one image, (C,) or C x h x w."""
         from torch.nn.functional import interpolate
 
         places = [self.places(concept) for concept in prompt.concepts]
         softmax = self._activation == "softmax"
         if output.ndim == 1:
-            row = activated(np.asarray(output.double())[None], self._activation)[0]
-            likely = (row[own].sum().clip(max=1.0) if softmax else row[own].max() for own in places)
-            return Answer(tuple(map(float, likely)))
+            p = activated(np.asarray(output.double())[None], self._activation)[0]
+            p_yes = (p[own].sum().clip(max=1.0) if softmax else p[own].max() for own in places)
+            return Answer(tuple(map(float, p_yes)))
         size = image_of(prompt, self.name).shape[:2]
         maps = np.asarray(interpolate(output[None], size, mode="bilinear")[0].double())
         if softmax:
             likeliest = maps.argmax(0)
             return Answer(tuple(np.isin(likeliest, own) for own in places))
-        half = 0.0 if self._activation == "sigmoid" else 0.5
-        return Answer(tuple(maps[own].max(0) >= half for own in places))
+        threshold = 0.0 if self._activation == "sigmoid" else 0.5  # sigmoid(0) = 1/2
+        return Answer(tuple(maps[own].max(0) >= threshold for own in places))
 
 
 def torch_network(
@@ -279,12 +317,18 @@ def torch_network(
     dataset: Dataset | None = None,
     **network: Annotated[Any, Group(TorchNetwork)],
 ) -> TorchNetwork:
-    """Return a network that a function of a folder's hubconf.py makes. Its code is run.
+    """Return a network that a function in a hubconf.py makes. The code in that file is run.
 
     Args:
-        path: The folder, and so on as in SPEC.toml.
-        dataset: The dataset of the audit, if known.
-        network: Options of `TorchNetwork`.
+        path: The folder with the hubconf.py.
+        function: Name of the function.
+        options: Arguments of the function.
+        weights: File of parameters to load. Default None: the function loads them.
+        preset: "imagenet" for ImageNet's mean and std. Default None: ``preprocessing`` has both.
+        preprocessing: The preprocessing.
+        name: Name in errors, journals and reports. Default None: the function's.
+        dataset: The dataset of the audit, whose concepts are checked. Default None: unknown.
+        **network: Options of `TorchNetwork`.
 
     Raises:
         InputError: There is no network, it cannot be used, or a concept has no class.
@@ -310,6 +354,7 @@ def torch_network(
 
 
 def _module(path: Path, function: str, options: Mapping[str, Any]) -> "torch.nn.Module":
+    """Return the module that a function in a folder's hubconf.py makes."""
     import torch
 
     file = path / "hubconf.py"
@@ -319,7 +364,7 @@ def _module(path: Path, function: str, options: Mapping[str, Any]) -> "torch.nn.
     who = f"model {function!r} of {str(file)!r}"
     try:
         module = load(str(path), function, source="local", **options)
-    except (Exception, SystemExit) as error:  # other people's code may fail in any manner
+    except (Exception, SystemExit) as error:  # a user's code may fail in any manner
         why = f"{type(error).__name__}: {one_line(error)[:200]}{place_of(error)}"
         raise InputError(f"{who}: cannot be made: {why}") from error
     if not isinstance(module, torch.nn.Module):

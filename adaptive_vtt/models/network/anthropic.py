@@ -1,16 +1,16 @@
-"""Anthropic's messages: models that see, asked through the anthropic library.
+"""Vision chat models behind Anthropic's Messages API, asked through the anthropic library.
 
 Documented at https://docs.anthropic.com/en/api/messages. Messages carry no log-probabilities, so
-the model states P(yes) itself. In the order in which ``yes_from = "auto"`` tries them:
+the model states P(yes) itself, in one of these modes. ``yes_from = "auto"`` tries them in order:
 
-- "structured": as the input of a tool that the reply must use, whose schema asks for a number
-  per question, from 0 to 1;
-- "stated": as JSON among its words;
+- "structured": the input of a tool that the reply must use, whose schema has one number from 0 to
+  1 per question;
+- "stated": JSON within the text of the reply;
 - "words": 1 or 0 from a Yes or No in the reply.
 
-A number that is none from 0 to 1 is no answer. What is refused, as a forced tool is with extended
-thinking, or ignored, gives place to the next (`elicitation.py`). Questions in words are answered in
-words.
+A number outside [0, 1] is no answer. If the server refuses a mode, as it refuses a forced tool with
+extended thinking, or ignores it, the next mode is tried (`elicitation.py`). Questions in words are
+answered in words.
 """
 
 import json
@@ -28,19 +28,17 @@ from .shapes import names_in, schema_of, text_of
 
 _TOOL = "give_probability"
 _CACHED = ("cache_creation_input_tokens", "cache_read_input_tokens")
-"""Counts of tokens that were sent in addition to "input_tokens"."""
+"""Counts of tokens sent that "input_tokens" does not include."""
 _NO_FUNDS = "credit balance"
-"""In the words of a 400 that no waiting helps."""
+"""Part of the message of a status 400 that no waiting helps."""
 
 
 class AnthropicMessages(Provider, Endpoint):
-    """A model behind Anthropic's messages, one call each, through the anthropic library.
-
-    Needs anthropic (the extra ``anthropic``).
+    """A model behind Anthropic's Messages API. Needs the extra ``anthropic``.
 
     Args:
-        keys: Further keys, which are removed from all texts that are shown or kept.
-        **chat: Options of `Chat` and `Endpoint`.
+        keys: Further secrets, which are removed from all texts that are shown or stored.
+        **chat: Options of `Provider`, `Chat` and `Endpoint`.
     """
 
     library, client, address = "anthropic", "AsyncAnthropic", "https://api.anthropic.com"
@@ -86,12 +84,13 @@ class AnthropicMessages(Provider, Endpoint):
     def _reply(self, body: Any, prompt: Prompt, mode: str) -> Reply:
         usage = self._used(body)
         with reading(usage):
-            text, ended = text_of(body["content"]), body.get("stop_reason")
-            used = [part["input"] for part in body["content"] if part["type"] == "tool_use"]
-            message = {"content": text, "tool_calls": used}
-            if mode == "structured" and used:
-                message["content"] = json.dumps(used[0])
-            if ended == "refusal":
+            text, stop_reason = text_of(body["content"]), body.get("stop_reason")
+            inputs = [part["input"] for part in body["content"] if part["type"] == "tool_use"]
+            message = {"content": text, "tool_calls": inputs}
+            if mode == "structured" and inputs:
+                message["content"] = json.dumps(inputs[0])
+            if stop_reason == "refusal":
                 message["refusal"] = text or "the model declined"
-        choice = {"message": message, "finish_reason": "length" if ended == "max_tokens" else ended}
+        finish_reason = "length" if stop_reason == "max_tokens" else stop_reason
+        choice = {"message": message, "finish_reason": finish_reason}  # as in OpenAI's protocol
         return self._read(choice, prompt, mode, usage, body)

@@ -1,4 +1,4 @@
-"""The end of an attempt at a call: a reply, or trouble that says what to do next."""
+"""The two outcomes of an attempt at a call: a `Reply`, or a `Trouble` that says what to do next."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -19,11 +19,12 @@ class Reply:
 
     Attributes:
         values: One value per concept.
-        usage: The tokens that the server counted; None: none, so it costs the most it can.
+        usage: The tokens that the server counted; None: it counted none, so the attempt costs the
+            most that it can.
         text: The raw reply.
-        wanted: Whether it has P(yes) in the mode that was asked for; None: not known, as it was
-            refused, or cut.
-        served: The model, and the system behind it, that the reply names.
+        wanted: Whether it has P(yes) in the mode that was asked for; None: unknown, as the model
+            refused or the reply was cut off.
+        served: Field of the reply -> name of the model or system that made it.
     """
 
     values: tuple[Value, ...] | Unanswered
@@ -38,12 +39,12 @@ Next = Literal["again", "leave", "stop"]
 
 MALFORMED, TOO_LONG = "malformed reply", "reply too long"
 NO_REPLY = re.compile(f"http [0-9]{{3}}|{MALFORMED}|{TOO_LONG}|truncated|provider error")
-"""Kinds of trouble in which something came that is no reply, such as a gateway's page."""
+"""Kinds of trouble with a text that is no model's reply, such as the error page of a gateway."""
 REPLIED = (MALFORMED, TOO_LONG)
-"""Kinds of trouble in which the server did reply, so that it is neither down nor unreachable."""
+"""Kinds of trouble with a server that is up and reachable, as it did reply."""
 RETRIED = (408, 409, 429)
-NOT_IMPLEMENTED = 501
-"""A refusal: nothing was computed."""
+"""HTTP statuses, apart from 5xx, after which a call is tried again."""
+
 HOPELESS = {
     401: "the key is wrong or missing",
     402: "the account has no funds left",
@@ -51,11 +52,11 @@ HOPELESS = {
     404: "no such model or address",
 }
 _LONGEST_WAIT = 31 * 86_400
-"""Longest Retry-After in seconds that is believed; more is a mistake, or a trick to end the
+"""Longest Retry-After in seconds that is believed; a longer one is ignored, as it would end the
 audit."""
 QUOTED = 2000
-"""Most characters of a server's own words that a Trouble keeps: many more than are shown. Keys are
-taken out before the text is cut to what is shown, since half a key would stay."""
+"""Maximum number of characters of a server's text in a Trouble. An error shows fewer; the text is
+shortened again after keys are removed, since half a key would not be recognised."""
 
 
 @dataclass(eq=False, repr=False)
@@ -63,15 +64,16 @@ class Trouble(Exception):
     """A failed attempt.
 
     Attributes:
-        kind: Counted and reported ("http 503", "timeout").
-        detail: For an error's sentence.
-        then: What to do next.
-        asked: The Retry-After in seconds.
+        kind: Name by which troubles are counted ("http 503", "timeout").
+        detail: Explanation for an error message.
+        then: The next step.
+        asked: The server's Retry-After in seconds; None: it sent none.
         billed: Whether the server may have charged for the attempt without counting tokens.
-        refused: Whether its status is one that providers do not charge for.
-        usage: The tokens that were counted.
-        reply: A reply that lacks what was asked for; it is taken if no attempt is left.
-        text: What came in place of a reply, as far as it is kept.
+        refused: Whether the server refused the attempt, which most providers do not charge for.
+        usage: The tokens that were counted; None: unknown.
+        reply: A reply without P(yes) in the mode that was asked for. It is the answer if no attempt
+            is left.
+        text: The beginning of the text that came in place of a reply.
     """
 
     kind: str
@@ -86,7 +88,7 @@ class Trouble(Exception):
     text: str = ""
 
     def __post_init__(self) -> None:
-        self.args = ()  # they would keep a detail that still has a key in it
+        self.args = ()  # a copy of the detail, from which keys are removed only later
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.detail}" if self.detail else self.kind
@@ -94,38 +96,35 @@ class Trouble(Exception):
 
 @contextmanager
 def reading(usage: Usage | None = None, raw: bytes = b"") -> Iterator[None]:
-    """Raise Trouble for whatever goes wrong while a reply is read, which never ends an audit.
+    """Turn any exception in the block that reads a reply into Trouble, except InputError.
 
-    A reply that can be read but is no answer to the prompt (ModelError) is not asked for again.
+    The call is tried again, unless the reply can be read but is no answer (ModelError).
 
     Args:
-        usage: The tokens that the server counted, if known by then.
+        usage: The tokens that the server counted, if known.
         raw: The reply as it came.
     """
     try:
         yield
     except InputError:
         raise
-    except Exception as error:  # a reply may be wrong in ways nobody thought of
+    except Exception as error:  # a reply may be malformed in any manner
         trouble = error
         if not isinstance(trouble, Trouble):
             then: Next = "leave" if isinstance(error, ModelError) else "again"
-            detail = _in_words(error)[:QUOTED]
+            detail = _fault(error)[:QUOTED]
             trouble = Trouble(MALFORMED, detail, then=then, billed=True, usage=usage)
         trouble.text = trouble.text or text_of_bytes(raw)
         raise trouble from None
 
 
-_READ = 65_536
-
-
 def text_of_bytes(raw: bytes) -> str:
     """Return the beginning of a reply that could not be read; keys may still be in it."""
-    return raw[:_READ].decode(errors="replace")
+    return raw[:65_536].decode(errors="replace")
 
 
-def _in_words(error: Exception) -> str:
-    """Return the fault of a reply in words, without the names of Python's types."""
+def _fault(error: Exception) -> str:
+    """Describe the fault of a reply without the names of Python's types."""
     if isinstance(error, KeyError):
         return f"it lacks {one_line(error)}"
     if isinstance(error, TypeError | AttributeError | IndexError):
@@ -134,14 +133,20 @@ def _in_words(error: Exception) -> str:
 
 
 def of_status(status: int, headers: Mapping[str, str], detail: str) -> Trouble:
-    """Return the trouble with an HTTP status that is no success.
+    """Return the trouble with an HTTP status other than success.
 
-    What failed on the server's side (5xx, and 408, a timeout there) may have been computed, and
-    charged for; requests that it refuses, providers do not charge for.
+    A request that failed on the server (5xx, or 408, a timeout there) may have been computed and
+    charged. Providers do not charge for requests that they refuse.
+
+    Args:
+        status: The status.
+        headers: Headers of the response, with names in lower case.
+        detail: The server's explanation.
     """
     if status in HOPELESS:
         return Trouble(f"http {status}", f"{HOPELESS[status]}: {detail}", then="stop", refused=True)
-    failed = (status >= 500 and status != NOT_IMPLEMENTED) or status == 408
+    # 501, not implemented, is a refusal: nothing was computed
+    failed = (status >= 500 and status != 501) or status == 408
     if status in RETRIED or failed:
         asked = retry_after(headers.get("retry-after"), datetime.now(UTC))
         return Trouble(f"http {status}", detail, asked=asked, billed=failed, refused=not failed)
@@ -152,9 +157,14 @@ def of_status(status: int, headers: Mapping[str, str], detail: str) -> Trouble:
 
 
 def retry_after(value: str | None, now: datetime) -> float | None:
-    """Return seconds from a Retry-After header: a number, or an HTTP date (RFC 9110, 10.2.3).
+    """Return the seconds in a Retry-After header, a number or an HTTP date (RFC 9110, 10.2.3).
 
-    None if there is none, or it cannot be read, or is longer than any wait that is meant.
+    Args:
+        value: The header; None: there is none.
+        now: The present time, in UTC.
+
+    Returns:
+        Seconds, at least 0; None if there is no header, or it is malformed or above 31 days.
     """
     if value is None:
         return None
@@ -165,4 +175,4 @@ def retry_after(value: str | None, now: datetime) -> float | None:
             seconds = (parsedate_to_datetime(value) - now).total_seconds()
         except (TypeError, ValueError, OverflowError):
             return None
-    return max(0.0, seconds) if seconds <= _LONGEST_WAIT else None  # NaN is not
+    return max(0.0, seconds) if seconds <= _LONGEST_WAIT else None  # None for NaN, too

@@ -1,14 +1,14 @@
 """OpenAI's batches: many calls in one job, answered hours later, cheaper.
 
-1. The record says which calls are to be submitted, under which key, before they are.
-2. They are submitted, marked with that key, and the record says what the provider calls them.
-3. The batch is looked at, in growing intervals, until it has ended; then its results are read.
-4. Calls that failed are submitted again, as a batch of their own, as often as retries allow.
+1. The calls of a batch are written to the record, under a new key, before they are submitted.
+2. The batch is submitted with that key in its metadata, and its id is written to the record.
+3. Its status is polled, in growing intervals, until it has ended. Then its results are read.
+4. Calls that failed are submitted again, in a further batch, as often as retries allow.
 
-An audit that was interrupted finds its batches in the record, and only waits for them. One with a
-key and no id may have arrived or not: the provider's list of batches decides. A
-batch that is missing, or was given up, counts as billed at its worst price: lists lag, and hide.
-What each attempt costs says `paid.py`.
+A resumed audit finds its batches in the record, and only waits for them. A batch with a key but no
+id may have arrived or not; the provider's list of batches shows whether it did. As such a list may
+be incomplete, a batch that is missing from it, or that the user gave up, counts as billed at its
+highest price. `paid.py` says what each attempt costs.
 """
 
 import hashlib
@@ -40,24 +40,26 @@ from .shapes import in_words
 
 T = TypeVar("T")
 RETRIES: dict[str, Any] = {"times": 2, "timeout": 600.0}
-"""Defaults of batches."""
+"""Defaults of `Retries` for batches."""
 MAX_BYTES = 200_000_000
-"""Longest file of requests that OpenAI takes."""
+"""Maximum length of a file of requests that OpenAI accepts."""
 GROWTH, LONGEST = 1.5, 24.0
-"""Each pause between two looks is so many times the one before, up to so many times the first."""
+"""Factor by which each pause between two polls is longer than the last, and the longest pause as a
+multiple of the first."""
 PATIENCE = 26 * 3600.0
 """Seconds after which a batch that has not ended ends the audit; OpenAI ends one after 24 hours."""
 MARK = "adaptive_vtt"
-"""The batch's metadata of this name is our key."""
+"""Field of a batch's metadata that holds our key."""
 UNLISTED = "no list of batches"
-"""The kind of trouble with a provider that does not list the batches it was given."""
+"""Kind of trouble with a provider that does not list its batches, or lists too many."""
 NO_LIST = ("http 404", "http 405", "http 501")
 """Kinds of trouble with a server that lists no batches."""
 GONE = (TOO_LONG, "http 404", "http 410")
-"""Kinds of trouble with results that no repetition brings."""
+"""Kinds of trouble with a batch or its results that a retry cannot mend."""
 _CHAT = "/v1/chat/completions"
-_PAGE, _PAGES = 100, 50
-_DAY = 86_400  # seconds by which two clocks may differ
+_PAGES = 50
+"""Maximum number of pages of the provider's list of batches that are read."""
+
 _ENDED = ("completed", "expired", "cancelled")
 _RUNNING = ("validating", "in_progress", "finalizing", "cancelling")
 _KINDS = {"batch_expired": "batch expired", "batch_cancelled": "batch cancelled"}
@@ -65,21 +67,21 @@ _ID = re.compile(r"[A-Za-z0-9][\w.:-]{0,199}", re.ASCII)
 
 
 def checked_id(name: object) -> str:
-    """Return a provider's id of a batch or file; raise ValueError if no URL may contain it."""
+    """Return a provider's id of a batch or file; raise ValueError unless it is safe in a URL."""
     if not (isinstance(name, str) and _ID.fullmatch(name)):
         raise ValueError(f"expected an id, got {str(name)[:60]!r}")
     return name
 
 
 class Sent:
-    """The batches of a record, if there is one; it is written with every change."""
+    """The batches that were sent. Each change is written to the audit's record, if there is one."""
 
     def __init__(self, record: Record | None) -> None:
         self._record = record
         self.batches = {batch.key: batch for batch in record.read()} if record else {}
 
     def put(self, batch: BatchFacts, **changes: Any) -> BatchFacts:
-        """Write a new or changed batch into the record, and return it."""
+        """Add or change a batch, and return it with the changes."""
         batch = self.batches[batch.key] = batch.model_copy(update=changes)
         self._write()
         return batch
@@ -96,13 +98,13 @@ class Sent:
 
 @dataclass(frozen=True)
 class Job:
-    """A batch as its provider describes it.
+    """The status of a batch, from its provider.
 
     Attributes:
         ended: Whether it has ended.
-        done: Number of its requests that are done, if known.
-        files: Ids of the files of its results.
-        refused: Why the whole batch was refused, or None.
+        done: Number of its requests that are done; None: unknown.
+        files: Ids of the files with its results.
+        refused: The reason why the whole batch was refused; None: it was not.
     """
 
     ended: bool
@@ -113,7 +115,14 @@ class Job:
 
 @dataclass
 class _Call:
-    """A call with the bill of its attempts, the number that failed, and its answer."""
+    """A call, and the state of its attempts.
+
+    Attributes:
+        prompt: The prompt.
+        bill: The cost of all attempts so far.
+        failures: Number of attempts that failed.
+        answer: The answer; None: a further attempt is needed.
+    """
 
     prompt: Prompt
     bill: Bill = field(default_factory=Bill)
@@ -121,24 +130,30 @@ class _Call:
     answer: Answer | Unanswered | None = None
 
     def paid(self) -> Answer | Unanswered:
+        """Return the answer with the cost of all attempts."""
         assert self.answer is not None
         return replace(self.answer, cost=self.bill.cost, unconfirmed=self.bill.unconfirmed)
 
 
 class OpenAIBatch(OpenAIProtocol):
-    """A model behind OpenAI's chat completions, in batches, which cost less and take longer.
+    """A model behind OpenAI's chat completions, asked in batches, which cost less and take longer.
 
-    Errors that end the audit (ModelError): a wrong key or unknown model, a request that is refused
-    before any was answered, a server that stays away, a batch that does not end. Batches that were
-    submitted stay so; anything else leaves a call Unanswered.
+    These errors end the audit (ModelError): a wrong key or unknown model, a request that is refused
+    before any was answered, a server that is down, a batch that does not end. Batches that were
+    submitted stay recorded. Any other failure leaves a call Unanswered.
 
     Args:
-        model: What the server calls the model.
-        max_file_bytes: A longer file of results is not read, and counts as billed.
-        retries: Attempts and waits. Default None: those of batches.
-        prices: Of single calls; a batch costs ``batch_factor`` of them. Default None: nothing.
-        now: Gives seconds since 1970; for tests, as ``sleep`` is.
-        options: Those of `OpenAIProtocol`.
+        model: The server's name of the model.
+        max_file_bytes: Maximum length of a file of results. A longer one is not read, and counts as
+            billed.
+        batch_size: Number of calls that are drawn and sent together.
+        batch_factor: Price of a call in a batch, as a share of that of a single call.
+        poll_seconds: Seconds before the first poll; later pauses grow to 24 times this.
+        retries: Further attempts and timeouts. Default None: 2 attempts, 600 s.
+        prices: Prices of single calls. Default None: unknown.
+        max_reply_bytes: Maximum length of the result of one call; a longer one is a failed attempt.
+        now: Function that returns seconds since 1970; for tests.
+        **options: Options of `OpenAIProtocol`.
     """
 
     may_judge = False
@@ -173,19 +188,20 @@ class OpenAIBatch(OpenAIProtocol):
             prices=(prices or Prices()).times(batch_factor),
             **options,
         )
-        self._options = parted(self._options)[0]  # what is sent apart goes with each exchange
+        self._options = parted(self._options)[0]  # headers and query are those of the upload
         self._service: Any = self._client.batches.with_raw_response
         self.batch, self._poll = batch_size, poll_seconds
         self._most, self._now = max_reply_bytes, now
-        self._reached = False  # until the server replied to anything
-        self._in_vain = 0  # batches in a row of which nothing was done
+        self._reached = False  # whether the server has replied to any request
+        self._refused_in_a_row = 0  # batches
         self._batches = 0
         self._seconds_waiting = 0.0
 
     # -- what the audit uses ---------------------------------------------------------------
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
-        """Return answers in the order of the prompts. An interruption loses the batch."""
+        """Return answers in the order of the prompts. Nothing is recorded: an interruption loses
+        the batch."""
         answers = self.ask_batch(dict(enumerate(prompts)), None)
         return [answers[place] for place in range(len(prompts))]
 
@@ -212,7 +228,7 @@ class OpenAIBatch(OpenAIProtocol):
         counts = {"batches": self._batches, "seconds_waiting_for_batches": waited}
         return {**super().statistics(), **counts}
 
-    # -- exchanges that cost nothing, repeated while they fail ------------------------------
+    # -- requests that cost nothing, repeated while they fail --------------------------------
 
     def _again(
         self,
@@ -221,11 +237,17 @@ class OpenAIBatch(OpenAIProtocol):
         *arguments: Any,
         final: Callable[[str], bool] = lambda _: False,
     ) -> T:
-        """Return the result of an exchange with these arguments, repeated while it fails.
+        """Return the result of a request to the server, which is repeated while it fails.
+
+        Args:
+            what: What the request is for, in errors.
+            exchange: The method that makes the request.
+            *arguments: Its arguments.
+            final: Function from a kind of trouble to whether the caller handles it.
 
         Raises:
-            Trouble: It failed with a ``final`` kind.
-            ModelError: It keeps failing.
+            Trouble: The request failed with a ``final`` kind of trouble.
+            ModelError: The request keeps failing.
         """
 
         async def once() -> T:
@@ -245,23 +267,23 @@ class OpenAIBatch(OpenAIProtocol):
                 hopeless = trouble.then != "again" or (trouble.asked or 0.0) > retries.patience
                 if not self._reached or hopeless or attempt >= retries.give_up_after:
                     self._scrub(trouble)
-                    then = "resume once that is mended, submitted batches are kept"
-                    failure = f"{what} failed: {one_line(trouble)}; {then}"
+                    remedy = "resume once that is mended, submitted batches are kept"
+                    failure = f"{what} failed: {one_line(trouble)}; {remedy}"
                     raise ModelError(f"{self._who}: {failure}") from None
                 asked = trouble.asked
             self._counts.seconds_backing_off += self._back_off(what, attempt, asked)
         raise AssertionError
 
     def _back_off(self, what: str, attempt: int, asked: float | None = None) -> float:
-        """Wait before another attempt; return the seconds."""
+        """Wait before a further attempt, and return the seconds."""
         rng = generator(self._seed, f"backoff/{what}", attempt)
         wait = self.retries.wait(attempt, asked, rng)
         self._awaited(self._sleep(wait))
         return wait
 
-    def _awaited(self, doing: Coroutine[Any, Any, T]) -> T:
-        """Return the result of what runs on the loop; an interruption here ends it there."""
-        future = self._background.submit(doing)
+    def _awaited(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the event loop and return its result; cancel it if interrupted."""
+        future = self._background.submit(coroutine)
         try:
             return future.result()
         except BaseException:
@@ -271,16 +293,18 @@ class OpenAIBatch(OpenAIProtocol):
     # -- one batch -------------------------------------------------------------------------
 
     def _submit(self, prompts: Mapping[int, Prompt], sent: Sent) -> BatchFacts:
-        """Return a batch of these calls, in the record before it is sent. It has no id if the
-        server did not confirm its arrival."""
-        # the elicitation mode, and what is left out of requests
+        """Record and submit a batch of calls, and return it.
+
+        It has no id if the server did not confirm that it arrived.
+        """
+        # the elicitation mode, and the options that are left out of requests
         form = "|".join([self._elicitation.now, *self._elicitation.without])
         requests = {number: self.request(prompt, form) for number, prompt in prompts.items()}
         text = json.dumps([*requests.items()]).encode()
-        # the random digits: no two batches are marked alike
+        # random digits, as two batches of the same requests need different keys
         key = f"{hashlib.blake2b(text, digest_size=8).hexdigest()}-{secrets.token_hex(4)}"
-        named = {f"{key}_{number}": request for number, request in requests.items()}
-        uploaded = self._again("uploading a batch", self.upload, named)
+        by_name = {f"{key}_{number}": request for number, request in requests.items()}
+        uploaded = self._again("uploading a batch", self.upload, by_name)
         batch = BatchFacts(key=key, calls=tuple(prompts), form=form, at=int(self._now()))
         sent.put(batch)
 
@@ -290,36 +314,41 @@ class OpenAIBatch(OpenAIProtocol):
 
         try:
             what = "submitting a batch"
-            name = self._again(what, self.create, key, uploaded, final=may_have_arrived)
+            batch_id = self._again(what, self.create, key, uploaded, final=may_have_arrived)
         except Trouble:
             return batch
         except ModelError:  # it was refused
             sent.drop(batch)
             raise
-        return sent.put(batch, id=name)
+        return sent.put(batch, id=batch_id)
 
-    def _arrival(self, batch: BatchFacts) -> str | None:
-        """Return the id of a batch that may have arrived, None if the provider lists none.
+    def _listed_id(self, batch: BatchFacts) -> str | None:
+        """Return the id of a batch that may have arrived, None if the provider does not list it.
 
-        A batch that is not listed yet may be listed a moment later, so it is looked for twice, and
-        once more whenever the audit resumes.
+        Lists may lag, so the list is read twice, and once more whenever the audit resumes.
         """
         with suppress(Trouble):
             for look in range(1 if batch.lost else 2):
                 if look:
                     self._awaited(self._sleep(self._poll))
                 what, final = "looking for a batch", UNLISTED.__eq__
-                name = self._again(what, self.find, batch.key, batch.at, final=final)
-                if name is not None:
-                    return name
+                batch_id = self._again(what, self.find, batch.key, batch.at, final=final)
+                if batch_id is not None:
+                    return batch_id
         return None
 
     def _settle(self, batch: BatchFacts, asked: Mapping[int, _Call], sent: Sent) -> None:
-        """Wait for a batch and take its results, or count it as lost."""
+        """Wait for a batch and read its results, or count it as lost.
+
+        Args:
+            batch: The batch.
+            asked: The calls that wait for an answer, by number.
+            sent: All batches.
+        """
         calls = {number: asked[number] for number in batch.calls if number in asked}
         if batch.id is None:
-            name = self._arrival(batch)
-            batch = sent.put(batch, id=name, lost=name is None)
+            batch_id = self._listed_id(batch)
+            batch = sent.put(batch, id=batch_id, lost=batch_id is None)
         if batch.id is None or batch.lost:
             for call in calls.values():
                 self._fail(call, Trouble("batch lost", billed=True), batch.form)
@@ -329,30 +358,30 @@ class OpenAIBatch(OpenAIProtocol):
             sent.drop(batch)
             self._wait_or_end(job.refused)
             return
-        self._in_vain, self._batches = 0, self._batches + 1
+        self._refused_in_a_row, self._batches = 0, self._batches + 1
         self._counts.attempts += len(calls)
         lines = self._lines(batch, job)
-        failed: list[tuple[_Call, Trouble]] = []
+        failures: list[tuple[_Call, Trouble]] = []
         for number, call in calls.items():
             try:
-                self._take(call, self._checked(call.prompt, batch.form, lines, number))
+                self._answer(call, self._reply_to(call.prompt, batch.form, lines, number))
             except Trouble as trouble:
-                failed.append((call, trouble))
-        # answers come first: they show that requests are right, so that no failure ends the audit
-        for call, failure in failed:
+                failures.append((call, trouble))
+        # answers first: a refusal ends an audit only if nothing was ever answered
+        for call, failure in failures:
             self._fail(call, failure, batch.form)
 
-    def _ended(self, batch: BatchFacts, name: str) -> Job:
-        """Return the batch once it has ended."""
+    def _ended(self, batch: BatchFacts, batch_id: str) -> Job:
+        """Poll a batch until it has ended, and return its status."""
         wait = self._poll
         while True:
             try:
-                what = f"looking at batch {name}"
-                job = self._again(what, self.look, name, final=GONE.__contains__)
+                what = f"looking at batch {batch_id}"
+                job = self._again(what, self.look, batch_id, final=GONE.__contains__)
             except Trouble as trouble:
                 raise ModelError(
-                    f"{self._who}: batch {name!r} is gone ({trouble.kind}: "
-                    f"{self._shown(trouble.detail)}); avtt resume DIR --give-up-batch {name} "
+                    f"{self._who}: batch {batch_id!r} is gone ({trouble.kind}: "
+                    f"{self._shown(trouble.detail)}); avtt resume DIR --give-up-batch {batch_id} "
                     "counts it at its worst price and continues"
                 ) from None
             self.doing = "" if job.ended else f"batch: {job.done or 0} of {len(batch.calls)}"
@@ -360,7 +389,7 @@ class OpenAIBatch(OpenAIProtocol):
                 return job
             if self._now() - batch.at > PATIENCE:
                 raise ModelError(
-                    f"{self._who}: expected batch {name!r} to end within {PATIENCE / 3600:g} "
+                    f"{self._who}: expected batch {batch_id!r} to end within {PATIENCE / 3600:g} "
                     "hours, it has not; resume later, or cancel it there first"
                 )
             self._seconds_waiting += wait
@@ -368,26 +397,26 @@ class OpenAIBatch(OpenAIProtocol):
             wait = min(LONGEST * self._poll, wait * GROWTH)
 
     def _wait_or_end(self, why: str) -> None:
-        """Wait before a batch that was not taken is submitted again, or end the audit."""
-        self._in_vain += 1
-        if not (self._answered or self.trusted) or self._in_vain > self.retries.times:
-            self._in_vain = 0
-            then = "nothing of it was billed, and resume submits it again"
+        """Wait before a batch that was refused is submitted again, or end the audit."""
+        self._refused_in_a_row += 1
+        if not (self._answered or self.trusted) or self._refused_in_a_row > self.retries.times:
+            self._refused_in_a_row = 0
+            remedy = "nothing of it was billed, and resume submits it again"
             why = self._shown(" ".join(why.split()))
-            raise ModelError(f"{self._who}: a batch was not taken: {why}; {then}")
-        self._back_off("batch", self._in_vain)
+            raise ModelError(f"{self._who}: a batch was not taken: {why}; {remedy}")
+        self._back_off("batch", self._refused_in_a_row)
 
     def _lines(self, batch: BatchFacts, job: Job) -> dict[int, bytes | None]:
-        """Return the line with the result of each call, None if there are several.
+        """Return the line with the result of each call, None for a call with several results.
 
-        Lines are parsed one at a time later, to spare memory.
+        Only the id of a line is read here. It is parsed again later, one at a time, to save memory.
         """
         lines: dict[int, bytes | None] = {}
         try:
             what = "reading the results of a batch"
             bodies = self._again(what, self.results, job, final=GONE.__contains__)
         except Trouble as trouble:
-            self._note(trouble)
+            self._note_malformed(trouble)
             return lines
         numbers = {f"{batch.key}_{number}": number for number in batch.calls}
         for line in (line for body in bodies for line in BytesIO(body) if line.strip()):
@@ -396,20 +425,21 @@ class OpenAIBatch(OpenAIProtocol):
                     raise Trouble(TOO_LONG, f"over max_reply_bytes, {self._most:,}")
                 number = numbers.get(str(fields_of(parsed(line)).get("custom_id")))
             except Trouble as trouble:
-                self._note(trouble)
+                self._note_malformed(trouble)
                 continue
             if number is not None:
                 lines[number] = None if number in lines else line
         return lines
 
-    def _note(self, trouble: Trouble) -> None:
+    def _note_malformed(self, trouble: Trouble) -> None:
+        """Keep the fault of the first malformed reply for the statistics."""
         if self._counts.first_malformed is None:
             self._counts.first_malformed = self._shown(trouble.detail)
 
-    def _checked(
+    def _reply_to(
         self, prompt: Prompt, form: str, lines: Mapping[int, bytes | None], number: int
     ) -> Reply:
-        """Return the reply to a call. Raise Trouble if there is none, or two."""
+        """Return the checked reply to a call. Raise Trouble unless there is exactly one."""
         if number not in lines:
             raise Trouble("no result", "the batch ended without one", billed=True)
         if (line := lines[number]) is None:
@@ -420,19 +450,20 @@ class OpenAIBatch(OpenAIProtocol):
                 self._check(reply, prompt)
         return reply
 
-    def _take(self, call: _Call, reply: Reply) -> None:
+    def _answer(self, call: _Call, reply: Reply) -> None:
+        """Book an answered attempt; the first answer of a call counts."""
         answer = self._priced(reply, call.bill)
         call.bill = Bill(answer.cost, answer.unconfirmed)
         call.answer = call.answer or answer
 
     def _fail(self, call: _Call, trouble: Trouble, form: str) -> None:
-        """Book a failed attempt as it may have been billed; end the call if none is left."""
+        """Book a failed attempt. After the last one the call is unanswered."""
         without = form.split("|")[1:]
         if not trouble.billed and self._refuses(_mode(form, call.prompt), without, trouble):
-            return  # it is asked again in another mode
+            return  # the next batch asks in another mode, or without refused options
         last = trouble.then == "leave" or call.failures == self.retries.times
         if last and trouble.reply is not None:
-            self._take(call, trouble.reply)
+            self._answer(call, trouble.reply)
             return
         self._scrub(trouble)
         call.bill += self._charge(trouble)
@@ -442,13 +473,19 @@ class OpenAIBatch(OpenAIProtocol):
         if last and call.answer is None:
             call.answer = Unanswered(trouble.kind, reply=trouble.text)
 
-    # -- what goes over the wire -----------------------------------------------------------
+    # -- requests and replies of OpenAI's Batch API ----------------------------------------
 
     def request(self, prompt: Prompt, form: str) -> JsonObject:
+        """Return the request of a call in a batch.
+
+        Args:
+            prompt: The prompt.
+            form: The elicitation mode and options to leave out, separated by "|".
+        """
         return self._request(_mode(form, prompt), self.prepare(prompt), prompt)
 
     async def upload(self, requests: Mapping[str, Any]) -> Any:
-        """Send a file of requests, by name, for a batch; return its id. This costs nothing."""
+        """Upload a file of requests, by name, for a batch; return its id. This costs nothing."""
         call = {"method": "POST", "url": _CHAT}
         lines = ({**call, "custom_id": name, "body": body} for name, body in requests.items())
         data = "\n".join(map(json.dumps, lines)).encode()
@@ -463,17 +500,22 @@ class OpenAIBatch(OpenAIProtocol):
         return checked_id((await self._object(sending)).get("id"))
 
     async def create(self, key: str, uploaded: Any) -> str:
-        """Submit a batch that is marked with ``key``; return its id."""
+        """Submit a batch with our key in its metadata; return its id.
+
+        Args:
+            key: The key.
+            uploaded: The id of the file of requests.
+        """
         batch = {"input_file_id": uploaded, "endpoint": _CHAT, "completion_window": "24h"}
         created = self._service.create(**batch, metadata={MARK: key}, **self._apart)
         return checked_id((await self._object(created)).get("id"))
 
     async def find(self, key: str, since: int) -> str | None:
-        """Return the id of the batch with that mark, None if there is none.
+        """Return the id of the batch with our key, None if it is not listed.
 
         Args:
-            key: The mark.
-            since: When the batch was submitted, in seconds since 1970, or earlier.
+            key: The key.
+            since: Seconds since 1970 when the batch was submitted; older batches are not read.
 
         Raises:
             Trouble: The request failed; its kind is UNLISTED if the provider lists no batches.
@@ -481,7 +523,7 @@ class OpenAIBatch(OpenAIProtocol):
         after: dict[str, str] = {}
         for _ in range(_PAGES):
             try:
-                page = await self._object(self._service.list(limit=_PAGE, **after, **self._apart))
+                page = await self._object(self._service.list(limit=100, **after, **self._apart))
             except Trouble as trouble:
                 raise Trouble(UNLISTED) if trouble.kind in NO_LIST else trouble from None
             for batch in page["data"]:
@@ -489,12 +531,14 @@ class OpenAIBatch(OpenAIProtocol):
                     return checked_id(batch["id"])
             if not (page["data"] and page.get("has_more")):
                 return None
-            if page["data"][-1]["created_at"] < since - _DAY:  # the newest come first
+            # the newest come first, and clocks may differ by a day
+            if page["data"][-1]["created_at"] < since - 86_400:
                 return None
             after = {"after": checked_id(page["data"][-1]["id"])}
         raise Trouble(UNLISTED)
 
     async def look(self, batch: str) -> Job:
+        """Return the status of the batch with this id."""
         reply = await self._object(self._service.retrieve(batch, **self._apart))
         status = reply["status"]
         if reply["id"] != batch or status not in (*_RUNNING, *_ENDED, "failed"):
@@ -510,14 +554,14 @@ class OpenAIBatch(OpenAIProtocol):
         return Job(True, files=tuple(checked_id(file) for file in files if file))
 
     async def results(self, job: Job) -> list[bytes]:
-        """Return lines of JSON, each with the "custom_id" of its request."""
+        """Return the files of results: lines of JSON, each with the "custom_id" of its request."""
         files = self._client.files.with_raw_response
         return [await self._body(files.content(file, **self._apart)) for file in job.files]
 
     def read(self, result: Mapping[str, Any], prompt: Prompt, form: str) -> Reply:
-        """Return the reply in one line; raise Trouble for a request that failed."""
+        """Return the reply in one result of a batch; raise Trouble if its request failed."""
         response = result.get("response")
-        if not isinstance(response, dict):  # its batch expired or was cancelled, or it failed
+        if not isinstance(response, dict):  # the batch expired or was cancelled, or the call failed
             error = fields_of(result.get("error"))
             code, text = str(error.get("code"))[:60], str(error.get("message"))[:200]
             raise Trouble(_KINDS.get(code, "batch error"), f"{code}: {text}", refused=True)
@@ -536,4 +580,5 @@ class OpenAIBatch(OpenAIProtocol):
 
 
 def _mode(form: str, prompt: Prompt) -> str:
+    """Return the mode in which a prompt is asked in a batch of that form."""
     return WORDS if in_words(prompt) else form.partition("|")[0]

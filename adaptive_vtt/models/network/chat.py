@@ -1,4 +1,9 @@
-"""The chat models of all providers: prompts in words, and how P(yes) is asked for."""
+"""Chat models of all providers: requests in words, and the mode in which P(yes) is asked for.
+
+`Chat` chooses the elicitation mode, and drops options that a server refuses. `Provider` sends
+requests through a provider's client library; its subclasses define the fields of requests and
+replies (`openai.py`, `anthropic.py`, `batches.py`).
+"""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -29,17 +34,18 @@ _MISSING = {
     "structured": "no structured output",
     "stated": "no stated probability",
 }
-"""The kinds of trouble with a reply that lacks what was asked for."""
+"""Mode -> kind of trouble with a reply that lacks what this mode asks for."""
 _NOT_THE_REQUEST = ("http 401", "http 402", "http 407", "http 408", "http 409", "http 429")
-"""Refusals that no other request would escape."""
+"""Refusals that do not depend on the options of the request."""
 _MAYBE = ("http 403", "http 404")
-"""The same, or refusals of an option: one repetition without it decides."""
+"""Refusals that may concern an option: one repetition without it shows whether they do."""
 _STATUSES = range(400, 502)
-"""Statuses of refusals: some servers refuse an option by 403, 404, 500 or 501."""
+"""Statuses of refusals; some servers refuse an option by 403, 404, 500 or 501."""
 _WRONG_KEY = ("http 401", "http 403")
 _SOON = 5.0
-"""Seconds that a server has to accept or refuse the key, before it is asked in earnest."""
+"""Seconds that the check of the key waits for the server, before calls are sent anyway."""
 _APART = ("extra_headers", "extra_query")
+"""Options that are no fields of a request's body."""
 
 WORDING = (
     "prompt template: zero-shot, few-shot, chain-of-thought, endobench, medtest, or a text file "
@@ -62,25 +68,26 @@ class Chat(Paid, ABC):
 
     Args:
         model: The provider's name of the model.
-        answers: Questions that one call answers.
+        answers: Concepts that one call answers: "all" or "one".
         yes_from: The mode of P(yes), or "auto" for the first that works.
-        template: The wording of prompts.
-        encoding: The format and size in which images are sent.
-        max_tokens: Tokens of the longest reply.
-        max_input_tokens: Most tokens of a prompt with its image. No provider enforces it.
+        template: The template of prompts.
+        encoding: Format of images. Default None: PNG.
+        max_tokens: Maximum length of a reply in tokens.
+        max_input_tokens: Maximum length in tokens of a prompt with its image, for the cap on cost.
+            No provider enforces it.
         **paid: Options of `Paid`.
 
     Raises:
-        InputError: The provider lacks the mode.
+        InputError: The provider lacks the mode, or the mode needs one question per call.
     """
 
     may_judge = True
     modes: ClassVar[Sequence[str]]
-    """Modes of P(yes), the best first; see `elicitation.py`."""
+    """Modes of P(yes) that the provider offers, the best first; see `elicitation.py`."""
     _options: dict[str, Any]
-    """Goes into every request."""
+    """Fields of every request."""
     _kept: ClassVar[tuple[str, ...]] = ("model", "extra_headers", "extra_query", "extra_body")
-    """Options without which nothing could be asked."""
+    """Options that every request needs, so that they are never left out."""
 
     def __init__(
         self,
@@ -105,9 +112,9 @@ class Chat(Paid, ABC):
             raise InputError(
                 "model.yes_from: 'logprobs' needs one question per call, answers = 'one'"
             )
-        asked = [mode for mode in self.modes if yes_from in ("auto", kind(mode))]
+        modes = [mode for mode in self.modes if yes_from in ("auto", kind(mode))]
         self._elicitation = Elicitation(
-            [mode for mode in asked if answers == "one" or mode not in ALTERNATIVES]
+            [mode for mode in modes if answers == "one" or mode not in ALTERNATIVES]
         )
         paid.setdefault("name", model)
         super().__init__(bound=Usage(max_input_tokens, max_tokens), answers=answers, **paid)
@@ -116,7 +123,7 @@ class Chat(Paid, ABC):
 
     @property
     def _encoding(self) -> Encoding:
-        """The format in which images are sent: JPEG if the server refuses PNG."""
+        """The format in which images are sent: that of the option, or JPEG if PNG is refused."""
         refused = IMAGE in self._elicitation.without
         return replace(self._wanted_encoding, format="jpeg") if refused else self._wanted_encoding
 
@@ -145,13 +152,20 @@ class Chat(Paid, ABC):
     def _read(
         self, choice: JsonObject, prompt: Prompt, mode: str, usage: Usage | None, body: JsonObject
     ) -> Reply:
-        """Return the reply in a ``choice`` of a chat completion; its ``body`` may name its maker.
+        """Return the reply in a choice of a chat completion.
+
+        Args:
+            choice: The choice in OpenAI's protocol: message, finish_reason, logprobs.
+            prompt: The prompt.
+            mode: The mode in which P(yes) was asked for.
+            usage: The tokens that the server counted.
+            body: The whole reply, which may name the model.
 
         Raises:
-            Trouble: It has no P(yes) in this mode, and there is another mode.
+            Trouble: It has no P(yes) in this mode, and there is another mode to try.
         """
         with reading(usage):
-            reply = received(choice, prompt, mode, self.template, self._given.output)
+            reply = received(choice, prompt, mode, self.template, self._initial_bound.output)
         served = {n: body[n] for n in SERVED if isinstance(body.get(n), str) and body[n]}
         reply = replace(reply, usage=usage, served=served)
         if in_words(prompt) or reply.wanted is None:
@@ -165,7 +179,16 @@ class Chat(Paid, ABC):
         return reply
 
     async def _asked(self, prompt: Prompt, exchange: Callable[[str], Awaitable[Reply]]) -> Reply:
-        """Return the result of ``exchange`` in the mode that works."""
+        """Return the reply to a prompt, which is repeated while the server refuses its mode or an
+        option.
+
+        Args:
+            prompt: The prompt.
+            exchange: Function from the mode to the reply.
+
+        Raises:
+            Trouble: The attempt failed, or has to be paid for and is repeated as a further attempt.
+        """
         while True:
             mode = WORDS if in_words(prompt) else self._elicitation.now
             without = self._elicitation.without
@@ -174,32 +197,37 @@ class Chat(Paid, ABC):
             except Trouble as trouble:
                 if not self._refuses(mode, without, trouble):
                     raise
-                if trouble.usage is not None or trouble.billed or self._refused is None:
-                    trouble.then = "again"  # it is paid for, so it counts as an attempt
+                if trouble.usage is not None or trouble.billed or self._usage_of_refusals is None:
+                    trouble.then = "again"  # refused for money: the repetition is a new attempt
                     raise
 
     def _refuses(  # noqa: PLR0911 - a step each
         self, mode: str, without: Sequence[str], trouble: Trouble
     ) -> bool:
-        """Return whether to repeat a refused request in another mode, or without more options.
+        """Return whether to repeat a refused request in another mode, or without further options.
 
-        Options that the refusal names are left out first. A refusal that names none may be about
-        the mode, so the next is taken. If all modes are refused, all options are left out.
+        Options that the refusal names are left out first. If it names none, it may concern the
+        mode, so the next mode is tried. If all modes are refused, all options are left out.
+
+        Args:
+            mode: The mode of the request.
+            without: The options that were left out of it.
+            trouble: The refusal.
         """
         modes = self._elicitation
         status = trouble.kind.removeprefix("http ")
-        refusal = status.isdecimal() and int(status) in _STATUSES
-        if not refusal or trouble.kind in _NOT_THE_REQUEST:
+        is_refusal = status.isdecimal() and int(status) in _STATUSES
+        if not is_refusal or trouble.kind in _NOT_THE_REQUEST:
             return False
         if trouble.then == "stop" and trouble.kind not in _MAYBE:
             return False
         if len(modes.without) > len(without):
-            return True  # another call learnt what is refused
-        droppable = [IMAGE] if self._wanted_encoding.format == "png" else []
-        names = [] if self._answered else [*self._options, *droppable]
+            return True  # meanwhile another call found the option that is refused
+        png = [IMAGE] if self._wanted_encoding.format == "png" else []
+        options = [] if self._answered else [*self._options, *png]
         fixed = {*without, *self._kept, *(LIMITS if {*LIMITS} & {*without} else ())}
-        names = [name for name in names if name not in fixed]
-        named = [name for name in names if is_named(name, trouble.detail)]
+        options = [name for name in options if name not in fixed]
+        named = [name for name in options if is_named(name, trouble.detail)]
         about_mode = mode != WORDS and is_named(kind(mode), trouble.detail)
         if trouble.kind == "http 500" and not (named or about_mode):
             return False
@@ -208,23 +236,24 @@ class Chat(Paid, ABC):
             return True
         if mode != WORDS and modes.fall_back(mode, "refused"):
             return True
-        names = [name for name in names if name != IMAGE]
-        if names and not modes.settled:
-            modes.leave_out(names)
+        options = [name for name in options if name != IMAGE]
+        if options and not modes.settled:
+            modes.leave_out(options)
             return True
         if not (self._answered or modes.settled):
-            modes.without = ()  # nothing helped, so it is no option that is refused
+            modes.without = ()  # leaving options out did not help: none of them is refused
             modes.restart()
         return False
 
     async def _prepared(self, request: Any, prompt: Prompt) -> Any:
-        """Return the request, prepared again if its image is now sent in another format."""
+        """Return the request, prepared again if PNG was refused since."""
         if IMAGE not in self._elicitation.without:
             return request
         return await asyncio.to_thread(self.prepare, prompt)
 
     def _allowed(self, request: JsonObject) -> JsonObject:
-        """Return the request without the options that the server refuses."""
+        """Return the request without the options that the server refuses; the limit on the reply's
+        length takes its other name."""
         without = self._elicitation.without
         allowed = {name: value for name, value in request.items() if name not in without}
         for name, other in (LIMITS, LIMITS[::-1]):
@@ -234,38 +263,41 @@ class Chat(Paid, ABC):
 
 
 class Provider(Chat):
-    """A chat model that is asked through a ``library`` of its provider.
+    """A chat model that is asked through its provider's client library.
 
     A model that answers single calls has `Endpoint` as a further base.
 
     Args:
         model: The provider's name of the model.
-        base_url: Address of the server. Default: the provider's.
-        key: Environment variable that has the key.
-        options: Further options of requests.
-        max_tokens: Tokens of the longest reply.
-        max_reply_bytes: A longer reply is a failed attempt.
-        keys: Further keys, which are removed from all texts that are shown or kept.
+        base_url: Address of the server. Default None: the provider's.
+        key: Environment variable that holds the key. Default None: the provider's usual one.
+        options: Further fields of requests. Default None: those of ``defaults``.
+        max_tokens: Maximum length of a reply in tokens.
+        max_reply_bytes: Maximum length of a reply in bytes; a longer one is a failed attempt.
+        keys: Further secrets, which are removed from all texts that are shown or stored.
         **chat: Options of `Chat`.
 
     Raises:
-        InputError: The key is not set, or the library, an extra of its name, is missing.
+        InputError: The key is not set, or the library, which the extra of its name installs, is
+            missing.
     """
 
     library: ClassVar[str]
+    """Name of the client library, and of the extra that installs it."""
     client: ClassVar[str]
+    """Name of the library's class of clients."""
     address: ClassVar[str]
-    """Where requests go unless ``base_url`` says otherwise."""
+    """Address of the provider's server."""
     variable: ClassVar[str]
-    """The default environment variable of the key."""
+    """Default environment variable of the key."""
     always_keyed = False
     """True if servers at other addresses need the key, too."""
     limit = "max_tokens"
-    """The field of the longest reply; servers at other addresses may know "max_tokens" alone."""
+    """Field of the maximum length of a reply; other servers may know only "max_tokens"."""
     bytes_option = "max_reply_bytes"
-    """The option, as errors name it, that bounds the bytes of a reply."""
+    """Name, in errors, of the option that bounds the bytes of a reply."""
     defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({})
-    """The fields of requests where no ``options`` are given."""
+    """Default fields of requests, for ``options``."""
 
     def __init__(
         self,
@@ -288,10 +320,10 @@ class Provider(Chat):
         host = http.host_of(base_url or self.address)
         super().__init__(model, host=host, max_tokens=max_tokens, keys=keys, **chat)
         limit = self.limit if base_url is None else "max_tokens"
-        given = self.defaults if options is None else options
-        self._options = {"model": model, limit: max_tokens, **given}
+        options = self.defaults if options is None else options
+        self._options = {"model": model, limit: max_tokens, **options}
         self._apart = parted(self._options)[1]
-        # retries and timeouts are the endpoint's, which counts and pays for them
+        # the endpoint itself repeats and times out attempts, as it books their cost
         self._client = getattr(self._library, self.client)(
             base_url=self.root(base_url),
             api_key="none" if secret is None else secret.reveal(),
@@ -306,7 +338,7 @@ class Provider(Chat):
     # -- what a provider defines -----------------------------------------------------------
 
     def root(self, base_url: str | None) -> str | None:
-        """Return the address as the library takes it."""
+        """Return the server's address in the form that the library expects."""
         return base_url
 
     @abstractmethod
@@ -315,25 +347,25 @@ class Provider(Chat):
 
     @abstractmethod
     def asking(self, mode: str, request: JsonObject, prompt: Prompt) -> JsonObject:
-        """Return the request, asking for P(yes) in a certain mode."""
+        """Return a request with the fields that ask for P(yes) in a certain mode."""
 
     @abstractmethod
     def created(self, request: JsonObject) -> Awaitable[Any]:
-        """Send a request by the library."""
+        """Send a request through the library."""
 
     @abstractmethod
     def _used(self, body: Any) -> Usage | None:
-        """Return the tokens that are counted in a body."""
+        """Return the tokens that the JSON of a reply counts, None if it counts none."""
 
     @abstractmethod
     def _reply(self, body: Any, prompt: Prompt, mode: str) -> Reply:
-        """Return the reply in a body; raise Trouble if that is no answer."""
+        """Return the reply in the JSON of a body; raise Trouble if it has none."""
 
     @abstractmethod
     def _refusal(self, status: int, body: bytes, headers: Mapping[str, str]) -> Trouble:
-        """Return the trouble with a status, apart from tokens."""
+        """Return the trouble with a failed request; its tokens need not be counted."""
 
-    # -- what follows from it --------------------------------------------------------------
+    # -- requests and replies --------------------------------------------------------------
 
     def prepare(self, prompt: Prompt) -> JsonObject:
         image = self._encoding.base64_of(prompt)
@@ -342,16 +374,19 @@ class Provider(Chat):
         return {**self._options, "messages": [{"role": "user", "content": content}]}
 
     def check_key(self) -> None:
-        """Raise ModelError for a wrong key. Gateways may refuse their list of models to a key that
-        is good; a chat without messages, which costs nothing either, then decides."""
+        """Raise ModelError for a wrong key.
+
+        The provider's list of models is requested. As gateways may refuse that list to a valid key,
+        a chat without messages, which costs nothing either, confirms a refusal.
+        """
         empty = {**self.prepare(Prompt(None, ("key",), "key", "identity", 0)), "messages": []}
         models = self._client.models.with_raw_response
         trouble = None
-        for asked in (
+        for request in (
             lambda: self._body(models.list(**self._apart)),
             lambda: self._body(self.created({**empty, **self._apart})),
         ):
-            trouble = self._background.submit(key_trouble(asked)).result()
+            trouble = self._background.submit(key_trouble(request)).result()
             if trouble is None:
                 return
         if trouble is not None:
@@ -359,18 +394,18 @@ class Provider(Chat):
             self._stop_if_hopeless(trouble, Bill())
 
     def _request(self, mode: str, request: JsonObject, prompt: Prompt) -> JsonObject:
-        """Return the request as it is sent, in a mode, without refused options."""
+        """Return the request as it is sent: with the fields of a mode, without refused options."""
         return self._allowed(request if mode == WORDS else self.asking(mode, request, prompt))
 
     def _failed(self, status: int, body: bytes, headers: Mapping[str, str]) -> Trouble:
-        """Return the trouble with a status that is no success, and the tokens its body counts."""
+        """Return the trouble with a failed request, with the tokens that its body counts."""
         trouble = self._refusal(status, body, headers)
         trouble.usage = trouble.usage or self._used(http.read_or_none(body))
         trouble.text = text_of_bytes(body)
         return trouble
 
     async def _body(self, exchange: Awaitable[Any]) -> bytes:
-        """Return the body of a reply; raise Trouble with the tokens that a failed one counts."""
+        """Return the body of a reply; raise Trouble if the request failed."""
         try:
             return (await exchange).http_response.content
         except self._library.APIStatusError as error:
@@ -392,31 +427,30 @@ class Provider(Chat):
         return await self._asked(prompt, exchange)
 
 
-async def key_trouble(asked: Callable[[], Awaitable[Any]]) -> Trouble | None:
-    """Return the trouble with the key that a request used.
+async def key_trouble(request: Callable[[], Awaitable[Any]]) -> Trouble | None:
+    """Send a request and return its trouble if the key was refused.
 
-    None if there is none, or no reply about the key comes soon.
+    The result is None if the key was accepted, or if no decision about it comes soon.
     """
     try:
         async with asyncio.timeout(_SOON):
-            await asked()
+            await request()
     except Trouble as trouble:
         return trouble if trouble.kind in _WRONG_KEY else None
-    except Exception:  # it is no answer about the key
+    except Exception:  # any other failure says nothing about the key
         return None
     return None
 
 
 def with_text(request: JsonObject, text: str) -> JsonObject:
-    """Return the request with a text behind its last message."""
+    """Return a request with a text appended to its last message."""
     *before, message = request["messages"]
     content = [*message["content"], {"type": "text", "text": text}]
     return {**request, "messages": [*before, {**message, "content": content}]}
 
 
 def parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the options of a client library that go into each request, and those that go with each
-    exchange."""
+    """Split options of a client library into fields of a request's body, and headers and query."""
     apart = {name: options[name] for name in _APART if name in options}
-    inner = {n: v for n, v in options.items() if n not in _APART and n != "extra_body"}
-    return {**inner, **options.get("extra_body", {})}, apart
+    fields = {n: v for n, v in options.items() if n not in _APART and n != "extra_body"}
+    return {**fields, **options.get("extra_body", {})}, apart

@@ -1,11 +1,11 @@
-"""How P(yes) is asked for, as not every server takes every mode.
+"""The mode in which P(yes) is asked for, as not every server supports every mode.
 
-The first call that wants P(yes) tries the modes in turn. If the server refuses a mode, or ignores
-it, so that the reply lacks what was asked for, the next one is tried. The first mode that works is
-kept for good, and journaled: answers from two modes would be those of two models. A mode may have a
-variant, "logprobs-5": the same mode, asking for less.
+The first call for P(yes) tries the modes in turn. If the server refuses a mode, or ignores it so
+that the reply lacks what was asked for, the next one is tried. The first mode that works is used
+for the whole audit, and journaled: answers in two modes would be those of two models. A mode may
+have a variant that asks for less, as "logprobs-5" does.
 
-Options of requests are treated alike: what a server refuses is left out from then on.
+An option of requests that a server refuses is left out from then on.
 """
 
 import re
@@ -17,11 +17,11 @@ from ...journal.facts import WayFacts, Why
 WORDS = "words"
 """The mode of questions in words, and of P(yes) if nothing else works."""
 ALTERNATIVES = {"logprobs": 20, "logprobs-5": 5}
-"""Log-probabilities per token that are asked for: the most that OpenAI's protocol allows, or, if
-those are refused, as many as stingier servers give."""
+"""Mode -> log-probabilities per token: the most that OpenAI's protocol allows, or, if a server
+refuses those, fewer."""
 LIMITS = ("max_tokens", "max_completion_tokens")
-"""Names of the longest reply: a server that refuses one is given the other, never none, as that
-bounds what a call can cost."""
+"""The two names of the field for the maximum length of a reply. If a server refuses one, the other
+is sent: the field is never left out, as it bounds what a call can cost."""
 IMAGE = "image_format"
 _PATTERNS = {
     "max_tokens": r"max[_ ](?:completion[_ ])?(?:output[_ ])?tokens",
@@ -30,42 +30,47 @@ _PATTERNS = {
     "logprobs": r"log[ _-]?prob|logit",
     "structured": r"response[_ ]format|json|schema|structured|tool",
 }
-"""Names in refusals of an option or mode, where they differ from the option's own."""
+"""Option or mode -> pattern of its name in refusals, if that differs from its own."""
 
 
 def kind(mode: str) -> str:
-    """Return the mode of a variant, or the mode itself."""
+    """Return a mode without its variant: "logprobs" for "logprobs-5"."""
     return mode.partition("-")[0]
 
 
 def is_named(option: str, refusal: str) -> bool:
-    """Return whether the text of a refusal is about an option, or a mode."""
+    """Return whether the text of a refusal names an option or mode."""
     pattern = _PATTERNS.get(option, re.escape(option).replace("_", "[_ ]"))
     return bool(re.search(pattern, refusal, re.IGNORECASE))
 
 
 class Elicitation:
-    """Modes by their ``names``, the best first; the last is taken if all others failed.
+    """The choice of a mode, and of options to leave out.
 
-    ``now``: the current mode; ``settled``: whether it worked; ``without``: options left out of
-    requests.
+    Args:
+        names: Names of the modes, the best first.
+
+    Attributes:
+        settled: Whether the current mode has worked, so that it stays.
+        without: Options that are left out of requests.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
-        self._names, self._left = tuple(names), list(names)
-        self._instead: dict[str, Why] = {}
-        self.settled = self._partly = False
+        self._names, self._untried = tuple(names), list(names)  # untried: the current one first
+        self._failed: dict[str, Why] = {}
+        self.settled = self._partly = False  # partly: some replies lack what was asked for
         self.without: tuple[str, ...] = ()
 
     @property
     def now(self) -> str:
-        return self._left[0]
+        """The current mode."""
+        return self._untried[0]
 
     def works(self, mode: str) -> None:
         """Settle on a mode, as a reply had what was asked for."""
-        if not self.settled and mode in self._instead:  # though another reply had not
-            del self._instead[mode]
-            self._left.insert(0, mode)
+        if not self.settled and mode in self._failed:  # an earlier reply lacked it
+            del self._failed[mode]
+            self._untried.insert(0, mode)
         self.settled = True
 
     def fall_back(self, mode: str, why: Why) -> bool:
@@ -75,25 +80,27 @@ class Elicitation:
             mode: The mode of the call that failed.
             why: "refused", or "missing": the reply lacked what was asked for.
         """
-        if mode != self.now:  # sent before another mode was tried, or read of an earlier run
-            return mode in self._instead
-        left = [other for other in self._left[1:] if why == "refused" or kind(other) != kind(mode)]
-        if self.settled or not left:
+        if mode != self.now:  # another call has changed the mode since, or an earlier run did
+            return mode in self._failed
+        untried = self._untried[1:]
+        if why == "missing":  # a variant that asks for less would lack it, too
+            untried = [other for other in untried if kind(other) != kind(mode)]
+        if self.settled or not untried:
             self._partly = self._partly or why == "missing"
             return False
-        self._instead[mode], self._left = why, left
+        self._failed[mode], self._untried = why, untried
         return True
 
     def leave_out(self, options: Iterable[str]) -> None:
-        """Leave options out of requests from now on, and restart, as the first mode may have been
-        refused because of them."""
+        """Leave options out of requests from now on, and start again with the first mode, as it may
+        have been refused because of them."""
         self.without = tuple(dict.fromkeys([*self.without, *options]))
         self.restart()
 
     def restart(self) -> None:
-        """Return to the first mode, unless one has worked."""
+        """Return to the first mode, unless a mode is settled."""
         if not self.settled:
-            self._left, self._instead = list(self._names), {}
+            self._untried, self._failed = list(self._names), {}
 
     def facts(self) -> WayFacts | None:
         """Return the mode and the refused options for the journal; None if nothing is settled."""
@@ -102,21 +109,21 @@ class Elicitation:
             return None
         return WayFacts(
             yes_from=self.now if settled else "",
-            instead=self._instead if settled else {},
+            instead=self._failed if settled else {},
             partly=self._partly,
             without=self.without,
         )
 
     def keep_to(self, facts: WayFacts) -> None:
-        """Take the mode of a resumed audit; raise InputError if it is none of these."""
+        """Adopt the mode of a resumed audit; raise InputError if the option excludes it."""
         self.without = facts.without
         if not facts.yes_from:
             return
         if facts.yes_from not in self._names:
             expected = "expected the mode in which this audit was asked before"
             was, now = kind(facts.yes_from), kind(self._names[0])
-            then = "begin a new audit to ask in another mode"
-            raise InputError(f"model.yes_from: {expected}, {was!r}, got {now!r}; {then}")
-        self._left = list(self._names[self._names.index(facts.yes_from) :])
-        self._instead = {mode: why for mode, why in facts.instead.items() if mode in self._names}
+            remedy = "begin a new audit to ask in another mode"
+            raise InputError(f"model.yes_from: {expected}, {was!r}, got {now!r}; {remedy}")
+        self._untried = list(self._names[self._names.index(facts.yes_from) :])
+        self._failed = {mode: why for mode, why in facts.instead.items() if mode in self._names}
         self.settled, self._partly = True, facts.partly

@@ -1,8 +1,8 @@
-"""Models behind a network: many calls in flight, limits, and retries.
+"""Models behind a network: many calls in flight, rate limits, and retries.
 
-A subclass says how one attempt is made (`Endpoint.prepare`, `Endpoint.send`); what a call costs
-is in `paid.py`, everything else here. Calls live on an event loop in a background thread, so
-the audit can choose further questions while answers are awaited.
+A subclass defines one attempt at a call (`Endpoint.prepare`, `Endpoint.send`). `Endpoint` sends and
+repeats attempts; its base `Paid` books their cost. Calls run on an event loop in a background
+thread, so that the audit can choose further questions while it waits for answers.
 """
 
 import asyncio
@@ -26,14 +26,14 @@ from .prices import Bill, Usage
 class Endpoint(Paid):
     """A model under test that is called over a network.
 
-    Errors that end the audit (ModelError): a wrong key or unknown model; before the first answer a
-    host that cannot be reached, or a request it refuses; and a server that is down
-    (`Retries.give_up_after`). Anything else leaves a call Unanswered.
+    These errors end the audit (ModelError): a wrong key or unknown model; a host that cannot be
+    reached, or a request that it refuses, before the first answer; and a server that is down
+    (`Retries.give_up_after`). Any other failure leaves a call Unanswered.
 
     Args:
-        limits: What the server allows at once and per minute. Default None: those of `Limits`.
-        clock: Returns seconds; for tests.
-        sleep: Waits; for tests.
+        limits: Calls in flight, and calls and tokens per minute. Default None: those of `Limits`.
+        clock: Function that returns seconds; for tests.
+        sleep: Function that waits; for tests.
         **paid: Options of `Paid`, such as prices and retries.
     """
 
@@ -57,49 +57,51 @@ class Endpoint(Paid):
         self._slots = asyncio.Semaphore(self._concurrency.most)
         self._connecting = asyncio.Lock()
         self._connected = False
-        self._silent = 0  # calls in a row that ended without a reply
-        self._decided: asyncio.Event | None = None  # set once the first call that decides ended
+        self._no_reply = 0  # calls in a row without a reply
+        self._mode_decided: asyncio.Event | None = None  # set when the first deciding call ended
 
     # -- what a subclass defines -----------------------------------------------------------
 
     async def connect(self) -> None:
-        """Learn what must be known before the first call; may raise Trouble."""
+        """Prepare the first call, for instance ask the server for its inputs; may raise Trouble."""
 
     def prepare(self, prompt: Prompt) -> Any:
-        """Return the request of a prompt, for ``send``. Runs in a thread: it may be slow."""
+        """Return the request of a prompt, for ``send``. It runs in a thread, so it may be slow."""
         raise TypeError(f"{type(self).__name__} defines no prepare")
 
     async def send(self, request: Any, prompt: Prompt) -> Reply:
-        """Make one attempt; raise Trouble if it fails. The timeout is the caller's.
+        """Make one attempt and return the reply. The caller applies the timeout.
 
-        Any other exception but InputError means that the reply was malformed.
+        Raises:
+            Trouble: The attempt failed.
+            Exception: Any other exception except InputError means that the reply is malformed.
         """
         raise TypeError(f"{type(self).__name__} defines no send")
 
     def decides_mode(self, prompt: Prompt) -> bool:
-        """Return whether the result of a call decides how others are made, which then wait for the
-        first such call."""
+        """Return whether the elicitation mode depends on this call, so that further calls wait for
+        the first one of that kind."""
         return False
 
     # -- what the audit uses ---------------------------------------------------------------
 
     @property
     def in_flight(self) -> int:
-        """The most calls in flight, as of now."""
+        """The maximum number of calls in flight at this moment."""
         return self._concurrency.level
 
     def statistics(self) -> JsonObject:
-        """Add the level of calls in flight, if it adapts, to the counts of `Paid`."""
+        """Return the counts of `Paid`, and the number of calls in flight if that adapts."""
         level, halved = self._concurrency.level, self._concurrency.halvings
         adapted = {"in_flight": {"at the end": level, "halved": halved}} if self.adapts else {}
         return super().statistics() | adapted
 
     def submit(self, prompt: Prompt) -> "Future[Answer | Unanswered]":
-        """Start a call. Its exception, if any, is an AvttError and ends the audit."""
+        """Start a call, and return its future. An exception in it, an AvttError, ends the audit."""
         return self._background.submit(self._call(prompt))
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
-        """Return answers in the order of the prompts, ``in_flight`` of them asked at a time."""
+        """Return answers in the order of the prompts, with at most ``in_flight`` calls at once."""
         futures = [self.submit(prompt) for prompt in prompts]
         try:
             return [future.result() for future in futures]
@@ -111,7 +113,7 @@ class Endpoint(Paid):
 
     async def _call(self, prompt: Prompt) -> Answer | Unanswered:
         try:
-            async with self._slots, self._after_the_first(prompt):
+            async with self._slots, self._mode_known(prompt):
                 self._counts.calls += 1
                 return await self._attempts(prompt)
         except AvttError:
@@ -120,54 +122,58 @@ class Endpoint(Paid):
             raise self._unforeseen(error) from self._cause(error)
 
     @asynccontextmanager
-    async def _after_the_first(self, prompt: Prompt) -> AsyncIterator[None]:
-        """Hold calls back while the first one decides how others are made."""
+    async def _mode_known(self, prompt: Prompt) -> AsyncIterator[None]:
+        """Let the first call that decides the elicitation mode pass; others wait for its end."""
         if not self.decides_mode(prompt):
             yield
-        elif self._decided is None:
-            self._decided = asyncio.Event()
+        elif self._mode_decided is None:
+            self._mode_decided = asyncio.Event()
             try:
                 yield
             finally:
-                self._decided.set()
+                self._mode_decided.set()
         else:
-            await self._decided.wait()
+            await self._mode_decided.wait()
             yield
 
     async def _attempts(self, prompt: Prompt) -> Answer | Unanswered:
-        """Return the answer of the first attempt that has one, with the cost of all of them."""
+        """Return the first answer of several attempts at a call, with the cost of all of them."""
         spent, request = Bill(), None
         for attempt in count():
             try:
-                await self._ready()
+                await self._connect_once()
                 if request is None:
                     request = await asyncio.to_thread(self.prepare, prompt)
                 return self._priced(await self._attempt(request, prompt), spent)
             except Trouble as trouble:
-                last = attempt == self.retries.times
-                if trouble.reply is not None and (last or trouble.then == "leave"):
+                final = attempt == self.retries.times or trouble.then == "leave"
+                if final and trouble.reply is not None:
                     return self._priced(trouble.reply, spent)
                 self._scrub(trouble)
                 spent += self._charge(trouble)
                 self._stop_if_hopeless(trouble, spent)
-                if trouble.then == "leave" or last:
-                    return self._left(trouble, spent)
+                if final:
+                    return self._given_up(trouble, spent)
                 if trouble.reply is None:
                     await self._back_off(prompt, attempt, trouble)
         raise AssertionError
 
-    async def _ready(self) -> None:
+    async def _connect_once(self) -> None:
         async with self._connecting:
             if not self._connected:
                 try:
                     with reading():
                         await self._in_time(self.connect())
                 except Trouble as trouble:
-                    trouble.billed = trouble.refused = False  # nothing was asked of the model yet
+                    trouble.billed = trouble.refused = False  # the model was not asked yet
                     raise
                 self._connected = True
 
     async def _attempt(self, request: Any, prompt: Prompt) -> Reply:
+        """Make one attempt within the limits, and return its checked reply.
+
+        It reserves as many tokens per minute as it can use, and releases those that it did not.
+        """
         most, used, reserved, counts = self._bound, Usage(), 0, self._counts
         try:
             async with self._gate.admitted():
@@ -195,19 +201,23 @@ class Endpoint(Paid):
         self._counts.seconds_backing_off += wait
         await self._sleep(wait)
 
-    # -- what came of it -------------------------------------------------------------------
+    # -- the result of a call --------------------------------------------------------------
 
     def _priced(self, reply: Reply, spent: Bill) -> Answer | Unanswered:
-        self._silent = 0
+        self._no_reply = 0
         return super()._priced(reply, spent)
 
-    def _left(self, trouble: Trouble, spent: Bill) -> Unanswered:
-        """Return a call given up; raise ModelError if the endpoint seems to be down."""
+    def _given_up(self, trouble: Trouble, spent: Bill) -> Unanswered:
+        """Return a call whose attempts all failed as unanswered.
+
+        Raises:
+            ModelError: So many calls in a row had no reply that the server seems to be down.
+        """
         if trouble.then == "again" and not (self._connected and trouble.kind in REPLIED):
-            self._silent += 1
-            if self._silent >= self.retries.give_up_after:
-                why = f"{self._silent} calls in a row had no reply, the last: {one_line(trouble)}"
+            self._no_reply += 1
+            if self._no_reply >= self.retries.give_up_after:
+                why = f"{self._no_reply} calls in a row had no reply, the last: {one_line(trouble)}"
                 raise failed(spent)(f"{self._who}: {why}; resume when it is back") from None
         else:
-            self._silent = 0
+            self._no_reply = 0
         return Unanswered(trouble.kind, spent.cost, spent.unconfirmed, trouble.text)

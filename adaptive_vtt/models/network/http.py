@@ -1,8 +1,7 @@
-"""Calls over HTTP: images as they are sent, and what comes back, bounded in bytes, decompressed
-here, and parsed in one place.
+"""Calls over HTTP: encode images, and read replies safely.
 
-Nothing that a server sends is trusted with the memory of this process, and no request is
-repeated at another address: an image goes where its user sent it.
+A server can send anything, so that the size of a reply, its decompression and its JSON are bounded
+here. Redirects are not followed: an image goes only to the address that its user named.
 """
 
 import base64
@@ -34,7 +33,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Encoding:
-    """PNG, which loses nothing, or JPEG of ``quality``, at most ``most_bytes`` long."""
+    """Format in which images are sent: lossless PNG, or JPEG.
+
+    Attributes:
+        format: "png" or "jpeg".
+        quality: Quality of JPEG, 1 to 100.
+        most_bytes: Maximum size of an encoded image in bytes.
+    """
 
     format: Annotated[
         Literal["png", "jpeg"], Option("how images are sent", name="image_format")
@@ -43,7 +48,15 @@ class Encoding:
     most_bytes: Annotated[int, Option("larger is refused", name="max_image_bytes")] = 20_000_000
 
     def __call__(self, image: Image, where: str) -> bytes:
-        """Return the file; raise InputError naming ``where`` for one above ``most_bytes``."""
+        """Return an encoded image.
+
+        Args:
+            image: H x W x C of uint8.
+            where: Where the image comes from, for the error.
+
+        Raises:
+            InputError: The encoded image is larger than ``most_bytes``.
+        """
         data = png(image) if self.format == "png" else jpeg(image, self.quality)
         if len(data) > self.most_bytes:
             height, width = image.shape[:2]
@@ -54,7 +67,7 @@ class Encoding:
         return data
 
     def base64_of(self, prompt: Prompt) -> str | None:
-        """Return a prompt's image as it is sent in JSON; None if it has none."""
+        """Return a prompt's encoded image in base64; None if it has none."""
         if prompt.image is None:
             return None
         return base64.b64encode(self(prompt.image, f"sample {prompt.sample_id!r}")).decode()
@@ -65,45 +78,48 @@ class Encoding:
 
 
 MAX_REPLY_BYTES = 8_000_000
-"""The longest body, decompressed, that is read."""
+"""Maximum length in bytes of a reply's decompressed body."""
 MaxReplyBytes = Annotated[int, Option("a longer reply, decompressed, is a failed attempt", ge=1)]
 _PIECE = 65_536  # bytes decompressed at a time
 _CONTAINERS = 100_000
-"""Most lists and objects in a reply that is parsed: an empty object takes 2 bytes on the wire and
-72 in memory."""
-_INFLATED = ("gzip", "x-gzip", "deflate")
-"""Content encodings that are unpacked here."""
-_GZIP_OR_ZLIB = 47
-"""zlib's ``wbits``: the largest window (15), and telling gzip from zlib by the header (32)."""
+"""Maximum number of lists and objects in a reply that is parsed: an empty object takes 2 bytes in
+the reply, and 72 in memory."""
 
 
 def client_options(most: int, bound: str = "max_reply_bytes") -> dict[str, Any]:
-    """Return options of an asynchronous client (of httpx, or whichever library openai builds on).
+    """Return options of an asynchronous HTTP client, of httpx or a library with its interface.
 
-    Bodies of more than ``most`` bytes raise Trouble that names the ``bound``; no redirect is
-    followed; no time limit, since the endpoint's own covers the whole attempt. Raises InputError
-    for ``most`` below 1.
+    Redirects are not followed. There is no timeout, since that of the endpoint covers the whole
+    attempt.
+
+    Args:
+        most: Maximum length in bytes of a reply's decompressed body, at least 1. A longer one
+            raises Trouble.
+        bound: Name of this option in errors.
+
+    Raises:
+        InputError: ``most`` is below 1.
     """
     if most < 1:
         raise InputError(f"{bound}: expected at least 1, got {most}")
     return {
         "event_hooks": {"response": [_bounded(most, bound)]},
         "follow_redirects": False,
-        "headers": {"accept-encoding": "identity"},  # what is not packed cannot unpack to more
+        "headers": {"accept-encoding": "identity"},  # ask for replies that are not compressed
         "timeout": None,
-        "verify": _trusted(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")),
+        "verify": _certificates(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")),
     }
 
 
 @cache
-def _trusted(file: str | None, folder: str | None) -> ssl.SSLContext:
-    """Return certificates, once for all clients of a process: reading them takes 20 to 40 ms.
+def _certificates(file: str | None, folder: str | None) -> ssl.SSLContext:
+    """Return trusted certificates, read once per process: reading takes 20 to 40 ms.
 
     They come from ``file`` and ``folder``, else from certifi if it is installed, else from the
     system.
     """
     if not (file or folder):
-        with suppress(ImportError):  # openai's newest client comes without it
+        with suppress(ImportError):  # the newest openai library does not install it
             import certifi
 
             file = certifi.where()
@@ -111,48 +127,48 @@ def _trusted(file: str | None, folder: str | None) -> ssl.SSLContext:
 
 
 def _bounded(most: int, bound: str) -> Callable[[Any], Awaitable[None]]:
-    """Return a hook that reads a response's body, before anyone else does, up to ``most`` bytes."""
+    """Return a hook that reads a response's body, before the client does, up to ``most`` bytes."""
 
     async def read(response: Any) -> None:
-        unpack = _unpacker(response.headers.pop("content-encoding", "identity"))
+        decompress = _decompressor(response.headers.pop("content-encoding", "identity"))
         received, body = 0, bytearray()
         async for chunk in response.stream:
             received += len(chunk)
-            for piece in unpack(chunk):
+            for piece in decompress(chunk):
                 body += piece
                 if max(received, len(body)) > most:
                     raise Trouble(TOO_LONG, f"over {bound}, {most:,}", billed=True)
         await response.stream.aclose()
-        # httpx, or its successor: each takes only streams of its own
+        # httpx, or a library with its interface: each accepts only its own streams
         library = sys.modules[type(response).__module__.partition(".")[0]]
         response.stream = library.ByteStream(bytes(body))
 
     return read
 
 
-def _unpacker(encoding: str) -> Callable[[bytes], Iterator[bytes]]:
-    """Return a function from a chunk to small pieces of what it unpacks to."""
-    named = encoding.strip().lower()
-    if named in ("", "identity"):
+def _decompressor(encoding: str) -> Callable[[bytes], Iterator[bytes]]:
+    """Return a function from a chunk of a body to small pieces of decompressed data."""
+    name = encoding.strip().lower()
+    if name in ("", "identity"):
         return lambda chunk: iter((chunk,))
-    if named not in _INFLATED:
+    if name not in ("gzip", "x-gzip", "deflate"):
         detail = f"comes as {encoding[:40]!r}, which was not asked for"
         raise Trouble(MALFORMED, detail, billed=True)
-    inflating = zlib.decompressobj(_GZIP_OR_ZLIB)
+    decompressor = zlib.decompressobj(15 + 32)  # the largest window; gzip or zlib, by the header
 
-    def unpack(chunk: bytes) -> Iterator[bytes]:
-        while chunk:  # once at least, so that bytes which stand for nothing are counted
+    def decompress(chunk: bytes) -> Iterator[bytes]:
+        while chunk:  # yields at least once, so that the caller counts bytes that decode to nothing
             try:
-                yield b"" if inflating.eof else inflating.decompress(chunk, _PIECE)
+                yield b"" if decompressor.eof else decompressor.decompress(chunk, _PIECE)
             except zlib.error as error:
                 raise Trouble(MALFORMED, one_line(error), billed=True) from None
-            chunk = inflating.unconsumed_tail
+            chunk = decompressor.unconsumed_tail
 
-    return unpack
+    return decompress
 
 
 def parsed(body: bytes) -> Any:
-    """Return the JSON of a body; raise Trouble for what is none, or is more than anyone means."""
+    """Return the JSON in a body; raise Trouble if it is malformed, or has too many objects."""
     if body.count(b"{") + body.count(b"[") > _CONTAINERS:
         detail = f"expected at most {_CONTAINERS:,} lists and objects"
         raise Trouble(MALFORMED, detail, billed=True)
@@ -161,17 +177,17 @@ def parsed(body: bytes) -> Any:
     except json.JSONDecodeError:
         detail = f"expected JSON, got {words_of(body)!r}"
         raise Trouble("truncated", detail, billed=True) from None
-    except (ValueError, RecursionError) as error:  # no text, too many digits, too deep
+    except (ValueError, RecursionError) as error:  # not UTF-8, too many digits, nested too deeply
         raise Trouble(MALFORMED, one_line(error), billed=True) from None
 
 
 def fields_of(value: object) -> Mapping[str, Any]:
-    """Return the fields of a JSON object; none of anything else that a server may send."""
+    """Return a JSON object's fields; {} for any other value that a server may send."""
     return value if isinstance(value, dict) else {}
 
 
 def read_or_none(body: bytes) -> Any:
-    """Return the JSON of a body, None if it has none."""
+    """Return the JSON in a body, None if it is malformed."""
     try:
         return parsed(body)
     except Trouble:
@@ -179,11 +195,11 @@ def read_or_none(body: bytes) -> Any:
 
 
 def words_of(body: bytes) -> str:
-    """Return the beginning of a reply, and of JSON errors the message alone."""
+    """Return the message in the body of an error: a field of its JSON, else its beginning."""
     text = body[:_PIECE].decode(errors="replace")
     try:
         error = json.loads(text)
-        if isinstance(error, list) and len(error) == 1:  # as Gemini's errors come
+        if isinstance(error, list) and len(error) == 1:  # the form of Gemini's errors
             error = error[0]
         while isinstance(error, dict) and (inner := error.get("error", error.get("message"))):
             error = inner
@@ -194,7 +210,7 @@ def words_of(body: bytes) -> str:
 
 
 def lost(error: BaseException) -> Trouble:
-    """Return the trouble with a connection that failed. The names are those of httpx's errors."""
+    """Return the trouble with a connection that failed, from an error of httpx."""
     name, why = type(error).__name__, one_line(error)
     if name in ("ConnectError", "ConnectTimeout", "UnsupportedProtocol"):
         detail = f"cannot be reached: {why}; is the url right, and the server up?"
@@ -203,11 +219,19 @@ def lost(error: BaseException) -> Trouble:
 
 
 class HttpEndpoint(Endpoint):
-    """Sends bytes to ``url`` with ``headers``, whose values may name "$VARIABLES".
+    """A model under test that is called by plain HTTP requests. Needs the extra ``http``.
 
-    ``max_reply_bytes``: a longer reply is a failed attempt. Raises InputError for a URL that is
-    none, a variable that is not set, and a key that is written out. Needs
-    httpx (the extra ``http``).
+    Args:
+        url: The server's address, http:// or https://.
+        headers: Name -> value of further headers; $VARIABLE in a value is read from the
+            environment.
+        keys: Further secrets, which are removed from all texts that are shown or stored.
+        max_reply_bytes: Maximum length of a reply's decompressed body; a longer reply is a failed
+            attempt.
+        **options: Options of `Endpoint`.
+
+    Raises:
+        InputError: The URL is invalid, a variable is not set, or a key is written out.
     """
 
     def __init__(
@@ -242,14 +266,23 @@ class HttpEndpoint(Endpoint):
         self._background.at_the_end(self._client.aclose)
 
     async def exchange(self, path: str = "", content: bytes | None = None, **headers: str) -> bytes:
-        """Return the reply to a POST of ``content``, or to a GET; raise Trouble."""
+        """Send a request, and return the body of the reply.
+
+        Args:
+            path: What is appended to the path of the URL.
+            content: The body of a POST; None: the request is a GET.
+            **headers: Further headers, with _ in place of -.
+
+        Raises:
+            Trouble: The request failed.
+        """
         import httpx
 
         method = "GET" if content is None else "POST"
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        dashed = {name.replace("_", "-"): value for name, value in headers.items()}
         root, mark, query = self._url.partition("?")
         url = (root.rstrip("/") + path if path else root) + mark + query
-        request = self._client.build_request(method, url, content=content, headers=named)
+        request = self._client.build_request(method, url, content=content, headers=dashed)
         try:
             reply = await self._client.send(request)
         except httpx.TransportError as error:
@@ -262,19 +295,23 @@ class HttpEndpoint(Endpoint):
         return body
 
     def _used(self, body: Any) -> Usage | None:
-        """Return the tokens that are counted in a body."""
+        """Return the tokens that the JSON of a body counts, None if it counts none."""
         return None
 
 
 def _authorised(headers: Mapping[str, Key], request: "httpx.Request") -> "httpx.Request":
-    """Put keys into a request. A method would keep its model alive."""
+    """Add headers with keys to a request. As a method it would keep its model in memory."""
     for name, value in headers.items():
         request.headers[name] = value.reveal()
     return request
 
 
 def host_of(url: str) -> str:
-    """Return host and port of a URL; raise InputError unless it is http, without a password."""
+    """Return the host, and the port if there is one, of a URL.
+
+    Raises:
+        InputError: The URL is malformed, not http(s), or has a user or password.
+    """
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port

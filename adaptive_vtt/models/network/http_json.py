@@ -1,4 +1,4 @@
-"""Any HTTP service that takes JSON and gives JSON: what goes where is written in the spec."""
+"""Any HTTP service with JSON requests and replies, whose form the user describes in SPEC.toml."""
 
 import json
 import re
@@ -26,27 +26,30 @@ PLACEHOLDERS = ("image_base64", "concepts", "concept", "questions", "question", 
 
 
 class HttpJson(HttpEndpoint):
-    """POSTs ``request`` to ``url`` and finds the answer at ``response``.
+    """A model that is asked by POST requests of any JSON, and whose reply is JSON.
 
-    A value at ``response`` is P(yes), true, false, null (no answer) or, if questions are in words,
-    words; a reply with nothing of the kind there is malformed.
+    A value in the reply is P(yes), true, false, null (no answer) or, if questions are in words,
+    text; a reply without any such value is malformed.
 
     Args:
-        url: Where to post.
-        request: Any JSON. A text that is a placeholder becomes its value, and placeholders within
-            longer texts become words: {image_base64}, {concepts}, {concept}, {questions},
+        url: Address of the POST.
+        request: Any JSON. A text that is a placeholder is replaced by its value, and placeholders
+            within longer texts by text: {image_base64}, {concepts}, {concept}, {questions},
             {question}, {options}, {words} (text about the image, if any). With {concept},
-            {question} or {options} a call asks one concept, else all of an image.
-        response: A path such as "outputs.0.scores", to one value per concept, as a list or an
-            object by concept, or to the value of a single concept. Or an object: concept -> path.
-        encoding: How images are sent.
-        input_tokens: Path to the count of tokens sent, as ``output_tokens`` to those answered.
-        most_input_tokens: The most tokens that a call sends, as ``most_output_tokens`` answers.
-        keys: Taken out of whatever is shown or kept.
-        options: Those of `HttpEndpoint`.
+            {question} or {options} a call asks about one concept, else about all of an image.
+        response: Path in the reply, such as "outputs.0.scores", to one value per concept, as a list
+            or an object by concept, or to the value of a single concept. Or an object: concept ->
+            path.
+        encoding: Format of images. Default None: PNG.
+        input_tokens: Path to the count of tokens sent. Default None: they are not counted.
+        output_tokens: Path to the count of tokens answered. Default None: they are not counted.
+        most_input_tokens: The most tokens that a call sends.
+        most_output_tokens: The most tokens that a call answers.
+        keys: Further secrets, which are removed from all texts that are shown or stored.
+        **options: Options of `HttpEndpoint`.
 
     Raises:
-        InputError: A placeholder or path is none.
+        InputError: A placeholder is unknown, or token counts have no bounds.
     """
 
     may_judge = True
@@ -74,7 +77,7 @@ class HttpJson(HttpEndpoint):
             check_known("placeholder", name, PLACEHOLDERS, "model.request")
         answers = "one" if names & {"concept", "question", "options"} else "all"
         keys = [*keys, *written_out(texts(request, "", "", "payload"))]
-        # without the query, and without keys: names are journaled and shown
+        # the name is shown: it is the last part of the path, without query and keys
         path = url.partition("?")[0].partition("#")[0]
         options.setdefault("name", scrubbed(path.rstrip("/").rpartition("/")[2], keys))
         super().__init__(url, answers=answers, bound=bound, keys=keys, **options)
@@ -115,37 +118,42 @@ class HttpJson(HttpEndpoint):
                 return reply
 
     def _used(self, body: Any) -> Usage | None:
-        """Return the tokens that a reply counts at the paths; objects there may count more."""
+        """Return the tokens that a reply counts at the paths, or more if the objects there do."""
         counts, hints = {}, []
         for name, path in self._usage_paths.items():
             if path is None:
                 continue
-            with suppress(LookupError):  # a reply that counts nothing there
+            with suppress(LookupError):  # this reply has no count there
                 counts[name] = at(body, path)
             with suppress(LookupError):
                 around = at(body, path.rpartition(".")[0])
-                hints.append(around if "." in path else _numbers(around))
+                hints.append(around if "." in path else _scalars(around))
         return self.counted(counts, hints=hints)
 
     def _values(self, body: Any, prompt: Prompt) -> tuple[Value, ...]:
+        """Return one value per concept.
+
+        Raises:
+            LookupError: The reply has nothing at a path.
+            ValueError: No value is an answer, and none is null.
+        """
         if isinstance(self._response, Mapping):
             for concept in prompt.concepts:
                 check_known("concept", concept, self._response, "model.response")
-            stated = [at(body, self._response[concept]) for concept in prompt.concepts]
+            raw = [at(body, self._response[concept]) for concept in prompt.concepts]
             where = ", ".join(self._response.values())
         else:
             where = self._response
-            stated = _aligned(at(body, where), prompt, where)
-        values = [_value(one, words=bool(prompt.asks)) for one in stated]
-        silent = [isinstance(value, Unanswered) for value in values]
-        if all(silent) and None not in stated:  # null says that there is no answer
+            raw = _aligned(at(body, where), prompt, where)
+        values = [_value(value, words=bool(prompt.asks)) for value in raw]
+        if all(isinstance(value, Unanswered) for value in values) and None not in raw:
             kind = "words" if prompt.asks else "P(yes)"
-            raise ValueError(f"expected {kind} at {where!r}, got {_start(stated)}")
+            raise ValueError(f"expected {kind} at {where!r}, got {_start(raw)}")
         return tuple(values)
 
 
 def at(body: Any, path: str) -> Any:
-    """Return what a dotted path leads to; raise LookupError (with the path) for nothing."""
+    """Return the value at a dotted path in JSON; raise LookupError, with the path, without one."""
     for part in filter(None, path.split(".")):
         try:
             body = body[int(part)] if isinstance(body, list) else body[part]
@@ -154,37 +162,43 @@ def at(body: Any, path: str) -> Any:
     return body
 
 
-def _numbers(body: Any) -> Any:
-    """Return the fields of an object that hold no lists or objects."""
+def _scalars(body: Any) -> Any:
+    """Return the fields of an object that are no lists or objects."""
     fields = body.items() if isinstance(body, Mapping) else ()
     return {name: value for name, value in fields if not isinstance(value, Mapping | list)}
 
 
-def _aligned(stated: Any, prompt: Prompt, path: str) -> list[Any]:
-    """Return one value per concept, in their order."""
+def _aligned(raw: Any, prompt: Prompt, path: str) -> list[Any]:
+    """Return one value per concept, in their order, from an object, a list or a single value.
+
+    Raises:
+        LookupError: A concept has no value.
+    """
     count = len(prompt.concepts)
-    if isinstance(stated, dict):
+    if isinstance(raw, dict):
         for concept in prompt.concepts:
-            if concept not in stated:
+            if concept not in raw:
                 raise LookupError(f"{path}.{concept}".lstrip("."))
-        return [stated[concept] for concept in prompt.concepts]
-    values = stated if isinstance(stated, list) else [stated]
+        return [raw[concept] for concept in prompt.concepts]
+    values = raw if isinstance(raw, list) else [raw]
     if len(values) != count:
         raise LookupError(f"{path} for each of {count} concepts ({len(values)} values)")
     return values
 
 
-def _value(stated: Any, *, words: bool) -> Value:
-    if words and isinstance(stated, bool):
-        return "Yes" if stated else "No"
-    if isinstance(stated, str):
-        return stated if words else probability(stated)
-    if isinstance(stated, int | float):
-        return str(stated) if words else float(stated)
+def _value(raw: Any, *, words: bool) -> Value:
+    """Return a value of the reply as text if ``words``, else as P(yes)."""
+    if words and isinstance(raw, bool):
+        return "Yes" if raw else "No"
+    if isinstance(raw, str):
+        return raw if words else probability(raw)
+    if isinstance(raw, int | float):
+        return str(raw) if words else float(raw)
     return Unanswered(NO_ANSWER)
 
 
 def _filled(template: Any, values: Mapping[str, Any]) -> Any:
+    """Return the JSON of a request with its placeholders replaced, at any depth."""
     if isinstance(template, Mapping):
         return {key: _filled(part, values) for key, part in template.items()}
     if isinstance(template, list):
@@ -194,11 +208,11 @@ def _filled(template: Any, values: Mapping[str, Any]) -> Any:
     if whole := _PLACEHOLDER.fullmatch(template):
         return values.get(whole.group(1))
 
-    def words(match: re.Match[str]) -> str:
+    def text(match: re.Match[str]) -> str:
         value = values.get(match.group(1)) or ""
         return value if isinstance(value, str) else ", ".join(value)
 
-    return _PLACEHOLDER.sub(words, template)
+    return _PLACEHOLDER.sub(text, template)
 
 
 def _start(body: Any) -> str:

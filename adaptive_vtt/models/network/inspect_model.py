@@ -1,12 +1,11 @@
-"""Whatever Inspect can ask, as the model under test: "openai/gpt-4o", "google/...", "hf/...".
+"""Models of any provider that Inspect supports, such as "openai/gpt-4o", "google/..." or "hf/...".
 
-Inspect (https://inspect.aisi.org.uk/models.html) speaks each provider's protocol. Whether a call is
-tried again, how fast calls are sent and what they cost stays with `Endpoint`. So that no call is
-paid for unseen, every call makes Inspect repeat nothing, keep no answers and gather no batches, and
-the client libraries of OpenAI, Anthropic and Groq repeat nothing either. Other libraries of its
-providers may repeat calls by themselves.
+Inspect (https://inspect.aisi.org.uk/models.html) knows each provider's protocol. `Endpoint` decides
+about retries, rate limits and costs. Retries, caches and batches of Inspect are turned off, and so
+are retries of the client libraries of OpenAI, Anthropic and Groq, since they would cost money that
+is not booked. Client libraries of other providers may retry calls by themselves.
 
-P(yes) comes from log-probabilities where the provider gives them, else from the words of the reply.
+P(yes) comes from log-probabilities if the provider gives them, else from the words of the reply.
 """
 
 import os
@@ -37,13 +36,13 @@ if TYPE_CHECKING:
 
 Detail = Literal["auto", "low", "high"]
 _FREE_LISTS = ("api.openai.com", "api.anthropic.com")
-"""Hosts whose list of models costs nothing and is given to any good key."""
-_NO_LIMIT = 1_000_000
-"""Connections that Inspect may open: how many calls are in flight is the endpoint's to say."""
-_NOTHING_UNSEEN = {
-    **{"max_retries": 0, "max_connections": _NO_LIMIT, "cache": False, "batch": False},
-    "cache_prompt": False,  # writing a provider's cache costs more than sending tokens
+"""Hosts that send their list of models for free to any valid key."""
+_FIXED = {
+    "max_connections": 1_000_000,  # no limit, as `Endpoint` limits the calls in flight
+    "cache_prompt": False,  # writing to a provider's cache costs more than sending tokens
+    **{"max_retries": 0, "cache": False, "batch": False},
 }
+"""Options of Inspect with the values that all calls have."""
 _OURS = {
     "max_tokens": "max_tokens",
     "system_message": "template",
@@ -54,29 +53,36 @@ _OURS = {
     **dict.fromkeys(("cache", "cache_prompt", "batch", "num_choices", "best_of"), ""),
     **dict.fromkeys(("fallback_models", "fail_on_refusal"), ""),
 }
-"""Options of Inspect that an audit sets, each with the field of [model] that it follows, if any."""
+"""Options of Inspect that users cannot set -> the field of [model] that sets them, "" for none."""
 _CACHED = ("input_tokens_cache_read", "input_tokens_cache_write")
-"""Counts of tokens that were sent in addition to "input_tokens"."""
-_ENDED = {"max_tokens": "length", "model_length": "length", "content_filter": "content_filter"}
+"""Counts of tokens sent that "input_tokens" does not include."""
+_FINISH = {"max_tokens": "length", "model_length": "length", "content_filter": "content_filter"}
+"""Inspect's stop reason -> the finish reason of OpenAI's protocol."""
 _MARKUP = re.compile(r"\[/?(?:bold|blue|italic)\]")
-"""How Inspect's errors are coloured in a terminal."""
+"""Matches the markup in messages of Inspect."""
 _CONNECTIONS = ("httpx", "httpcore")
-"""Libraries, in all their versions, whose errors say how a connection failed."""
+"""Names of libraries whose errors say how a connection failed; successors begin with them."""
 
 
 class InspectModel(Chat, Endpoint):
     """A model of any provider that Inspect knows, named PROVIDER/NAME.
 
-    ``max_tokens`` bounds the reply, thoughts included. Needs inspect-ai (the extra ``inspect``) and
-    the library that Inspect needs for the provider.
+    ``max_tokens`` bounds the reply with its reasoning. Needs the extra ``inspect``, and the library
+    that Inspect needs for the provider.
 
     Args:
-        keys: Further secrets that no text may show.
+        model: Inspect's name of the model, PROVIDER/NAME.
+        base_url: Address of the server. Default None: the provider's.
+        key: Environment variable that holds the key. Default None: the provider's usual one.
+        detail: How closely the model looks at images.
+        options: Fields of Inspect's GenerateConfig. Default None: temperature 0.
+        provider: Arguments of Inspect's provider. Default None: none.
+        keys: Further secrets, which are removed from all texts that are shown or stored.
         **chat: Options of `Chat` and `Endpoint`.
 
     Raises:
-        InputError: Inspect knows no such model or finds no key, or ``options`` hold one that is set
-            here.
+        InputError: Inspect knows no such model or finds no key, or ``options`` contains one that
+            the audit sets.
     """
 
     modes = (*ALTERNATIVES, WORDS)
@@ -98,26 +104,26 @@ class InspectModel(Chat, Endpoint):
         **chat: Any,
     ) -> None:
         secret = None if key is None else from_environment(key, "model.key")
-        # each provider reads a key of its own
-        around = [Key(value) for name, value in os.environ.items() if names_secret(name) and value]
-        keys = [*filter(None, [secret]), *keys, *written_in(options, provider), *around]
+        # the provider may read its key from any variable of the environment
+        ambient = [Key(value) for name, value in os.environ.items() if names_secret(name) and value]
+        keys = [*filter(None, [secret]), *keys, *written_in(options, provider), *ambient]
         super().__init__(model, host=f"Inspect's {model.partition('/')[0]}", keys=keys, **chat)
         self._detail: Detail = detail
         self._options = {"temperature": 0} if options is None else dict(options)
         with needed("inspect", "Inspect needs inspect-ai"):
             from inspect_ai.model import get_model
-        given = {**({} if secret is None else {"api_key": secret.reveal()}), **(provider or {})}
-        try:  # a model of our own: its connections belong to our event loop
-            self._model: Any = get_model(model, base_url=base_url, memoize=False, **given)
-        except Exception as error:  # each provider has errors of its own
+        arguments = {**({} if secret is None else {"api_key": secret.reveal()}), **(provider or {})}
+        try:  # not memoized, as connections of a shared model may belong to another event loop
+            self._model: Any = get_model(model, base_url=base_url, memoize=False, **arguments)
+        except Exception as error:  # providers raise many types of errors
             why = _MARKUP.sub("", one_line(error)).removeprefix("ERROR: ")
             message = f"model.model: Inspect makes no {model!r}: {why}"
             raise InputError(scrubbed(message, self._keys)) from None
-        client: Any = getattr(self._model.api, "client", None)  # the provider's library
+        client: Any = getattr(self._model.api, "client", None)  # of the provider's library
         if hasattr(client, "max_retries"):
             client.max_retries = 0
         self._background.at_the_end(self._model.api.aclose)
-        self._config({})  # refuses unknown options now
+        self._config({})  # raises for unknown options before the first call
 
     def prepare(self, prompt: Prompt) -> list[Any]:
         return messages(prompt, self.template, self._encoding, self._detail)
@@ -125,37 +131,40 @@ class InspectModel(Chat, Endpoint):
     async def send(self, request: list[Any], prompt: Prompt) -> Reply:
         async def exchange(mode: str) -> Reply:
             number = ALTERNATIVES.get(mode)
-            asked = {} if number is None else {"logprobs": True, "top_logprobs": number}
+            logprobs = {} if number is None else {"logprobs": True, "top_logprobs": number}
             try:
                 messages = await self._prepared(request, prompt)
-                config = self._config(asked)
+                config = self._config(logprobs)
                 output = await self._model.generate(messages, config=config, cache=False)
-            except Exception as error:  # each provider has errors of its own
+            except Exception as error:  # providers raise many types of errors
                 raise trouble_of(error) from None
             return self._reply(output, prompt, mode)
 
         return await self._asked(prompt, exchange)
 
     def check_key(self) -> None:
-        """Raise ModelError for a key that OpenAI or Anthropic do not know: any good key may list
-        their models. No free call is known of other addresses and providers."""
+        """Raise ModelError for a key that OpenAI or Anthropic refuse.
+
+        Any valid key may list their models. Keys of other providers are not checked, as no free
+        request is known.
+        """
         client: Any = getattr(self._model.api, "client", None)
         if urlsplit(str(getattr(client, "base_url", ""))).hostname not in _FREE_LISTS:
             return
 
-        async def asked() -> None:
+        async def list_models() -> None:
             try:
                 await client.models.list()
-            except Exception as error:  # each provider has errors of its own
+            except Exception as error:  # providers raise many types of errors
                 raise trouble_of(error) from None
 
-        trouble = self._background.submit(key_trouble(asked)).result()
+        trouble = self._background.submit(key_trouble(list_models)).result()
         if trouble is not None and trouble.kind == "http 401":
             self._scrub(trouble)
             self._stop_if_hopeless(trouble, Bill())
 
-    def _config(self, asked: Mapping[str, Any]) -> Any:
-        """Return the configuration of a call, which overrides any other of Inspect."""
+    def _config(self, logprobs: Mapping[str, Any]) -> Any:
+        """Return Inspect's configuration of a call, with the options for log-probabilities."""
         from inspect_ai.model import GenerateConfig
 
         for name in self._options:
@@ -163,9 +172,9 @@ class InspectModel(Chat, Endpoint):
                 instead = f"; {_OURS[name]} in [model] decides it" if _OURS[name] else ""
                 raise InputError(f"model.options: expected no {name}, which an audit sets{instead}")
             check_known("option", name, GenerateConfig.model_fields, "model.options")
-        settings = {**self._allowed(self._options), **_NOTHING_UNSEEN, **asked}
+        settings = {**self._allowed(self._options), **_FIXED, **logprobs}
         try:
-            return GenerateConfig(**{**settings, "max_tokens": self._given.output})
+            return GenerateConfig(**{**settings, "max_tokens": self._initial_bound.output})
         except ValidationError as error:
             first = error.errors()[0]
             field = ".".join(map(str, first["loc"]))
@@ -181,8 +190,8 @@ class InspectModel(Chat, Endpoint):
         return self._read(choice, prompt, mode, usage, {"model": output.model})
 
     def _used(self, usage: "ModelUsage | None") -> Usage | None:
-        """Return the tokens that were counted, those out of a provider's cache at the full price;
-        None for none at all, since no call has none."""
+        """Return the tokens that were counted, with those from a provider's cache; None if they are
+        0 in total, as no call uses none."""
         counted = self.counted(None if usage is None else usage.model_dump(), _CACHED)
         return counted if counted is not None and counted.total else None
 
@@ -190,7 +199,7 @@ class InspectModel(Chat, Endpoint):
 def messages(
     prompt: Prompt, template: Template, encoding: Encoding, detail: Detail = "auto"
 ) -> list[Any]:
-    """Return a prompt as Inspect's messages, its image within as a data URL."""
+    """Return a prompt as messages of Inspect, with its image as a data URL."""
     from inspect_ai.model import ChatMessageSystem, ChatMessageUser, ContentImage, ContentText
 
     content: list[Any] = []
@@ -203,8 +212,10 @@ def messages(
 
 
 def value_of(output: "ModelOutput", prompt: Prompt, template: Template) -> Value:
-    """Return an output's answer to a prompt with one question: P(yes), from log-probabilities if
-    there are any, or words."""
+    """Return the answer in an output of Inspect to a prompt with one question.
+
+    It is words if the question is in words, else P(yes): from log-probabilities if there are any.
+    """
     mode = WORDS if in_words(prompt) else "logprobs"
     longest = 0 if output.usage is None else output.usage.output_tokens
     values = received(_choice(output), prompt, mode, template, longest).values
@@ -212,8 +223,10 @@ def value_of(output: "ModelOutput", prompt: Prompt, template: Template) -> Value
 
 
 def trouble_of(error: Exception) -> Trouble:
-    """Return the trouble with a call that Inspect could not make. It may have been billed, unless
-    its HTTP status, or the connection, shows that it was not."""
+    """Return the trouble with a call of Inspect that failed.
+
+    The call may have been billed, unless the HTTP status or the connection excludes that.
+    """
     causes = list(_causes(error))
     for cause in causes:
         status = getattr(cause, "status_code", None) or getattr(cause, "code", None)
@@ -229,17 +242,18 @@ def trouble_of(error: Exception) -> Trouble:
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an exception and its causes, the deepest first: it knows most."""
+    """Yield the causes of an exception, the first cause first, and the exception itself."""
     if error is not None:
         yield from _causes(error.__cause__)
         yield error
 
 
 def _choice(output: "ModelOutput") -> JsonObject:
+    """Return the first choice of an output in OpenAI's protocol."""
     choice = output.choices[0]
     text, filtered = choice.message.text, choice.stop_reason == "content_filter"
     return {
         "message": {"content": text, "refusal": text if filtered else None},
-        "finish_reason": _ENDED.get(choice.stop_reason),
+        "finish_reason": _FINISH.get(choice.stop_reason),
         "logprobs": None if choice.logprobs is None else choice.logprobs.model_dump(),
     }

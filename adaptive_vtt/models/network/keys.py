@@ -1,4 +1,4 @@
-"""API keys: from the environment only, and into nothing that is kept or shown."""
+"""API keys: read them from the environment, and keep them out of everything stored or shown."""
 
 import base64
 import os
@@ -16,15 +16,18 @@ from ...errors import InputError
 _VARIABLE = re.compile(r"\$\{?(\w+)\}?")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _EITHER = {"+": "[+-]", "/": "[/_]"}
-"""The two characters that base64 writes differently in addresses."""
-_SHORTEST = 4  # shorter "keys" are placeholders, and hide nothing but other words
+"""The two characters that base64 replaces in URLs -> pattern of both forms."""
+_SHORTEST = 4
+"""Minimum length of a key that is removed from texts: a shorter one is a placeholder, which also
+occurs in other words."""
 _unset: ContextVar[list[str] | None] = ContextVar("unset", default=None)
+"""Variables that are not set, collected while ``needing_no_key``; None outside."""
 
 
 class Key:
-    """A secret that shows itself only to who calls ``reveal``."""
+    """A secret, which only ``reveal`` returns: it is in no repr and in no vars()."""
 
-    __slots__ = ("_value",)  # not in vars()
+    __slots__ = ("_value",)
 
     def __init__(self, value: str) -> None:
         self._value = value
@@ -38,8 +41,10 @@ class Key:
 
 @contextmanager
 def needing_no_key() -> Iterator[list[str]]:
-    """Inside, models are made to plan with, and are asked nothing: a variable that is not set is
-    noted in the list, and a word that is no key stands in its place."""
+    """Let models be made without their keys, for plans that call no model.
+
+    Inside the block a variable that is not set is added to the list, and a placeholder is its key.
+    """
     unset: list[str] = []
     before = _unset.set(unset)
     try:
@@ -49,10 +54,15 @@ def needing_no_key() -> Iterator[list[str]]:
 
 
 def from_environment(variable: str, where: str) -> Key:
-    """Return the key in an environment variable; raise InputError if that is unset or empty, unless
-    no key is needed (``needing_no_key``).
+    """Return the key in an environment variable.
 
-    A text that is no name of a variable may be a key, and is not repeated.
+    Args:
+        variable: Name of the variable.
+        where: The option that names it, for errors.
+
+    Raises:
+        InputError: The variable is unset or empty, except within ``needing_no_key``; or the text is
+            no name of a variable. It may then be a key, so the message does not repeat it.
     """
     if not _NAME.fullmatch(variable):
         expected = "the name of an environment variable that holds the key"
@@ -70,14 +80,18 @@ def from_environment(variable: str, where: str) -> Key:
 
 
 def fill(text: str, where: str) -> tuple[Key, list[Key]]:
-    """Return ``text`` with every ``$VARIABLE`` from the environment, and those values."""
+    """Replace each ``$VARIABLE`` in a text by its value from the environment.
+
+    Returns:
+        The whole text, and the value of each variable.
+    """
     keys = {name: from_environment(name, where) for name in _VARIABLE.findall(text)}
     filled = _VARIABLE.sub(lambda match: keys[match.group(1)].reveal(), text)
     return Key(filled), list(keys.values())
 
 
 def scrubbed(text: str, keys: Iterable[Key]) -> str:
-    """Return ``text`` without the keys, in plain text or in any encoding of ``_forms``."""
+    """Replace keys in a text, plain or encoded as in ``_forms``, by "[key]"."""
     for key in keys:
         if len(key.reveal()) >= _SHORTEST:
             text = _forms(key.reveal()).sub("[key]", text)
@@ -88,51 +102,55 @@ def scrubbed(text: str, keys: Iterable[Key]) -> str:
 def _forms(secret: str) -> re.Pattern[str]:
     """Return a pattern of a key: plain, percent-encoded, escaped for JSON or HTML, hex or base64.
 
-    Any of its characters may be escaped and others not. In base64 the key may be a part of
-    what was encoded; the pattern has the characters that it alone determines.
+    Each character may be escaped or plain. Base64 may encode a longer text with the key inside, so
+    the pattern has the characters that depend on the key alone, at each of three alignments.
     """
     data = secret.encode()
-    encoded = {_base64_of(data, before) for before in range(3)}
-    either = [re.sub(r"[+/]", lambda m: _EITHER[m.group()], text) for text in encoded]
-    return re.compile("|".join(("".join(map(_character, secret)), f"(?i:{data.hex()})", *either)))
+    in_base64 = {_base64_of(data, before) for before in range(3)}
+    patterns = [re.sub(r"[+/]", lambda m: _EITHER[m.group()], text) for text in in_base64]
+    return re.compile("|".join(("".join(map(_character, secret)), f"(?i:{data.hex()})", *patterns)))
 
 
-def _character(one: str) -> str:
-    number, percent = ord(one), "".join(f"%{octet:02x}" for octet in one.encode())
-    plain = r"\\?/" if one == "/" else re.escape(one)  # JSON may escape it
+def _character(character: str) -> str:
+    """Return a pattern of a character, plain or escaped."""
+    number, percent = ord(character), "".join(f"%{byte:02x}" for byte in character.encode())
+    plain = r"\\?/" if character == "/" else re.escape(character)  # JSON may escape the slash
     return rf"(?:{plain}|(?i:{percent}|\\u{number:04x}|&\#x0*{number:x};)|&\#0*{number};)"
 
 
 def _base64_of(data: bytes, before: int) -> str:
-    """Return the characters of base64 that ``data`` determines, behind so many bytes ``before``."""
+    """Return the base64 characters that depend on ``data`` alone, after ``before`` other bytes.
+
+    A character encodes 6 bits, so the first and last ones may contain bits of other bytes.
+    """
     text = base64.b64encode(bytes(before) + data).decode()
     first, end = -(-before * 8 // 6), (before + len(data)) * 8 // 6
     return text[first:end]
 
 
 def shows(error: BaseException, keys: Iterable[Key]) -> bool:
-    """Return whether an exception, or any that it came from, has a key in its text."""
+    """Return whether the traceback of an exception, or of one of its causes, contains a key."""
     text = "".join(traceback.format_exception(error))
     return scrubbed(text, keys) != text
 
 
-# What gives a key away: where it stands, the name it goes under, how it begins, how it looks. A
-# spec that writes one out is refused (``config.secrets``); what a user of Python writes out is
-# taken for a key wherever an answer or an error may repeat it (``written_out``).
+# A text is suspected to be a key by its place in the request, its name, its prefix, or its random
+# look. A SPEC.toml with such a text is refused (``config.secrets``). In Python the text is
+# accepted, and removed from answers and errors like a key (``written_out``).
 Place = Literal["header", "query", "body", "payload"]
-"""Where a text is sent, which decides how suspicious it is. Most long texts in a header or query
-are keys. In "payload", which may hold images, long texts are common; in "body", the ``extra_body``
-of a chat, which holds none, they are rare."""
+"""Part of the request in which a text is sent. Most long texts in a header or query are keys. In
+"payload", which may contain images, long texts are common; in "body", the ``extra_body`` of a chat,
+they are rare."""
 
 PLAIN_HEADERS = frozenset((
     "accept", "accept-charset", "accept-encoding", "accept-language", "anthropic-version",
     "cache-control", "content-type", "http-referer", "openai-beta", "user-agent", "x-title",
 ))  # fmt: skip
-"""Headers that may be written out: their values are no keys."""
+"""Headers whose values are no keys, so that they may be written out."""
 PLAIN_PARAMETERS = frozenset((
     "alt", "api-version", "api_version", "format", "lang", "model", "output", "version",
 ))  # fmt: skip
-"""Parameters of a query that may be written out."""
+"""Parameters of a query whose values may be written out."""
 _PLACES: Mapping[str, Place] = {
     "extra_headers": "header", "extra_query": "query", "extra_body": "body",
 }  # fmt: skip
@@ -146,13 +164,13 @@ _SECRET_WORD = re.compile(
     r"|auth|authorization|authentication|credentials?|sig|signature|cookie|bearer|jwt|sas"
 )
 _POINTERS = frozenset(("env", "file", "path", "name", "var", "variable", "type"))
-"""Last words of names that say where a key is, and do not hold it."""
+"""Last words of names of options that say where a key is, and do not contain it."""
 _ISSUED = re.compile(
     r"\b(?:[spr]k-[\w/+=.-]{16,}|[spr]k_(?:live|test)_\w{10,}|gh[pousr]_\w{20,}"
     r"|github_pat_\w{20,}|glpat-[\w-]{16,}|hf_[A-Za-z0-9]{20,}|xox[abprs]-[\w-]{10,}"
     r"|AKIA[0-9A-Z]{16}|AIza[\w-]{30,}|eyJ[\w-]{10,}\.[\w-]+\.[\w-]*)"
 )
-"""How keys begin at those who issue them."""
+"""Matches keys by the prefixes that well-known providers give them."""
 _SCHEME = re.compile(rf"\s*(?:{'|'.join(sorted(SCHEMES))})\s+\S{{4,}}.*", re.IGNORECASE)
 _RANDOM = re.compile(r"(?=[A-Za-z0-9]*[A-Za-z])(?=[A-Za-z0-9]*[0-9])[A-Za-z0-9]{16,}")
 
@@ -169,7 +187,14 @@ QUERY = (
 
 
 class Sent(NamedTuple):
-    """A text that goes to a server: its path in the section, the name it goes under, its place."""
+    """A text that is sent to a server.
+
+    Attributes:
+        field: Path of the text in its section of SPEC.toml, for errors.
+        name: Name of the innermost field that contains it.
+        text: The text.
+        place: Part of the request in which it is sent.
+    """
 
     field: str
     name: str
@@ -178,7 +203,7 @@ class Sent(NamedTuple):
 
 
 def names_secret(name: str) -> bool:
-    """Return whether what goes under this name is likely to be a key."""
+    """Return whether a field of this name is likely to contain a key."""
     words = [word.lower() for word in _WORD.findall(name)]
     if not words or words[-1] in _POINTERS or "cache" in words:
         return False
@@ -186,17 +211,17 @@ def names_secret(name: str) -> bool:
 
 
 def is_issued(text: str) -> bool:
-    """Return whether a text holds what those who issue keys would issue."""
+    """Return whether a text contains a key with the prefix of a well-known provider."""
     return bool(_ISSUED.search(text))
 
 
 def is_random(text: str) -> bool:
-    """Return whether a text holds what looks drawn at random."""
+    """Return whether a text contains a word of at least 16 letters mixed with digits."""
     return bool(_RANDOM.search(text))
 
 
 def is_plain(sent: Sent) -> bool:
-    """Return whether a text may be written out in its place, judged by its name alone."""
+    """Return whether a text may be written out, by its name and place."""
     if sent.place in ("payload", "body"):
         return not names_secret(sent.name)
     known = PLAIN_HEADERS if sent.place == "header" else PLAIN_PARAMETERS
@@ -204,14 +229,14 @@ def is_plain(sent: Sent) -> bool:
 
 
 def looks_like_key(sent: Sent) -> bool:
-    """Return whether a text looks like a key, judged by the text and its place alone."""
+    """Return whether a text looks like a key, by its characters and place."""
     if is_issued(sent.text):
         return True
     return sent.place != "payload" and bool(_SCHEME.match(sent.text) or is_random(sent.text))
 
 
 def texts(value: Any, field: str, name: str, place: Place) -> Iterator[Sent]:
-    """Yield every text within ``value``, under the name that is nearest to it."""
+    """Yield each text within a value, with the name of the innermost field that contains it."""
     if isinstance(value, str):
         yield Sent(field, name, value, place)
     elif isinstance(value, Mapping):
@@ -223,13 +248,13 @@ def texts(value: Any, field: str, name: str, place: Place) -> Iterator[Sent]:
 
 
 def texts_of_options(options: Mapping[str, Any], field: str = "options") -> Iterator[Sent]:
-    """Yield every text that options of the openai library send."""
+    """Yield each text that options of a client library send."""
     for name, value in options.items():
         yield from texts(value, f"{field}.{name}", name, _PLACES.get(name, "payload"))
 
 
 def texts_of_query(url: str, field: str = "url") -> Iterator[Sent]:
-    """Yield every value in the query of a URL, decoded; nothing if it is no URL."""
+    """Yield each value in the query of a URL, decoded; nothing if the URL is malformed."""
     try:
         query = urlsplit(url).query
     except ValueError:
@@ -239,13 +264,13 @@ def texts_of_query(url: str, field: str = "url") -> Iterator[Sent]:
 
 
 def written_out(sent: Iterable[Sent]) -> list[Key]:
-    """Return the words of sent texts that may be a key, as a server may repeat them."""
-    suspect = [one.text for one in sent if one.text and (not is_plain(one) or looks_like_key(one))]
-    words = [word for text in suspect for word in text.split() if word.lower() not in SCHEMES]
-    return [Key(word) for word in words]
+    """Return the words of sent texts that may be keys: a server may repeat them in its reply."""
+    suspects = [s.text for s in sent if s.text and (not is_plain(s) or looks_like_key(s))]
+    words = [word for text in suspects for word in text.split()]
+    return [Key(word) for word in words if word.lower() not in SCHEMES]
 
 
 def written_in(*options: Mapping[str, Any] | None, url: str = "") -> list[Key]:
-    """Return ``written_out`` of options of the openai library, and of the query of a URL."""
-    sent = [text for given in options for text in texts_of_options(given or {})]
+    """Return words that may be keys in options of a client library, and in the query of a URL."""
+    sent = [text for table in options for text in texts_of_options(table or {})]
     return written_out([*sent, *texts_of_query(url)])

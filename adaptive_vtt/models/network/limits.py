@@ -1,4 +1,4 @@
-"""Limits of an endpoint: its pace, its retries, and the number of calls at a time."""
+"""Limits of an endpoint: calls per minute, retries, and the number of calls in flight."""
 
 import asyncio
 import time
@@ -19,7 +19,7 @@ from .attempts import Trouble
 Clock = Callable[[], float]
 Sleep = Callable[[float], Coroutine[Any, Any, None]]
 AUTO = (1, 64)
-"""Bounds of the calls in flight if the server's replies decide how many."""
+"""Bounds of the calls in flight if ``in_flight`` is "auto"."""
 IN_FLIGHT = (
     "calls in flight; with [least, most], or 'auto' for [1, 64], the server's replies decide"
 )
@@ -66,18 +66,19 @@ class Limits:
 class Retries:
     """Further attempts at a call that failed.
 
-    Before attempt k + 1 the call waits a random time up to ``first_wait * 2 ** k`` seconds
-    (exponential backoff with full jitter), at least as long as the server's Retry-After.
+    Before further attempt k = 0, 1, ... the call waits a random time, uniform between 0 and
+    ``first_wait * 2 ** k`` seconds (exponential backoff with full jitter), but at least as long as
+    the server's Retry-After asks.
 
     Attributes:
         times: Number of further attempts.
         timeout: Seconds that each attempt may take.
-        first_wait: Seconds, the longest wait before the first further attempt.
-        longest_wait: Seconds, the longest wait before any.
-        patience: Seconds; a server that asks for a longer wait has closed for now, and the audit
-            ends. ``resume`` continues it.
-        give_up_after: Calls in a row without an answer after which the server is down, and the
-            audit ends. ``resume`` continues it.
+        first_wait: Longest wait in seconds before the first further attempt.
+        longest_wait: Longest wait in seconds before any attempt, unless Retry-After is longer.
+        patience: Longest Retry-After in seconds that is waited for. If a server asks for a longer
+            wait, the audit ends, and ``resume`` continues it.
+        give_up_after: Number of calls in a row without a reply after which the server counts as
+            down. The audit then ends, and ``resume`` continues it.
     """
 
     times: Annotated[int, Option("further attempts at what failed", name="retries", ge=0)] = 5
@@ -93,16 +94,26 @@ class Retries:
         check_options(Retries, vars(self))
 
     def wait(self, attempt: int, asked: float | None, rng: np.random.Generator) -> float:
-        """Return seconds to wait after failed attempt number ``attempt`` (0, 1 ...)."""
+        """Return the seconds to wait after a failed attempt.
+
+        Args:
+            attempt: Number of the attempt, from 0 on.
+            asked: The server's Retry-After in seconds, None if it sent none.
+            rng: Source of randomness.
+        """
         most = min(self.longest_wait, self.first_wait * 2.0**attempt)
         return max(rng.uniform(0, most), asked or 0.0)
 
 
 class Pace:
-    """Turns spaced so that no more than ``per_minute`` units start in any minute.
+    """Rate limit by turns that are evenly spaced, first in, first out.
 
-    Each turn takes its place in the queue at once, so turns come first in, first out. There
-    are no bursts: a limit that a server enforces by the second is kept too.
+    Without bursts, a limit that a server enforces by the second is kept, too.
+
+    Args:
+        per_minute: Maximum number of units, calls or tokens, that start in any minute; None: any.
+        clock: Function that returns seconds.
+        sleep: Function that waits.
     """
 
     def __init__(self, per_minute: float | None, *, clock: Clock, sleep: Sleep) -> None:
@@ -111,7 +122,7 @@ class Pace:
         self._next = clock()
 
     async def turn(self, units: float = 1.0) -> float:
-        """Wait for a turn that uses ``units``; return the seconds waited."""
+        """Wait for a turn that uses ``units``, and return the seconds waited."""
         if not self._seconds:
             return 0.0
         arrived = self._clock()
@@ -122,38 +133,38 @@ class Pace:
         return self._clock() - arrived
 
     def give_back(self, units: float) -> None:
-        """Return units that a turn had reserved and did not use."""
+        """Give back units that a turn had reserved and did not use."""
         self._next -= units * self._seconds
 
 
 FIRST = 4
-"""Attempts in flight in the beginning."""
+"""Level at which `Concurrency` begins."""
 CONGESTED = ("http 429", "http 503", "http 529", "timeout")
-"""Kinds of trouble that fewer attempts may avoid; 529 is Anthropic's "overloaded"."""
+"""Kinds of trouble that fewer attempts in flight may avoid; 529 is Anthropic's "overloaded"."""
 FEWEST, SMOOTHED = 8, 16
-"""Answers over which latencies are averaged, at least and at most: single ones differ several-fold,
-for reasons of their own."""
+"""Minimum and maximum number of latencies that are averaged: single ones vary several-fold."""
 INFLATED = 2.0
-"""Latencies above this multiple of the best mean are a sign of too many attempts."""
+"""Multiple of the best mean latency above which there seem to be too many attempts in flight."""
 FASTER = 0.75
-"""Share of a latency below which halving the attempts has helped."""
+"""Halving the level has helped if the mean latency fell below this share."""
 
 
 class Concurrency:
-    """The number of attempts that may be in flight, which follows the server's replies.
+    """The number of attempts that may be in flight, which adapts to the server's replies.
 
     Additive increase, multiplicative decrease (Chiu and Jain, 1989, as in TCP's congestion control,
     RFC 5681), between two bounds that no server can move:
 
-    - a round, as many answers as there may be attempts, if all were used: one attempt more, or
-      twice as many until a first sign that there are too many;
-    - an attempt that was refused for their number, or not answered in time: half as many, once for
-      all attempts that were sent before;
-    - answers that take twice as long as they did at best: half as many, too. Where that does not
-      make them faster the server is slow for other reasons, and its pace is the best from then on.
+    - After a round, which is as many answers as ``level``, the level rises by one, or doubles
+      until the first halving; but only if the round used the whole level.
+    - An attempt that is refused because of too many requests, or times out, halves the level. All
+      attempts that were sent before the halving count as one.
+    - A mean latency above twice the best one halves the level, too. If halving does not reduce the
+      latency, the server is slow for other reasons, and its latency becomes the best one.
 
-    ``level``: attempts that may be in flight, in ``least`` .. ``most``; fixed where those are the
-    same. ``halvings``: how often it was halved.
+    Attributes:
+        level: Number of attempts that may be in flight, from ``least`` to ``most``.
+        halvings: Number of times that the level was halved.
     """
 
     def __init__(self, least: int, most: int) -> None:
@@ -161,10 +172,10 @@ class Concurrency:
         self.level = min(max(least, FIRST), most)
         self.halvings = 0
         self._answers = 0  # of this round
-        self._full = False  # whether all that is allowed was used in it
+        self._full = False  # whether the round used the whole level
         self._seconds: deque[float] = deque(maxlen=SMOOTHED)
         self._best = float("inf")
-        self._slow: float | None = None  # the latency for which it was halved last
+        self._slow: float | None = None  # the mean latency that caused the last halving
 
     @property
     def adapts(self) -> bool:
@@ -172,14 +183,26 @@ class Concurrency:
         return self.least < self.most
 
     def sent(self, busy: int) -> int:
-        """Note an attempt, the ``busy``-th in flight; return the halvings, for its result."""
+        """Count an attempt.
+
+        Args:
+            busy: Number of attempts in flight, with this one.
+
+        Returns:
+            The number of halvings so far, to be passed on with the attempt's outcome.
+        """
         self._full |= busy >= self.level
         return self.halvings
 
     def answered(self, seconds: float, halvings: int) -> None:
-        """Note that an attempt was answered after so many seconds."""
+        """Count the answer to an attempt.
+
+        Args:
+            seconds: Its latency.
+            halvings: The number that ``sent`` returned for it.
+        """
         if halvings != self.halvings:
-            return  # sent when there were more
+            return  # sent at a higher level
         self._seconds.append(seconds)
         self._answers += 1
         if self._answers < self.level:
@@ -192,7 +215,11 @@ class Concurrency:
         self._answers, self._full = 0, False
 
     def congested(self, halvings: int) -> None:
-        """Note that an attempt was refused as one too many, or not answered in time."""
+        """Halve the level, as an attempt had one of the CONGESTED troubles.
+
+        Args:
+            halvings: The number that ``sent`` returned for it.
+        """
         if halvings == self.halvings:
             self._slow = None
             self._halve()
@@ -204,7 +231,7 @@ class Concurrency:
         self._seconds.clear()
 
     def _slower(self) -> bool:
-        """Return whether answers take so long that there seem to be too many attempts."""
+        """Return whether answers take so long that there seem to be too many attempts in flight."""
         if len(self._seconds) < FEWEST:
             return False
         mean = fmean(self._seconds)
@@ -212,7 +239,7 @@ class Concurrency:
         if mean <= INFLATED * self._best:
             self._best = min(self._best, mean)
             return False
-        if before is not None and mean > FASTER * before:
+        if before is not None and mean > FASTER * before:  # the last halving did not help
             self._best = mean
             return False
         self._slow = mean
@@ -220,7 +247,8 @@ class Concurrency:
 
 
 class Gate:
-    """Holds attempts back beyond the level of ``concurrency``, which learns of their results."""
+    """Keeps the number of attempts in flight within the level of a `Concurrency`, and reports the
+    outcome of each attempt to it."""
 
     def __init__(self, concurrency: Concurrency, clock: Clock = time.monotonic) -> None:
         self._concurrency, self._clock = concurrency, clock
@@ -229,8 +257,8 @@ class Gate:
 
     @asynccontextmanager
     async def admitted(self) -> AsyncIterator[None]:
-        """Wait until the level allows another attempt. Turns are taken inside: attempts that wait
-        here would be sent in a burst after their turns."""
+        """Wait until the level allows another attempt. Turns of `Pace` are taken inside: attempts
+        that waited here after their turn would be sent in a burst."""
         async with self._changed:
             await self._changed.wait_for(lambda: self._busy < self._concurrency.level)
             self._busy += 1
@@ -243,7 +271,7 @@ class Gate:
 
     @contextmanager
     def sending(self) -> Iterator[None]:
-        """Measure an attempt, and note its trouble."""
+        """Measure the latency of an attempt, and report it or its trouble."""
         self._sending += 1
         sent, began = self._concurrency.sent(self._sending), self._clock()
         try:

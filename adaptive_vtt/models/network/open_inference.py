@@ -1,7 +1,7 @@
 """Models behind the Open Inference Protocol, version 2: Triton, KServe, MLflow and others.
 
-Source: Open Inference Protocol, HTTP/REST; where the server offers it, the binary tensor data
-extension, which spares writing tensors as JSON.
+Source: Open Inference Protocol, HTTP/REST. If the server supports the binary tensor data extension,
+images are sent as bytes, else as JSON.
 """
 
 import json
@@ -24,14 +24,16 @@ TYPES: dict[str, npt.DTypeLike] = {"FP32": np.float32, "FP64": np.float64, "UINT
 
 
 class OpenInference(TensorModel, HttpEndpoint):
-    """The model called ``model`` on the server at ``url``, asked one image per call.
+    """A model on an inference server, which answers all concepts of one image per call.
 
-    The server describes the model's inputs and outputs before the first call; errors there end the
-    audit.
+    Before the first call the server is asked for the model's inputs and outputs. If they cannot be
+    used, the audit ends with InputError.
 
     Args:
+        url: The server's root, http:// or https://.
+        model: The server's name of the model.
         version: The model's version on the server. Default None: the server's choice.
-        **options: Those of `TensorModel` and `HttpEndpoint`.
+        **options: Options of `TensorModel` and `HttpEndpoint`.
     """
 
     def __init__(
@@ -47,29 +49,29 @@ class OpenInference(TensorModel, HttpEndpoint):
         self._path = f"/v2/models/{model}" + (f"/versions/{version}" if version else "")
 
     async def connect(self) -> None:
-        """Learn the model's tensors; raise InputError for a model that takes no images."""
+        """Ask for the model's tensors; raise InputError for a model that takes no images."""
         try:
             extensions = parsed(await self.exchange("/v2")).get("extensions", [])
-        except Trouble as trouble:  # a server need not describe itself
+        except Trouble as trouble:  # servers may lack this optional request
             if trouble.then == "again":
                 raise
             extensions = []
         self._binary = "binary_tensor_data" in extensions
-        about = parsed(await self.exchange(self._path))
-        inputs, outputs = about.get("inputs") or [], about.get("outputs") or []
+        metadata = parsed(await self.exchange(self._path))
+        inputs, outputs = metadata.get("inputs") or [], metadata.get("outputs") or []
         if len(inputs) != 1:
-            names = ", ".join(str(one.get("name")) for one in inputs) or "none"
+            names = ", ".join(str(tensor.get("name")) for tensor in inputs) or "none"
             raise InputError(f"{self._who}: expected one input, an image, got {names}")
         self._input, self._datatype = str(inputs[0]["name"]), str(inputs[0]["datatype"])
         check_known("input datatype", self._datatype, TYPES, self._who)
         self._shape = InputShape.of(inputs[0]["shape"], self._who)
-        self._reads = self._output_among([one["name"] for one in outputs], self._who)
+        self._output_name = self._output_among([tensor["name"] for tensor in outputs], self._who)
 
     def prepare(self, prompt: Prompt) -> tuple[bytes, dict[str, str]]:
         """Return the body, and the headers that describe it."""
         image, dtype = image_of(prompt, self._who), TYPES[self._datatype]
         array = self._preprocessing.apply(image, self._shape, dtype=dtype)
-        output: JsonObject = {"name": self._reads}
+        output: JsonObject = {"name": self._output_name}
         tensor: JsonObject = {"name": self._input, "datatype": self._datatype}
         tensor["shape"] = [1, *array.shape]
         if not self._binary:
@@ -86,9 +88,9 @@ class OpenInference(TensorModel, HttpEndpoint):
         content, headers = request
         body = await self.exchange(f"{self._path}/infer", content, **headers)
         with reading(raw=body):
-            tensors = {one["name"]: one for one in parsed(body)["outputs"]}
-            if (tensor := tensors.get(self._reads)) is None:
-                raise ValueError(f"the reply has no tensor {self._reads!r}")
+            tensors = {tensor["name"]: tensor for tensor in parsed(body)["outputs"]}
+            if (tensor := tensors.get(self._output_name)) is None:
+                raise ValueError(f"the reply has no tensor {self._output_name!r}")
             output = np.asarray(tensor["data"], float).reshape(tensor["shape"])
             answers = self._answers(output, [prompt], self._shape, self._who)
             reply = Reply(answers[0].values)

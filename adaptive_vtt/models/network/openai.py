@@ -1,16 +1,17 @@
-"""Chat models that see: OpenAI, and the many servers that speak its protocol.
+"""Vision chat models of OpenAI, and of the many servers that share its protocol.
 
-An audit's binary questions want P(yes). In the order in which `yes_from = "auto"` tries them:
+Binary questions need P(yes). These modes provide it, in the order in which `yes_from = "auto"`
+tries them:
 
-- "logprobs": the probabilities of the tokens Yes and No where the reply says one of them,
-  normalised over the two;
-- "structured": a number the model states, in JSON that the server enforces;
+- "logprobs": the probability of the token Yes, over that of Yes and No together, at the token of
+  the reply that answers;
+- "structured": a number that the model states, in JSON whose form the server enforces;
 - "words": 1 or 0 from a Yes or No in the reply.
 
-A server that refuses (400, 422) the request for one of them, or whose reply lacks what was asked
-for, is asked for the next (`elicitation.py`); later replies that lack it are read as words.
-Questions in words (`Prompt.asks`) are answered in words, which an oracle on words judges. A refusal
-by the server's content filter is an answer like others, of no tokens where it counts none.
+If a server refuses the request for one mode (400, 422), or its reply lacks what was asked for, the
+next mode is tried (`elicitation.py`). Once a mode has worked, replies that lack it are read as
+words. Questions in words (`Prompt.asks`) are answered in words. A refusal by the server's content
+filter counts as an answer, of no tokens unless the server counts them.
 """
 
 import json
@@ -33,9 +34,13 @@ _FILTERS = ("content_filter", "content_policy_violation")
 
 
 class OpenAIProtocol(Provider):
-    """``model`` at ``base_url`` (default: OpenAI), through the openai library.
+    """A model that is asked through the openai library. Needs the extra ``openai``.
 
-    ``chat`` are the options of `Provider` and `Chat`. Needs openai (the extra ``openai``).
+    Args:
+        model: The server's name of the model.
+        detail: How closely the model looks at images: "low", "high" or "auto". Default None: the
+            field is not sent.
+        **chat: Options of `Provider` and `Chat`.
     """
 
     library, client, address = "openai", "AsyncOpenAI", "https://api.openai.com/v1"
@@ -67,9 +72,9 @@ class OpenAIProtocol(Provider):
         if mode in ALTERNATIVES:
             return {**request, "logprobs": True, "top_logprobs": ALTERNATIVES[mode]}
         schema = {"name": "probabilities", "strict": True, "schema": schema_of(prompt)}
-        wanted = "Give as JSON the probability, from 0 to 1, that the answer is Yes."
-        enforced = {"type": "json_schema", "json_schema": schema}
-        return {**with_text(request, wanted), "response_format": enforced}
+        text = "Give as JSON the probability, from 0 to 1, that the answer is Yes."
+        response_format = {"type": "json_schema", "json_schema": schema}
+        return {**with_text(request, text), "response_format": response_format}
 
     def created(self, request: JsonObject) -> Awaitable[Any]:
         return self._client.chat.completions.with_raw_response.create(**request)
@@ -81,12 +86,12 @@ class OpenAIProtocol(Provider):
         return self.counted([fields.get("usage"), fields.get("usageMetadata"), first.get("usage")])
 
     def _refusal(self, status: int, body: bytes, headers: Mapping[str, str]) -> Trouble:
-        """The content filter's refusal of an image is an answer."""
+        """Return the trouble with a failed request; that with a content filter has a reply."""
         content = read_or_none(body)
         error = fields_of(fields_of(content).get("error"))
         if error.get("code") in _FILTERS:
-            reply = Reply(FILTERED, self._used(content) or self._refused)
-            # limits of tokens per minute go by the usage
+            reply = Reply(FILTERED, self._used(content) or self._usage_of_refusals)
+            # the usage of the trouble counts towards tokens per minute, that of the reply is booked
             return Trouble(
                 "content filter", then="leave", billed=True, usage=reply.usage, reply=reply
             )
@@ -104,7 +109,8 @@ class OpenAIProtocol(Provider):
             if choices and not (isinstance(choices, list) and isinstance(choices[0], dict)):
                 raise ValueError("expected a list of objects as its choices, got something else")
             choice = choices[0] if choices else None
-            if error := (body if choice is None else choice).get("error"):  # a gateway's
+            if error := (body if choice is None else choice).get("error"):
+                # gateways send errors with status 200
                 content = json.dumps({"error": error, "usage": body.get("usage")})
                 raise self._failed(status_of(error), content.encode(), {})
             if choice is None:
@@ -117,14 +123,22 @@ class OpenAIProtocol(Provider):
 
 
 class OpenAIChat(OpenAIProtocol, Endpoint):
-    """A model behind OpenAI's chat completions, of whatever provider, one call each.
+    """A model of any provider behind OpenAI's chat completions, asked by single calls.
 
     Args:
-        **chat: Options of `Provider`, `Chat` and `Endpoint`.
+        **chat: Options of `OpenAIProtocol`, `Provider`, `Chat` and `Endpoint`.
     """
 
 
 def refused(status: int, code: object, words: str, headers: Mapping[str, str]) -> Trouble:
-    if code == "insufficient_quota":  # comes as 429, but no waiting helps
+    """Return the trouble with a failed request.
+
+    Args:
+        status: The HTTP status.
+        code: OpenAI's code of the error.
+        words: The server's explanation.
+        headers: Headers of the response.
+    """
+    if code == "insufficient_quota":  # has status 429, but waiting does not help
         return Trouble(f"http {status}", words, then="stop", refused=True)
     return of_status(status, headers, words)

@@ -1,23 +1,23 @@
 """Models whose calls cost money: prices, bounds, keys, and the cost of each attempt.
 
-What a call costs is the sum over its attempts:
+The cost of a call is the sum over its attempts:
 
-- an attempt that was answered costs what the server's token counts come to; where it counts
-  none, and tokens have a price, the most that one attempt can cost;
-- one may have been billed that timed out, failed on the server (5xx, 408) or lost its connection
-  once it was sent. So may one whose reply broke off, was malformed or too long. It costs what the
-  server counts or, where it counts nothing, the most one can cost;
-- one that was refused (4xx, 429 too, and content filters) costs nothing, unless the server sends
-  token counts with the refusal; one that never reached the server costs nothing.
+- An attempt that was answered costs the price of the tokens that the server counts. If the server
+  counts none, and tokens have a price, it costs the most that one attempt can.
+- An attempt may have been billed if it timed out, failed on the server (5xx, 408), lost its
+  connection after it was sent, or had a reply that broke off, was malformed or too long. It costs
+  the price of the tokens that the server counts, or else the most that one attempt can.
+- An attempt that was refused (4xx, including 429, and content filters) costs nothing, unless the
+  server counts tokens with the refusal. One that never reached the server costs nothing.
 
-``failed_attempts`` says otherwise of servers that are known to bill "all" failed attempts that
-reached them, or "none". What is booked and no server confirmed is kept apart (`Bill`).
+``failed_attempts`` overrides this for servers that are known to bill "all" failed attempts that
+reached them, or "none". Costs that no server confirmed are booked separately, too (`Bill`).
 
-So `most_cost`, the most one attempt can cost times the number of attempts, is never exceeded
-as long as the server counts no more tokens than the bounds it was given. A count above a bound
-lifts it, and is journaled; one above `MAX_TOKENS` ends the audit. Where counts contradict each
-other the most that they can mean is booked (`prices.py`); what is no count at all is taken for the
-bound.
+So no call costs more than `most_cost`, the most that one attempt can cost times the number of
+attempts, as long as the server counts no more tokens than the bounds allow. A count above a bound
+raises the bound, which is journaled; a count above `MAX_TOKENS` ends the audit. If counts
+contradict each other, the largest total that they can mean is booked (`prices.py`); a count that is
+no number is replaced by the bound.
 """
 
 import asyncio
@@ -42,27 +42,28 @@ from .limits import Retries, Sleep
 from .prices import MAX_TOKENS, Bill, Prices, Usage, read_counts
 
 FailedAttempts = Literal["likely", "all", "none"]
-"""Which failed attempts are booked at the most one can cost, where no tokens are counted: those
+"""Which failed attempts without token counts are booked, each at the most that it can cost: those
 that a provider is "likely" to bill, "all" that reached it, or "none"."""
 FAILED_ATTEMPTS = (
     "which failed attempts without token counts are booked, each at the most it can cost (likely: "
     "timeouts, 5xx, broken replies; no refusals)"
 )
 PIXELS_PER_TOKEN, CHARACTERS_PER_TOKEN, TEMPLATE_TOKENS = 750.0, 4.0, 40.0
-"""A first guess: Anthropic's rule for images, everybody's for English, and a prompt's other
-words. What other providers count is learnt from their first answers."""
+"""A first guess of a prompt's tokens: Anthropic's rule for images, the usual one for English text,
+and the length of a template. The engine learns the real counts from the first answers."""
 HIGH_IMAGE, HIGH_PIXELS_PER_TOKEN = 255.0, 500.0
-"""A high guess: an image's tokens in any case, and pixels per further one. By OpenAI's rule, 85
-tokens and 170 per started tile of 512 x 512 pixels, no square image counts more."""
+"""A high guess of an image's tokens: a fixed number, and one more for so many pixels. By OpenAI's
+rule, 85 tokens and 170 per started tile of 512 x 512 pixels, no square image counts more."""
 REPLY, HIGH_REPLY = 1 / 8, 1 / 2
-"""Tokens of a reply in a first guess and in a high one, as a share of the most it can have."""
+"""Length of a reply in a first guess and in a high one, as a share of the longest reply."""
 MAX_PIXELS = 1_200_000.0
-"""Pixels above which large providers shrink images, and charge no more for them."""
+"""Size in pixels to which large providers shrink images, so that larger ones cost no more."""
 SERVED = ("model", "system_fingerprint")
-"""Fields of a reply that name who made it; a server that changes them has changed the model."""
-_NAMES, _NAME = 20, 80
-"""Most names that are counted, and characters of each."""
-_SHOWN = 200  # characters of a server's own words in an error
+"""Fields of a reply that name the model behind it; if they change, the model has changed."""
+_NAMES, _NAME_LENGTH = 20, 80
+"""Maximum number of such names that are counted, and of characters of each."""
+_SHOWN = 200
+"""Maximum number of characters of a server's text in an error."""
 
 
 @dataclass
@@ -83,19 +84,19 @@ class _Counts:
 
 
 class Paid(ModelDefaults):
-    """A model under test whose calls cost money; see the module for how much.
+    """A model under test whose calls cost money; the module's docstring says how much.
 
     Args:
-        name: For errors, journals and reports.
+        name: Name in errors, journals and reports.
         host: The server, for errors.
-        answers: Questions that one call answers.
-        retries: Further attempts at calls that fail.
-        prices: Prices of calls and tokens.
-        bound: The most tokens that one attempt can use.
-        keys: Taken out of whatever is shown or kept.
-        failed_attempts: Which of them the server bills, where it does not say.
+        answers: Concepts that one call answers: "all" or "one".
+        retries: Further attempts at calls that fail. Default None: those of `Retries`.
+        prices: Prices of calls and tokens. Default None: unknown.
+        bound: The most tokens that one attempt can use. Default None: not known.
+        keys: Secrets, which are removed from all texts that are shown or stored.
+        failed_attempts: Failed attempts that the server bills, if it counts no tokens.
         seed: Seed of the random waits between attempts.
-        sleep: For tests.
+        sleep: Function that waits; for tests.
 
     Raises:
         InputError: Tokens have a price and no bound.
@@ -119,7 +120,7 @@ class Paid(ModelDefaults):
         self.answers: CallMode = answers
         self.retries, self.prices = retries or Retries(), prices or Prices()
         self.most_attempts, self.currency = self.retries.times + 1, self.prices.currency
-        self._bound = self._given = bound or Usage()
+        self._bound = self._initial_bound = bound or Usage()
         check_known("value", failed_attempts, get_args(FailedAttempts), "failed_attempts")
         self._failed_attempts = failed_attempts
         if self.prices.input or self.prices.output:
@@ -127,7 +128,7 @@ class Paid(ModelDefaults):
         self._keys = tuple({key.reveal(): key for key in keys}.values())
         self._seed, self._sleep = seed, sleep
         self._background = Background(f"endpoint {name}")
-        # A program that ends needs nothing closed; its threads could not be waited for either.
+        # At the end of the program nothing needs to be closed, and no thread could be waited for.
         weakref.finalize(self, self._background.drop).atexit = False
         self._answered = False
         self._counts = _Counts()
@@ -140,13 +141,13 @@ class Paid(ModelDefaults):
         return f"model {self.name!r} at {self.host}"
 
     def close(self) -> None:
-        """End calls under way and the connections. May be called twice; a model that is dropped is
-        closed, too."""
+        """End calls in flight, and close connections. May be called repeatedly. A model that is no
+        longer referenced is closed, too."""
         self._background.close()
 
     def statistics(self) -> JsonObject:
-        """Return counts since the start: calls, attempts, failures by kind, money; what was wrong
-        with the first malformed reply; and replies by who made them."""
+        """Return counts since the start: calls, attempts, failures by kind, cost; the fault of the
+        first malformed reply; and the number of replies by each model name in them."""
         counts = {**vars(self._counts), "failures": dict(sorted(self._counts.failures.items()))}
         served = {name: dict(names) for name, names in counts.pop("served").items() if names}
         return {**counts, "served": served} if served else counts
@@ -167,20 +168,20 @@ class Paid(ModelDefaults):
 
     @property
     def price_guess(self) -> PriceGuess | None:  # type: ignore[override]  # follows from prices
-        """None if tokens sent cost nothing, so that calls are not known to differ."""
+        """The likely cost of a call; None if tokens sent are free, so that all calls cost alike."""
         return self._guess(TEMPLATE_TOKENS, PIXELS_PER_TOKEN, REPLY)
 
     @property
     def high_guess(self) -> PriceGuess | None:  # type: ignore[override]  # follows from prices
-        """The price guess by the rule for images that counts most, and for longer replies."""
+        """The likely cost if the provider counts many tokens per image, and replies are longer."""
         return self._guess(TEMPLATE_TOKENS + HIGH_IMAGE, HIGH_PIXELS_PER_TOKEN, HIGH_REPLY)
 
     def _guess(self, tokens: float, pixels_per_token: float, reply: float) -> PriceGuess | None:
-        """Return the price guess of calls.
+        """Return a guess of the cost of a call, None if tokens sent have no price.
 
         Args:
-            tokens: Tokens that every call sends; those of image and text are added.
-            pixels_per_token: Pixels of an image that count as a token.
+            tokens: Tokens that every call sends, without those of pixels and questions.
+            pixels_per_token: Pixels of an image per token.
             reply: Length of a reply as a share of the longest.
         """
         prices = self.prices
@@ -195,28 +196,29 @@ class Paid(ModelDefaults):
         )
 
     def bounds(self) -> dict[str, tuple[int, int]]:
-        """Return the bound, input and output tokens, if a server counted more than was given."""
-        lifted = self._bound != self._given
-        return {"": (self._bound.input, self._bound.output)} if lifted else {}
+        """Return the bound, in tokens sent and answered, if a server's counts have raised it."""
+        raised = self._bound != self._initial_bound
+        return {"": (self._bound.input, self._bound.output)} if raised else {}
 
     def keep_bounds(self, bounds: Mapping[str, tuple[int, int]]) -> None:
         if "" in bounds:
-            self._lift(Usage(*bounds[""]))
+            self._raise_bound(Usage(*bounds[""]))
 
-    def _lift(self, usage: Usage) -> bool:
-        """Lift the bound to a usage above it; return whether it was above."""
+    def _raise_bound(self, usage: Usage) -> bool:
+        """Raise the bound to a usage above it; return whether the usage was above."""
         before = self._bound
         self._bound = Usage(max(usage.input, before.input), max(usage.output, before.output))
         return self._bound != before
 
     def _check_bound(self, what: str) -> None:
-        """Raise InputError if tokens have ``what`` it says, and nothing bounds them."""
+        """Raise InputError if tokens have no bound; ``what`` names what needs one."""
         if self._bound.total == 0:
             expected = "expected the most tokens that a call can use"
             raise InputError(f"model {self.name!r}: its tokens have {what}: {expected}, got none")
 
     @property
     def _per_token(self) -> bool:
+        """True if tokens have a price."""
         return self.prices.cost(Usage(1, 1)) > self.prices.cost(Usage())
 
     # -- what a reply counts and costs -----------------------------------------------------
@@ -224,10 +226,15 @@ class Paid(ModelDefaults):
     def counted(
         self, usage: object, apart: Sequence[str] = (), hints: object = None
     ) -> Usage | None:
-        """Return the tokens that a reply counts, None if it counts none; see `read_counts`.
+        """Return the tokens that a reply counts, None if it counts none.
 
-        A side that is not counted by a number has the most tokens that it can have. Tokens of the
-        total beyond both sides are booked at the higher price.
+        A side, sent or answered, that has no whole number as its count is booked at its bound or
+        more. Tokens of the total beyond both sides are booked at the higher of the two prices.
+
+        Args:
+            usage: As ``apart`` and ``hints``, an argument of `read_counts`.
+            apart: See there.
+            hints: See there.
 
         Raises:
             Trouble: A count is above MAX_TOKENS. It ends the audit.
@@ -247,17 +254,17 @@ class Paid(ModelDefaults):
         return Usage(sent, answered + beyond)
 
     @property
-    def _refused(self) -> Usage | None:
-        """The tokens of a refusal that counts none; None if it may have been billed."""
+    def _usage_of_refusals(self) -> Usage | None:
+        """The usage of a refusal without token counts; None if it may have been billed."""
         return None if self._failed_attempts == "all" else Usage()
 
     def _priced(self, reply: Reply, spent: Bill) -> Answer | Unanswered:
-        """Return the reply as an answer, with what it and the attempts before it cost."""
+        """Return the reply as an answer, which costs ``spent`` and the price of this attempt."""
         self._answered = True
         unconfirmed = reply.usage is None and self._per_token
         bill = spent + self._bill(reply.usage, unconfirmed=unconfirmed)
-        for field_, name in reply.served.items():
-            names, name = self._counts.served[field_], self._journaled(name)[:_NAME]
+        for served_field, name in reply.served.items():
+            names, name = self._counts.served[served_field], self._journaled(name)[:_NAME_LENGTH]
             if name in names or len(names) < _NAMES:
                 names[name] += 1
         text = self._journaled(reply.text)
@@ -268,7 +275,7 @@ class Paid(ModelDefaults):
         return Answer(values, bill.cost, bill.unconfirmed, text)
 
     def _charge(self, trouble: Trouble) -> Bill:
-        """Book a failed attempt."""
+        """Count a failed attempt, and return its cost."""
         self._counts.failures[trouble.kind] += 1
         if trouble.kind == MALFORMED and self._counts.first_malformed is None:
             self._counts.first_malformed = trouble.detail
@@ -279,22 +286,25 @@ class Paid(ModelDefaults):
         return self._bill(None, unconfirmed=True) if billed else Bill()
 
     def _bill(self, usage: Usage | None, *, unconfirmed: bool = False) -> Bill:
-        """Return the cost of one billed attempt; a usage above the bound lifts the bound."""
+        """Count one billed attempt, and return its cost: that of its usage, else of the bound.
+
+        A usage above the bound raises the bound.
+        """
         counts = self._counts
         if usage is not None:
             counts.input_tokens += usage.input
             counts.output_tokens += usage.output
-            counts.over_bound += self._lift(usage) and self.prices.cost(usage) > 0
+            counts.over_bound += self._raise_bound(usage) and self.prices.cost(usage) > 0
         cost = self.prices.cost(usage or self._bound)
         bill = Bill(cost, cost if unconfirmed else 0.0)
         counts.cost += bill.cost
         counts.cost_unconfirmed += bill.unconfirmed
         return bill
 
-    # -- what went wrong -------------------------------------------------------------------
+    # -- errors ----------------------------------------------------------------------------
 
     def _check(self, reply: Reply, prompt: Prompt) -> None:
-        """Raise ValueError or ModelError for what is no answer to the prompt."""
+        """Raise ValueError or ModelError if the values of a reply are no answer to the prompt."""
         if isinstance(reply.values, Unanswered):
             return
         for value in reply.values:
@@ -302,16 +312,21 @@ class Paid(ModelDefaults):
                 raise ValueError(f"expected P(yes) between 0 and 1, got {value}")
         check_answer(Answer(reply.values), prompt, self._who)
 
-    async def _in_time(self, doing: Awaitable[Any], *, billed: bool = False) -> Any:
+    async def _in_time(self, exchange: Awaitable[Any], *, billed: bool = False) -> Any:
+        """Return the result of an exchange with the server.
+
+        Raises:
+            Trouble: It took longer than the timeout; ``billed``: so it may have been charged.
+        """
         try:
             async with asyncio.timeout(self.retries.timeout):
-                return await doing
+                return await exchange
         except TimeoutError:
             seconds = f"no reply within {self.retries.timeout:g} s"
             raise Trouble("timeout", seconds, billed=billed) from None
 
     def _stop_if_hopeless(self, trouble: Trouble, spent: Bill | None = None) -> None:
-        """Raise ModelError for trouble that would stop every further call, too.
+        """Raise ModelError for trouble that every further call would have, too.
 
         Args:
             trouble: The trouble.
@@ -322,13 +337,14 @@ class Paid(ModelDefaults):
                 f"{self._who} asks to wait {trouble.asked:.0f} s ({trouble.kind}), longer than "
                 f"{self.retries.patience:g} s; resume then"
             ) from None
-        strange = trouble.then == "leave" and trouble.kind not in REPLIED and not self.trusted
-        first = not self._answered and (strange or trouble.kind == "unreachable")
-        if trouble.then == "stop" or first:
+        refused = trouble.then == "leave" and trouble.kind not in REPLIED and not self.trusted
+        never_worked = not self._answered and (refused or trouble.kind == "unreachable")
+        if trouble.then == "stop" or never_worked:
             message = one_line(trouble).replace(f"{self._who}: ", "")
             raise failed(spent)(f"{self._who}: {message}") from None
 
     def _unforeseen(self, error: Exception) -> ModelError:
+        """Return an exception that nothing handles as a ModelError without keys."""
         message = scrubbed(one_line(error), self._keys)
         return ModelError(f"{self._who}: {type(error).__name__}: {message}")
 
@@ -336,29 +352,32 @@ class Paid(ModelDefaults):
         """Return an exception as the cause of another, or None if it would show a key."""
         return None if shows(error, self._keys) else error
 
-    # -- texts without keys: a server may echo whatever it was sent --------------------------
+    # -- texts without keys: a server may repeat the headers that it was sent ----------------
 
     def _without_keys(self, text: str) -> str:
         return writable(scrubbed(text, self._keys))
 
     def _clean(self, value: Value) -> Value:
+        """Return a value without keys in its text."""
         if isinstance(value, Unanswered):
             return Unanswered(self._without_keys(value.reason))
         return self._without_keys(value) if isinstance(value, str) else value
 
     def _journaled(self, text: str) -> str:
-        """Return a text for the journal, cut after keys are removed, as half a key would stay."""
+        """Return a text for the journal. Keys are removed before it is shortened, since half a key
+        would not be recognised."""
         return kept(self._without_keys(text))
 
     def _shown(self, text: str) -> str:
+        """Return a server's text, without keys and shortened, for an error."""
         text = self._without_keys(text)
         return text if len(text) <= _SHOWN else f"{text[:_SHOWN]} ..."
 
     def _scrub(self, trouble: Trouble) -> None:
-        """Remove keys from a server's words, and cut these."""
+        """Remove keys from a trouble's texts, and shorten them."""
         trouble.detail, trouble.text = self._shown(trouble.detail), self._journaled(trouble.text)
 
 
 def failed(spent: Bill | None) -> type[ModelError]:
-    """Return the error of a call whose attempts may have cost ``spent``."""
+    """Return the class of error for a failed call whose attempts cost ``spent``; None: unknown."""
     return ModelError if spent is None or spent.cost else NotCharged

@@ -1,10 +1,13 @@
-"""Prices of calls, and the tokens that replies count, in the shapes of many servers.
+"""Prices of calls, and the token counts in replies of many servers.
 
-Counts of one reply may contradict each other: some servers count thinking apart from
-``completion_tokens``, in ``reasoning_tokens`` or in ``total_tokens`` alone, and bill it. A reply is
-read as the most that its counts can mean together. The largest of several counts of one side is
-taken. A part that is larger than its side was counted apart from it. A total above both sides holds
-more.
+A call has two sides: tokens sent (input) and tokens answered (output). The counts in one reply may
+contradict each other: some servers count reasoning outside ``completion_tokens``, only in
+``reasoning_tokens`` or ``total_tokens``, and bill it. A reply is read as the largest usage that its
+counts can mean together:
+
+- Of several counts of one side, the largest is taken.
+- A part, such as reasoning, that is larger than its side is added to it.
+- A total above the sum of both sides contains further tokens.
 """
 
 import math
@@ -18,7 +21,7 @@ from ...utils.figures import USD
 from ...utils.options import Option, check_options
 
 MAX_TOKENS = 10_000_000
-"""Most tokens of one call that are believed; a larger count is a mistake, or a lie."""
+"""Largest count of tokens of one call that is believed."""
 CURRENCY = "^[A-Z]{3}$"
 
 
@@ -51,7 +54,12 @@ class Usage:
 
 @dataclass(frozen=True)
 class Bill:
-    """The cost of attempts, and the part that no server confirmed: it may not have been charged."""
+    """The cost of attempts.
+
+    Attributes:
+        cost: The cost in the currency of the prices.
+        unconfirmed: The part of it that no server confirmed, so that it may not have been charged.
+    """
 
     cost: float = 0.0
     unconfirmed: float = 0.0
@@ -61,7 +69,7 @@ class Bill:
 
 
 def whole(count: object) -> int | None:
-    """Return a count of tokens; None for anything else that a server may send."""
+    """Return a whole number from 0 to MAX_TOKENS unchanged, and None for any other value."""
     if isinstance(count, bool) or not isinstance(count, int):
         return None
     return count if 0 <= count <= MAX_TOKENS else None
@@ -69,9 +77,19 @@ def whole(count: object) -> int | None:
 
 @dataclass(frozen=True)
 class Prices:
-    """``per_call``, and ``input`` and ``output`` per ``tokens`` tokens, in ``currency``.
+    """Prices of calls and tokens.
 
-    What is not given is free; ``known`` says whether what is given can price a call.
+    A price that is not given counts as 0; ``known`` says whether the given ones suffice.
+
+    Attributes:
+        per_call: Price of a call.
+        input: Price of ``tokens`` tokens sent.
+        output: Price of ``tokens`` tokens answered.
+        tokens: Number of tokens that ``input`` and ``output`` are for.
+        currency: Currency of all prices (ISO 4217).
+
+    Raises:
+        InputError: A price is negative, or the currency is no code of three capitals.
     """
 
     per_call: Annotated[float | None, Option("price of a call", name="price_per_call", ge=0)] = None
@@ -92,7 +110,7 @@ class Prices:
     def known(self) -> bool:
         """Return whether a price per call, or prices of both input and output tokens, are given.
 
-        With one of the two token prices alone the other would pass as free.
+        One token price alone does not suffice, as the other tokens would count as free.
         """
         given = (self.input is not None, self.output is not None)
         return all(given) or (self.per_call is not None and not any(given))
@@ -117,21 +135,27 @@ _SIDES: dict[str, Side] = {
     **dict.fromkeys(("completion_tokens", "output_tokens"), "output"),
     **dict.fromkeys(("candidates_tokens", "generated_tokens"), "output"),
 }
+"""Name of a count -> its side."""
 _INPUT = re.compile(r"prompt|input|cache")
-"""In the name of a part of what was sent; other parts are of what was answered."""
+"""Matches the name of a part of the tokens sent; other parts belong to those answered."""
 _TOTAL = re.compile(r"total_tokens|bill\w*_tokens")
 _NO_USAGE = re.compile(r"max|limit|remaining|quota|budget")
+"""Matches the name of a limit, which is no count of tokens used."""
 _NUMBER = re.compile(r"\s*(\d{1,20}|\d{1,3}(?:[,_]\d{3}){1,5})(\.\d*)?\s*")
 _DEPTH = 4
-"""Objects within each other that are looked through."""
+"""Maximum depth of nested objects in which counts are looked for."""
 
 
 @dataclass(frozen=True)
 class Counts:
-    """The counts of a reply: tokens ``sent`` and ``answered``, and in ``total``.
+    """The token counts of a reply.
 
-    A side that is not counted, or not by a whole number, is ``unsure``: it may have any number of
-    tokens from the one here on.
+    Attributes:
+        sent: Tokens sent.
+        answered: Tokens answered.
+        total: Tokens in total, 0 if the reply has no such count.
+        unsure: Sides without a count that is a whole number. Their real number of tokens may be
+            larger than the one here.
     """
 
     sent: int = 0
@@ -141,16 +165,17 @@ class Counts:
 
     @property
     def nothing(self) -> bool:
-        """Return whether no token is counted anywhere, and neither side is."""
+        """Return whether the reply counts no tokens at all."""
         return len(self.unsure) == 2 and not (self.sent or self.answered or self.total)
 
     @property
     def largest(self) -> int:
+        """The largest number of tokens that the counts state."""
         return max(self.sent + self.answered, self.total)
 
 
 def number_in(value: object) -> float | None:
-    """Return a number of 0 or more as a server may write it, as a number or as text, else None."""
+    """Return a finite number of 0 or more, which may be written as text; None for other values."""
     if isinstance(value, str):
         number = _NUMBER.fullmatch(value)
         value = number and float(re.sub("[,_]", "", value))
@@ -160,33 +185,34 @@ def number_in(value: object) -> float | None:
 
 
 def count_in(value: object) -> int | None:
-    """Return a count of tokens, a part of a token as a whole one; None for anything else."""
+    """Return a count of tokens, rounded up; None for a value that is none."""
     number = number_in(value)
     return None if number is None else math.ceil(number)
 
 
 def read_counts(usage: object, apart: Sequence[str] = (), hints: object = None) -> Counts:
-    """Return what a reply counts.
+    """Return the token counts of a reply.
 
     Args:
-        usage: The object that counts, or several in a list.
-        apart: Names of counts of tokens sent that are no part of the others.
-        hints: What may count more, and never makes a side sure.
+        usage: The object with the counts, or a list of several.
+        apart: Names of counts of tokens sent that the other counts do not include.
+        hints: Further objects that may count more tokens, but whose counts are not relied on.
     """
     sides: dict[Side, list[int]] = {"input": [], "output": []}
-    cached: dict[str, list[int]] = {}
+    separate: dict[str, list[int]] = {}
     parts: dict[tuple[Side, str], int] = {}
     unsure: set[Side] = set()
     total = 0
-    for name, _, value in _named(usage):
+    for name, _, value in _items(usage):
         if value is None or not (name in apart or name in _SIDES):
             continue
         count = count_in(value)
-        (cached.setdefault(name, []) if name in apart else sides[_SIDES[name]]).append(count or 0)
+        counts = separate.setdefault(name, []) if name in apart else sides[_SIDES[name]]
+        counts.append(count or 0)
         if count is None or count != number_in(value):
             unsure.add("input" if name in apart else _SIDES[name])
     unsure |= {side for side, counts in sides.items() if not counts}
-    for name, within, value in (*_named(usage), *_named(hints)):
+    for name, within, value in (*_items(usage), *_items(hints)):
         count = count_in(value)
         if count is None or name in apart or not name.endswith("_tokens"):
             continue
@@ -198,26 +224,28 @@ def read_counts(usage: object, apart: Sequence[str] = (), hints: object = None) 
             side: Side = "input" if _INPUT.search(f"{within} {name}") else "output"
             parts[side, name] = max(parts.get((side, name), 0), count)
     tokens = {side: max(counts, default=0) for side, counts in sides.items()}
-    tokens["input"] += sum(map(max, cached.values()))
-    # all are compared before any is added
+    tokens["input"] += sum(map(max, separate.values()))
+    # a list, as each part is compared with its side before any part is added
     for side, count in [(s, n) for (s, _), n in parts.items() if n > tokens[s]]:
         tokens[side] += count
     return Counts(tokens["input"], tokens["output"], total, frozenset(unsure))
 
 
-def _named(counts: object, within: str = "", depth: int = _DEPTH) -> Iterator[tuple[str, str, Any]]:
-    """Yield every value in an object with its name, and those that it lies within, in snake case
-    and without an ending "_count"."""
+def _items(counts: object, within: str = "", depth: int = _DEPTH) -> Iterator[tuple[str, str, Any]]:
+    """Yield the name, the names of the objects around it, and the value of each field.
+
+    Names are in snake case, and without an ending "_count".
+    """
     if depth == 0:
         return
     if isinstance(counts, list):
-        for one in counts:
-            yield from _named(one, within, depth - 1)
+        for item in counts:
+            yield from _items(item, within, depth - 1)
     elif isinstance(counts, Mapping):
         for key, value in counts.items():
             snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", str(key)[:80]).lower()
             name = re.sub(r"tokens?_count$", "tokens", snake)
             if isinstance(value, Mapping | list):
-                yield from _named(value, f"{within} {name}", depth - 1)
+                yield from _items(value, f"{within} {name}", depth - 1)
             else:
                 yield name, within, value

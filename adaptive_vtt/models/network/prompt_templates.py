@@ -1,17 +1,17 @@
-"""Prompt templates, which phrase a call's questions and split a reply with several answers.
+"""Prompt templates: the text of a call's questions, and how a reply with several answers is split.
 
-The built-in ones are in data/prompt_templates.toml:
+The built-in templates are in data/prompt_templates.toml:
 
-- ``zero-shot`` asks and names the form of the answer.
-- ``chain-of-thought`` asks for reasons before the answer. EndoBench, Table 6, reports such a
-  variant without its words.
-- ``few-shot`` shows two sets of sample answers first, in the order of the questions, as MedTest
-  does (section 4.1.2).
-- ``verbatim`` adds nothing, as judges need.
+- ``zero-shot`` asks the question and requests the form of the answer.
+- ``chain-of-thought`` requests reasons before the answer. EndoBench, Table 6, reports such a
+  variant, but not its text.
+- ``few-shot`` begins with two sets of sample answers, in the order of the questions, as in MedTest
+  (section 4.1.2).
+- ``verbatim`` adds no text, for judge models.
 - ``endobench`` and ``medtest`` are those of the papers.
 
-Words about the image come before the questions; neither paper prints their place. The adapter puts
-the image first. Every template has a hash, which is journaled.
+``Prompt.words``, a text about the image, comes before the questions; the papers do not print its
+place. The image precedes the text. The hash of the template is journaled.
 """
 
 import hashlib
@@ -29,21 +29,20 @@ from ...types import Ask, JsonObject, Prompt, Unanswered
 from ...utils.files import data_of, near_file, text_in
 
 PLACEHOLDERS = ("question", "options", "questions", "concept", "words", "examples")
-"""Placeholders of a layout, the whole text of a prompt.
+"""Placeholders of a layout, which is the whole text of a prompt.
 
-- "question": the question of a call that asks one.
-- "options": its options, a line each, such as "A. polyp".
-- "questions": all questions of a call, each with its options.
-- "concept": the concept of a question.
+- "question": the question, if the call asks one.
+- "options": its options, one per line, such as "A. polyp".
+- "questions": all questions of the call, each with its options.
+- "concept": the concept of the question.
 - "words": text about the image, such as where to look.
 - "examples": sample answers.
 
-A line that is empty once they are filled is left out. Braces around anything but one word are text.
+A line whose placeholders are all empty is left out. Braces around other text are kept.
 """
 MAX_LENGTH = 65_536
-"""Most characters of a file with a prompt."""
+"""Maximum number of characters in a template file."""
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
-
 
 MISSING = "no answer to this question in the reply"
 _NUMBERED = re.compile(r"[*\s]*(\d+)\s*[:.)*]+\s*(.*)")
@@ -52,26 +51,26 @@ _QUOTED = re.compile(r'"[^"\n]*"(?:\s*,\s*"[^"\n]*")*')
 
 @dataclass(frozen=True)
 class Template:
-    """A way to phrase prompts.
+    """The text around the questions of a prompt.
 
     Attributes:
-        name: Its name in journals and reports.
+        name: Name in journals and reports.
         system: Text for the system role, "" for none.
         opening: Text before the questions.
-        letter: How to answer one question with options.
-        words: How to answer one question without options.
-        yes_no: How to answer about a concept without a question.
-        ask_concept: That concept's question, with {concept}.
-        several: How to answer several questions.
+        letter: Instruction for the answer to one question with options.
+        words: Instruction for the answer to one question without options.
+        yes_no: Instruction for the answer about a concept without a question.
+        ask_concept: Question about such a concept, with the placeholder {concept}.
+        several: Instruction for the answers to several questions.
         examples: Sets of sample answers, concept -> answer.
-        absent: Text for concepts without a sample answer.
-        example_title: Title of a set of sample answers.
-        layout: The whole text with placeholders, which then defines how to answer. With "" it is
-            opening, examples, words, questions and how to answer, in this order.
-        title: Title of a question, with {text}.
-        numbered_title: Title of one of several questions.
-        quoted: Whether sample answers are in one line, in quotation marks, as a reply should be.
-        wordings: Concept -> its question, in place of the data set's.
+        absent: Sample answer for concepts that a set lacks.
+        example_title: Title of a set of sample answers, with {number}.
+        layout: The whole text with PLACEHOLDERS, including its own instruction. With "" the text is
+            opening, examples, words about the image, questions and instruction, in this order.
+        title: Line of a single question, with {text}.
+        numbered_title: Line of one of several questions, with {number} and {text}.
+        quoted: Whether answers stand in one line, in quotation marks, in examples and replies.
+        wordings: Concept -> its question, in place of the dataset's.
     """
 
     name: str
@@ -96,14 +95,14 @@ class Template:
 
     @property
     def takes_words(self) -> bool:
-        """Return whether ``Prompt.words`` reach the text."""
+        """Return whether the text contains ``Prompt.words``."""
         return not self.layout or "words" in _placeholders(self.layout)
 
     @property
     def hash(self) -> str:
-        """A short hash of all words: other words, another hash."""
-        words = json.dumps(asdict(self), sort_keys=True)
-        return hashlib.blake2b(words.encode(), digest_size=8).hexdigest()
+        """A short hash of all texts of the template."""
+        texts = json.dumps(asdict(self), sort_keys=True)
+        return hashlib.blake2b(texts.encode(), digest_size=8).hexdigest()
 
     def protocol(self, options: Mapping[str, Any]) -> JsonObject:
         """Return ``ModelDefaults.protocol`` of a model with these options of its requests."""
@@ -112,16 +111,17 @@ class Template:
         return {"template": self.name, "temperature": temperature if known else None}
 
     def render(self, prompt: Prompt) -> str:
-        """Return the user's text of a prompt: its questions, sample answers, and how to answer.
+        """Return the text for the user role: examples, questions, and an instruction.
 
-        Raises InputError if the layout does not fit the questions.
+        Raises:
+            InputError: The layout does not fit the questions.
         """
-        asks = [
-            Ask(self.wordings.get(concept, ask.text), ask.options)
-            if (ask := _ask(prompt, place))
-            else Ask(self.ask_concept.format(concept=concept))
-            for place, concept in enumerate(prompt.concepts)
-        ]
+        asks = []
+        for place, concept in enumerate(prompt.concepts):
+            if ask := _ask(prompt, place):
+                asks.append(Ask(self.wordings.get(concept, ask.text), ask.options))
+            else:
+                asks.append(Ask(self.ask_concept.format(concept=concept)))
         examples = self._examples(prompt)
         title = self.title if len(asks) == 1 else self.numbered_title
         questions = []
@@ -129,9 +129,13 @@ class Template:
             options = ["Options:", *_options(ask)] if ask.options else []
             questions.append("\n".join([title.format(number=number, text=ask.text), *options]))
         if not self.layout:
-            how = self.letter if asks[0].options else self.words
-            how = self.several if len(asks) > 1 else how if _ask(prompt, 0) else self.yes_no
-            parts = [self.opening, *examples, prompt.words, *questions, how]
+            if len(asks) > 1:
+                instruction = self.several
+            elif not _ask(prompt, 0):
+                instruction = self.yes_no
+            else:
+                instruction = self.letter if asks[0].options else self.words
+            parts = [self.opening, *examples, prompt.words, *questions, instruction]
             return "\n".join(part for part in parts if part)
         self._check_fit(asks, prompt)
         values = {
@@ -144,17 +148,17 @@ class Template:
         }
         lines = []
         for line in self.layout.splitlines():
-            # nothing in a value is replaced again
+            # one pass, so that a placeholder within a value is not replaced
             text = _PLACEHOLDER.sub(lambda match: values[match[1]], line)
             if text.strip() or text == line:
                 lines.append(text)
         return "\n".join(lines)
 
     def split(self, reply: str, count: int) -> tuple[str | Unanswered, ...]:
-        """Return the answers to ``count`` questions in one reply, by their numbers.
+        """Split a reply into the answers to ``count`` questions.
 
-        Where no line has a number, lines answer in order if there are as many as questions; of a
-        ``quoted`` template, so do answers in quotation marks.
+        Answers have the numbers of their questions. A reply without any number answers in order if
+        it has as many lines as questions, or, for a ``quoted`` template, as many quoted answers.
         """
         if count == 1:
             return (reply.strip(),)
@@ -168,47 +172,46 @@ class Template:
         return tuple(answers.get(k) or Unanswered(MISSING) for k in range(1, count + 1))
 
     def _check_fit(self, asks: Sequence[Ask], prompt: Prompt) -> None:
-        """Raise InputError if the layout leaves out, or promises, what it should not."""
+        """Raise InputError if the layout lacks a placeholder that the prompt needs, or has one of
+        options for a question without any."""
         names, options = _placeholders(self.layout), any(ask.options for ask in asks)
-        alone = (
-            f"{{questions}}, as one call asks {len(asks)} questions, got a template for one; set "
-            'per_call = "one" in [model]'
-        )
-        needless = "questions with options, where {options} stands, got one without options"
-        checks = {
-            alone: len(asks) > 1 and "questions" not in names,
-            "{options}, as questions have options, got none": options
-            and not names & {"options", "questions"},
-            needless: not options and "options" in names,
-            "{words}, as there is something to say of the image, got none": prompt.words
-            and "words" not in names,
-        }
-        for expected, wrong in checks.items():
-            if wrong:
-                raise InputError(f"template {self.name!r}: expected {expected}")
+        expected = None
+        if len(asks) > 1 and "questions" not in names:
+            got = f"as one call asks {len(asks)} questions, got a template for one"
+            expected = f'{{questions}}, {got}; set per_call = "one" in [model]'
+        elif options and not names & {"options", "questions"}:
+            expected = "{options}, as questions have options, got none"
+        elif not options and "options" in names:
+            expected = "questions with options, where {options} stands, got one without options"
+        elif prompt.words and "words" not in names:
+            expected = "{words}, as there is something to say of the image, got none"
+        if expected is not None:
+            raise InputError(f"template {self.name!r}: expected {expected}")
 
     def _examples(self, prompt: Prompt) -> list[str]:
+        """Return the lines of all sets of sample answers; [] if they have none of the concepts."""
         if not any(c in example for c in prompt.concepts for example in self.examples):
             return []
-        shown: list[str] = []
+        lines: list[str] = []
         for number, example in enumerate(self.examples, start=1):
             title = self.example_title.format(number=number)
             answers = [example.get(concept, self.absent) for concept in prompt.concepts]
             if self.quoted:
-                shown.append(f"{title} {' '.join(answers)}")
+                lines.append(f"{title} {' '.join(answers)}")
             elif len(answers) == 1:
-                shown += [title, *answers]
+                lines += [title, *answers]
             else:
-                shown += [title, *(f"{k}: {a}" for k, a in enumerate(answers, start=1))]
-        return shown
+                lines += [title, *(f"{k}: {a}" for k, a in enumerate(answers, start=1))]
+        return lines
 
 
 def _ask(prompt: Prompt, place: int) -> Ask | None:
-    """Return the question in words about a concept, None if there is none."""
+    """Return the question in words about the concept at a place, None if there is none."""
     return prompt.asks[place] if prompt.asks and prompt.asks[place].text else None
 
 
 def _options(ask: Ask) -> list[str]:
+    """Return the lines of a question's options, such as "A. polyp"."""
     pairs = zip(ascii_uppercase, ask.options, strict=False)
     return [f"{letter}. {option}" for letter, option in pairs]
 
@@ -218,8 +221,12 @@ def _placeholders(layout: str) -> set[str]:
 
 
 def _read_layout(path: Path) -> str:
-    """Return the layout in a text file; raise InputError for one that cannot be read, is empty or
-    too long, asks no question, or has an unknown placeholder."""
+    """Return the layout in a text file.
+
+    Raises:
+        InputError: The file cannot be read, is too long, has no placeholder of a question, or has
+            an unknown one.
+    """
     where = f"template {str(path)!r}"
     try:
         text = text_in(path, "utf-8-sig").strip("\n")
@@ -249,8 +256,15 @@ TEMPLATES: Mapping[str, Template] = MappingProxyType(
 
 
 def template(name: str, base: Path | None = None) -> Template:
-    """Return the built-in template called ``name``, or that of a text file in ``base``, such as
-    "my.txt". Raise InputError for another name, and for a file that is no layout."""
+    """Return a built-in template, or that of a text file.
+
+    Args:
+        name: Name of a built-in template, or a file such as "my.txt".
+        base: Folder of relative paths. Default None: the working folder.
+
+    Raises:
+        InputError: No template has the name, or the file is no layout.
+    """
     if name in TEMPLATES:
         return TEMPLATES[name]
     path = Path(name)

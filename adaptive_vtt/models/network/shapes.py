@@ -1,6 +1,7 @@
-"""Replies of chat models: words, numbers as text, text in parts, errors within.
+"""Read the answers in a message of a chat model, in the many forms that servers send.
 
-Each shape has a reading, or its own reason for which the question stays unanswered.
+The content may be text, parts, numbers as text, a refusal, a call of a tool, or reasoning alone.
+Each form gives an answer, or its own reason why the question stays unanswered.
 """
 
 import json
@@ -32,29 +33,29 @@ _STATUSES = (
     (r"time[_ ]?d?[_ ]?out", 408),
     (r"invalid[_ ]request|bad[_ ]request|unsupported", 400),
 )
-"""Statuses of errors that come with none, by their words."""
+"""Pattern of an error's text -> the HTTP status that fits it, for errors without a status."""
 
 
 def received(
     choice: Mapping[str, Any], prompt: Prompt, mode: str, template: Template, longest: int
 ) -> Reply:
-    """Read a choice of a chat completion, without its tokens.
+    """Return the reply in a choice of a chat completion, without its usage.
 
-    Any exception means that it is malformed.
+    Any exception means that the choice is malformed.
 
     Args:
         choice: The choice in OpenAI's protocol: message, finish_reason, logprobs.
         prompt: The prompt.
-        mode: The form in which P(yes) was asked for.
-        template: The words that the prompt was put in.
-        longest: Tokens of the longest reply that was asked for.
+        mode: The mode in which P(yes) was asked for.
+        template: The template of the prompt.
+        longest: Maximum length of the reply in tokens, for the reason of a reply that was cut off.
     """
-    message, ended = choice["message"], choice.get("finish_reason")
+    message, finish_reason = choice["message"], choice.get("finish_reason")
     if (refusal := refusal_in(message)) is not None:
         return Reply(Unanswered(f"{REFUSED}{refusal}"), None, refusal, wanted=None)
-    text, cut = text_of(message.get("content")), longest if ended == "length" else None
+    text, cut = text_of(message.get("content")), longest if finish_reason == "length" else None
     words = words_of_message(message, text, cut=cut is not None)
-    if ended == "content_filter":
+    if finish_reason == "content_filter":
         return Reply(FILTERED, None, words, wanted=None)
     if cut is None and not text.strip():
         return Reply(unsaid(message), None, words, wanted=True if mode == WORDS else None)
@@ -65,23 +66,29 @@ def received(
         tokens = (choice.get("logprobs") or {}).get("content") or ()
         wanted = any(token.get("top_logprobs") for token in tokens)
         value = p_yes(tokens, prompt.concepts[0])
-        begun = isinstance(values, tuple) and not isinstance(values[0], Unanswered)
-        values = values if value is None or not (cut is None or begun) else (value,)
+        begins = isinstance(values, tuple) and not isinstance(values[0], Unanswered)
+        if value is not None and (cut is None or begins):
+            values = (value,)
     elif (stated := stated_in(text, names_in(prompt))) is not None:
         values, wanted = stated, True
-    # a reply that is cut, empty or a refusal shows nothing about what the server can do
-    silent = cut is not None or not text.strip() or declines(text)
-    return Reply(values, None, words, wanted=wanted or (None if silent else False))
+    # a reply that is cut, empty or a refusal does not show whether the server supports the mode
+    inconclusive = cut is not None or not text.strip() or declines(text)
+    return Reply(values, None, words, wanted=wanted or (None if inconclusive else False))
 
 
 def cut_off(longest: int) -> Unanswered:
-    """Return why a reply that reached the longest length is none."""
+    """Return a reply that was cut off at its maximum length as unanswered."""
     return Unanswered(f"cut off at max_tokens = {longest}; raise it")
 
 
 def text_of(content: object) -> str:
-    """Return the text of a message's content, words or parts, without parts that think, call or
-    show something. Raise ValueError for anything else."""
+    """Return the text of a message's content, a text or a list of parts.
+
+    Parts other than text, such as reasoning and calls of tools, are left out.
+
+    Raises:
+        ValueError: The content is neither.
+    """
     if content is None:
         return ""
     if isinstance(content, str):
@@ -98,7 +105,7 @@ def text_of(content: object) -> str:
 
 
 def unsaid(message: Mapping[str, Any]) -> Unanswered:
-    """Return why a message without any text is no answer."""
+    """Return the reason why a message without text is no answer."""
     if message.get("tool_calls") or message.get("function_call"):
         return TOOL
     parts = message.get("content")
@@ -107,7 +114,7 @@ def unsaid(message: Mapping[str, Any]) -> Unanswered:
 
 
 def words_of_message(message: Mapping[str, Any], text: str, *, cut: bool) -> str:
-    """Return the words of a reply to keep: its ``text``, or, where it has none, its reasoning."""
+    """Return the text of a reply for the journal: its text, or its reasoning if that is empty."""
     if text.strip():
         return text + MORE * cut
     thought = next((t for t in map(message.get, _REASONING) if isinstance(t, str) and t), "")
@@ -115,9 +122,9 @@ def words_of_message(message: Mapping[str, Any], text: str, *, cut: bool) -> str
 
 
 def refusal_in(message: Mapping[str, Any]) -> str | None:
-    """Return the words of a refusal that stands next to the content, or in a part of it."""
-    parts = message.get("content")
-    parts = parts if isinstance(parts, list) else []
+    """Return the text of the refusal in a message or a part of its content, None without one."""
+    content = message.get("content")
+    parts = content if isinstance(content, list) else []
     for refusal in (message.get("refusal"), *(fields_of(p).get("refusal") for p in parts)):
         if refusal:
             return refusal if isinstance(refusal, str) else "the model declined"
@@ -127,14 +134,14 @@ def refusal_in(message: Mapping[str, Any]) -> str | None:
 def spoken(
     text: str, prompt: Prompt, template: Template, *, cut: int | None
 ) -> tuple[Value, ...] | Unanswered:
-    """Read the values in a reply in words.
+    """Return the values in a reply in words.
 
     Args:
         text: The reply.
         prompt: The prompt.
-        template: The words that the prompt was put in.
-        cut: The length at which the reply broke off, or None. Only an answer at the beginning of
-            such a reply counts, as reasons may precede a later one.
+        template: The template of the prompt.
+        cut: The length in tokens at which the reply was cut off, None if it is complete. Only an
+            answer at the beginning of a cut reply counts: a later Yes may be part of its reasons.
     """
     if cut is None:
         return words_in(text, prompt, template)
@@ -143,16 +150,16 @@ def spoken(
     if in_words(prompt):
         return words_in(text, prompt, template)
     answer = without_thinking(text)
-    begins = "" if isinstance(answer, Unanswered) else answer
+    beginning = "" if isinstance(answer, Unanswered) else answer
     if len(prompt.concepts) == 1:
-        begins = "".join(begins.split()[:1])
-    values = words_in(begins, prompt, template)
+        beginning = "".join(beginning.split()[:1])
+    values = words_in(beginning, prompt, template)
     return tuple(cut_off(cut) if isinstance(value, Unanswered) else value for value in values)
 
 
 def stated_in(text: str, names: Sequence[str]) -> tuple[Value, ...] | None:
-    """Return the probabilities under ``names`` in the JSON of a reply, or the last JSON in its
-    words; None if there is none. Numbers may be text or per cent."""
+    """Return the probabilities with these names in a reply that is JSON, or in the last JSON object
+    within its text; None if there is none. Numbers may be written as text or per cent."""
     for part in (text, *_OBJECT.findall(text)[-1:]):
         try:
             stated = json.loads(part)
@@ -164,7 +171,7 @@ def stated_in(text: str, names: Sequence[str]) -> tuple[Value, ...] | None:
 
 
 def probability(value: object) -> Value:
-    """Return a number from 0 to 1 as a server may write it, or why it is none."""
+    """Return a probability from 0 to 1, which may be written as text, or Unanswered."""
     if value is None:
         return Unanswered(NO_ANSWER)
     if isinstance(value, str):
@@ -180,7 +187,7 @@ def probability(value: object) -> Value:
 
 
 def status_of(error: object) -> int:
-    """Return the HTTP status that an error within a reply names; 500 where it names none."""
+    """Return the HTTP status of an error within a reply: its field, else by its text, else 500."""
     fields = fields_of(error)
     for name in ("status", "code", "status_code"):
         number = fields.get(name)
@@ -205,17 +212,17 @@ def words_in(text: str, prompt: Prompt, template: Template) -> tuple[Value, ...]
 
 
 def in_words(prompt: Prompt) -> bool:
-    """Return whether its questions are in words, and so are to be answered in words."""
+    """Return whether the questions of a prompt are in words, so that the answers are words, too."""
     return any(ask.text for ask in prompt.asks)
 
 
-def value_of(part: str | Unanswered, prompt: Prompt, place: int) -> Value:
-    """Return words if the question is in words, else Yes or No as 1.0 or 0.0."""
-    if isinstance(part, Unanswered):
-        return part
+def value_of(answer: str | Unanswered, prompt: Prompt, place: int) -> Value:
+    """Return the text of an answer if its question is in words, else 1.0 for Yes or 0.0 for No."""
+    if isinstance(answer, Unanswered):
+        return answer
     if prompt.asks and prompt.asks[place].text:
-        return part.strip() or Unanswered(NO_ANSWER)
-    return yes_or_no(part, prompt.concepts[place])
+        return answer.strip() or Unanswered(NO_ANSWER)
+    return yes_or_no(answer, prompt.concepts[place])
 
 
 def schema_of(prompt: Prompt) -> JsonObject:
@@ -230,6 +237,6 @@ def schema_of(prompt: Prompt) -> JsonObject:
 
 
 def names_in(prompt: Prompt) -> list[str]:
-    """Return the names of the probabilities of a prompt's concepts in JSON."""
+    """Return the names of the fields of `schema_of`, one per concept."""
     count = len(prompt.concepts)
     return ["probability"] if count == 1 else [str(i) for i in range(1, count + 1)]
