@@ -15,7 +15,7 @@ BUDGETS = {
     "certify": 3096,
     "cli": 3156,
     "config": 1338,
-    "datasets": 3562,
+    "datasets": 3561,
     "demo": 363,
     "engine": 4529,
     "journal": 1796,

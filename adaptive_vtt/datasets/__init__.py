@@ -1,4 +1,4 @@
-"""Datasets: where the samples, their images and their truths come from."""
+"""Datasets: samples with images and truths, read from published formats, folders and tables."""
 
 from typing import TYPE_CHECKING
 

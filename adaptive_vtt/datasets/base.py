@@ -1,4 +1,8 @@
-"""The protocol of datasets, samples with truths and exact counts, and the defaults of members."""
+"""The protocol of datasets, and the defaults of its optional members.
+
+A dataset has n samples and C binary concepts. The truth of a concept in a sample is 1 (present),
+0 (absent) or UNKNOWN, which is never asked.
+"""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -15,9 +19,9 @@ from ..utils.other_code import Completed
 
 @runtime_checkable
 class Dataset(Protocol):
-    """n samples x C binary concepts. Counts are exact and cost nothing per question.
+    """A dataset of n samples and C binary concepts. ``DatasetDefaults`` has the optional members.
 
-    ``DatasetDefaults`` has the optional members.
+    Counts, ranks and profiles let a question space be numbered without listing its questions.
     """
 
     name: str
@@ -28,46 +32,57 @@ class Dataset(Protocol):
 
     @property
     def has_images(self) -> bool:
-        """Return False if only truths are known (audits of recorded answers)."""
+        """Return whether samples have images; audits of recorded answers need none."""
 
     @property
     def counts(self) -> Indices:
-        """Return C x 2: how many samples lack, and how many have, each concept."""
+        """Return the numbers of samples without and with each concept, C x 2."""
 
     @property
     def fingerprint(self) -> str:
-        """Return a short hash of everything the questions depend on."""
+        """Return a short hash of everything on which questions depend."""
 
     def sample(self, index: int) -> Sample:
-        """Return the sample at ``index`` (0..n-1), its image decoded now."""
+        """Return the sample at an index from 0 to n - 1, with its image decoded."""
 
     def sample_id(self, index: int) -> str:
-        """Return the id alone, without decoding anything."""
+        """Return the id of a sample, without decoding its image."""
 
     def truth(self, samples: Indices, concepts: Indices) -> Truths:
-        """Return 0, 1 or UNKNOWN for each pair; the two arrays broadcast."""
+        """Return 0, 1 or UNKNOWN for each pair of indices; the two arrays are broadcast."""
 
     def members(self, concept: int, side: int, ranks: Indices) -> Indices:
-        """Return the samples of rank ``ranks`` among those whose truth of ``concept`` is
-        ``side``."""
+        """Return samples by their rank among those with one truth of a concept.
+
+        Args:
+            concept: Index of the concept.
+            side: The truth, 0 or 1.
+            ranks: Ranks from 0 on, (m,).
+
+        Returns:
+            Indices of samples, (m,).
+        """
 
     @property
     def profile(self) -> tuple[Truths, Indices]:
-        """Return rows of truths r x C, and how many samples have each row (r,)."""
+        """Return rows of truths, r x C, and the number of samples with each row, (r,)."""
 
     def profile_row(self, samples: Indices) -> Indices:
-        """Return which row of ``profile`` each sample (n,) has."""
+        """Return the row of ``profile`` that each sample (m,) has, (m,)."""
 
     def metadata_values(self, column: str) -> npt.NDArray[np.object_]:
-        """Return a metadata column's values by profile row (r,).
+        """Return the values of a metadata column, one per row of ``profile``, (r,).
 
         Raises:
             InputError: There is no such column.
         """
 
     def reference(self, most: int, rng: np.random.Generator) -> tuple[Indices, Truths]:
-        """Return all samples, or ``most`` random ones: their indices (m,) ascending and truths m x
-        C."""
+        """Return all samples, or a random subset of ``most``.
+
+        Returns:
+            Ascending indices of m samples, (m,), and their truths, m x C.
+        """
 
 
 class DatasetDefaults:
@@ -76,35 +91,35 @@ class DatasetDefaults:
     name: str
     concepts: tuple[str, ...]
     features: Floats | None = None
-    """Features that make samples alike (n x d); None: their images and truths."""
+    """Features by which samples are similar, n x d; None: their images and truths are used."""
     remarks: Mapping[str, str] = MappingProxyType({})
-    """Notes for people on how parts of the source were read, by the part, such as a column."""
+    """Part of the source, such as a column -> a note for people on how it was read."""
     metadata_columns: tuple[str, ...] = ()
     """The columns that ``metadata_values`` knows."""
     guessing: Floats | None = None
-    """n x C: the error rate of a guess, where questions have options; None: no options."""
+    """Error rate of a random guess among the options of each question, n x C; None: no options."""
     most_boxes: int | None = None
-    """The most boxes that any sample has; None: not known."""
+    """The largest number of boxes of any sample; None: unknown."""
 
     @property
     def asked(self) -> tuple[tuple[str, ...], Sequence[int]]:
-        """The concepts to send to a model, and which of these each of ``concepts`` is."""
+        """The concepts to send to a model, and the index among them of each of ``concepts``."""
         return self.concepts, range(len(self.concepts))
 
     def pixels(self, samples: Indices) -> Floats:
-        """Return the pixels of each source image (n,); NaN if only decoding can count them."""
+        """Return the number of pixels of each source image, (m,); NaN without decoding it."""
         return np.full(len(samples), np.nan)
 
     def characters(self, samples: Indices, concepts: Indices) -> Floats:
-        """Return the characters (n,) of each pair's question with its options; 0 for none."""
+        """Return the length in characters of the question of each pair with its options, (m,)."""
         return np.zeros(len(samples))
 
     def asks(self, index: int) -> Mapping[str, Ask]:
-        """Return ``Sample.asks`` of the sample at ``index``, best without decoding anything."""
+        """Return ``Sample.asks`` of a sample, if possible without decoding its image."""
         return cast(Dataset, self).sample(index).asks
 
     def answers(self, index: int) -> Mapping[str, tuple[str, ...]]:
-        """Return ``Sample.answers`` of the sample at ``index``, best without decoding anything."""
+        """Return ``Sample.answers`` of a sample, if possible without decoding its image."""
         return cast(Dataset, self).sample(index).answers
 
     def __len__(self) -> int:
@@ -116,24 +131,24 @@ class DatasetDefaults:
 
 
 class CompleteDataset(DatasetDefaults, Dataset):
-    """A dataset with all members that have a default: what ``adapted_dataset`` returns."""
+    """A dataset with all optional members, as ``adapted_dataset`` returns it."""
 
 
 class Adapted(Completed, DatasetDefaults):
-    """A dataset that does not inherit from ``DatasetDefaults``."""
+    """Wrapper that adds ``DatasetDefaults`` to a dataset that does not inherit from it."""
 
     def __len__(self) -> int:
         return len(self.plain)
 
 
 def adapted_dataset(dataset: Dataset) -> CompleteDataset:
-    """Return the dataset with everything that ``DatasetDefaults`` promises."""
+    """Return a dataset with all members of ``DatasetDefaults``: itself if it has them."""
     complete = dataset if isinstance(dataset, DatasetDefaults) else Adapted(dataset)
     return cast(CompleteDataset, complete)
 
 
 class HeldTruths(DatasetDefaults):
-    """Base of datasets that hold ``truths`` in memory: n samples x C concepts of one byte each."""
+    """Base of datasets that hold their truths in memory, n x C of one byte each."""
 
     def __init__(self, truths: Truths) -> None:
         self.truths = truths
@@ -170,7 +185,7 @@ class HeldTruths(DatasetDefaults):
 
 
 def finite_rows(numbers: npt.ArrayLike, n: int, where: str) -> Floats:
-    """Return numbers as n x d. Raise InputError for another shape, for NaN and for infinity."""
+    """Return numbers as an array n x d; raise InputError for another shape, NaN or infinity."""
     table = np.asarray(numbers, np.float64)
     if table.ndim != 2 or len(table) != n:
         shape = " x ".join(map(str, table.shape))

@@ -1,4 +1,4 @@
-"""The kinds of datasets: what a SPEC.toml may name, and what a folder may be recognised as."""
+"""Kinds of datasets: their names in SPEC.toml, and the function that reads each."""
 
 from ..utils.registry import Registry
 
@@ -25,4 +25,4 @@ REGISTRY = Registry(
         "images": f"{_FORMATS}.folders:from_images",
     },
 )
-"""Every kind of dataset that a SPEC.toml may name, and what reads it."""
+"""Every kind of dataset that a SPEC.toml may name, with the function that reads it."""

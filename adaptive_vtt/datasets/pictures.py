@@ -1,4 +1,4 @@
-"""Annotated image files, as the readers of COCO, VOC, YOLO and masks make them."""
+"""Annotated image files: the common step of the readers of COCO, VOC, YOLO and masks."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -15,8 +15,8 @@ from .scanning import Reading
 from .table import TableDataset, check_unique
 
 ROUNDING = 1.0
-"""Pixels by which a box may reach beyond its image: annotations are rounded, and some count pixels
-from 1."""
+"""Number of pixels by which a box may reach beyond its image: annotations are rounded, and some
+count pixels from 1."""
 
 
 @dataclass
@@ -26,13 +26,14 @@ class Picture:
     Attributes:
         id: The sample's id.
         file: The image.
-        height, width: The size in pixels that the annotations are for; 0 if none is declared.
-        truth: By class: 1 if the picture shows it, 0 if not, UNKNOWN if nobody should ask.
-        others: The truth of all other classes, 0 unless an annotation of some class was left out.
+        height: Height in pixels for which the picture was annotated; 0: unknown.
+        width: Width in pixels, in the same way.
+        truth: Class -> 1 if the picture shows it, 0 if not, or UNKNOWN.
+        others: The truth of all other classes: 0, or UNKNOWN if an annotation was left out.
         boxes: Annotated boxes.
-        masks: By class: a file, an array H x W, or a function that makes one.
-        ignored: The mask of the pixels that no score counts, in one of these forms.
-        metadata: Cells by column.
+        masks: Class -> a file, an array H x W, or a function that returns one.
+        ignored: The mask of the pixels that scores ignore, in one of these forms.
+        metadata: Column -> value.
     """
 
     id: str
@@ -47,7 +48,7 @@ class Picture:
     metadata: dict[str, Any] = field(default_factory=dict)
 
     def show(self, label: str, truth: int = 1) -> None:
-        """Note that the picture shows a class, or may show it (UNKNOWN)."""
+        """Set the truth of a class; UNKNOWN replaces no known truth."""
         if truth != UNKNOWN or label not in self.truth:
             self.truth[label] = truth
 
@@ -64,17 +65,17 @@ class Picture:
         """Add an annotation, and return its box; None if it was left out.
 
         Args:
-            reading: Decides whether a broken box is left out or refused.
-            where: The place of the annotation, for messages.
-            label: Its class; None if that was left out.
-            edges: Returns left, top, right and bottom of its box in pixels.
+            reading: Handler of broken boxes.
+            where: The place of the annotation, for errors.
+            label: Its class; None if that was broken and left out.
+            edges: Function that returns left, top, right and bottom of its box in pixels.
             truth: The truth of the class in this picture.
             boxed: Whether the picture keeps the box.
 
         Raises:
             InputError: The box is broken, and broken entries are refused.
         """
-        if label is None:  # the picture shows a thing of an unknown class
+        if label is None:  # the picture shows an object of an unknown class
             self.others = UNKNOWN
             return None
         box = reading.attempt(lambda: within(Box(label, *edges()), self.height, self.width, where))
@@ -84,7 +85,7 @@ class Picture:
 
 
 def readable(pictures: Sequence[Picture | None], reading: Reading) -> list[Picture]:
-    """Return the pictures whose files can be decoded; all, unless broken files are skipped."""
+    """Return the pictures without those whose image or masks were left out as broken."""
     files = {
         id(picture): [picture.file, *(m for m in picture.masks.values() if isinstance(m, Path))]
         for picture in pictures
@@ -95,7 +96,7 @@ def readable(pictures: Sequence[Picture | None], reading: Reading) -> list[Pictu
 
 
 def shown(pictures: Sequence[Picture]) -> set[str]:
-    """Return the classes that any picture shows or may show."""
+    """Return the classes whose truth is set in any picture."""
     return {label for picture in pictures for label in picture.truth}
 
 
@@ -108,10 +109,18 @@ def from_pictures(
     skipped: Sequence[str] = (),
     remarks: Mapping[str, str] | None = None,
 ) -> TableDataset:
-    """Return a dataset of pictures whose questions are about ``concepts``.
+    """Return a dataset of pictures.
+
+    Args:
+        pictures: The pictures.
+        concepts: The classes to ask about.
+        where: The source, for errors.
+        name: Name of the dataset.
+        skipped: Names of files and entries that were left out.
+        remarks: Notes on how the source was read; see ``DatasetDefaults``.
 
     Raises:
-        InputError: There are no pictures or no concepts, or an id repeats. It names ``where``.
+        InputError: There are no pictures or no concepts, or an id repeats.
     """
     if not pictures or not concepts:
         raise InputError(f"{where}: expected images with annotated objects, got none")
@@ -135,10 +144,16 @@ def from_pictures(
 
 
 def within(box: Box, height: int, width: int, where: str) -> Box:
-    """Return ``box`` clipped to an image of this size.
+    """Return a box clipped to an image.
+
+    Args:
+        box: The box.
+        height: Height of the image in pixels.
+        width: Width of the image in pixels.
+        where: The place of the box, for errors.
 
     Raises:
-        InputError: The box reaches out by more than ROUNDING, or has no area.
+        InputError: The box exceeds the image by more than ROUNDING, has no area, or is not finite.
     """
     left, top, right, bottom = box.edges
     if not all(map(math.isfinite, box.edges)):

@@ -1,8 +1,7 @@
-"""Recognise what a path holds: a published format, class folders, images and masks, a table of
-labels, or images alone.
+"""Recognise the format of a path: a published one, class folders, masks, a table, or images alone.
 
-The result is a kind of dataset and its options, as the [dataset] section of a SPEC.toml has them,
-so that Python and ``avtt init`` understand the same folders.
+The result is a kind of dataset and its options, as in the [dataset] section of SPEC.toml, so that
+Python and ``avtt init`` read the same folders alike.
 """
 
 import json
@@ -35,24 +34,28 @@ from .scanning import NAMES, Folder, folders_below, holds_images, image_files, i
 from .table import Labels, as_labels, from_table, image_ids, label_cells
 
 VOC = ("Annotations", "JPEGImages")
-"""The folders of a set in the layout of PASCAL VOC."""
+"""Folders of a dataset in the layout of PASCAL VOC."""
 NAMED = ("labels", "metadata")
-"""The table that is meant where there are others, as in what `avtt export` writes."""
+"""Names of the table that is read if a folder has several, as one of `avtt export` has."""
 MOST = 0.5
-"""Least share of its first cells that a column of image files names, where some are missing."""
+"""Minimum share of cells that name existing files, for a column of image files."""
 MANY = 20
-"""Images from which on classes of one image each are no classes."""
+"""Number of images from which on folders with one image each are not taken for classes."""
 ORDER = ("test", "val", "dev", "train")
-"""Which split is audited, where only one is."""
+"""Splits in the order of preference, if only one can be audited."""
 HEAD, FILES = 4096, 2000
-"""Bytes of a file that are searched for the mark of another tool, and files."""
+"""Bytes of each file, and number of files, that are searched for formats of other tools."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """A kind of dataset (a name of ``datasets.REGISTRY``), where it is, and its other options.
+    """A recognised dataset.
 
-    ``apart``: what was left alone in the folder, and how to choose it; "" for nothing.
+    Attributes:
+        kind: Its kind, a name in ``datasets.REGISTRY``.
+        path: The file or folder.
+        options: Further options of that kind.
+        apart: A remark on files that are not read, and how to read them; "" if there are none.
     """
 
     kind: str
@@ -61,12 +64,19 @@ class Layout:
     apart: str = ""
 
     def load(self) -> Dataset:
-        """Return the dataset. Raise InputError for parts of it that cannot be used."""
+        """Return the dataset; raise InputError if a part of it cannot be used."""
         return REGISTRY.get(self.kind)(self.path, **self.options)
 
     def about(self, concepts: list[str] | None) -> Dataset:
-        """Return the dataset with these columns of its table, or this name of what its masks or
-        images show, as concepts. Raise InputError if the data have other concepts, too."""
+        """Return the dataset with certain concepts.
+
+        Args:
+            concepts: Columns of a table, or names of the concepts that masks or images show. None:
+                all of the dataset.
+
+        Raises:
+            InputError: The dataset has further concepts, or lacks one.
+        """
         options = {**self.options}
         if concepts and self.kind == "table" and "class_column" not in options:
             known = [*options.get("concepts", ()), *options.get("metadata", ())]
@@ -81,30 +91,31 @@ class Layout:
 
 @dataclass(frozen=True)
 class Contents:
-    """A folder as the formats see it; each part is searched for once."""
+    """Contents of a folder, searched once for all formats."""
 
     root: Path
 
     @cached_property
     def folders(self) -> list[Path]:
-        """The folders of images below it."""
+        """The folders below it that contain images."""
         return [path for path in folders_below(self.root) if holds_images(path)]
 
     @cached_property
     def loose(self) -> bool:
-        """True if images lie in the folder itself."""
+        """True if the folder itself contains images."""
         return holds_images(self.root)
 
     @cached_property
     def pictures(self) -> list[Path]:
-        """All folders of images, the folder itself among them."""
+        """All folders that contain images, with the folder itself."""
         return [*self.folders, *[self.root] * self.loose]
 
     @cached_property
     def tables(self) -> tuple[list[Path], str]:
-        """The tables of labels in the folder, or in its splits, and a remark on tables left alone.
+        """The tables of labels in the folder, or in its splits, and a remark on unread tables.
 
-        A table called "labels" or "metadata" is meant, or that of the split to be audited.
+        Of several tables, the one called "labels" or "metadata" is chosen, or that of the split to
+        be audited.
         """
         files = [file for file in sorted(self.root.iterdir()) if file.suffix.lower() in TABLES]
         if not files:
@@ -118,26 +129,26 @@ class Contents:
         return chosen, _read_alone(chosen[0], self.root, [f for f in files if f not in chosen])
 
 
-# -- formats: each returns the layout of a folder in it, None for others ---------------------------
+# -- formats: each function returns the layout of a folder in its format, None for other folders ---
 
 
-def _published(held: Contents) -> Layout | None:
-    """Recognise images with masks, VOC and YOLO, by what lies in their folders."""
-    root = held.root
-    if all((root / name).is_dir() for name in VOC):  # it has masks of some of its images, too
+def _published(folder: Contents) -> Layout | None:
+    """Recognise images with masks, VOC and YOLO, by their folders."""
+    root = folder.root
+    if all((root / name).is_dir() for name in VOC):  # before masks, which VOC has for some images
         return Layout("voc", root, {})
     if folders.mask_layouts(root):
         return Layout("masks", root, {"concept": "object"})
     return Layout("yolo", root, {}) if yolo_folders(root) else None
 
 
-def _coco(held: Contents) -> Layout | None:
-    root = held.root
+def _coco(folder: Contents) -> Layout | None:
+    root = folder.root
     files = [*root.glob("*.json"), *root.glob("*/*.json")]
     files.sort(key=lambda file: (split_rank(file, root), file))
     while files:
         file = files.pop(0)
-        layout = _instances(file, [file.parent, *held.pictures, root], last=not files)
+        layout = _instances(file, [file.parent, *folder.pictures, root], last=not files)
         if layout is not None:
             others = [other for other in files if _instances(other, [root], last=False)]
             return replace(layout, apart=_read_alone(file, root, others) if others else "")
@@ -145,9 +156,12 @@ def _coco(held: Contents) -> Layout | None:
 
 
 def _instances(path: Path, folders: list[Path], last: bool = True) -> Layout | None:
-    """Return the layout of COCO's JSON, None for another file.
+    """Return the layout of a JSON file of COCO, None for another file.
 
-    ``folders``: where the images may be. ``last``: whether to raise InputError if they are not.
+    Args:
+        path: The file.
+        folders: Folders that may contain its images.
+        last: Whether to raise InputError if none of them does.
     """
     try:
         data = contents(path)
@@ -164,46 +178,46 @@ def _instances(path: Path, folders: list[Path], last: bool = True) -> Layout | N
     return None if images is None else Layout("coco", path, {"images": images})
 
 
-def _without_pictures(held: Contents) -> Layout | None:
-    """Recognise a MedMNIST archive, EndoBench's table, and what save_to_disk wrote."""
-    if held.pictures:
+def _without_pictures(folder: Contents) -> Layout | None:
+    """Recognise a MedMNIST archive, EndoBench's table, and a folder of save_to_disk."""
+    if folder.pictures:
         return None
     for ending in ("npz", "tsv"):
-        files = [*held.root.glob(f"*.{ending}")]
+        files = [*folder.root.glob(f"*.{ending}")]
         if len(files) == 1:
             return _known_file(files[0])
-    saved = all((held.root / name).is_file() for name in ("state.json", "dataset_info.json"))
-    return Layout("hugging-face", held.root, {}) if saved else None
+    saved = all((folder.root / name).is_file() for name in ("state.json", "dataset_info.json"))
+    return Layout("hugging-face", folder.root, {}) if saved else None
 
 
-def _classes(held: Contents) -> Layout | None:
-    """Recognise two classes or more, with more images than classes."""
-    if held.loose or len(held.folders) < 2:
+def _classes(folder: Contents) -> Layout | None:
+    """Recognise folders of two or more classes, unless each of many classes has one image."""
+    if folder.loose or len(folder.folders) < 2:
         return None
-    files = [file for f in held.folders for file in image_files(f, allow_outside=True)]
-    places = folders.class_places(files, held.root)
+    files = [file for f in folder.folders for file in image_files(f, allow_outside=True)]
+    places = folders.class_places(files, folder.root)
     named = [file for file in files if file.parent in places]
-    names = [file.relative_to(held.root).parts[places[file.parent]] for file in named]
+    names = [file.relative_to(folder.root).parts[places[file.parent]] for file in named]
     if len({*names}) < 2 or len({*names}) == len(names) >= MANY:
         return None
-    return Layout("classes", held.root, {}, _left_alone(held.tables[0]))
+    return Layout("classes", folder.root, {}, _left_alone(folder.tables[0]))
 
 
-def _labels(held: Contents) -> Layout | None:
-    tables, apart = held.tables
+def _labels(folder: Contents) -> Layout | None:
+    tables, apart = folder.tables
     if len(tables) != 1:
         return None
-    layout = _table(tables[0], held.pictures)
+    layout = _table(tables[0], folder.pictures)
     return replace(layout, apart="; ".join(filter(None, [layout.apart, apart])))
 
 
-def _images(held: Contents) -> Layout | None:
-    alone = held.loose or len(held.folders) == 1
-    return Layout("images", held.pictures[-1], {}) if alone and not held.tables[0] else None
+def _images(folder: Contents) -> Layout | None:
+    alone = folder.loose or len(folder.folders) == 1
+    return Layout("images", folder.pictures[-1], {}) if alone and not folder.tables[0] else None
 
 
 FORMATS = (_published, _coco, _without_pictures, _classes, _labels, _images)
-"""Functions that recognise a folder; the first that does counts."""
+"""Functions that recognise a folder, in the order in which they are tried."""
 
 
 def recognised(path: Path | str) -> Layout:
@@ -228,13 +242,13 @@ def recognised(path: Path | str) -> Layout:
             got = "another file" if root.is_file() else "nothing: it does not exist"
             raise unexpected(str(root), f"{expected}(.npz) or COCO's boxes (.json)", got)
         return layout
-    held = Contents(root)
-    layout = next(filter(None, (recognise(held) for recognise in FORMATS)), None)
-    foreign = not_read(held, layout)
+    folder = Contents(root)
+    layout = next(filter(None, (recognise(folder) for recognise in FORMATS)), None)
+    foreign = not_read(folder, layout)
     if layout is not None:
         return replace(layout, apart="; ".join(filter(None, [layout.apart, foreign])))
-    tables = [table.name for table in held.tables[0]]
-    below = [str(folder.relative_to(root)) for folder in held.folders]
+    tables = [table.name for table in folder.tables[0]]
+    below = [str(path.relative_to(root)) for path in folder.folders]
     words: Any = {"root": root, "tables": tables, "folders": below, "foreign": foreign}
     raise InputError(text_of(__package__, "unrecognised.txt", listed=listed, **words).strip())
 
@@ -261,10 +275,12 @@ def _known_file(path: Path) -> Layout | None:
     return Layout("endobench", path, {}) if {*NEEDED} <= names else None
 
 
-def not_read(held: Contents, layout: Layout | None) -> str:
-    """Return the number and remedy of label files of other tools, and of masks, that the layout
-    leaves alone; "" for none."""
-    root, kind = held.root, "none" if layout is None else layout.kind
+def not_read(folder: Contents, layout: Layout | None) -> str:
+    """Return a remark on label files of other tools, and on masks, that a layout does not read.
+
+    It has their numbers and how to read them; it is "" if there are none.
+    """
+    root, kind = folder.root, "none" if layout is None else layout.kind
     counts, endings = Counter[str](), (".json", ".xml", ".dcm", ".dicom", "")
     files = (path for path in root.rglob("*") if path.suffix.lower() in endings and path.is_file())
     for path in islice(files, FILES):
@@ -279,16 +295,15 @@ def not_read(held: Contents, layout: Layout | None) -> str:
         for text, number in counts.items()
         if not (kind == "voc" and "PASCAL VOC" in text)
     ]
-    pictures = held.pictures if kind != "masks" else ()
-    if masks := sum(len(images_and_masks(folder)[1]) for folder in pictures):
+    pictures = folder.pictures if kind != "masks" else ()
+    if masks := sum(len(images_and_masks(path)[1]) for path in pictures):
         remedy = "move them into a folder masks/, the images into images/"
         rows.append(f"{masks:,} masks in the folders of their images; {remedy}")
     return f"not read: {'; '.join(rows)}" if rows else ""
 
 
 def split_rank(path: Path, root: Path) -> int:
-    """Return the place in ORDER of the split that a path below the root names; its length for
-    none."""
+    """Return the index in ORDER of the split in a path below the root, len(ORDER) without one."""
     words = _words(path.relative_to(root).as_posix())
     return next((k for k, n in enumerate(ORDER) if any(w.startswith(n) for w in words)), len(ORDER))
 
@@ -306,7 +321,7 @@ def _left_alone(tables: list[Path]) -> str:
     return f"{listed(table.name for table in tables)} {them} left alone; {instead}"
 
 
-# -- data at hand ----------------------------------------------------------------------------------
+# -- data in memory --------------------------------------------------------------------------------
 
 
 def as_dataset(
@@ -315,11 +330,12 @@ def as_dataset(
     """Return data in any form as a dataset.
 
     Args:
-        data: A Dataset; a path that ``recognised`` knows; a table of labels with a column of image
-            files (DataFrame); or images: arrays, paths, PIL images, or one array n x H x W (x C).
-        labels: Labels of images, as ``as_labels`` takes them. Without any, truths are unknown.
-        concepts: Which columns of a table to ask about, or, without labels, what a model answers
-            about images (default: "image").
+        data: A Dataset; a path that ``recognised`` accepts; a table of labels with a column of
+            image files (DataFrame); or images: arrays, paths, PIL images, or one array n x H x W
+            (x C).
+        labels: Labels of images, as ``as_labels`` accepts them. Default None: truths are unknown.
+        concepts: Columns of a table to ask about, or, without labels, names of the concepts that a
+            model answers about. Default None: all columns, or "image".
 
     Returns:
         The dataset.
@@ -349,6 +365,7 @@ def as_dataset(
 
 
 def _only(dataset: Dataset, concepts: list[str] | None) -> Dataset:
+    """Return the dataset. Raise InputError unless its concepts are these, or None is given."""
     if concepts is not None and [*concepts] != [*dataset.concepts]:
         expected = f"those of the data, {listed(dataset.concepts, 6)}, or to be left out"
         raise unexpected("concepts", expected, listed(concepts, 6))
@@ -356,7 +373,7 @@ def _only(dataset: Dataset, concepts: list[str] | None) -> Dataset:
 
 
 def _known(concepts: list[str], table: pd.DataFrame) -> list[str]:
-    """Return ``concepts``. Raise InputError for one that is no column of the table."""
+    """Return the concepts. Raise InputError for one that is no column of the table."""
     for name in concepts:
         check_known("concept", name, [*map(str, table)], "concepts")
     return concepts
@@ -366,10 +383,18 @@ def _known(concepts: list[str], table: pd.DataFrame) -> list[str]:
 
 
 def _table(path: Path, below: list[Path]) -> Layout:
-    """Return how to read a table of labels. ``below``: folders of images that it may be about."""
+    """Return the layout of a table of labels.
+
+    Args:
+        path: The table.
+        below: Folders that may contain its images.
+
+    Raises:
+        InputError: No column can identify samples.
+    """
     table = table_file.read_rows(path)
     places = [[folder] for folder in dict.fromkeys([path.parent, path.parent.parent, *below])]
-    # the column that names most files is meant, and reading it shows what is missing
+    # the share of files that each column names in each folder: the largest one is chosen
     shares = {
         (column, tuple(folders)): ImageNames(folders).share(table[column])
         for folders in [*places, *[below] * (len(below) > 1)]
@@ -441,38 +466,46 @@ def _of_rows(table: pd.DataFrame, concepts: list[str] | None) -> Dataset:
 
 
 def _roles(table: pd.DataFrame, where: str) -> dict[str, Any]:
-    """Return the roles of a table's columns, without image files, as options of ``read_table``.
+    """Return the roles of a table's columns as options of ``read_table``.
 
-    Cells are texts. Columns of 0, 1 and empty cells, or of yes and no, are concepts. Where none is
-    of 0 and 1, a column called "class" or the like names the class. Without either, the only column
-    whose values all repeat does.
+    Columns of 0, 1 and empty cells, or of yes and no, are concepts. If no column has 0 and 1, a
+    column called "class" or the like names the class; without one, the only column does whose
+    values repeat.
+
+    Args:
+        table: The table without its column of image files. Cells are texts.
+        where: Name of the table, for errors.
+
+    Raises:
+        InputError: There is neither a column of labels nor one of classes.
     """
     known = table.mask(table.isin(table_file.EMPTY))
-    read = {c: label_cells(table[c]) for c in table}
-    concepts = [c for c in table if read[c].truths.notna().any() and not read[c].odd.any()]
+    cells = {c: label_cells(table[c]) for c in table}
+    concepts = [c for c in table if cells[c].truths.notna().any() and not cells[c].odd.any()]
     numbers = any(pd.to_numeric(known[c], errors="coerce").notna().any() for c in concepts)
-    named = [c for c in known if str(c).lower() in NAMES["class_columns"]]
-    if not numbers and named:
+    class_columns = [c for c in known if str(c).lower() in NAMES["class_columns"]]
+    if not numbers and class_columns:
         concepts = []
     unique = [c for c in known if c not in concepts and known[c].is_unique]
     classes = None
     if not concepts:
-        left = known.drop(columns=unique)
-        repeating = [c for c in left if 2 <= left[c].nunique() <= len(left) / 2]
+        others = known.drop(columns=unique)
+        repeating = [c for c in others if 2 <= others[c].nunique() <= len(others) / 2]
         repeating = [c for c in repeating if not {*_words(c)} & {*NAMES["group_columns"]}]
-        named = [c for c in named if c in left] or (repeating if len(repeating) == 1 else [])
-        if not named:
+        only = repeating if len(repeating) == 1 else []
+        class_columns = [c for c in class_columns if c in others] or only
+        if not class_columns:
             expected = "a column of 0 and 1, or yes and no, per concept, or one that names the "
             raise InputError(
                 f"{where}: expected {expected}class, got neither among "
                 f"{', '.join(map(str, table))}{table_file.odd_cells(table)}; write labels so, or "
                 "call the column 'class', or name it: class_column = ... in [dataset]"
             )
-        classes = str(named[0])
+        classes = str(class_columns[0])
     id_column = next((c for c in unique if str(c).lower() == "id"), next(iter(unique), None))
-    others = [c for c in table if c not in (id_column, classes, *concepts)]
-    names = ("id_column", "concepts", "class_column", "metadata")
-    return dict(zip(names, (id_column, concepts, classes, others), strict=True))
+    metadata = [c for c in table if c not in (id_column, classes, *concepts)]
+    roles = {"id_column": id_column, "concepts": concepts}
+    return {**roles, "class_column": classes, "metadata": metadata}
 
 
 def _words(name: object) -> list[str]:

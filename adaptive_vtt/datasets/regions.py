@@ -3,9 +3,9 @@
 Source: Concept-centric VTT (Fountoukidou & Sznitman, MICCAI 2019), section 2, where a sample is
 "an image or an arbitrary region within an image".
 
-A region shows a concept where its mask, or one of its boxes, reaches into it. A concept that the
-whole image lacks is absent from its regions. A concept that the image shows without mask or box
-may be in any of them: that is unknown, and never asked.
+A region shows a concept if the concept's mask, or one of its boxes, overlaps the region. A concept
+that is absent from the image is absent from all of its regions. A concept that is present, but has
+neither mask nor box, is unknown in all regions, and never asked.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,10 +26,10 @@ from .table import LazyMasks
 from .view import Taken
 
 IMAGE, PLACE = "image", "region"
-"""Metadata of a region: the id of its image, and its place on the grid or what it is cut around."""
+"""Columns of metadata: the id of the image, and the place on the grid, or the concept inside."""
 _Places = list[tuple[tuple[int, int, int, int], str]]
-"""Rectangles of one image (left, top, right, bottom in pixels; the last two exclusive), and the
-place of each."""
+"""Rectangles within one image (left, top, right, bottom in pixels; the last two exclusive), and the
+name of each."""
 Least = Annotated[
     float, Option("what covers less of a region than this share is unknown there (0)", ge=0, le=1)
 ]
@@ -38,15 +38,16 @@ Least = Annotated[
 def grid_regions(
     dataset: Dataset, rows: int, columns: int | None = None, *, least: Least = 0.0
 ) -> "Regions":
-    """Cut each image of ``dataset`` into ``rows`` x ``columns`` parts.
+    """Cut each image of a dataset into a grid of regions.
 
     All images and masks are decoded once.
 
     Args:
         dataset: Images with masks, boxes or labels.
-        rows: Parts from top to bottom; their heights differ by a pixel at most.
-        columns: Parts from left to right (default: ``rows``).
-        least: A concept that covers some of a region, but less than this share (0..1), is unknown.
+        rows: Number of rows, at least 1; their heights differ by at most one pixel.
+        columns: Number of columns. Default None: as many as rows.
+        least: Share of a region, in [0, 1], that a concept must cover to be present. A concept that
+            covers less, but not nothing, is unknown there.
 
     Returns:
         The regions, row by row.
@@ -86,26 +87,26 @@ def object_regions(
     ] = 32,
     least: Least = 0.0,
 ) -> "Regions":
-    """Cut a region around every annotated box of ``dataset``, and around every piece of a mask.
+    """Cut a region around each annotated box of a dataset, and each connected part of a mask.
 
     Images without objects have no region. All images and masks are decoded once.
 
     Args:
         dataset: Images with boxes or masks.
-        margin: Share of an object's size that is added on each side.
-        least_side: Least side of a region in pixels, unless the image is smaller.
-        least: A concept that covers some of a region, but less than this share (0..1), is unknown.
+        margin: Share of an object's size that is added on each side, at least 0.
+        least_side: Minimum side of a region in pixels, unless the image is smaller.
+        least: As in ``grid_regions``.
 
     Returns:
         The regions, image by image.
 
     Raises:
-        InputError: As ``grid_regions``, for all but the size of images.
+        InputError: As in ``grid_regions``, except for the size of images.
     """
     check_options(object_regions, {"margin": margin, "least_side": least_side}, "regions")
 
     def widened(first: float, last: float, limit: int) -> tuple[int, int]:
-        """Return the span with its margin, no shorter than ``least_side``, within 0..limit."""
+        """Return a span with its margin, at least ``least_side`` long, within 0..limit."""
         middle, length = (first + last) / 2, max((last - first) * (1 + 2 * margin), least_side)
         length = min(int(np.ceil(length)), limit)
         start = min(max(0, int(np.floor(middle - length / 2))), limit - length)
@@ -130,11 +131,11 @@ def object_regions(
 
 
 class Regions(Taken):
-    """Regions of the images of ``dataset``.
+    """Regions of the images of a dataset.
 
     Attributes:
-        sources: The sample that each region is cut from (n,).
-        rectangles: Left, top, right and bottom in pixels, the last two exclusive (n x 4).
+        sources: Index of the sample from which each region is cut, (n,).
+        rectangles: Left, top, right and bottom in pixels, the last two exclusive, n x 4.
     """
 
     def __init__(
@@ -160,14 +161,14 @@ class Regions(Taken):
 
     def sample(self, index: int) -> Sample:
         left, top, right, bottom = self.rectangles[index].tolist()
-        part, place = (slice(top, bottom), slice(left, right)), int(self.sources[index])
-        if self._last is None or self._last[0] != place:  # regions often come in order
-            self._last = place, self.dataset.sample(place)
+        part, number = (slice(top, bottom), slice(left, right)), int(self.sources[index])
+        if self._last is None or self._last[0] != number:  # regions of one image often follow
+            self._last = number, self.dataset.sample(number)
         source = self._last[1]
         names = zip(self.concepts, self.truths[index].tolist(), strict=True)
         truth = {concept: side for concept, side in names if side != UNKNOWN}
         masks = {
-            c: partial(_cropped, source.masks, c, part)  # decoded when they are asked for
+            c: partial(_cropped, source.masks, c, part)  # decoded on access
             for c in source.masks
             if truth.get(c) == 1
         }
@@ -207,13 +208,14 @@ def _cropped(masks: Mapping[str, Mask], concept: str, part: tuple[slice, slice])
 
 
 def _cut(dataset: Dataset, places: Callable[[Sample], _Places], least: float) -> Regions:
+    """Return the regions of all images; ``places`` returns the rectangles of a sample."""
     check_options(grid_regions, {"least": least}, "regions")
     if not dataset.has_images:
         raise InputError(f"regions: dataset {dataset.name!r} has no images")
-    taken = {IMAGE, PLACE}.intersection(adapted_dataset(dataset).metadata_columns)
-    if taken:
+    conflicts = {IMAGE, PLACE}.intersection(adapted_dataset(dataset).metadata_columns)
+    if conflicts:
         expected = f"a dataset without metadata called {IMAGE!r} or {PLACE!r}"
-        raise unexpected("regions", expected, f"{min(taken)!r} in {dataset.name!r}")
+        raise unexpected("regions", expected, f"{min(conflicts)!r} in {dataset.name!r}")
     cuts = each(partial(_regions, dataset, places, least), range(len(dataset)))
     truths = np.concatenate([truths for _, truths in cuts])
     if not (truths == 1).any():
@@ -237,7 +239,7 @@ def _regions(
     if sample.asks:
         got = f"questions in words (sample {sample.id!r}), which are about the whole image"
         raise unexpected("regions", "concepts", got)
-    regions = [*dict(places(sample)).items()]  # a rectangle once, though two things may share it
+    regions = [*dict(places(sample)).items()]  # a rectangle that two objects share counts once
     truths = np.full((len(regions), len(dataset.concepts)), UNKNOWN, np.int8)
     for column, concept in enumerate(dataset.concepts):
         if sample.truth.get(concept) == 0:
@@ -250,7 +252,7 @@ def _regions(
 
 
 def _mask(sample: Sample, concept: str) -> Mask | None:
-    """Return where a concept is (H x W), by its mask and its boxes; None if it has neither."""
+    """Return the pixels, H x W, of a concept's mask and boxes together; None if it has neither."""
     boxes = [box for box in sample.boxes if box.label == concept]
     inside = mask_of(boxes, *sample.require_image().shape[:2]) if boxes else None
     mask = sample.masks.get(concept, inside)

@@ -1,4 +1,4 @@
-"""Find image files in folders, and check many of them before an audit begins."""
+"""Find image files in folders, keep names within them, and check files before an audit begins."""
 
 import os
 import re
@@ -18,18 +18,18 @@ from ..utils.image_files import begins_as_image, read_image
 from ..utils.options import Option, at_base
 
 NAMES = data_of(f"{__package__}.formats", "names.toml")
-"""Words that data folders and tables are written in."""
+"""Usual names and words in folders and tables of data, in lower case."""
 ENDINGS = tuple(NAMES["endings"])
-"""File name endings of images, in the order in which a name without one is tried."""
+"""Endings of image files, in the order in which they are appended to a name without one."""
 
 _NUMBERED = re.compile(r"0*(\d+)(?:\.0)?(\.[a-z]+)?")
-"""A number that names a file, perhaps as a spreadsheet writes it, and the file's ending."""
+"""Matches a file name that is a number, perhaps with a spreadsheet's ".0", and its ending."""
 _MASK = re.compile(rf"[_ -]({'|'.join(NAMES['mask_endings'])})([_-]?\d+)?$", re.IGNORECASE)
 _NO_NAMES = ("", ".", "..")
-"""Last parts of names that lead to a folder."""
+"""Last parts of paths that lead to a folder."""
 
 Broken = Literal["refuse", "skip"]
-"""A file that cannot be decoded: an error when it is met, or left out (and listed) at load."""
+"""Treatment of a file that cannot be decoded: raise an error, or leave it out and list it."""
 BrokenOption = Annotated[
     Broken, Option("files that cannot be decoded are an error when met, or left out and listed")
 ]
@@ -46,22 +46,23 @@ R = TypeVar("R")
 
 
 def image_files(folder: Path, *, allow_outside: bool = False) -> list[Path]:
-    """Return the image files directly in ``folder``; see ``Folder.images``."""
+    """Return the image files directly in a folder; see ``Folder.images``."""
     return Folder(folder, allow_outside).images()
 
 
 def holds_images(folder: Path) -> bool:
-    """Return whether image files lie directly in a folder, which may be missing."""
+    """Return whether a path is a folder with image files directly in it."""
     return folder.is_dir() and bool(image_files(folder, allow_outside=True))
 
 
 class Folder:
-    """A folder from which files are read, by the names that a user gives or all that it has.
+    """A folder whose files are read, by name or all of them, and which names may not leave.
 
     Args:
         path: The folder.
-        allow_outside: Whether names and links may lead out of it.
-        top: A folder of the data above it. Links may lead to any file there, names may not.
+        allow_outside: Whether names and links may lead out of the folder.
+        top: A folder above it. Links, but not names, may lead to any file in it. Default None: the
+            folder itself.
     """
 
     def __init__(self, path: Path, allow_outside: bool, top: Path | None = None) -> None:
@@ -72,13 +73,13 @@ class Folder:
         self._listings: dict[str, _Listing] = {}
 
     def file(self, name: str, where: str) -> Path:
-        """Return the path of the file called ``name``, whether it exists or not.
+        """Return the path of a file in the folder, which need not exist.
 
-        Opening the path checks again that it is inside.
+        When the path is opened it is checked again to be inside.
 
         Args:
             name: A path relative to the folder.
-            where: The place that names the file, such as "labels.csv, row 3", for messages.
+            where: The place that names the file, such as "labels.csv, row 3", for errors.
 
         Raises:
             InputError: The file is outside the folder.
@@ -87,10 +88,10 @@ class Folder:
         if self._allow_outside:
             return path
         parent, last = os.path.split(name)
-        outside = "\0" in name  # no path at all
+        outside = "\0" in name  # no valid path
         if not outside and last not in _NO_NAMES:
             outside = not self._listing(parent).inside
-        # only these need every part of the path followed
+        # resolving the whole path is slow, and only needed for links and names such as ".."
         if not outside and (last in _NO_NAMES or os.path.islink(path)):
             outside = not holds(self._real, os.path.realpath(path))
         if outside:
@@ -112,9 +113,13 @@ class Folder:
         return None
 
     def near(self, name: str, where: str) -> Path | None:
-        """Return the only image whose name is like this one; None for none, and for several.
+        """Return the only image with a similar name; None if there is none, or several.
 
         Slashes, letter case, Unicode form, the ending and leading zeros of a number may differ.
+
+        Args:
+            name: A path relative to the folder.
+            where: The place that names the file, for errors.
         """
         *parents, last = [part for part in name.replace("\\", "/").split("/") if part != "."]
         parent = ""
@@ -131,34 +136,39 @@ class Folder:
         return self.file(os.path.join(parent, known[0]), where) if len(known) == 1 else None
 
     def images(self, below: str = "") -> list[Path]:
-        """Return the image files directly in it, or in a folder of it, 2 before 10.
+        """Return the image files directly in the folder, without masks; "2.png" before "10.png".
+
+        Args:
+            below: A folder within it to list instead.
 
         Raises:
-            InputError: Where there is no such folder, and where one of them is outside.
+            InputError: There is no such folder, or a link leads out of it.
         """
         folder = self.path / below
         if not folder.is_dir():
             raise InputError(f"{str(folder)!r} is no folder of images{instead(folder)}")
-        shown = sorted(images_and_masks(folder)[0], key=natural)
-        return [self.file(os.path.join(below, path.name), str(folder)) for path in shown]
+        images = sorted(images_and_masks(folder)[0], key=natural)
+        return [self.file(os.path.join(below, path.name), str(folder)) for path in images]
 
     def _listing(self, parent: str) -> "_Listing":
         if parent not in self._listings:
             folder = os.path.join(self.path, parent)
-            named = holds(os.path.abspath(self.path), os.path.abspath(folder)) or not self._below
-            safe = self._allow_outside or (named and holds(self._real, os.path.realpath(folder)))
-            listing = self._listings[parent] = _Listing(safe)
+            within = holds(os.path.abspath(self.path), os.path.abspath(folder)) or not self._below
+            inside = self._allow_outside or (within and holds(self._real, os.path.realpath(folder)))
+            listing = self._listings[parent] = _Listing(inside)
             with suppress(OSError):
-                for name in os.listdir(folder) if safe else ():
+                for name in os.listdir(folder) if inside else ():
                     listing.names.setdefault(_folded(name), []).append(name)
         return self._listings[parent]
 
 
 @dataclass
 class _Listing:
-    """The names in a folder, by their folded form, as some file systems ignore case.
+    """The names in a folder.
 
-    ``inside``: whether the folder is where it may be. Otherwise it is not listed.
+    Attributes:
+        inside: Whether the folder is allowed to be read. Otherwise it is not listed.
+        names: Name without case -> the names that differ in case alone.
     """
 
     inside: bool
@@ -166,38 +176,38 @@ class _Listing:
 
     @cached_property
     def numbers(self) -> dict[tuple[str, str], list[str]]:
-        """Return the images whose name is a number, by the number and by number and ending."""
+        """Images whose name is a number, by (number, ending) and by (number, "")."""
         images = defaultdict[tuple[str, str], list[str]](list)
-        for name, real in self.names.items():
-            number = _NUMBERED.fullmatch(name)
+        for folded, names in self.names.items():
+            number = _NUMBERED.fullmatch(folded)
             if number and number[2] in ENDINGS:
                 for ending in ("", number[2]):
-                    images[number[1], ending] += real
+                    images[number[1], ending] += names
         return images
 
 
 def images_and_masks(folder: Path) -> tuple[set[Path], set[Path]]:
     """Return the images directly in a folder, and their masks: "a_mask.png" of "a.png"."""
-    named = (path for path in folder.iterdir() if path.suffix.lower() in ENDINGS)
-    # "._a.jpg" is a leaving of macOS
-    files = {path for path in named if path.is_file() and not path.name.startswith(".")}
-    stems = {path.stem for path in files}
-    masks = {p for p in files if (own := image_stem(p.stem)) != p.stem and own in stems}
-    return files - masks, masks
+    files = (path for path in folder.iterdir() if path.suffix.lower() in ENDINGS)
+    # macOS writes hidden files such as "._a.jpg", which are no images
+    images = {path for path in files if path.is_file() and not path.name.startswith(".")}
+    stems = {path.stem for path in images}
+    masks = {p for p in images if (stem := image_stem(p.stem)) != p.stem and stem in stems}
+    return images - masks, masks
 
 
 def image_stem(stem: str) -> str:
-    """Return "a" for a mask called "a_mask" or "a_mask_1"; other names unchanged."""
+    """Return the image's name for a mask: "a" for "a_mask" or "a_mask_1"; others unchanged."""
     return _MASK.sub("", stem)
 
 
 def is_aside(folder: str) -> bool:
-    """Return whether folders of that name come from a system or a tool, and not from the user."""
+    """Return whether a folder of that name belongs to a system or tool, not to the data."""
     return folder[0] in ".@" or folder.lower() in NAMES["aside"]
 
 
 def folders_below(top: Path) -> list[Path]:
-    """Return all folders below ``top``, 2 before 10, without those that are aside."""
+    """Return all folders of data below a folder; "2" before "10"."""
     folders = []
     for folder, below, _ in os.walk(top):
         below[:] = [name for name in below if not is_aside(name)]
@@ -206,18 +216,19 @@ def folders_below(top: Path) -> list[Path]:
 
 
 def _folded(name: str) -> str:
+    """Return a name without case, in one Unicode form, as some file systems compare names."""
     return unicodedata.normalize("NFC", name).casefold()
 
 
 def split_remark(splits: Sequence[str]) -> dict[str, str]:
-    """Return a remark on the splits of all samples, {} if there are none."""
+    """Return a remark on the splits of all samples ("" for none), {} if there are no splits."""
     counts = Counter(filter(None, splits))
-    used = ", ".join(f"{name} ({count:,} images)" for name, count in counts.items())
+    remark = ", ".join(f"{name} ({count:,} images)" for name, count in counts.items())
     if len(counts) > 1:
-        used += '; split = "..." in [dataset] takes one'
+        remark += '; split = "..." in [dataset] takes one'
     if any(name.lower().startswith("train") for name in counts):
-        used += "; a model does better on images that it was trained on"
-    return {"splits": used} if counts else {}
+        remark += "; a model does better on images that it was trained on"
+    return {"splits": remark} if counts else {}
 
 
 def is_split(name: str | None) -> bool:
@@ -226,9 +237,13 @@ def is_split(name: str | None) -> bool:
 
 
 def unread_remark(folders: Iterable[Path], used: Iterable[Path]) -> dict[str, str]:
-    """Return a remark on the unused files of the folders, per ending; {} if all were used.
+    """Return a remark on the number of unused files in folders, by ending; {} if all are used.
 
     Hidden files, code, pages and folders of audits do not count.
+
+    Args:
+        folders: Folders, which are searched with all folders below.
+        used: The files that the dataset uses.
     """
     known, counts = {os.path.abspath(path) for path in used}, Counter[str]()
     for top in dict.fromkeys(folders):
@@ -250,7 +265,7 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def by_number(name: str) -> tuple[Any, ...]:
-    """Return a key that sorts names as text, but the numbers in them as numbers: 2 before 10."""
+    """Return a sort key of a name in which numbers are compared as numbers: "2" before "10"."""
     if _NUMBER.fullmatch(name):
         return (0, float(name), name)
     parts = re.split(r"(\d+)", name)
@@ -263,7 +278,7 @@ def natural(path: Path) -> tuple[Any, ...]:
 
 
 def each(look: Callable[[T], R], items: Iterable[T]) -> list[R]:
-    """Return ``look`` of every item, in order; decoding releases the GIL, so threads help."""
+    """Return ``look(item)`` for each item, in order, from threads: decoding releases the GIL."""
     with ThreadPoolExecutor() as pool:
         return list(pool.map(look, items))
 
@@ -272,11 +287,12 @@ SKIP = "broken = 'skip' in [dataset] leaves such things out, and says so"
 
 
 class Reading:
-    """Refuses files and entries that cannot be read, or leaves them out and notes them.
+    """Handler of files and entries that cannot be read: it raises, or leaves them out and lists
+    them.
 
     Args:
         broken: "refuse" or "skip".
-        where: Name of the data for messages.
+        where: Name of the data, for errors.
 
     Raises:
         InputError: ``broken`` is neither.
@@ -294,11 +310,11 @@ class Reading:
         return [*self._entries, *sorted(map(str, self._files))]
 
     def named(self, root: Path) -> dict[str, Any]:
-        """Return the arguments ``name`` and ``skipped`` of a dataset from the folder ``root``."""
+        """Return the arguments ``name`` and ``skipped`` of a dataset read from a folder."""
         return {"name": root.resolve().name, "skipped": self.skipped}
 
     def attempt(self, make: Callable[..., T], *arguments: Any, **named: Any) -> T | None:
-        """Return what ``make`` returns, or None if it fails and broken entries are skipped.
+        """Return the result of ``make(*arguments, **named)``, or None if a broken entry is skipped.
 
         Raises:
             InputError: ``make`` raised it, and broken entries are refused.
@@ -313,13 +329,13 @@ class Reading:
             return None
 
     def unreadable(self, files: Iterable[Path]) -> set[Path]:
-        """Return the files to leave out.
+        """Return the files that cannot be decoded, which are to be left out.
 
-        If broken files are skipped, all are decoded, and those that fail are left out. Else only
-        the first bytes of each are checked; the rest is decoded when the model is asked about it.
+        If broken files are skipped, all files are decoded now. Else only the first bytes of each
+        are checked, as the rest is decoded when the model is asked about it.
 
         Raises:
-            InputError: Broken files are refused, and one does not begin as an image does.
+            InputError: Broken files are refused, and one does not begin like an image.
         """
         if self.skips:
             self._files |= set(filter(None, each(_broken, files)))
@@ -331,6 +347,7 @@ class Reading:
 
 
 def _broken(path: Path) -> Path | None:
+    """Return the file if it cannot be decoded, else None."""
     try:
         read_image(path, "")
     except InputError:

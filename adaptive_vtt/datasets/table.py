@@ -1,7 +1,7 @@
 """Datasets from a table of binary labels, with or without images.
 
-``as_labels`` makes a table with one column per concept of labels in other forms. A
-``WordedDataset`` is asked about in words.
+``as_labels`` turns labels in other forms into a table with one column per concept. A
+``WordedDataset`` has questions in words, too.
 """
 
 import hashlib
@@ -26,8 +26,9 @@ from .base import HeldTruths, finite_rows
 from .scanning import NAMES, by_number, image_files
 
 Labels = pd.DataFrame | pd.Series | npt.NDArray[Any] | Sequence[Any]
-"""n x C of 0, 1 or NaN, or n class names; see ``as_labels``."""
+"""Labels, n x C of 0, 1 or NaN, or n names of classes; see ``as_labels``."""
 _WHOLE = re.compile(r"^([+-]?\d+)\.0*$")
+"""Matches a whole number that is written with decimals."""
 
 
 def as_labels(labels: Labels, images: Any = None) -> pd.DataFrame:
@@ -35,10 +36,10 @@ def as_labels(labels: Labels, images: Any = None) -> pd.DataFrame:
 
     Args:
         labels: A DataFrame, which is returned unchanged; an array n x C, whose concepts are "0",
-            "1" ...; or n cells. Cells that are all 0, 1 or NaN are one concept (named as the
-            Series, else "label"). Other cells name classes, and each class is a column.
-        images: n images. Labels without an index get the names of their files as ids, or "0", "1"
-            ... if images are no files.
+            "1" ...; or n cells. Cells that are all 0, 1 or NaN are one concept, with the name of
+            the Series, else "label". Other cells name classes, and each class becomes a column.
+        images: n images, whose file names are the ids of labels without an index. Default None, or
+            for images that are no files: ids are "0", "1" ...
 
     Raises:
         InputError: Labels have another number of dimensions, or are a path.
@@ -69,7 +70,10 @@ def as_labels(labels: Labels, images: Any = None) -> pd.DataFrame:
 
 
 def image_ids(images: Any) -> list[str] | None:
-    """Return the names of image files, with their folders if two are alike; None if not files."""
+    """Return the names of image files, with their folders if two names are equal.
+
+    The result is None if the images are no files.
+    """
     if not isinstance(images, Sequence) or not all(isinstance(i, str | Path) for i in images):
         return None
     names = [Path(image).name for image in images]
@@ -77,31 +81,37 @@ def image_ids(images: Any) -> list[str] | None:
 
 
 def one_per_class(classes: pd.Series) -> pd.DataFrame:
-    """Return n x C of 0 and 1 from the class of each sample; a row without a class is unknown.
+    """Return n x C of 0 and 1 from the class of each sample, NaN for a sample without a class.
 
-    Columns are in the order of ``by_number``. Whole numbers lose their decimals: "3.0" is 3. Bars,
-    semicolons or commas separate several classes, where one of them is a cell in another row.
+    Columns are in the order of ``by_number``. A cell may name several classes, separated by bars,
+    semicolons or commas, if one of them is the only class of another cell.
     """
-    named = classes.map(class_name, na_action="ignore")
-    known = {*named.dropna()}
+    names = classes.map(class_name, na_action="ignore")
+    known = {*names.dropna()}
     for mark in "|;,":
         parts = {p.strip() for name in known if mark in name for p in name.split(mark)}
         if parts & known:
-            parted = named.str.replace(rf"\s*\{mark}\s*", mark, regex=True)
-            return parted.str.get_dummies(mark).astype(float).where(named.notna())
-    names = sorted(named.dropna().unique().tolist(), key=by_number)
-    table = {name: (named == name).astype(float).where(named.notna()) for name in names}
+            several = names.str.replace(rf"\s*\{mark}\s*", mark, regex=True)
+            return several.str.get_dummies(mark).astype(float).where(names.notna())
+    columns = sorted(known, key=by_number)
+    table = {name: (names == name).astype(float).where(names.notna()) for name in columns}
     return pd.DataFrame(table, index=classes.index)
 
 
 def class_name(cell: Any) -> str:
-    """Return the name of a class; a table may hold the class 3 as 3, "3", 3.0 or "3.0"."""
+    """Return the name of a class in a cell: "3" for 3, 3.0, "3" and "3.0"."""
     return _WHOLE.sub(r"\1", str(cell).strip())
 
 
 @dataclass(frozen=True)
 class Cells:
-    """The n cells of a column: truths 1, 0 or NaN (unknown); ``odd``: which are no labels."""
+    """The n cells of a column of labels.
+
+    Attributes:
+        texts: The cells as texts.
+        truths: 1, 0 or NaN for unknown.
+        odd: True for cells that are no labels.
+    """
 
     texts: pd.Series
     truths: pd.Series
@@ -109,23 +119,23 @@ class Cells:
 
     @property
     def remark(self) -> str:
-        """Return how cells other than 0 and 1 were read, with their counts; "" for none."""
+        """Return how cells other than 0 and 1 were read, with their counts; "" without any."""
         parts = []
-        kinds = self.truths.map({1: "yes", 0: "no"}).fillna("unknown")[~self.odd]
-        for word in ("yes", "no", "unknown"):
-            counts = self.texts[kinds.index][kinds == word].value_counts()
+        readings = self.truths.map({1: "yes", 0: "no"}).fillna("unknown")[~self.odd]
+        for reading in ("yes", "no", "unknown"):
+            counts = self.texts[readings.index][readings == reading].value_counts()
             counts = counts.drop(["0", "1", "0.0", "1.0", "nan"], errors="ignore")
             if len(counts):
-                read = some([f"{t or 'empty'!r} ({n:,})" for t, n in counts.items()], 4)
-                parts.append(f"{read} as {word}")
+                cells = some([f"{t or 'empty'!r} ({n:,})" for t, n in counts.items()], 4)
+                parts.append(f"{cells} as {reading}")
         return f"read {'; '.join(parts)}" if parts else ""
 
 
 def label_cells(cells: pd.Series) -> Cells:
-    """Read a column of labels: numbers, words in letters of any size, or nothing.
+    """Read a column of labels: 0 and 1, words such as yes and no in any case, or empty cells.
 
-    -1 is uncertain in a column with 0 and 1, as chest X-rays have it. In a column with 1 alone it
-    may mean No, and is no label.
+    In a column with 0, -1 means uncertain, as in labels of chest X-rays, and is unknown. In other
+    columns -1 may mean No, so it is no label.
     """
     texts = cells.astype(str).str.strip()
     words = texts.str.casefold().str.replace(r"^(-?\d),(0+)$", r"\1.\2", regex=True)  # 1,0 is 1
@@ -138,7 +148,7 @@ def label_cells(cells: pd.Series) -> Cells:
 
 
 class Rows(Protocol):
-    """Images that are fetched one by one."""
+    """Images that are read one by one."""
 
     def __len__(self) -> int: ...
 
@@ -154,29 +164,29 @@ class Measured(Protocol):
 
 
 WORDS = {**dict.fromkeys(NAMES["yes"], 1), **dict.fromkeys(NAMES["no"], 0)}
-"""Words that may stand for labels, in letters of any size."""
+"""Word for a label, in lower case -> 1 or 0."""
 ImageSource = Sequence[Any] | npt.NDArray[Any] | None
 MaskSource = Mapping[str, Sequence[Any]]
 
 
 @dataclass(repr=False, eq=False)
 class TableDataset(HeldTruths):
-    """A dataset whose truths are in memory, one byte each; images are decoded when asked for.
+    """A dataset with truths in memory, one byte each, and images that are decoded on access.
 
     Args:
-        images: n images, as ``from_table`` takes them; None if answers are recorded.
-        truths: 0, 1 or UNKNOWN (n x C).
-        ids: Sample ids (n).
-        concepts: Names of the concepts (C).
-        features: Numbers by which samples are alike (n x d).
-        metadata: Values of any kind (n rows).
-        masks: n sources by concept, as ``from_table`` takes them.
-        ignored: n sources of the masks of pixels that no score counts.
+        images: n images, as ``from_table`` accepts them; None if answers are recorded.
+        truths: n x C of 0, 1 or UNKNOWN.
+        ids: n ids of samples.
+        concepts: Names of the C concepts.
+        features: Features by which samples are similar, n x d.
+        metadata: n rows of any values.
+        masks: Concept -> n sources of masks, as ``from_table`` accepts them.
+        ignored: n sources of masks of the pixels that scores ignore.
         boxes: The boxes of each of n samples; see ``Sample``.
-        sizes: n pairs (height, width) that the images must have, as boxes are for that size.
-            Decoding an image of another size raises InputError.
+        sizes: n pairs (height, width) of the images for which boxes were annotated. Decoding an
+            image of another size raises InputError.
         skipped: Names of the files that were left out when the dataset was made.
-        name: What the dataset is called.
+        name: Name of the dataset.
     """
 
     images: ImageSource | Rows
@@ -201,7 +211,7 @@ class TableDataset(HeldTruths):
             self.most_boxes = max(map(len, self.boxes), default=0)
         if self.metadata is not None:
             self.metadata_columns = tuple(map(str, self.metadata.columns))
-        self._pixels: dict[int, float] = {}  # of images that were measured
+        self._pixels: dict[int, float] = {}  # by index, of images that were measured
 
     @property
     def has_images(self) -> bool:
@@ -245,9 +255,10 @@ class TableDataset(HeldTruths):
 
     @cached_property
     def _columns(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the metadata by name: numbers unchanged, all else as objects.
+        """Return the metadata by column: numbers unchanged, other values as objects.
 
-        Each rendered image reads a row, which takes pandas as long as rendering a small image.
+        Each rendered image needs a row of it, and pandas takes as long to read a row as to render a
+        small image.
         """
         columns: dict[str, npt.NDArray[Any]] = {}
         for name, cells in ({} if self.metadata is None else self.metadata).items():
@@ -297,14 +308,14 @@ class TableDataset(HeldTruths):
 
 
 class LazyMasks(Mapping[str, Mask]):
-    """A sample's masks, H x W each, decoded when asked for.
+    """The masks of a sample, H x W each, which are decoded on access.
 
     Args:
-        sources: What each mask is decoded from, by concept.
-        size: (height, width) that masks must have; None for any. A mask of another size raises
-            InputError when it is decoded.
-        where: Name of the sample for messages.
-        ignored: Source of the mask of the pixels that no score counts. None: all pixels count.
+        sources: Concept -> source of the mask: a file, an array, or a function that returns one.
+        size: Required (height, width); None: any. A mask of another size raises InputError when it
+            is decoded.
+        where: Name of the sample, for errors.
+        ignored: Source of the mask of the pixels that scores ignore. Default None: none.
     """
 
     def __init__(
@@ -324,7 +335,7 @@ class LazyMasks(Mapping[str, Mask]):
 
     @cached_property
     def ignored(self) -> Mask | None:
-        """The pixels that no score counts, H x W; None if all count."""
+        """The pixels that scores ignore, H x W; None if all count."""
         return None if self._ignored is None else self._mask(self._ignored, "pixels to ignore")
 
     def _mask(self, source: Any, what: str) -> Mask:
@@ -343,7 +354,7 @@ class LazyMasks(Mapping[str, Mask]):
 
 
 def same_size(mask: Sequence[int], image: Sequence[int], where: str) -> None:
-    """Raise InputError if the two (height, width) differ."""
+    """Raise InputError unless the (height, width) of a mask are those of its image."""
     if tuple(mask) != tuple(image):
         expected = f"a mask as large as its image, {image[0]} x {image[1]} (height x width)"
         raise unexpected(where, expected, f"{mask[0]} x {mask[1]}")
@@ -365,15 +376,15 @@ def from_table(
     Args:
         images: n arrays (H x W or H x W x C, uint8), n paths, n PIL images, a folder of n images,
             or None if answers are recorded.
-        labels: 0, 1 or NaN for unknown (n x C), indexed by sample id, with a column per concept; or
+        labels: n x C of 0, 1 or NaN (unknown), indexed by sample id, with a column per concept; or
             an array, or n classes, see ``as_labels``.
-        features: Numbers by which samples are alike (n x d).
-        metadata: Values of any kind (n rows).
-        masks: By concept, n arrays (H x W, bool, or uint8 of two values far apart), paths, or
-            functions that make an array; None for a sample without a mask.
-        ignored: n masks of the pixels that no score counts, in one of these forms.
+        features: Features by which samples are similar, n x d.
+        metadata: n rows of any values.
+        masks: Concept -> n arrays (H x W, bool, or uint8 of two values far apart), paths, or
+            functions that return an array; None for a sample without a mask.
+        ignored: n masks of the pixels that scores ignore, in one of these forms.
         skipped: Names of the files that were left out when the dataset was made.
-        name: What the dataset is called.
+        name: Name of the dataset.
 
     Returns:
         The dataset of n samples and C concepts.
@@ -409,6 +420,7 @@ def from_table(
 
 
 def _check_files(kind: str, sources: Sequence[Any], ids: Sequence[str]) -> None:
+    """Raise InputError for the first path, among sources that are paths, that does not exist."""
     for id, source in zip(ids, sources, strict=True):
         if not isinstance(source, str | Path | None):
             return
@@ -417,6 +429,7 @@ def _check_files(kind: str, sources: Sequence[Any], ids: Sequence[str]) -> None:
 
 
 def _truths(labels: pd.DataFrame, ids: Sequence[str], concepts: Sequence[str]) -> Truths:
+    """Return labels as 0, 1 or UNKNOWN; raise InputError for another value."""
     try:
         values = labels.to_numpy(dtype=float, na_value=np.nan)
     except (TypeError, ValueError):
@@ -431,27 +444,29 @@ def _truths(labels: pd.DataFrame, ids: Sequence[str], concepts: Sequence[str]) -
 
 
 def check_unique(names: Sequence[str], what: str, where: str) -> None:
-    """Raise InputError if a name stands twice."""
-    again = np.flatnonzero(pd.Index(names).duplicated())
-    if len(again):
-        name, place = names[again[0]], again[0]
-        remedy = "each is to be another"
-        raise InputError(
-            f"{where}: {what} {name!r} stands twice, again at position {place}; {remedy}"
-        )
-
-
-Answers = Mapping[str, tuple[str, ...]]
+    """Raise InputError if a name is repeated."""
+    repeated = np.flatnonzero(pd.Index(names).duplicated())
+    if len(repeated):
+        place = repeated[0]
+        again = f"stands twice, again at position {place}; each is to be another"
+        raise InputError(f"{where}: {what} {names[place]!r} {again}")
 
 
 class WordedDataset(TableDataset):
-    """A ``TableDataset`` with n ``asks`` and ``answers``, by concept; see ``Sample``."""
+    """A ``TableDataset`` with questions in words.
+
+    Args:
+        *table: Positional arguments of ``TableDataset``.
+        asks: For each of n samples, concept -> question; see ``Sample``.
+        answers: For each of n samples, concept -> accepted answers; see ``Sample``.
+        **named: Keyword arguments of ``TableDataset``.
+    """
 
     def __init__(
         self,
         *table: Any,
         asks: Sequence[Mapping[str, Ask]],
-        answers: Sequence[Answers],
+        answers: Sequence[Mapping[str, tuple[str, ...]]],
         **named: Any,
     ) -> None:
         super().__init__(*table, **named)
@@ -461,11 +476,11 @@ class WordedDataset(TableDataset):
 
     @cached_property
     def _lengths(self) -> Floats:
-        """Return n x C: characters of the words of each question, and of its options."""
+        """The length in characters of each question with its options, n x C."""
         return self._measured(0, lambda ask: len(ask.text) + sum(map(len, ask.options)))
 
     def _measured(self, without: float, measure: Callable[[Ask], float]) -> Floats:
-        """Return ``measure`` of each question, n x C, and ``without`` where there is none."""
+        """Return ``measure`` of each question, n x C, or ``without`` for a pair without one."""
         values = np.full((len(self), len(self.concepts)), without, float)
         for row, asks in enumerate(self._asks):
             for concept, ask in asks.items():
@@ -477,7 +492,7 @@ class WordedDataset(TableDataset):
 
     @property
     def fingerprint(self) -> str:
-        """Return a hash that covers the words of the questions, too: other words, another audit."""
+        """Return a hash that covers the text of questions and answers, too."""
         content = repr((super().fingerprint, self._asks, self._answers))
         return hashlib.blake2b(content.encode(), digest_size=12).hexdigest()
 

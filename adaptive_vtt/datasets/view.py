@@ -1,4 +1,4 @@
-"""The same samples under other concepts, with other readings of their truths; or some of them."""
+"""Datasets derived from another: with other concepts and truths, or of other samples."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -13,12 +13,12 @@ from .base import CompleteDataset, Dataset, DatasetDefaults, HeldTruths, adapted
 
 
 def as_loaded(dataset: Dataset) -> Dataset:
-    """Return the dataset itself, where an oracle asks about its concepts in another way."""
+    """Return the dataset behind an oracle's view, and any other dataset unchanged."""
     return dataset.dataset if isinstance(dataset, View) else dataset
 
 
 class Derived(DatasetDefaults):
-    """Base of samples that are made of those of ``dataset``: number k of its sample ``_at(k)``."""
+    """Base of datasets whose sample k is made of sample ``_at(k)`` of another dataset."""
 
     def __init__(self, dataset: Dataset) -> None:
         self.dataset: CompleteDataset = adapted_dataset(dataset)
@@ -27,10 +27,11 @@ class Derived(DatasetDefaults):
         self.most_boxes = self.dataset.most_boxes
 
     def _at(self, samples: Indices) -> Indices:
-        """Return the samples of the dataset that these samples (n,) are made of."""
+        """Return the indices in the other dataset of the sources of these samples, (m,)."""
         return samples
 
     def _place(self, index: int) -> int:
+        """Return the index in the other dataset of the source of a sample."""
         return int(self._at(np.array([index]))[0])
 
     def pixels(self, samples: Indices) -> Floats:
@@ -47,14 +48,14 @@ class Derived(DatasetDefaults):
 
 
 class View(Derived):
-    """``dataset`` as an oracle sees it.
+    """All samples of a dataset, with the concepts and truths that an oracle asks about.
 
     Args:
         dataset: n samples.
-        concepts: Names of the view's concepts.
-        base: The concept of the dataset that each of them is.
-        reading: The truths that unknown, 0 and 1 count as. Each side has one of the three, all or
-            none, and unknown alone is no side.
+        concepts: Names of the C concepts of the view.
+        base: Index in the dataset of each of these concepts, (C,).
+        reading: Truths of the view for UNKNOWN, 0 and 1 of the dataset. At most one of the three
+            may become 0, unless all do, and likewise 1.
     """
 
     def __init__(
@@ -67,7 +68,8 @@ class View(Derived):
         super().__init__(dataset)
         self.concepts = tuple(concepts)
         self.base = np.asarray(base, np.int64)
-        self._reading = np.array([reading[1], reading[2], reading[0]], np.int8)  # by truth, -1 last
+        # indexed by truth: UNKNOWN, which is -1, is the last item
+        self._reading = np.array([reading[1], reading[2], reading[0]], np.int8)
         guessing = self.dataset.guessing
         self.guessing = None if guessing is None else guessing[:, self.base]
 
@@ -104,14 +106,14 @@ class View(Derived):
     def sample(self, index: int) -> Sample:
         truth = self.truth(np.array([index]), np.arange(len(self.concepts)))
         known = {c: int(t) for c, t in zip(self.concepts, truth, strict=True) if t != UNKNOWN}
-        return replace(self.dataset.sample(index), truth=known)  # masks keep the dataset's names
+        return replace(self.dataset.sample(index), truth=known)  # masks keep their concepts' names
 
     def truth(self, samples: Indices, concepts: Indices) -> Truths:
         return self._reading[self.dataset.truth(samples, self.base[concepts])]
 
     def members(self, concept: int, side: int, ranks: Indices) -> Indices:
         truths = np.flatnonzero(self._reading == side)
-        if len(truths) != 1:  # all samples or none, and then no rank
+        if len(truths) != 1:  # all samples have this side, or none, and then there are no ranks
             return ranks
         return self.dataset.members(int(self.base[concept]), int(truths[0]), ranks)
 
@@ -132,9 +134,12 @@ class View(Derived):
 
 
 class Taken(Derived, HeldTruths):
-    """Base of m samples that are made of those of ``dataset``: number k of ``sources[k]``.
+    """Base of datasets whose sample k is made of sample ``sources[k]`` of another dataset.
 
-    ``truths`` (m x C) are their own.
+    Args:
+        dataset: The other dataset.
+        sources: Indices in it, (m,).
+        truths: The truths of the m samples, m x C.
     """
 
     def __init__(self, dataset: Dataset, sources: Indices, truths: Truths) -> None:
@@ -157,7 +162,7 @@ class Taken(Derived, HeldTruths):
         return digest.hexdigest()
 
     def _hashed(self) -> tuple[npt.NDArray[np.generic], ...]:
-        """Return what the fingerprint covers in addition to the dataset."""
+        """Return the arrays that the fingerprint covers in addition to the other dataset."""
         return (self.sources,)
 
     def metadata_values(self, column: str) -> npt.NDArray[np.object_]:
@@ -165,7 +170,12 @@ class Taken(Derived, HeldTruths):
 
 
 class Subset(Taken):
-    """The samples of ``dataset`` at the places ``kept`` (m,), ascending, and no other."""
+    """Some samples of a dataset.
+
+    Args:
+        dataset: The dataset.
+        kept: Ascending indices of its m samples, (m,).
+    """
 
     def __init__(self, dataset: Dataset, kept: Indices) -> None:
         kept = np.asarray(kept, np.int64)

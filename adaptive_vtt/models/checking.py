@@ -117,8 +117,8 @@ def check_answer(answer: object, prompt: Prompt, who: str) -> None:
     check(len(answer.values) == count, f"{count} values (one per concept)", len(answer.values))
     for concept, of_concept in zip(prompt.concepts, answer.values, strict=True):
         place = f"{where}, concept {concept!r}"
-        paired = isinstance(of_concept, PairedAnswer)
-        for value in (of_concept.a, of_concept.b) if paired else (of_concept,):
+        pair = of_concept if isinstance(of_concept, PairedAnswer) else None
+        for value in (of_concept,) if pair is None else (pair.a, pair.b):
             if isinstance(value, Unanswered) or (isinstance(value, str) and prompt.asks):
                 continue
             if isinstance(value, np.ndarray):

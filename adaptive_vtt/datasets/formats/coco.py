@@ -4,10 +4,12 @@
 
 Format: https://cocodataset.org/#format-data. The JSON has ``images`` (id, file_name, width,
 height), ``categories`` (id, name) and ``annotations`` (id, image_id, category_id, iscrowd, bbox
-[x, y, width, height] in pixels, segmentation). A segmentation is polygons, or run lengths, which go
-down the columns, outside first, as numbers or as text: five bits per character from "0" on, lowest
-first; bit 32 says that more follow. From the fourth on they are differences to the last but one
-(comments of ``maskApi.h``).
+[x, y, width, height] in pixels, segmentation).
+
+A segmentation is a list of polygons, or run lengths. Runs alternate between outside, which is
+first, and inside, and follow the columns of the image. They are numbers, or text (comments of
+``maskApi.h``): each character, from "0" on, holds five bits of a number, the lowest first, and bit
+32 if more follow. From the fourth number on the text holds the difference to the last but one.
 """
 
 import json
@@ -29,8 +31,8 @@ from ..scanning import BrokenOption, Folder, OutsideOption, Reading, unread_rema
 from ..table import TableDataset
 
 _FINE = 4
-"""Factor by which polygons are drawn larger than the image, to be sampled at pixel centres: a drawn
-outline is one pixel wide, which at the image's own size would make masks too large."""
+"""Factor by which polygons are drawn larger than the image, and then sampled at pixel centres. A
+drawn outline is one pixel wide, so that masks in the size of the image would be too large."""
 PARTS = ("images", "categories", "annotations")
 KEY = (int, str)
 Key = int | str
@@ -54,8 +56,9 @@ def from_coco(
     Args:
         labels: The JSON.
         images: The folder of images.
-        crowds: Keep boxes around groups. Without, a group's class is present and has no box.
-        outlines: Keep outlines as masks, decoded when a sample's masks are. Without, they are
+        crowds: Whether to keep boxes around groups. If not, the class of a group is present, but
+            has no box.
+        outlines: Whether to keep outlines as masks, which are decoded on access. If not, they are
             dropped while the file is read, which saves most of its memory.
         broken: "skip" leaves out annotations and images that cannot be read.
         allow_outside: Whether names and links may lead out of the folder.
@@ -186,9 +189,13 @@ def _drawn(outlines: Sequence[Any], height: int, width: int, where: str) -> Mask
 
 
 def mask(outline: Any, height: int, width: int) -> Mask:
-    """Return a segmentation as H x W: a list of polygons [x1, y1, x2, y2 ...], or run lengths.
+    """Return a segmentation as a mask H x W.
 
-    A pixel is inside where its centre is, corners being rounded to quarters of a pixel.
+    Args:
+        outline: A list of polygons [x1, y1, x2, y2 ...], or run lengths. A pixel is inside a
+            polygon if its centre is; corners are rounded to quarters of a pixel.
+        height: Height of the image in pixels.
+        width: Width of the image in pixels.
 
     Raises:
         InputError: The outline has another form, or its run lengths are for another size.
@@ -200,7 +207,7 @@ def mask(outline: Any, height: int, width: int) -> Mask:
     import cv2
 
     drawn = np.zeros((height * _FINE, width * _FINE), np.uint8)
-    for polygon in outline:  # one by one: where two overlap is inside, too
+    for polygon in outline:  # one by one, as the overlap of two drawn at once would be outside
         corners = np.rint(np.array(polygon).reshape(-1, 2) * _FINE).astype(np.int32)
         cv2.fillPoly(drawn, [corners], 1)
     return drawn[_FINE // 2 :: _FINE, _FINE // 2 :: _FINE] > 0
@@ -225,6 +232,7 @@ def _runs(outline: JsonObject, height: int, width: int) -> Mask:
 
 
 def _lengths(text: str) -> list[int]:
+    """Return the run lengths in a text; see the module's docstring."""
     lengths: list[int] = []
     value = shift = 0
     for character in text:

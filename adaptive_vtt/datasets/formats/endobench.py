@@ -1,10 +1,9 @@
-"""EndoBench: multiple-choice questions about endoscopic images, from its TSV or Parquet.
+"""EndoBench: multiple-choice questions about endoscopic images, in a TSV or Parquet file.
 
 Format: 17 columns (index, image in base64, image_path, question, category, task, subtask,
 scene, answer, dataset, gt, and the options A to F), https://huggingface.co/datasets/
-Saint-lsy/EndoBench. The file has 600 MB, nearly all of it images: those stay in the file, and
-are decoded when asked for. Cells are text; an empty one alone is missing, so that an option
-"None" or "NA" stays one.
+Saint-lsy/EndoBench. Nearly all of its 600 MB are images, which stay in the file until they are
+decoded. Cells are text; only an empty cell is missing, so that "None" or "NA" can be an option.
 """
 
 from collections.abc import Sequence
@@ -26,10 +25,10 @@ from .image_rows import Row, Stored, parquet_rows, tsv_rows
 
 NEEDED = ("index", "question", "task", "answer")
 GROUPS = ("category", "task", "subtask", "scene", "dataset", "prompt", "granularity", "options")
-"""Columns of metadata: ``options`` is their number, ``prompt`` how a question points at a region,
-``granularity`` the drawing in its image (both: ``taxonomy``)."""
+"""Columns of metadata. ``prompt`` is how a question points at a region, ``granularity`` the drawing
+in its image (see ``taxonomy``), ``options`` the number of its options."""
 SHOWN = ("category", "task", "subtask", "scene", "prompt")
-"""Columns of metadata whose values are features of the question GP."""
+"""Columns of metadata that become features of the question GP."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class _Question:
 
 @dataclass(frozen=True)
 class _Decoded:
-    """Images (H, W, C) that are decoded one by one."""
+    """The images of questions, H x W x C, which are decoded on access."""
 
     questions: Sequence[_Question]
 
@@ -67,18 +66,18 @@ def from_endobench(
     tasks: Annotated[Sequence[str] | None, Option("tasks by (short) name (default: all)")] = None,
     broken: BrokenOption = "refuse",
 ) -> WordedDataset:
-    """Read EndoBench.tsv, Parquet shards, or a file of that format.
+    """Read EndoBench.tsv, Parquet shards, or another file of that format.
 
-    Samples are rows, concepts are tasks; each sample has the one question of its task, whose answer
-    is a letter. ``features``, for the question GP, are the values of the question's category, task,
-    subtask, scene and prompt, and its number of options.
+    Samples are rows, and concepts are tasks. Each sample has one question, whose answer is a
+    letter. Its features, for the question GP, are one-hot encodings of its category, task, subtask,
+    scene and prompt, and the error rate of a guess among its options.
 
     Args:
         path: The file, or several.
-        tasks: Tasks to ask, by name or abbreviation.
-        broken: "skip" leaves out broken rows: those with a wrong number of columns, a repeated
-            index, the letter of no option, fewer than two options, bad base64, no image, or one
-            over the size limit. Rows are numbered from 1, without the header.
+        tasks: Tasks to read, by name or abbreviation. Default None: all.
+        broken: "skip" leaves out broken rows: with a wrong number of columns, a repeated index, an
+            answer that is no option, fewer than two options, bad base64, or an image that is
+            missing or too large. Errors count rows from 1, without the header.
 
     Returns:
         The dataset.
@@ -88,14 +87,14 @@ def from_endobench(
     """
     paths = [Path(p) for p in ([path] if isinstance(path, str | Path) else path)]
     wanted = None if tasks is None else [_task(task) for task in tasks]
-    reading, seen = Reading(broken, "EndoBench"), set[str]()
+    reading, indices = Reading(broken, "EndoBench"), set[str]()
     questions: list[_Question] = []
     for file in paths:
         rows = parquet_rows if file.suffix == ".parquet" else tsv_rows
         for row in rows(file, NEEDED, reading):
-            question = reading.attempt(_question, row, seen)
+            question = reading.attempt(_question, row, indices)
             if question is not None:
-                seen.add(question.index)
+                indices.add(question.index)
                 questions += [question] * (wanted is None or question.task in wanted)
     tasks_met = dict.fromkeys(question.task for question in questions)
     missing = [task for task in wanted or () if task not in tasks_met]
@@ -104,9 +103,9 @@ def from_endobench(
     if not questions:
         raise InputError(f"{paths[0]}: expected questions, got none that can be used")
     metadata = pd.DataFrame([question.metadata for question in questions], columns=list(GROUPS))
-    # a column per value of each of SHOWN, and the error of guessing
+    # one-hot encodings
     shown = pd.get_dummies(metadata[list(SHOWN)], dtype=float).to_numpy()
-    order = {task: place for place, task in enumerate(task_names())}  # others come last
+    order = {task: place for place, task in enumerate(task_names())}  # unknown tasks come last
     concepts = sorted(tasks_met, key=lambda task: order.get(task, len(order)))
     truths = np.full((len(questions), len(concepts)), UNKNOWN, np.int8)
     truths[np.arange(len(questions)), [concepts.index(q.task) for q in questions]] = 1
@@ -125,17 +124,19 @@ def from_endobench(
 
 
 def _task(name: str) -> str:
+    """Return the full name of a task; raise InputError if it is unknown."""
     if named(name) not in task_names():
         raise unknown("task", name, [*task_names(), *(t.short for t in TASKS)], "EndoBench")
     return named(name)
 
 
-def _question(row: Row, seen: set[str]) -> _Question:
+def _question(row: Row, indices: set[str]) -> _Question:
+    """Return the question in a row; raise InputError if it is broken, or its index is not new."""
     cells = {column: text.strip() for column, text in row.cells.items()}
     for column in NEEDED:
         if not cells[column]:
             raise unexpected(row.where, f"something in column {column!r}", "nothing")
-    if cells["index"] in seen:
+    if cells["index"] in indices:
         raise InputError(f"{row.where}: the index {cells['index']!r} stands twice")
     options = [cells[c] for c in ascii_uppercase if c in cells]
     count = next((k for k, text in enumerate(options) if not text), len(options))

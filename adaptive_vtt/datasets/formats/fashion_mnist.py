@@ -1,7 +1,7 @@
-"""Bundled example set: 2,000 Fashion-MNIST test images, long-tailed on purpose.
+"""The bundled example: 2,000 test images of Fashion-MNIST with a long-tailed choice of garments.
 
-The images are grey, 28 x 28, uint8 in [0, 255]. Every image has one garment; the answers to all
-14 concepts follow from that garment through `CONCEPTS`, which data, training and model share.
+Images are grey, 28 x 28, uint8. Each shows one garment, from which the truths of all 14 concepts
+follow by `CONCEPTS`; the training of the bundled model uses the same table.
 """
 
 from pathlib import Path
@@ -21,7 +21,7 @@ GARMENTS: tuple[str, ...] = tuple(_NAMES["garments"])
 
 
 class Concept(NamedTuple):
-    """A yes/no question: garments with the answer yes, and unknown ones; no for all others."""
+    """A concept: the garments that have it, and those for which it is unknown; others lack it."""
 
     name: str
     yes: tuple[str, ...]
@@ -39,7 +39,7 @@ CONCEPT_NAMES: tuple[str, ...] = tuple(concept.name for concept in CONCEPTS)
 
 
 def concept_answers(garment: NDArray[np.integer]) -> NDArray[np.float32]:
-    """Return answers (n, 14), 0, 1 or NaN (unknown), for class numbers `garment` (n,) in 0..9."""
+    """Return truths, n x 14 of 0, 1 or NaN (unknown), for the numbers of garments, (n,) of 0..9."""
     answers = np.zeros((len(GARMENTS), len(CONCEPTS)), np.float32)
     for column, concept in enumerate(CONCEPTS):
         answers[[GARMENTS.index(name) for name in concept.yes], column] = 1
@@ -50,18 +50,22 @@ def concept_answers(garment: NDArray[np.integer]) -> NDArray[np.float32]:
 def load_arrays() -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.int32]]:
     """Read the bundled file.
 
-    Returns images (n, 28, 28) in [0, 255], garment (n,) in 0..9, and index (n,) in 0..9999: the
-    position in the original test set.
+    Returns:
+        Images, n x 28 x 28 in [0, 255]; numbers of garments, (n,) of 0..9; and positions in the
+        original test set, (n,) of 0..9999.
     """
     with np.load(DATA_FILE, allow_pickle=False) as stored:
         return stored["images"], stored["garment"], stored["index"]
 
 
 def fashion() -> TableDataset:
-    """Read the bundled long-tailed set: 2,000 images, 14 concepts, answers 0, 1 or NaN (unknown).
+    """Read the bundled example: 2,000 images with 14 concepts.
 
-    Sample ids are `test-` and the five-digit position in the original test set. The metadata
-    has one column, `garment`: the garment's name.
+    Sample ids are "test-" and the five-digit position in the original test set. The only column of
+    metadata is ``garment``, the garment's name.
+
+    Returns:
+        The dataset.
     """
     images, garment, index = load_arrays()
     ids = pd.Index([f"test-{position:05d}" for position in index], name="sample_id")

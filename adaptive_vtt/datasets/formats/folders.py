@@ -39,7 +39,8 @@ from ..table import TableDataset, from_table, one_per_class, same_size
 
 HYPER_KVASIR = "labeled-images"
 PICTURES, BESIDE = {*scanning.NAMES["pictures"]}, {*scanning.NAMES["beside"]}
-"""Names of folders of images, in small letters, and of folders next to them that hold no images."""
+"""Names, in lower case, of folders of images, and of folders next to them with other data."""
+
 _STUDY = re.compile(r"(study|series|session|visit|exam|scan|patient|subject|case|p)[ _-]*\d+")
 
 
@@ -51,20 +52,20 @@ def from_class_folders(
     broken: BrokenOption = "refuse",
     allow_outside: OutsideOption = False,
 ) -> TableDataset:
-    """Read all images under ``path``; the folder that holds an image is its class.
+    """Read all images below a folder; the class of an image is the folder that contains it.
 
-    One concept per class, in the order of their names, numbers as numbers. Splits, folders called
-    images, folders next to those (masks, labels), and numbered studies are no classes.
+    Each class is a concept; they are ordered by name, with numbers as numbers. Splits, folders
+    called images, folders next to those (masks, labels), and numbered studies are no classes.
 
-    Sample ids are paths from ``path``. Metadata: ``class``, and the folders above it: ``tract``
-    and ``group`` for HyperKvasir (whose ``path`` may also be the folder above labeled-images),
-    ``split`` for train, val, test, else ``level 1``, ``level 2`` ...
+    Sample ids are paths relative to ``path``. Metadata are ``class``, and the folders above it:
+    ``tract`` and ``group`` for HyperKvasir (``path`` may then be the folder above labeled-images,
+    too), ``split`` for train, val, test, else ``level 1``, ``level 2`` ...
 
     Args:
         path: The folder.
-        classes: "all": an image is known to lack all classes but its own. "own": only its own class
-            is asked about, so that "overall" is the share of images whose class is missed.
-        split: The split to read.
+        classes: "all": the truth of all classes is known for each image. "own": only that of its
+            class is, so that "overall" is the share of images whose class is missed.
+        split: The split to read. Default None: all.
         broken: "skip" leaves out files that cannot be decoded.
         allow_outside: Whether links may lead out of the folder.
 
@@ -114,7 +115,7 @@ def from_class_folders(
 
 
 def class_places(files: Sequence[Path], top: Path) -> dict[Path, int]:
-    """Return the depth below ``top`` of the class, by folder of images that has a class."""
+    """Return, for each folder of images with a class, the depth of the class below ``top``."""
     parts = {file.parent: _parts(file, top) for file in files}
     siblings = defaultdict[tuple[str, ...], set[str]](set)
     for names in parts.values():
@@ -135,11 +136,12 @@ def class_places(files: Sequence[Path], top: Path) -> dict[Path, int]:
 
 
 def _parts(file: Path, top: Path) -> tuple[str, ...]:
+    """Return the names of the folders between ``top`` and a file."""
     return file.relative_to(top).parent.parts
 
 
 def _metadata(files: list[Path], top: Path, places: Mapping[Path, int]) -> pd.DataFrame:
-    """Return the folders above the class, a column per level, and the split."""
+    """Return a table of the folders above the class, a column per level, and of the split."""
     parts = [_parts(file, top) for file in files]
     above = [names[: places[file.parent]] for file, names in zip(files, parts, strict=True)]
     table = pd.DataFrame([*zip_longest(*above)], columns=range(len(above)), dtype=object).T
@@ -160,14 +162,14 @@ def _metadata(files: list[Path], top: Path, places: Mapping[Path, int]) -> pd.Da
 
 LAYOUTS = scanning.NAMES["masks"]
 Empty = Literal["refuse", "skip", "absent"]
-"""An empty mask: an error, left out, or an image without the concept."""
+"""Meaning of an empty mask: an error, an image to leave out, or one without the concept."""
 Values = list[int | str]
 MOST = 0.9
-"""Share of masks that cover more than half of the image, from which on a remark says so."""
+"""Share of masks that cover more than half of their image from which on a remark asks about it."""
 
 
 class Place(NamedTuple):
-    """The split of images, "" for none, their folder or file, and that of their masks."""
+    """The split, "" for none, and the folders, or files, of images and masks."""
 
     split: str
     image: Path
@@ -175,9 +177,16 @@ class Place(NamedTuple):
 
 
 def mask_layouts(root: Path, split: str | None = None) -> list[Place]:
-    """Return the splits ("" for none), folders of images and folders of masks below ``root``.
+    """Return the folders of images and masks below a folder, by split.
 
     A split may be the folder above images and masks, or a folder in each of the two.
+
+    Args:
+        root: The folder.
+        split: The split to return. Default None: all.
+
+    Raises:
+        InputError: There is no such split.
     """
     layouts: list[Place] = []
     for images, masks in LAYOUTS:
@@ -217,20 +226,21 @@ def from_masks(
     """Read images with masks of one concept, or of several ``classes``.
 
     Without ``images`` and ``masks``, the layouts of Kvasir-SEG, CVC-ClinicDB and PraNet's bundle
-    are tried, in the folder or in each split. An image and its mask have the same name, but for
-    the ending. A mask of two values far apart is inside where it is lighter. For other masks the
+    are tried, in the folder or in each split. An image and its mask have the same name, except for
+    the ending. In a mask of two values far apart the lighter one is inside. For other masks the
     options give the meaning of their values. All masks are decoded once.
 
     Args:
         path: The folder.
-        concept: What the masks show.
-        images: The folder of images.
-        masks: The folder of masks.
-        split: The split to read.
-        inside: Values or colours of pixels that show the concept.
-        ignore: Values or colours that no score counts.
-        classes: Values or colours by concept, instead of ``concept`` and ``inside``.
-        empty: Whether an empty mask is an error, left out, or an image without the concept.
+        concept: The concept that masks show.
+        images: The folder of images. Default None: the one with a usual name.
+        masks: The folder of masks. Default None: the one with a usual name.
+        split: The split to read. Default None: all.
+        inside: Values or colours of pixels with the concept. Default None: the lighter one of two.
+        ignore: Values or colours of pixels that scores ignore. Default None: none.
+        classes: Concept -> values or colours, instead of ``concept`` and ``inside``.
+        empty: Meaning of an empty mask: "refuse" (an error), "skip" (left out), or "absent" (an
+            image without the concept).
         broken: "skip" leaves out files that cannot be decoded.
         allow_outside: Whether links may lead out of the folder.
 
@@ -248,22 +258,22 @@ def from_masks(
     pairs = _pairs_of(root, images, masks, split, allow_outside)
     bad = reading.unreadable([file for pair in pairs for file in pair[1:]])
     pairs = [pair for pair in pairs if bad.isdisjoint(pair[1:])]
-    named = {name: mask_values.listed_values(value) for name, value in (classes or {}).items()}
+    of_classes = {name: mask_values.listed_values(value) for name, value in (classes or {}).items()}
     meanings = {
         name: MaskReading(values, tuple(ignore or ()))
-        for name, values in (named or {concept: tuple(inside or ())}).items()
+        for name, values in (of_classes or {concept: tuple(inside or ())}).items()
     }
     looks = scanning.each(lambda pair: _look(pair, meanings), pairs)
-    hollow = [str(look.pair.mask) for look in looks if not any(look.shown)]
-    if hollow and (empty == "refuse" or len(hollow) == len(pairs)) and not classes:
+    empties = [str(look.pair.mask) for look in looks if not any(look.shown)]
+    if empties and (empty == "refuse" or len(empties) == len(pairs)) and not classes:
         remedy = 'empty="skip" or "absent" takes them'
-        if len(hollow) == len(pairs):
+        if len(empties) == len(pairs):
             remedy = "what they show has to be lighter, not less transparent"
-        remedy = f"{len(hollow)} of {len(pairs)} are, {remedy}"
-        raise unexpected(repr(hollow[0]), "a mask with something inside", "an empty one", remedy)
+        remedy = f"{len(empties)} of {len(pairs)} are, {remedy}"
+        raise unexpected(repr(empties[0]), "a mask with something inside", "an empty one", remedy)
     files = [file for pair in pairs for file in pair[1:]]
-    left_out = empty == "skip" and not classes
-    looks = [look for look in looks if any(look.shown) or not left_out]
+    skip_empty = empty == "skip" and not classes
+    looks = [look for look in looks if any(look.shown) or not skip_empty]
     if not looks:
         raise InputError(f"{root}: expected images with masks, got none that can be used")
     splits = [look.pair.split for look in looks]
@@ -278,12 +288,12 @@ def from_masks(
                 picture.masks[label] = partial(_read, mask, meaning.mask)
         picture.ignored = partial(_read, mask, meaning.ignored) if ignore else None
         pictures.append(picture)
-    remarks = _remarks(looks, None if named or inside else root) | scanning.split_remark(splits)
+    remarks = _remarks(looks, None if classes or inside else root) | scanning.split_remark(splits)
     remarks |= scanning.unread_remark({file.parent for file in files}, [*files, *bad])
     dataset = from_pictures(
         pictures, [*meanings], str(root), remarks=remarks, **reading.named(root)
     )
-    dataset.skipped = tuple(sorted([*reading.skipped, *hollow * left_out]))
+    dataset.skipped = tuple(sorted([*reading.skipped, *empties * skip_empty]))
     return dataset
 
 
@@ -314,10 +324,11 @@ def _pairs_of(
 
 
 def _pairs(split: str, image_folder: Folder, mask_folder: Folder) -> list[Place]:
+    """Return each image of a split with its mask; raise InputError for a file without a partner."""
     images, masks = _by_stem(image_folder), _by_stem(mask_folder)
     stems = {stem if stem in images else scanning.image_stem(stem): stem for stem in masks}
-    if len(stems) == len(masks):
-        masks = {stem: masks[own] for stem, own in stems.items()}
+    if len(stems) == len(masks):  # masks may be called "a_mask"
+        masks = {stem: masks[mask_stem] for stem, mask_stem in stems.items()}
     for files, others, folder, kind in (
         (images, masks, mask_folder, "mask"),
         (masks, images, image_folder, "image"),
@@ -332,6 +343,7 @@ def _pairs(split: str, image_folder: Folder, mask_folder: Folder) -> list[Place]
 
 
 def _by_stem(folder: Folder) -> dict[str, Path]:
+    """Return the images of a folder by name without ending; raise InputError if two are equal."""
     files: dict[str, Path] = {}
     for file in folder.images():
         if file.stem in files:
@@ -341,14 +353,17 @@ def _by_stem(folder: Folder) -> dict[str, Path]:
 
 
 class _Look(NamedTuple):
-    """A decoded pair: which concepts its mask shows, the share of the image inside any of them, its
-    values, and those outside."""
+    """Facts on a decoded mask."""
 
     pair: Place
     shown: list[bool]
+    """For each concept, whether the mask shows it."""
     share: float
+    """Share of the image that any concept covers."""
     met: set[str]
+    """The values of its pixels, without ignored ones."""
     outside: set[str]
+    """The values of its pixels outside of all concepts, without ignored ones."""
 
 
 def _look(pair: Place, readings: Mapping[str, MaskReading]) -> _Look:
@@ -365,8 +380,12 @@ def _look(pair: Place, readings: Mapping[str, MaskReading]) -> _Look:
 def _remarks(looks: Sequence[_Look], root: Path | None) -> dict[str, str]:
     """Return remarks on masks that are likely misread.
 
-    ``root``: of masks whose values nobody named. Raise InputError if these have two values each
-    that differ from mask to mask.
+    Args:
+        looks: The decoded masks.
+        root: The folder of masks whose values no option explains; None: an option does.
+
+    Raises:
+        InputError: No option explains the values, and masks have different pairs of values.
     """
     black, remarks = {"0", "#000000"}, {}
     met = set[str]().union(*(look.met for look in looks if len(look.met) < 3))
@@ -391,7 +410,7 @@ def _read(path: Path, reading: Callable[..., Mask]) -> Mask:
 # -- images alone ----------------------------------------------------------------------------------
 
 NOTHING = "image"
-"""The concept where none is named; its truth is unknown."""
+"""Default name of the concept of images without labels; its truth is unknown."""
 
 
 def from_images(
@@ -403,13 +422,14 @@ def from_images(
     broken: BrokenOption = "refuse",
     allow_outside: OutsideOption = False,
 ) -> TableDataset:
-    """Read the images directly in ``path``, named by their files.
+    """Read the images directly in a folder, without labels. Sample ids are file names.
 
-    Oracles that need no truth can ask about them: in captions, or for consistency.
+    Only oracles that need no truth can judge answers about them, such as those of captions and of
+    consistency.
 
     Args:
         path: The folder.
-        concepts: What the model answers about.
+        concepts: Names of the concepts that the model answers about. Default None: "image".
         broken: "skip" leaves out files that cannot be decoded.
         allow_outside: Whether links may lead out of the folder.
 

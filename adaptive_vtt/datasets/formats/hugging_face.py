@@ -1,4 +1,4 @@
-"""Datasets of the package ``datasets``, in memory or in the folder of save_to_disk."""
+"""Datasets of the package ``datasets``, in memory or in a folder of its save_to_disk."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,12 +31,13 @@ def from_hugging_face(
     """Read a ``datasets.Dataset`` with images, and labels in columns.
 
     Args:
-        data: A Dataset, or the folder that its ``save_to_disk`` wrote; of several splits one.
-        image_column: The column of images, which are decoded when they are asked about.
-        class_column: The column that holds each image's class, or a list of its classes.
-        concepts: Columns of 0, 1 or nothing, a concept each, instead of classes.
-        id_column: The column of sample ids.
-        metadata: Columns to group samples by.
+        data: A Dataset, or the folder that its ``save_to_disk`` wrote; a single split.
+        image_column: The column of images, which are decoded on access. Default None: the only one.
+        class_column: The column of each image's class, or list of classes. Default None: the only
+            one of ClassLabel.
+        concepts: Columns of 0, 1 or empty cells, each a concept, instead of classes.
+        id_column: The column of sample ids. Default None: row numbers.
+        metadata: Columns that describe samples.
 
     Raises:
         InputError: The folder has no Dataset, or a column is missing.
@@ -76,7 +77,14 @@ def from_hugging_face(
 
 
 class Images:
-    """The images of one column, decoded one by one. ``paths``: whether cells may name files."""
+    """The images of one column, which are decoded on access.
+
+    Args:
+        rows: The Dataset.
+        column: The column of images.
+        ids: The ids of samples, for errors.
+        paths: Whether a cell may be the path of a file, and not the image itself.
+    """
 
     def __init__(self, rows: Any, column: str, ids: Sequence[str], *, paths: bool) -> None:
         self._rows, self._column, self._ids, self._paths = rows, column, ids, paths
@@ -96,15 +104,15 @@ class Images:
         raise unexpected(where, expected, got, "save_to_disk writes images into files")
 
     def pixels(self, index: int) -> float:
-        """Return the number of pixels as the image's header declares them, NaN if it does not."""
+        """Return the number of pixels in an image's header, NaN if it has none."""
         cell = self._rows[int(index)][self._column] or {}
         size = declared_size(cell.get("bytes") or b"")
         return np.nan if size is None else float(size[0] * size[1])
 
 
 def _only(option: str, rows: Any, feature: type) -> str:
-    """Return the only column of that feature."""
-    names = [name for name, each in rows.features.items() if isinstance(each, feature)]
+    """Return the only column of a type of feature; raise InputError unless there is exactly one."""
+    names = [name for name, kind in rows.features.items() if isinstance(kind, feature)]
     if len(names) != 1:
         count, columns = len(names) or "no", ", ".join(rows.column_names)
         got = f"none, as {count} columns are of {feature.__name__}; columns are {columns}"
@@ -113,15 +121,16 @@ def _only(option: str, rows: Any, feature: type) -> str:
 
 
 def class_table(cells: Sequence[Any], names: Sequence[str] | None) -> pd.DataFrame:
-    """Return n x C of 0, 1 and NaN (class unknown) from a class, or a list of classes, per row.
+    """Return n x C of 0 and 1 from the class of each row, NaN for a row without a class.
 
-    ``names``: those of a ClassLabel, whose cells are numbers; None if cells are the classes.
-    A row is unknown where it is empty or -1.
+    Args:
+        cells: A class, or a list of classes, per row. None and -1 mean no class.
+        names: Names of a ClassLabel, whose numbers the cells are; None if cells are names.
     """
     lists = [cell if isinstance(cell, list) else [cell] for cell in cells]
     name_of = class_name if names is None else names.__getitem__
     rows = [None if row in ([None], [-1]) else {name_of(cell) for cell in row} for row in lists]
-    met = {name for row in rows for name in row or ()}
-    known = sorted(met, key=by_number) if names is None else names
-    table = {name: [np.nan if r is None else float(name in r) for r in rows] for name in known}
+    if names is None:
+        names = sorted({name for row in rows for name in row or ()}, key=by_number)
+    table = {name: [np.nan if r is None else float(name in r) for r in rows] for name in names}
     return pd.DataFrame(table)

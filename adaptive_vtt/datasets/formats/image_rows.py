@@ -1,6 +1,6 @@
-"""Images in the rows of tables, decoded one by one while they stay in the file.
+"""Images in the rows of TSV and Parquet tables, which stay in the file until they are decoded.
 
-Only the place of an image is kept: its line in a TSV, its file and row in Parquet.
+Only the position of an image is kept in memory: of its line in a TSV, of its row in Parquet.
 """
 
 import binascii
@@ -25,20 +25,25 @@ BATCH = 16
 """Rows of a Parquet file that are in memory at a time."""
 IMAGE = "image"
 LONGEST = 2**30
-"""Most characters of a cell of a TSV, which may be an image: csv's limit is 131,072."""
+"""Maximum length of a cell of a TSV, which may be an image; the default of csv is 131,072."""
 
 
 @dataclass(frozen=True)
 class Stored:
-    """An image within a file: its name in errors, its pixels, and a function that reads its bytes
-    (a PNG, JPEG ...)."""
+    """An image within a table.
+
+    Attributes:
+        name: Name of the image in errors.
+        pixels: Number of its pixels.
+        data: Function that reads its bytes (PNG, JPEG ...).
+    """
 
     name: str
     pixels: float
     data: Callable[[], bytes]
 
     def decoded(self, where: str) -> Image:
-        """Return H x W x C uint8. Raise InputError, beginning with ``where``, for no image."""
+        """Return the image, H x W x C of uint8; raise InputError if it cannot be read."""
         try:
             data = self.data()
         except OSError as error:
@@ -49,7 +54,13 @@ class Stored:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table: its text ``cells`` by column, its image, and its name in errors."""
+    """A row of a table.
+
+    Attributes:
+        cells: Column -> text, without the image.
+        image: Its image.
+        where: Name of the row in errors.
+    """
 
     cells: dict[str, str]
     image: Stored
@@ -60,7 +71,12 @@ class Row:
 
 
 def tsv_rows(path: Path, needed: Sequence[str], reading: Reading) -> Iterator[Row]:
-    """Yield the rows of a TSV with CSV's quotes; the file is read once.
+    """Yield the rows of a TSV, whose cells may be quoted as in a CSV.
+
+    Args:
+        path: The file.
+        needed: Columns that it must have, in addition to the image and the options A and B.
+        reading: Handler of broken rows.
 
     Raises:
         InputError: The file cannot be read, or columns are missing.
@@ -79,7 +95,8 @@ def tsv_rows(path: Path, needed: Sequence[str], reading: Reading) -> Iterator[Ro
 
 
 def _lines(file: BinaryIO, tabs: int) -> Iterator[bytes]:
-    """Yield lines, joined with the next while a quote is open and tabs are missing."""
+    """Yield the lines of rows. A line is joined with the next while a quote is open and it has
+    fewer tabs than the header."""
     joined = b""
     for line in file:
         joined += line
@@ -91,7 +108,8 @@ def _lines(file: BinaryIO, tabs: int) -> Iterator[bytes]:
 
 
 def _cells(line: bytes, where: str) -> list[str]:
-    # the limit is global to the process, which may be a worker that has read nothing yet
+    """Return the cells of a line."""
+    # set here, as the limit is global to a process, and a worker may read only this line
     csv.field_size_limit(max(LONGEST, csv.field_size_limit()))
     try:
         rows = [*csv.reader([line.decode().rstrip("\r\n")], delimiter="\t")]
@@ -120,7 +138,7 @@ def _text_image(path: Path, where: str, offset: int, length: int, column: int) -
 
 
 def parquet_file(path: Path) -> Any:
-    """Open a Parquet file to read page by page; the default keeps a whole row group in memory."""
+    """Open a Parquet file so that pages are read one by one; by default whole row groups are."""
     with needed("parquet", f"{path}: reading Arrow and Parquet needs pyarrow"):
         parquet = import_module("pyarrow.parquet")
     with reads(path, "a table"):
@@ -132,7 +150,12 @@ opened_parquet = lru_cache(maxsize=64)(parquet_file)
 
 
 def parquet_rows(path: Path, needed: Sequence[str], reading: Reading) -> Iterator[Row]:
-    """Yield the rows of a Parquet file; the image is bytes, base64, or has its bytes as a field.
+    """Yield the rows of a Parquet file, whose image is bytes, base64, or a struct with its bytes.
+
+    Args:
+        path: The file.
+        needed: Columns that it must have, in addition to the image and the options A and B.
+        reading: Handler of broken rows.
 
     Raises:
         InputError: The file cannot be read, or a column or pyarrow is missing.
@@ -141,7 +164,7 @@ def parquet_rows(path: Path, needed: Sequence[str], reading: Reading) -> Iterato
     check_columns(len(file.schema_arrow.names), path)
     _check_header(file.schema_arrow.names, needed, path)
 
-    def made(cells: dict[str, Any], group: int, place: int, where: str) -> Row:
+    def row_of(cells: dict[str, Any], group: int, place: int, where: str) -> Row:
         pixels = _pixels(_bytes(cells.pop(IMAGE), where), where)
         texts = {name: "" if value is None else str(value) for name, value in cells.items()}
         return Row(texts, Stored(where, pixels, partial(_parquet_image, path, group, place)), where)
@@ -151,7 +174,7 @@ def parquet_rows(path: Path, needed: Sequence[str], reading: Reading) -> Iterato
         batches = file.iter_batches(BATCH, row_groups=[group])
         for place, cells in enumerate(row for batch in batches for row in batch.to_pylist()):
             number += 1
-            if row := reading.attempt(made, cells, group, place, f"{path}, row {number}"):
+            if row := reading.attempt(row_of, cells, group, place, f"{path}, row {number}"):
                 yield row
 
 
@@ -173,7 +196,7 @@ def _check_header(columns: Sequence[str], needed: Sequence[str], path: Path) -> 
 
 
 def _bytes(value: Any, where: str) -> bytes:
-    """Return an image's bytes: as they are, in base64, or in a field of a struct."""
+    """Return an image's bytes from a cell of Parquet."""
     value = value.get("bytes") if isinstance(value, dict) else value
     if isinstance(value, str):
         return _decoded(value, where)
@@ -190,7 +213,7 @@ def _decoded(coded: str, where: str) -> bytes:
 
 
 def _pixels(data: bytes, where: str) -> float:
-    """Return the pixels of an image's bytes. Raise InputError unless they begin like an image that
-    is not too large to decode."""
+    """Return the number of pixels in an image's header; raise InputError if that is malformed, or
+    the image too large."""
     width, height = checked_size(data, IMAGE, where)
     return float(width * height)

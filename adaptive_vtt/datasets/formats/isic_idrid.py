@@ -1,7 +1,7 @@
-"""Two sets of images with one mask per attribute or lesion.
+"""Two datasets with one mask per attribute or lesion.
 
-ISIC 2018, task 2: five dermoscopic attributes (Codella et al., 2019). A mask of zeros
-alone means that the attribute is absent.
+ISIC 2018, task 2: five dermoscopic attributes (Codella et al., 2019). A mask of only zeros means
+that the attribute is absent.
     ISIC2018_Task1-2_*_Input/ISIC_0000000.jpg
     ISIC2018_Task2_*_GroundTruth*/ISIC_0000000_attribute_{attribute}.png
 
@@ -35,15 +35,15 @@ def from_isic(
     broken: BrokenOption = "refuse",
     allow_outside: OutsideOption = False,
 ) -> TableDataset:
-    """Read the five attributes as concepts ("pigment network", ...), with masks where present.
+    """Read ISIC 2018, task 2, with its five attributes as concepts ("pigment network", ...).
 
-    All masks are decoded once, to see which are empty: some 40 ms each at 6 million pixels, divided
-    by the number of cores. A mask's size is compared with its image's when it is used.
+    All masks are decoded once, to find empty ones, which takes some 40 ms for 6 million pixels,
+    divided by the number of cores. The size of a mask is compared with that of its image on access.
 
     Args:
         path: The folder.
-        images: The folder of images (default: by its name in the challenge).
-        masks: The folder of masks (default: by its name in the challenge).
+        images: The folder of images. Default None: by its name in the challenge.
+        masks: The folder of masks. Default None: by its name in the challenge.
         broken: "skip" leaves out files that cannot be decoded.
         allow_outside: Whether links may lead out of the folders.
 
@@ -69,9 +69,9 @@ def from_isic(
         pictures.append(picture)
     pictures = readable(pictures, reading)
     pairs = [(picture, name) for picture in pictures for name in names.values()]
-    masks_of = [picture.masks[name] for picture, name in pairs]
-    seen = scanning.each(lambda mask: read_mask(mask, repr(str(mask))).any(), masks_of)
-    for (picture, name), present in zip(pairs, seen, strict=True):
+    files = [picture.masks[name] for picture, name in pairs]
+    filled = scanning.each(lambda mask: read_mask(mask, repr(str(mask))).any(), files)
+    for (picture, name), present in zip(pairs, filled, strict=True):
         picture.show(name, int(present))
         if not present:
             del picture.masks[name]
@@ -87,10 +87,11 @@ def _dataset(
 
 
 def _folder(
-    top: Path, given: Path | str | None, pattern: str, what: str, allow_outside: bool
+    top: Path, name: Path | str | None, pattern: str, what: str, allow_outside: bool
 ) -> Folder:
-    if given is not None:
-        return Folder(top / given, allow_outside)
+    """Return a folder within ``top``, by its name or as the only match of a pattern."""
+    if name is not None:
+        return Folder(top / name, allow_outside)
     if not top.is_dir():
         raise InputError(f"{top}: is no folder{instead(top)}")
     folders = sorted(path for path in top.glob(pattern) if path.is_dir())
@@ -118,11 +119,14 @@ def from_idrid(
     broken: BrokenOption = "refuse",
     allow_outside: OutsideOption = False,
 ) -> TableDataset:
-    """Read four lesions and the optic disc as concepts, with masks where present.
+    """Read IDRiD's segmentation set, with four lesions and the optic disc as concepts.
+
+    The metadata has a column ``split``. The size of a mask is compared with that of its image on
+    access.
 
     Args:
-        path: "A. Segmentation" or the folder above it.
-        split: "train" (54 images), "test" (27), or None for both; it is also the metadata.
+        path: "A. Segmentation", or the folder above it.
+        split: "train" (54 images) or "test" (27). Default None: both.
         broken: "skip" leaves out files that cannot be decoded.
         allow_outside: Whether links may lead out of the folder.
 
@@ -130,8 +134,7 @@ def from_idrid(
         The dataset.
 
     Raises:
-        InputError: A folder is missing, or a set has no mask. The size of a mask is compared when
-            it is used.
+        InputError: A folder is missing, or no image has a mask.
     """
     if split is not None:
         check_known("split", split, list(SETS), "idrid")
@@ -149,6 +152,6 @@ def from_idrid(
                     picture.show(lesion)
             pictures.append(picture)
     pictures = readable(pictures, reading)
-    # unlike ISIC's, absent lesions have no masks
+    # absent lesions have no masks, so without any mask the folders of masks are missing
     pictures = pictures if any(picture.masks for picture in pictures) else []
     return _dataset(top, pictures, [*LESIONS], reading, "idrid-segmentation")

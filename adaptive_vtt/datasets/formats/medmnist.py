@@ -1,8 +1,8 @@
 """MedMNIST's twelve 2D sets (Yang et al., Scientific Data 10, 2023; sizes 64 to 224: MedMNIST+).
 
-An .npz per set and size: ``pathmnist.npz`` has 28 x 28 pixels, ``pathmnist_224.npz`` 224 x 224.
-Stored arrays (``numpy.savez``) are memory-mapped; compressed ones are read once, whole, on first
-use. Nothing is unpickled.
+Each set and size has an .npz: ``pathmnist.npz`` has 28 x 28 pixels, ``pathmnist_224.npz`` 224 x
+224. Uncompressed arrays (``numpy.savez``) are memory-mapped; compressed ones are read as a whole on
+first access. Nothing is unpickled.
 """
 
 import json
@@ -27,27 +27,27 @@ from ..scanning import ClassesOption
 from ..table import TableDataset
 
 MAX_BYTES = 2 * 2**30
-"""Bytes to which a compressed array may unpack, unless more is allowed; a larger one is refused."""
+"""Default maximum size in bytes of an array after decompression."""
 
 
 class NpzArray:
-    """The array ``key`` of the file ``path``, indexed along its first axis.
+    """An array in an .npz file, indexed along its first axis.
 
-    Stored arrays are mapped and take no memory.
+    An uncompressed array is memory-mapped.
 
     Args:
         path: The .npz file.
-        key: The name of the array in it.
-        most_bytes: Bytes to which a compressed array may unpack.
+        key: Name of the array.
+        most_bytes: Maximum size in bytes of a compressed array after decompression.
 
     Raises:
-        InputError: The file is no .npz or has no such array, or the array is larger, has another
-            size than the archive says, or has objects. Nothing has been unpacked then.
+        InputError: The file is no .npz or lacks the array, or the array is too large, has another
+            size than its header says, or contains Python objects. Nothing was decompressed then.
     """
 
     def __init__(self, path: Path, key: str, most_bytes: int = MAX_BYTES) -> None:
         self.path, self.key, self.most_bytes = path, key, most_bytes
-        self._stored_at: int | None = None  # where its numbers begin, where they can be mapped
+        self._stored_at: int | None = None  # offset of its numbers in the file, if uncompressed
         with reads(path, f"array {key!r}"):
             self._read_header()
 
@@ -63,7 +63,7 @@ class NpzArray:
 
     @cached_property
     def array(self) -> npt.NDArray[Any]:
-        """The whole array n x ..., not to be written to."""
+        """The whole array, n x ..., which is read-only."""
         with reads(self.path, f"array {self.key!r}"):
             if self._stored_at is not None:
                 place = self._stored_at
@@ -72,10 +72,11 @@ class NpzArray:
                 return stored[self.key]
 
     def _read_header(self) -> None:
+        """Set shape, dtype, order and offset of the array."""
         with zipfile.ZipFile(as_file(self.path)) as archive:
             name, names = f"{self.key}.npy", archive.namelist()
             if name not in names:
-                known = ", ".join(sorted(each.removesuffix(".npy") for each in names)) or "none"
+                known = ", ".join(sorted(n.removesuffix(".npy") for n in names)) or "none"
                 raise InputError(f"{self.path}: expected the array {self.key}, got {known}")
             info = archive.getinfo(name)
             with archive.open(info) as member:
@@ -92,13 +93,20 @@ class NpzArray:
             and not info.flag_bits & 1
             and 0 not in self.shape
         ):
-            with self.path.open("rb") as file:  # lengths may differ from those of the index
+            # A local file header has 30 bytes, name and extra field (PKWARE's APPNOTE, 4.3.7);
+            # the lengths of the last two, at byte 26, may differ from those in the directory.
+            with self.path.open("rb") as file:
                 file.seek(info.header_offset + 26)
                 lengths = struct.unpack("<HH", file.read(4))
             self._stored_at = info.header_offset + 30 + sum(map(int, lengths)) + header
 
     def _check_size(self, info: zipfile.ZipInfo, held: int) -> None:
-        """Raise InputError if the array is not as large as the ``held`` bytes, or too large."""
+        """Raise InputError if the array is too large, or not as large as its data.
+
+        Args:
+            info: The entry of the archive.
+            held: Number of bytes of the data.
+        """
         where = f"{self.path}: array {self.key!r}"
         if any(side < 0 for side in self.shape):
             raise unexpected(where, "sides of 0 or more", self.shape)
@@ -135,7 +143,7 @@ class MedMnistSet:
 
     @property
     def concepts(self) -> tuple[str, ...]:
-        """The concepts to ask about: every class; for a binary set its class 1 alone."""
+        """The concepts to ask about: all classes, but only class 1 of a binary set."""
         return self.classes[1:] if self.task == "binary" else self.classes
 
 
@@ -158,21 +166,21 @@ def from_medmnist(
     classes: ClassesOption = "all",
     most_bytes: Annotated[int, Option("most bytes of a compressed array", ge=1)] = MAX_BYTES,
 ) -> TableDataset:
-    """Read a split of a MedMNIST set as yes/no concepts, one per class.
+    """Read a split of a MedMNIST set, with one concept per class.
 
-    Sample ids are the split and the six-digit position. Metadata: ``split``, and ``label`` (the
-    class number) unless the set is multi-label. Images are uint8, S x S x 1 or 3.
+    Sample ids are the split and the six-digit position. Metadata are ``split``, and ``label`` (the
+    number of the class) unless the set is multi-label. Images are S x S x 1 or 3 of uint8.
 
     Args:
         path: The .npz, or its folder.
-        flag: Name of the set.
-        size: 28, 64, 128 or 224 pixels.
+        flag: Name of the set. Default None: from the name of the file.
+        size: 28, 64, 128 or 224 pixels. Default None: 28 in a folder, any for a file.
         split: "train", "val" or "test".
-        classes: "all": all classes of every image are known. "own": only the class that an image
-            has is known, so that the target "overall" is the share of images whose class is missed.
-            A binary set has one concept, its class 1, and both mean the same.
-        most_bytes: Limit of the size of an unpacked array. The largest official array, the training
-            images of pathmnist at 224 pixels, takes 13.6e9 bytes.
+        classes: "all": the truth of all classes is known for each image. "own": only that of its
+            class is, so that "overall" is the share of images whose class is missed. For a binary
+            set, with its single concept, both mean the same.
+        most_bytes: Maximum size of an array after decompression. The largest official array, the
+            training images of pathmnist at 224 pixels, takes 13.6e9 bytes.
 
     Returns:
         The dataset.
@@ -191,9 +199,9 @@ def from_medmnist(
     if facts.task == "binary":
         truths = labels.astype(np.int8)
     else:
-        several = facts.task == "multi-label"
-        own = labels == 1 if several else labels == np.arange(len(facts.classes))
-        truths = np.where(own, 1, UNKNOWN if classes == "own" else 0).astype(np.int8)
+        multi_label = facts.task == "multi-label"
+        present = labels == 1 if multi_label else labels == np.arange(len(facts.classes))
+        truths = np.where(present, 1, UNKNOWN if classes == "own" else 0).astype(np.int8)
     metadata = pd.DataFrame({"split": [split] * len(images)})
     if labels.shape[1] == 1:
         metadata["label"] = labels[:, 0]
@@ -222,6 +230,7 @@ def _find(path: Path, flag: str | None, size: int | None) -> tuple[Path, str]:
 
 
 def _check_images(images: NpzArray, facts: MedMnistSet, size: int | None) -> None:
+    """Raise InputError unless the array has images of the set, in this size (None: any)."""
     shape = images.shape
     colours = (3,) if facts.channels == 3 else ()
     fits = len(shape) >= 3 and shape[3:] == colours and images.dtype == np.uint8

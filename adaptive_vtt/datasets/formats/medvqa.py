@@ -1,8 +1,8 @@
 """MEDVQA-GI (ImageCLEFmed 2023): gt.json with folders images/ and, optionally, masks/.
 
-gt.json: a list of {"ImageID", "Labels": [{"Question", "AnswerType", "Answer": [...]}]}. Answers are
-lists, some of them written as one text with commas; some are empty. Its questions are asked here in
-our words and in MedTest's order; see ``datasets.vqa.medvqa_questions``.
+gt.json is a list of {"ImageID", "Labels": [{"Question", "AnswerType", "Answer": [...]}]}. An answer
+is a list, or one text with commas, and may be empty. Questions have our own wording, and the order
+of MedTest; see ``datasets.vqa.medvqa_questions``.
 """
 
 import json
@@ -25,7 +25,7 @@ Several = Literal["all", "any"]
 SEGMENTATION = "segmentation"
 _ASKS = {question.name: Ask(question.text) for question in QUESTIONS}
 _MASKED = {"polyp": "polyp type", "instrument": "instruments present"}
-"""The subject of a mask -> the question that has it."""
+"""Subject of a mask -> the question to which the mask belongs."""
 
 
 def from_medvqa(
@@ -39,14 +39,15 @@ def from_medvqa(
     broken: BrokenOption = "refuse",
     allow_outside: OutsideOption = False,
 ) -> WordedDataset:
-    """Read images with questions that have free answers; the questions are the concepts.
+    """Read images with questions that have free answers; each of the questions is a concept.
 
-    A question without an answer is not asked about its image. Relations leave the masks uncovered.
+    A question without an answer is not asked about its image. Relations do not cover the masks.
 
     Args:
         path: The folder.
-        questions: Names or numbers in MedTest's order, which leaves out 2, 10, 12 and 17.
-        several: "all" (MedTest's rule) or "any" of several true answers make a reply right.
+        questions: Names or numbers of questions. Default None: those of MedTest, which leaves out
+            2, 10, 12 and 17.
+        several: Whether a correct reply needs "all" (MedTest's rule) or "any" of several answers.
         broken: "skip" leaves out images that cannot be decoded.
         allow_outside: Whether names and links may lead out of the folders.
 
@@ -66,10 +67,10 @@ def from_medvqa(
     bad = reading.unreadable(files.values())
     kept = [name for name in entries if files[name] not in bad]
     answered = [_answers(entries[name], several, name) for name in kept]
-    answers = [{c: texts for c, texts in each.items() if c in chosen} for each in answered]
+    answers = [{c: texts for c, texts in a.items() if c in chosen} for a in answered]
     if not any(answers):
         raise InputError(f"{root}: expected answers to some of {', '.join(chosen)}, got none")
-    procedures = [", ".join(each.get("procedure", ("unknown",))) for each in answered]
+    procedures = [", ".join(a.get("procedure", ("unknown",))) for a in answered]
     truths = [[1 if c in known else UNKNOWN for c in chosen] for known in answers]
     folder = Folder(root / "masks", allow_outside, root)
     masks = {
@@ -91,6 +92,7 @@ def from_medvqa(
 
 
 def _entries(path: Path) -> dict[str, list[dict[str, Any]]]:
+    """Return the labels of each image in gt.json, by its id."""
     with reads(path, "answers"):
         table = json.loads(text_in(path))
     labels_of: dict[str, list[dict[str, Any]]] = {}
@@ -106,12 +108,13 @@ def _entries(path: Path) -> dict[str, list[dict[str, Any]]]:
 
 
 def _chosen(questions: Sequence[str | int] | None) -> list[str]:
+    """Return the names of the questions to ask, in order."""
     if questions is None:
         return [question.name for question in QUESTIONS if not question.vague]
     names = {str(q.number): q.name for q in QUESTIONS} | {name: name for name in NAMES}
-    for asked in questions:
-        check_known("question", str(asked), names, "MEDVQA-GI")
-    wanted = {names[str(asked)] for asked in questions}
+    for question in questions:
+        check_known("question", str(question), names, "MEDVQA-GI")
+    wanted = {names[str(question)] for question in questions}
     return [name for name in NAMES if name in wanted]
 
 
@@ -151,11 +154,11 @@ def _texts(label: Mapping[str, Any]) -> list[str]:
 def _mask(
     folder: Folder, image: str, labels: Sequence[Mapping[str, Any]], subject: str
 ) -> Path | None:
-    """Return the file that a segmentation label names, or masks/{ImageID}.{png ...}; None without
-    such a label."""
+    """Return the mask of a subject: the file that a segmentation label names, or one with the name
+    of the image; None without such a label."""
     for label in labels:
         if _is_mask(label) and subject in str(label.get("Question", "")).lower():
-            named = [Path(text).name for text in _texts(label)]
-            tried = [*named, *(f"{image}{ending}" for ending in ENDINGS)]
-            return folder.find(filter(None, tried), f"sample {image!r}, its mask")
+            names = [Path(text).name for text in _texts(label)]
+            names += [f"{image}{ending}" for ending in ENDINGS]
+            return folder.find(filter(None, names), f"sample {image!r}, its mask")
     return None

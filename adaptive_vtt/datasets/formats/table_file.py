@@ -1,6 +1,6 @@
 """A table of labels in a CSV, JSON Lines or Parquet file, with folders of images.
 
-Errors say which option of [dataset] describes the table or its images.
+Errors name the option of [dataset] that describes the table or its images.
 """
 
 import json
@@ -28,17 +28,22 @@ from ..table import TableDataset, from_table, label_cells, one_per_class
 from .image_rows import parquet_file
 
 EMPTY = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "<NA>", "#N/A", "?")
-"""Texts of a cell that mean "unknown", whatever the column; those of labels may be more."""
+"""Texts of a cell that mean "unknown" in any column; columns of labels have further ones."""
 TABLES = (".csv", ".tsv", ".parquet", ".jsonl")
 """Endings of tables."""
 BATCH, MAX_CELLS, MAX_BYTES = 1024, 20_000_000, 2**30
-"""Rows of a Parquet table that are decoded at a time; its most cells and bytes."""
+"""Rows of a Parquet table that are decoded at a time, and its maximum numbers of cells and bytes.
+"""
 
 
 def folders_at_base(value: str | list[str], base: Path) -> Path | list[Path]:
-    """Return one folder, several, or those that a pattern finds, from the folder of a SPEC.toml."""
+    """Return the folder, the folders, or the matches of a pattern, relative to ``base``.
+
+    Raises:
+        InputError: No folder matches the pattern.
+    """
     if isinstance(value, list):
-        return [base / each for each in value]
+        return [base / path for path in value]
     if not any(sign in value for sign in "*?["):
         return base / value
     folders = [path for path in sorted(base.glob(value)) if path.is_dir()]
@@ -73,26 +78,26 @@ def read_table(
 ) -> TableDataset:
     """Read a table of labels (CSV, JSON Lines, Parquet) and one or several folders of images.
 
-    A name also matches the only file that differs from it in letter case, slashes, Unicode form or
-    lost zeros.
+    A cell that names no existing file matches the only file that differs from it in letter case,
+    slashes, Unicode form or leading zeros.
 
     Args:
         labels: The file of the table, a row per sample.
-        images: A folder, several, or None if answers are recorded.
+        images: A folder, or several. Default None: answers are recorded.
         id_column: The column of sample ids.
-        file_column: The column of file names, with or without their ending.
-        concepts: Columns of 0, 1, yes, no or empty cells.
+        file_column: The column of file names, with or without their ending. Default None: the ids.
+        concepts: Columns of 0, 1, yes, no or empty cells. Default None: all other columns.
         metadata: Columns that describe samples and are no concepts.
         class_column: The column of classes; each class becomes a concept.
-        broken: "skip" leaves out rows whose file is missing or cannot be decoded, unless most are.
+        broken: "skip" leaves out rows whose file cannot be decoded, or is missing if most exist.
         allow_outside: Whether names and links may lead out of the folders.
 
     Returns:
         The dataset.
 
     Raises:
-        InputError: A cell, a column or a file does not fit, or there are over 10,000 columns. It
-            names file, row and column.
+        InputError: A cell, a column or a file is invalid, or there are over 10,000 columns. The
+            message names file, row and column.
     """
     path = Path(labels)
     table, described = read_rows(path), metadata or []
@@ -102,8 +107,8 @@ def read_table(
             error, advice = unknown("column", column, columns, str(path)), ""
             if column == id_column:
                 unique = [name for name in columns if table[name].is_unique]
-                named = [*_file_columns(table[unique], images), *unique, "..."][0]
-                advice = f'; say which column names the samples: id_column = "{named}" in [dataset]'
+                best = [*_file_columns(table[unique], images), *unique, "..."][0]
+                advice = f'; say which column names the samples: id_column = "{best}" in [dataset]'
             raise InputError(f"{error}{advice}")
     known = table.mask(table.isin(EMPTY)).set_axis(table[id_column].tolist(), axis=0)
     names = [n for n in columns if n not in {id_column, file_column, class_column, *described}]
@@ -115,19 +120,19 @@ def read_table(
         truths = table[chosen].set_axis(known.index).astype(object)
     else:
         truths = one_per_class(known[class_column])
-    taken, named_by = _Taken([], [], "", {}), file_column or id_column
+    located, name_column = _Located([], [], "", {}), file_column or id_column
     if images is not None:
-        places, cells = ImageNames(images, allow_outside), table[named_by].set_axis(known.index)
-        plain, above = ImageNames(images).relative(cells)
-        taken = _taken(places, plain, above, table, path, Reading(broken, str(path)))
-        kept = [file is not None for file in taken.files]
+        names_of, cells = ImageNames(images, allow_outside), table[name_column]
+        relative, above = ImageNames(images).relative(cells.set_axis(known.index))
+        located = _located(names_of, relative, above, table, path, Reading(broken, str(path)))
+        kept = [file is not None for file in located.files]
         known, truths = known[kept], truths[kept]
     try:
         dataset = from_table(
-            None if images is None else [file for file in taken.files if file is not None],
+            None if images is None else [file for file in located.files if file is not None],
             truths,
             metadata=known[metadata] if metadata else None,
-            skipped=taken.skipped,
+            skipped=located.skipped,
             name=path.stem,
         )
     except InputError as error:
@@ -138,9 +143,9 @@ def read_table(
         roles[class_column] = _class_role(known[class_column], truths)
     roles[id_column] = "names the samples"
     if images is not None:
-        roles[named_by] = f"names the images{taken.near}"
+        roles[name_column] = f"names the images{located.difference}"
     dataset.remarks = _remarks(table, roles, class_column is None and concepts is None)
-    dataset.remarks |= taken.unread
+    dataset.remarks |= located.unread
     return dataset
 
 
@@ -148,23 +153,24 @@ def read_table(
 
 COULD_BE_ASKED = "metadata, though it holds only 0 and 1: take it out of metadata to ask about it"
 FEW = 0.2
-"""Share of the cells of a column up to which those that are no labels are likely mistakes, where
-its labels are all alike."""
+"""Maximum share of odd cells in a column of labels that are all equal: with more it is no column of
+labels with mistakes."""
 
 
 def _class_role(cells: "pd.Series[str]", truths: pd.DataFrame) -> str:
+    """Return a note on the column of classes."""
     unclear = f"; {int(cells.isna().sum()):,} unknown" * bool(cells.isna().any())
     several = "; several in a cell" * bool((truths.sum(axis=1) > 1).any())
     return f"names the class of each{unclear}{several}"
 
 
 def _remarks(table: pd.DataFrame, roles: Mapping[str, str], asked: bool) -> dict[str, str]:
-    """Return how each column was used, in their order.
+    """Return a note for each column on how it was read, in their order.
 
     Args:
         table: The table.
-        roles: The role of each column that was used.
-        asked: Whether all columns of labels should become concepts.
+        roles: Column -> its role, for columns that were used.
+        asked: Whether all columns of labels were meant to be concepts.
     """
     remarks = {}
     for name, cells in table.rename(columns=str).items():
@@ -181,7 +187,7 @@ def _remarks(table: pd.DataFrame, roles: Mapping[str, str], asked: bool) -> dict
 
 
 def odd_label(cells: "pd.Series[str]") -> str:
-    """Return the first odd cell of a column that mostly holds labels; "" for any other column."""
+    """Return a remark on the odd cells of a column that is mostly labels; "" for another column."""
     read = label_cells(cells)
     odd, known = int(read.odd.sum()), int(read.truths.notna().sum())
     if not odd or known < odd or (read.truths.nunique() < 2 and odd > FEW * (odd + known)):
@@ -194,7 +200,7 @@ def odd_label(cells: "pd.Series[str]") -> str:
 
 
 def odd_cells(table: pd.DataFrame) -> str:
-    """Return the columns with an odd cell, as a part of another error; "" for none."""
+    """Return ``odd_label`` of all columns as the end of an error; "" without any."""
     odd = {str(name): odd_label(table[name]) for name in table}
     return "".join(f"; also column {name!r}: {text}" for name, text in odd.items() if text)
 
@@ -202,7 +208,7 @@ def odd_cells(table: pd.DataFrame) -> str:
 def _check_labels(
     table: pd.DataFrame, chosen: list[str], images: Images | None, path: Path
 ) -> None:
-    """Raise InputError, with the likely use, where the cells of a column are mostly no labels."""
+    """Raise InputError, with the likely remedy, if most cells of a chosen column are no labels."""
     read = {name: label_cells(table[name]) for name in chosen}
     odd = [n for n, r in read.items() if r.odd.sum() > r.truths.notna().sum()]
     if not odd:
@@ -226,27 +232,35 @@ def _check_labels(
 # -- names of images -------------------------------------------------------------------------------
 
 LOOKED_AT = 20
-"""Rows of a table whose image files are looked for; reading the table looks for all."""
+"""Number of rows whose image files are searched for, to recognise a column of file names."""
 
 
 class ImageNames:
-    """Folders in which the cells of a table name image files; ``allow_outside``: or elsewhere."""
+    """Search for the image files that a table names.
+
+    Args:
+        images: The folder of images, or several.
+        allow_outside: Whether names and links may lead out of the folders.
+    """
 
     def __init__(self, images: Images, allow_outside: bool = True) -> None:
         paths = [images] if isinstance(images, str | Path) else images
         self.folders = [Folder(Path(path), allow_outside) for path in paths]
 
     def share(self, names: "pd.Series[str]") -> float:
-        """Return the share of the first cells that name image files, 0..1."""
+        """Return the share, in [0, 1], of the first LOOKED_AT cells that name image files."""
         head, _ = self.relative(names.head(LOOKED_AT).astype(str))
-        named = [any(near_image(folder, name) for folder in self.folders) for name in head]
-        return float(np.mean(named)) if named else 0.0
+        exist = [any(near_image(folder, name) for folder in self.folders) for name in head]
+        return float(np.mean(exist)) if exist else 0.0
 
     def relative(self, names: "pd.Series[str]") -> tuple["pd.Series[str]", str]:
-        """Return names without the folders that all begin with, and those folders.
+        """Remove the folders with which all names begin, if the names do not lead to files as is.
 
-        The rest must name files: absolute names were written on another machine, others in a folder
-        above. Otherwise return the names unchanged and "".
+        Absolute names may come from another machine, and relative ones from a folder above.
+
+        Returns:
+            The rest of the names, and what was removed; or the names unchanged, and "", if the rest
+            leads to no file either.
         """
         plain = names.str.replace("\\", "/", regex=False)
         levels = zip(*(name.split("/")[:-1] for name in plain), strict=False)
@@ -255,17 +269,22 @@ class ImageNames:
             return names, ""
         absolute = re.fullmatch("|[A-Za-z]:", shared[0])
         for count, last in enumerate(shared, start=1):
-            begin = "/".join(shared[:count])
-            below = plain.str.removeprefix(f"{begin}/")
+            removed = "/".join(shared[:count])
+            rest = plain.str.removeprefix(f"{removed}/")
             for folder in self.folders:
                 same = folder.path.absolute().parts[-count:] == (*shared[:count],)
                 elsewhere = absolute and not scanning.is_split(last)
-                if (same or elsewhere) and near_image(folder, below.iloc[0]):
-                    return below, begin
+                if (same or elsewhere) and near_image(folder, rest.iloc[0]):
+                    return rest, removed
         return names, ""
 
     def file(self, name: str, where: str) -> tuple[Path | None, bool]:
-        """Return the file of that name, None for none, and whether it is called just so."""
+        """Return the file of a name, or the only one with a similar name, None without one; and
+        whether its name is exactly the same.
+
+        Raises:
+            InputError: Several folders have a file of this name.
+        """
         exact = [file for folder in self.folders if (file := find_image(folder, name, where))]
         if len(exact) > 1:
             raise InputError(
@@ -279,8 +298,7 @@ class ImageNames:
 
 
 def near_image(folder: Folder, name: str) -> Path | None:
-    """Return the image file of that name, or nearly that; None if it is missing."""
-    # os.path.isfile is False for names that no file may have, such as too long ones
+    """Return the image file of a name, or the only one with a similar name; None without one."""
     if not name or not os.path.basename(name):
         return None
     file = find_image(folder, name, "") or folder.near(name, "")
@@ -288,9 +306,16 @@ def near_image(folder: Folder, name: str) -> Path | None:
 
 
 def find_image(folder: Folder, name: str, where: str) -> Path | None:
-    """Return the image file of that name, its ending left out or not; None if it is missing."""
-    whole = [""] * (Path(name).suffix.lower() in ("", *ENDINGS))  # "p0.v1" has no ending yet
-    return folder.find((f"{name}{ending}" for ending in (*whole, *ENDINGS, "")), where)
+    """Return the image file of a name, which may lack its ending; None if it does not exist.
+
+    Args:
+        folder: The folder.
+        name: The name.
+        where: The place that names the file, for errors.
+    """
+    # the exact name first, except for one such as "p0.v1", whose ".v1" is no ending of an image
+    first = [""] * (Path(name).suffix.lower() in ("", *ENDINGS))
+    return folder.find((f"{name}{ending}" for ending in (*first, *ENDINGS, "")), where)
 
 
 def _file_columns(table: pd.DataFrame, images: Images | None) -> list[str]:
@@ -299,27 +324,42 @@ def _file_columns(table: pd.DataFrame, images: Images | None) -> list[str]:
     return [str(column) for column in table if names.share(table[column]) == 1]
 
 
-class _Taken(NamedTuple):
-    """The image of each row, None for rows left out, whose names are ``skipped``; how names differ
-    from files, and what in the folders was not read."""
+class _Located(NamedTuple):
+    """The images of a table."""
 
     files: list[Path | None]
+    """The image of each row, None for a row that is left out."""
     skipped: list[str]
-    near: str
+    """Names of the files that are missing or broken."""
+    difference: str
+    """A note on how names differ from files."""
     unread: Mapping[str, str]
+    """A remark on files that no row names."""
 
 
-def _taken(
-    places: ImageNames,
+def _located(
+    images: ImageNames,
     names: "pd.Series[str]",
     above: str,
     table: pd.DataFrame,
     path: Path,
     reading: Reading,
-) -> _Taken:
-    """Return the image of each row. Raise InputError if most are missing, or any is refused."""
-    folders = [folder.path for folder in places.folders]
-    rows = [places.file(n, f"{path}, row {row}") for row, n in enumerate(names, start=1)]
+) -> _Located:
+    """Return the image of each row.
+
+    Args:
+        images: The folders of images.
+        names: The name of each image, by sample id.
+        above: What was removed from the beginning of each name.
+        table: The table, for errors.
+        path: The file of the table.
+        reading: Handler of missing and broken files.
+
+    Raises:
+        InputError: Most images are missing, or one is and missing ones are refused.
+    """
+    folders = [folder.path for folder in images.folders]
+    rows = [images.file(n, f"{path}, row {row}") for row, n in enumerate(names, start=1)]
     files = [file for file, _ in rows]
     missing = [row for row, file in enumerate(files) if file is None]
     few = 2 * len(missing) < len(table)
@@ -352,7 +392,7 @@ def _taken(
         example = f"{names.iloc[near[0][0]]!r} from {near[0][1].name!r}"
         difference += f"; {len(near):,} differ from their files in letter case, slashes, Unicode"
         difference += f" form or zeros in front, as {example}"
-    return _Taken(
+    return _Located(
         [None if file in bad else file for file in files],
         reading.skipped + [f"{folders[0] / names.iloc[row]} (missing)" for row in missing],
         difference,
@@ -368,14 +408,14 @@ def _names(folder: Path) -> list[str]:
 
 
 def read_rows(path: Path) -> pd.DataFrame:
-    """Return all columns of a table; each cell is a text, "" if it is empty.
+    """Return all columns of a table as texts; an empty cell is "".
 
     Raises:
         InputError: The file cannot be read, or has no header.
     """
     ending = path.suffix.lower()
     if ending == ".parquet":
-        return _parquet(path).rename(columns=str).map(_text)  # cells as in a CSV
+        return _parquet(path).rename(columns=str).map(_text)
     with reads(path, "a table of labels"):
         table = json_lines(path).map(_text) if ending == ".jsonl" else csv_rows(path)
     for name in map(str, table):
@@ -386,17 +426,17 @@ def read_rows(path: Path) -> pd.DataFrame:
 
 
 def _parquet(path: Path) -> pd.DataFrame:
-    """Return a Parquet table. Raise InputError for one that is too large, before it is decoded.
+    """Return a Parquet table; raise InputError before decoding one that is too large.
 
-    A file of a few bytes may hold one value millions of times.
+    A file of a few bytes may contain one value millions of times.
     """
     file = parquet_file(path)
-    columns, about = file.schema_arrow.names, file.metadata
+    columns, metadata = file.schema_arrow.names, file.metadata
     check_columns(len(columns), path)
-    if about.num_rows * len(columns) > MAX_CELLS:
-        got = f"{about.num_rows:,} rows of {len(columns)}"
+    if metadata.num_rows * len(columns) > MAX_CELLS:
+        got = f"{metadata.num_rows:,} rows of {len(columns)}"
         raise unexpected(str(path), f"at most {MAX_CELLS:,} cells", got)
-    declared = sum(about.row_group(k).total_byte_size for k in range(about.num_row_groups))
+    declared = sum(metadata.row_group(k).total_byte_size for k in range(metadata.num_row_groups))
     decoded, batches = 0, list[Any]()
     with reads(path, "a table"):
         for batch in file.iter_batches(BATCH) if declared <= MAX_BYTES else ():
@@ -411,6 +451,7 @@ def _parquet(path: Path) -> pd.DataFrame:
 
 
 def _text(cell: object) -> str:
+    """Return a cell of any table as a CSV would have it."""
     if isinstance(cell, list | dict | np.ndarray):
         return str(cell)
     if cell is None or cell is pd.NA or cell != cell:

@@ -3,8 +3,8 @@
     VOC2012/Annotations/2008_000002.xml    VOC2012/JPEGImages/2008_000002.jpg
     VOC2012/ImageSets/Main/val.txt         (one name per line)
 
-Boxes count pixels from 1 and include the last one. An object that is ``difficult`` is left out
-of VOC's evaluations: a class without other objects in an image is unknown there.
+Boxes count pixels from 1, and include the last one. VOC's evaluations leave out objects that are
+marked as ``difficult``; a class with only such objects in an image is unknown there.
 """
 
 import math
@@ -40,8 +40,8 @@ def from_voc(
 
     Args:
         path: The folder.
-        split: A list in ImageSets/Main; default: all annotated images.
-        difficult: Take difficult objects, too.
+        split: A list in ImageSets/Main. Default None: all annotated images.
+        difficult: Whether to include difficult objects.
         broken: "skip" leaves out annotations and images that cannot be read.
         allow_outside: Whether names and links may lead out of the folders.
 
@@ -49,7 +49,7 @@ def from_voc(
         The dataset.
 
     Raises:
-        InputError: An annotation is broken. It names the file, the object and the field.
+        InputError: An annotation is broken. The message names the file, the object and the field.
     """
     top, reading = Path(path), Reading(broken, "VOC")
     parts = top / "Annotations", top / "JPEGImages"
@@ -75,12 +75,12 @@ def from_voc(
             picture.annotate(reading, where, label, edges, truth=truth, boxed=not left_out)
         return picture
 
-    made = [reading.attempt(picture, name) for name in _listed(top, split)]
-    pictures = readable(made, reading)
+    pictures = readable([reading.attempt(picture, n) for n in _listed(top, split)], reading)
     return from_pictures(pictures, sorted(shown(pictures)), str(top), **reading.named(top))
 
 
 def _listed(top: Path, split: str | None) -> list[str]:
+    """Return the names of the images of a split; None: of all annotated images."""
     folder, lists = top / "Annotations", top / "ImageSets" / "Main"
     if split is None:
         if not folder.is_dir():
@@ -101,7 +101,7 @@ def _listed(top: Path, split: str | None) -> list[str]:
 
 
 class _NoDeclarations(ET.TreeBuilder):
-    """Refuse document types, which declare entities: annotations need none."""
+    """Builder that refuses document types, whose entities may expand without limit."""
 
     def doctype(self, *_: Any) -> None:
         raise ET.ParseError("a document type is not allowed")

@@ -3,9 +3,9 @@
     data.yaml    {train,val,test}/images/1.jpg      {train,val,test}/labels/1.txt
     data.yaml    images/{train,val,test}/1.jpg      labels/{train,val,test}/1.txt
 
-A line is the number of a class, then the box (middle x and y, width and height) or an outline
-(x and y of each corner), as shares of the image. An image without a file shows nothing. The names
-of classes stand in a .yaml, or line by line in classes.txt or obj.names.
+Each line has the number of a class, then a box (x and y of its centre, width, height) or an outline
+(x and y of each corner), as shares of the image. An image without a text file has no objects. The
+names of classes are in a .yaml file, or line by line in classes.txt or obj.names.
 """
 
 import re
@@ -23,10 +23,9 @@ from ..scanning import BrokenOption, Folder, FolderOption, OutsideOption, Readin
 from ..table import TableDataset
 
 NAMES = ("*.yaml", "*.yml", "classes.txt", "obj.names", "labels/classes.txt")
-"""Files that name the classes."""
+"""Patterns of files that name the classes."""
 FEW = 0.1
-"""Least share of the images of a folder that have boxes, where labels lie in the same folder: fewer
-texts have another use."""
+"""Minimum share of images with a text of boxes in the same folder: fewer texts have another use."""
 _LINE = re.compile(rb"\d+( +[\d.eE+-]+){4,}\s")
 
 

@@ -1,7 +1,7 @@
 """The 18 questions of MEDVQA-GI, in the order in which MedTest asks them.
 
 Sources: ImageCLEFmed MEDVQA-GI 2023 (questions and answers); MedTest (thesis LYU2308, CUHK
-2024), section 4.1.2: four questions are too vague to test by and are left out.
+2024), section 4.1.2, which leaves out four questions as too vague for tests.
 """
 
 import re
@@ -16,7 +16,16 @@ POSITIONS = ("abnormality position", "landmark position", INSTRUMENT_PLACE)
 
 @dataclass(frozen=True)
 class MedQuestion:
-    """``number``: in MedTest; ``id``: in MEDVQA-GI; ``pattern`` finds it by its wording there."""
+    """A question of MEDVQA-GI.
+
+    Attributes:
+        number: Its number in MedTest.
+        id: Its id in MEDVQA-GI.
+        name: Its name, which is the concept.
+        text: Our wording.
+        pattern: Regular expression of its wording in MEDVQA-GI, in lower case.
+        vague: Whether MedTest leaves it out.
+    """
 
     number: int
     id: int
@@ -31,7 +40,7 @@ NAMES = tuple(question.name for question in QUESTIONS)
 
 
 def recognised(wording: str) -> str | None:
-    """Return the name of the question with this wording, in MEDVQA-GI or here; None for another."""
+    """Return the name of the question with a wording of MEDVQA-GI or of ours; None if unknown."""
     for question in QUESTIONS:
         if wording in (question.name, question.text):
             return question.name

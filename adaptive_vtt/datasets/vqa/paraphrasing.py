@@ -1,6 +1,6 @@
-"""More wordings of questions, from a chat model, each kept only if it asks the same.
+"""Further wordings of questions from a chat model, which is asked once per kind of question.
 
-The model is asked once per kind of question.
+A wording is kept only if it contains all words on which the meaning depends.
 """
 
 import re
@@ -25,8 +25,8 @@ class Paraphrases:
 
     Attributes:
         wordings: Kind of question -> templates.
-        refused: A sentence on each template that was refused.
-        cost: Cost of this run.
+        refused: A message for each template that was refused.
+        cost: Cost of all calls.
     """
 
     wordings: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -34,18 +34,24 @@ class Paraphrases:
     cost: float = 0.0
 
     def together(self) -> Mapping[str, tuple[str, ...]]:
-        """Return our wordings and these."""
+        """Return the built-in wordings and the new ones."""
         return {kind: (*ours, *self.wordings.get(kind, ())) for kind, ours in WORDS.items()}
 
 
 def kept_words(kind: str) -> list[str]:
-    """Return what all our wordings of a kind have in common: places in braces, names, units."""
+    """Return the words, placeholders and units that all built-in wordings of a kind share."""
     first, *others = ({t.lower(): t for t in _TOKEN.findall(words)} for words in WORDS[kind])
     return [t for key, t in first.items() if key not in _STOP and all(key in o for o in others)]
 
 
 def fault(kind: str, template: str, known: Iterable[str]) -> str | None:
-    """Return why a template is no new wording of this kind; None if it is one."""
+    """Return the reason why a template is no new wording of a kind; None if it is one.
+
+    Args:
+        kind: The kind of question.
+        template: The template.
+        known: The wordings that are known already.
+    """
     tokens, unfilled = _TOKEN.findall(template.lower()), template
     for word in kept_words(kind):
         if word.lower() not in tokens:
@@ -56,7 +62,7 @@ def fault(kind: str, template: str, known: Iterable[str]) -> str | None:
         return "it has braces that nothing fills"
     if kind == "multi" and granularity(*PLACES["multi"], template) != SEVERAL:
         return "it says by itself whether boxes or outlines are drawn"
-    if template.casefold() in {one.casefold() for one in known}:
+    if template.casefold() in {wording.casefold() for wording in known}:
         return "it is known already"
     return None
 
@@ -64,28 +70,28 @@ def fault(kind: str, template: str, known: Iterable[str]) -> str | None:
 def paraphrased(
     kinds: Iterable[str], say: Callable[[str], tuple[str, float]], most: float, max_cost: float
 ) -> Paraphrases:
-    """Return more wordings of each of these kinds.
+    """Return further wordings of each of these kinds.
 
     Args:
         kinds: Keys of WORDS.
-        say: Returns the model's reply to a text, "" for none, and its cost.
-        most: What a call can cost at most.
-        max_cost: What all calls may cost together.
+        say: Function from a text to the model's reply, "" for none, and its cost.
+        most: The most that a call can cost.
+        max_cost: The most that all calls may cost together.
     """
-    made = Paraphrases()
+    result = Paraphrases()
     for kind in kinds:
-        if made.cost + most > max_cost:
-            made.refused.append(f"{kind}: not asked, as --max-cost is reached")
+        if result.cost + most > max_cost:
+            result.refused.append(f"{kind}: not asked, as --max-cost is reached")
             continue
         kept = ", ".join(kept_words(kind))
         reply, cost = say(PROMPT.format(wordings="\n".join(WORDS[kind]), kept=kept))
-        made.cost += cost
-        good: list[str] = []
+        result.cost += cost
+        accepted: list[str] = []
         for line in reply.splitlines() or ["no reply"]:
             template = " ".join(_NUMBERED.sub("", line, count=1).split()).strip('"')
-            if wrong := template and fault(kind, template, (*WORDS[kind], *good)):
-                made.refused.append(f"{kind}: {template!r}: {wrong}")
+            if reason := template and fault(kind, template, (*WORDS[kind], *accepted)):
+                result.refused.append(f"{kind}: {template!r}: {reason}")
             elif template:
-                good.append(template)
-        made.wordings[kind] = tuple(good)
-    return made
+                accepted.append(template)
+        result.wordings[kind] = tuple(accepted)
+    return result

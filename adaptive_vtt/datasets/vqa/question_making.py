@@ -1,9 +1,9 @@
-"""Multiple-choice questions made from masks, boxes and labels, in EndoBench's format.
+"""Make multiple-choice questions from masks, boxes and labels, in EndoBench's format.
 
-Kinds of questions, and the way they are made, follow EndoBench, section 3 and appendix A. Wrong
-options are other names of the same sort. Wrong boxes have a similar size, lie elsewhere in the
-visible field, and overlap little with the right one. Questions are drawn at random per class.
-``question_table`` writes a table that ``datasets.from_endobench`` reads.
+Kinds of questions, and their construction, follow EndoBench, section 3 and appendix A. Wrong
+options are names of other concepts with the same role. Wrong boxes have a similar size, lie
+elsewhere in the visible field, and overlap little with the correct one. ``question_table`` writes
+the questions to a table that ``datasets.from_endobench`` reads.
 """
 
 import math
@@ -31,23 +31,23 @@ MANY = ("0", "1", "2", "3", "4", "more than 4")
 ORDERED = ("presence", "counting")
 """Kinds of questions whose options keep their order."""
 SIMILAR = (0.8, 1.25)
-"""Sides of wrong boxes over those of the right one."""
+"""Range of the ratio between a side of a wrong box and that of the correct one."""
 OVERLAP = 0.1
-"""Share of the smaller of two boxes that both may cover, at most."""
+"""Maximum overlap of two boxes, as a share of the smaller one."""
 SMALLEST = 0.002
-"""Least share of the image that the box of a region covers, for any question about it."""
+"""Minimum area of a region's box, as a share of the image, for a question about it."""
 MARKED = 4
-"""Regions that a question about several of them marks, at most."""
+"""Maximum number of regions that one question marks."""
 AS = ", answer "
-"""Separates a concept and the right answer in the name of a class."""
+"""Separator of the concept and the correct answer in the name of a class of questions."""
 TRIES = 400
-"""Random boxes that are tried."""
+"""Number of random boxes that are tried."""
 INSIDE = 0.9
-"""Least share of a wrong box's area that lies in the visible field (or the right box's share, if
-that is less): a box on the black frame would give itself away as wrong."""
+"""Minimum share of a wrong box in the visible field, or that of the correct box if it is less: a
+box on the black frame would be recognised as wrong."""
 Edges = tuple[float, float, float, float]
 Place = tuple[int, str, str]
-"""Sample, kind and class of a question."""
+"""Index of the sample, kind and class of a question."""
 
 
 # -- which questions -------------------------------------------------------------------------------
@@ -55,7 +55,14 @@ Place = tuple[int, str, str]
 
 @dataclass(frozen=True)
 class Plan:
-    """The subjects of questions, see ``choose``, and their words, see ``taxonomy.WORDS``."""
+    """The subjects and wordings of questions.
+
+    Attributes:
+        concepts: As ``roles`` and ``words``, an argument of ``choose``.
+        roles: See there.
+        words: See there.
+        wordings: Kind of question -> templates; see ``taxonomy.WORDS``.
+    """
 
     concepts: tuple[str, ...]
     roles: Mapping[str, str] = field(default_factory=dict)
@@ -63,13 +70,15 @@ class Plan:
     wordings: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: WORDS)
 
     def role(self, concept: str) -> Role:
+        """Return a concept's role."""
         return ROLES[self.role_name(concept)]
 
     def role_name(self, concept: str) -> str:
-        """Return the name of a concept's role: the given one, else by its words."""
+        """Return the name of a concept's role: that of the option, else by its words."""
         return self.roles.get(concept) or role_of(self.word(concept))
 
     def word(self, concept: str) -> str:
+        """Return the name of a concept in questions."""
         return self.words.get(concept, concept)
 
     def alike(self, concept: str) -> list[str]:
@@ -78,7 +87,7 @@ class Plan:
 
     def wording(self, kind: str, sample: Sample, concept: str) -> str:
         """Return the key in ``wordings`` of a question of this kind."""
-        # boxes are around objects; the pieces of a mask are regions
+        # boxes count objects, and the parts of a mask count regions
         counting = "counting" if concept in sample.masks or not sample.boxes else "counting boxes"
         return {"type": f"type/{self.role_name(concept)}", "counting": counting}.get(kind, kind)
 
@@ -86,30 +95,39 @@ class Plan:
 def classes(kind: str, sample: Sample, plan: Plan) -> list[str]:
     """Return the classes of the questions of this kind about a sample.
 
-    A class is a concept and, in presence and counting questions, the right answer.
+    A class is a concept and, for presence and counting, the correct answer. Questions are drawn at
+    random within each class.
     """
     known = [c for c in plan.concepts if c in sample.truth]
     present = [c for c in known if sample.truth[c] == 1]
     if kind == "presence":
         return [f"{c}{AS}{'Yes' if c in present else 'No'}" for c in known if plan.role(c).presence]
-    if kind == "type":  # one of them is present, and at least one of its sort is not
+    if kind == "type":  # one concept of its role is present, and at least one other is absent
         alone = [c for c in present if not set(plan.alike(c)) & set(present)]
         return [c for c in alone if plan.role(c).naming and set(plan.alike(c)) & set(known)]
     marked = {c: places(sample, c) for c in present}
-    if kind == "counting":  # without mask or box nobody counted
+    if kind == "counting":  # a present concept without mask or box has no known number
         numbers = {c: len(marked.get(c, ())) for c in known if plan.role(c).counting}
         return [f"{c}{AS}{MANY[min(n, 5)]}" for c, n in numbers.items() if n or c not in present]
     return [c for c in present if marked[c] and _covers(marked[c][0])]
 
 
 def _covers(region: Region) -> bool:
+    """Return whether a region is large enough for a question about it."""
     x1, y1, x2, y2 = region.box
     return (x2 - x1) * (y2 - y1) >= SMALLEST * region.mask.size
 
 
 @dataclass(frozen=True)
 class Built:
-    """A question with its image and where it is from; ``about``: its class."""
+    """A finished question.
+
+    Attributes:
+        made: The question with its image.
+        kind: Its kind.
+        sample_id: The id of its sample.
+        about: Its class.
+    """
 
     made: Line
     kind: str
@@ -119,11 +137,18 @@ class Built:
 
 @dataclass(frozen=True)
 class Chosen:
-    """Which questions are to be made; going through them makes them, one at a time.
+    """The chosen questions, which are made one at a time by iteration.
 
-    They come in the order of the samples, so that each image is decoded once more than in the
-    choosing. The right option stands at every place equally often, within a kind and a number of
-    options, unless options have an order of their own. ``roles``: concept -> what it was taken for.
+    They are ordered by sample, so that each image is decoded only once more. For each kind and
+    number of options, the correct option is at each position equally often, unless options have a
+    fixed order.
+
+    Attributes:
+        dataset: The images.
+        plan: The subjects and wordings.
+        places: Sample, kind and class of each question.
+        seed: Seed of all random numbers.
+        roles: Concept -> name of its role.
     """
 
     dataset: Dataset
@@ -134,7 +159,7 @@ class Chosen:
 
     @property
     def wording_kinds(self) -> list[str]:
-        """The kinds of wordings that these questions have; see ``taxonomy.WORDS``."""
+        """The keys in ``taxonomy.WORDS`` that these questions use."""
         kinds = (
             self.plan.wording(kind, self.dataset.sample(index), about.partition(AS)[0])
             for index, kind, about in self.places
@@ -150,15 +175,15 @@ class Chosen:
                 if made is None:
                     raise InputError(f"sample {sample.id!r}: its files changed during the build")
                 if kind not in ORDERED:
-                    # all places come once, in random order, before any comes again
+                    # each position is used once, in random order, before any is used again
                     options, right = list(made.options), made.right
-                    among = f"{kind}/{len(options)}"
-                    turn, at = divmod(counts[among], len(options))
-                    rng = generator(self.seed, f"build/{among}/place", turn)
-                    place = int(rng.permutation(len(options))[at])
-                    options[place], options[right] = options[right], options[place]
-                    made = replace(made, options=tuple(options), right=place)
-                    counts[among] += 1
+                    group_name = f"{kind}/{len(options)}"
+                    turn, number = divmod(counts[group_name], len(options))
+                    rng = generator(self.seed, f"build/{group_name}/place", turn)
+                    position = int(rng.permutation(len(options))[number])
+                    options[position], options[right] = options[right], options[position]
+                    made = replace(made, options=tuple(options), right=position)
+                    counts[group_name] += 1
                 yield Built(made, kind, sample.id, about)
 
 
@@ -172,31 +197,31 @@ def choose(
     roles: Mapping[str, str] | None = None,
     words: Mapping[str, str] | None = None,
 ) -> Chosen:
-    """Choose which questions to ask about a dataset. Each image is decoded once.
+    """Choose the questions about a dataset. Each image is decoded once.
 
     Args:
         dataset: Images with labels, masks or boxes.
-        kinds: Some of ``MAKERS``; default: all.
-        concepts: What is asked about; default: all. Questions about places need masks or boxes,
-            contours masks.
-        per_class: The most questions per kind, concept and right answer of presence and counting,
-            drawn at random; default: all.
-        seed: Of all random numbers.
-        roles: Concept -> one of ``taxonomy.ROLES``; default: by its words (``role_of``). The role
-            decides which task of EndoBench a question belongs to. Wrong options have the same role,
+        kinds: Kinds of questions, of ``MAKERS``. Default: all.
+        concepts: Concepts to ask about. Default None: all. Questions about places need masks or
+            boxes, and those with contours masks.
+        per_class: Maximum number of questions in a class (see ``classes``), drawn at random.
+            Default None: all.
+        seed: Seed of all random numbers.
+        roles: Concept -> one of ``taxonomy.ROLES``. Default: by its words (``role_of``). The role
+            decides to which task of EndoBench a question belongs. Wrong options have the same role,
             and no question is about an artefact.
-        words: Concept -> what it is called in questions.
+        words: Concept -> its name in questions. Default: the name of the concept.
 
     Raises:
-        InputError: Kinds, concepts or roles are unknown, or two concepts have one word.
+        InputError: Kinds, concepts or roles are unknown, or two concepts have the same name.
     """
     if per_class is not None and per_class < 1:
         raise InputError(f"build: expected at least 1 question per class, got {per_class}")
     kinds = kinds or tuple(MAKERS)
     plan = Plan(tuple(concepts or dataset.concepts), roles or {}, words or {})
     _check(dataset, kinds, plan)
-    taken_for = {concept: plan.role_name(concept) for concept in plan.concepts}
-    plan = replace(plan, concepts=tuple(c for c in plan.concepts if taken_for[c] != ARTEFACT))
+    role_names = {concept: plan.role_name(concept) for concept in plan.concepts}
+    plan = replace(plan, concepts=tuple(c for c in plan.concepts if role_names[c] != ARTEFACT))
     pool: dict[tuple[str, str], list[Place]] = {}
     for index in range(len(dataset)):
         sample = dataset.sample(index)
@@ -205,17 +230,18 @@ def choose(
         for kind, about in ((k, about) for k in kinds for about in classes(k, sample, plan)):
             if _made(sample, index, kind, about, plan, seed) is not None:
                 pool.setdefault((kind, about), []).append((index, kind, about))
-    # of what no image shows any number would be 0, as only absence is known
-    counted = {f.partition(AS)[0] for k, f in pool if k == "counting" and not f.endswith(f"{AS}0")}
-    taken: list[Place] = []
+    # a concept that no image shows is not counted, as the answer would always be 0
+    counted = {c.partition(AS)[0] for k, c in pool if k == "counting" and not c.endswith(f"{AS}0")}
+    chosen: list[Place] = []
     for (kind, about), places in sorted(pool.items(), key=lambda p: (kinds.index(p[0][0]), p[0])):
         if kind != "counting" or about.partition(AS)[0] in counted:
             rng = generator(seed, f"build/{kind}/{about}/sample")
-            taken += [places[k] for k in sorted(rng.permutation(len(places))[:per_class])]
-    return Chosen(dataset, plan, tuple(taken), seed, taken_for)
+            chosen += [places[k] for k in sorted(rng.permutation(len(places))[:per_class])]
+    return Chosen(dataset, plan, tuple(chosen), seed, role_names)
 
 
 def _check(dataset: Dataset, kinds: Sequence[str], plan: Plan) -> None:
+    """Raise InputError for unknown names in the options of ``choose``."""
     for kind in kinds:
         check_known("kind of question", kind, MAKERS, "build")
     for role in plan.roles.values():
@@ -228,16 +254,17 @@ def _check(dataset: Dataset, kinds: Sequence[str], plan: Plan) -> None:
 
 
 def _made(sample: Sample, index: int, kind: str, about: str, plan: Plan, seed: int) -> Line | None:
+    """Return a question, None if the sample has none of this kind and class."""
     rng = generator(seed, f"build/{kind}/{about}", index)
     return MAKERS[kind](Case(sample, kind, about, plan, rng))
 
 
-# -- how each is made ------------------------------------------------------------------------------
+# -- making a question -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Case:
-    """The material of a question: a sample, the question's kind and class, and random numbers."""
+    """Material of a question: a sample, the question's kind and class, and random numbers."""
 
     sample: Sample
     kind: str
@@ -251,7 +278,7 @@ class Case:
 
     @property
     def task(self) -> tuple[str, str]:
-        """EndoBench's task and subtask."""
+        """The task and subtask of EndoBench to which the question belongs."""
         role = self.plan.role(self.concept)
         by_role = {"presence": role.presence, "type": role.naming, "counting": role.counting}
         return by_role.get(self.kind) or PLACES[self.kind]
@@ -265,7 +292,7 @@ class Case:
         return [str(colour) for colour in self.rng.permutation(list(COLOURS))]
 
     def words(self, **fill: str) -> str:
-        """Return the question in one of its wordings."""
+        """Return the text of the question, in a wording that is drawn at random."""
         wordings = self.plan.wordings[self.plan.wording(self.kind, self.sample, self.concept)]
         wording = wordings[int(self.rng.integers(len(wordings)))]
         return wording.format(subject=self.plan.word(self.concept), **fill)
@@ -282,24 +309,26 @@ class Case:
         return self.line(image, question, [options[k] for k in order], order.index(0))
 
     def names(self, image: Image, wrong: Sequence[str], **fill: str) -> Line | None:
-        """Return a question whose options are names of concepts; None without a wrong one."""
+        """Return a question whose options are names of concepts; None if no name is wrong."""
         right, *others = map(self.plan.word, (self.concept, *wrong))
         return self.choice(image, right, others, **fill) if wrong else None
 
 
 def _ordered(case: Case) -> Line:
+    """Ask whether a concept is present, or how many there are."""
     options = ("Yes", "No") if case.kind == "presence" else MANY
     answer = case.about.partition(AS)[2]
     return case.line(case.image(), case.words(), options, options.index(answer))
 
 
 def _type(case: Case) -> Line | None:
+    """Ask which of several concepts with the same role is present."""
     truth = case.sample.truth
     return case.names(case.image(), [c for c in case.plan.alike(case.concept) if truth.get(c) == 0])
 
 
 def _boxes(case: Case) -> Line | None:
-    """Ask which of four boxes holds the concept: by coordinates, or drawn in colours."""
+    """Ask which of four boxes contains the concept, by coordinates or drawn in colours."""
     marked, image = places(case.sample, case.concept), case.image()
     if len(marked) != 1:
         return None
@@ -317,9 +346,10 @@ def _boxes(case: Case) -> Line | None:
 
 
 def _recognition(case: Case) -> Line | None:
-    """Ask what is in a region, by coordinates or a mark, or in one of several marked ones.
+    """Ask for the concept in a region, which is marked or given by coordinates.
 
-    It is the largest region for which something of the same sort is a wrong name.
+    It is the concept's largest region for which another concept of the same role is a wrong answer.
+    Kind "multi" marks several regions.
     """
     sample, image = case.sample, case.image()
     alike = case.plan.alike(case.concept)
@@ -329,22 +359,22 @@ def _recognition(case: Case) -> Line | None:
             break
     else:
         return None
-    shown, outlined = [region], case.kind == "contour"
+    regions, outlined = [region], case.kind == "contour"
     if case.kind == "multi":
-        shown += _elsewhere(sample, wrong, region)
-        if len(shown) == 1:
+        regions += _elsewhere(sample, wrong, region)
+        if len(regions) == 1:
             return None
-        outlined = not any(is_boxed(sample, r.concept) for r in shown) and case.rng.random() < 0.5
+        outlined = not any(is_boxed(sample, r.concept) for r in regions) and case.rng.random() < 0.5
         colours = case.colours()
     elif outlined and is_boxed(sample, case.concept):
         return None
     else:
         colours = [str(case.rng.choice(list(COLOURS)))]
-    for one, colour in zip(shown, colours, strict=False):
+    for marked, colour in zip(regions, colours, strict=False):
         if outlined:
-            visual_prompts.draw_contour(image, one.mask, colour)
+            visual_prompts.draw_contour(image, marked.mask, colour)
         elif case.kind != "coordinate":
-            visual_prompts.draw_box(image, one.box, colour)
+            visual_prompts.draw_box(image, marked.box, colour)
     mark = "outline" if outlined else "box"
     return case.names(
         image, wrong, colour=colours[0], mark=mark, box=visual_prompts.coordinates([region])
@@ -352,7 +382,7 @@ def _recognition(case: Case) -> Line | None:
 
 
 def _elsewhere(sample: Sample, concepts: Sequence[str], marked: Region) -> list[Region]:
-    """Return the largest regions of other concepts, one of each first, that lie apart."""
+    """Return the largest regions of other concepts, one of each first, that hardly overlap."""
     ranked = ((k, region) for c in concepts for k, region in enumerate(places(sample, c)))
     chosen: list[Region] = []
     for _, region in sorted(ranked, key=lambda pair: (pair[0], -int(pair[1].mask.sum()))):
@@ -368,20 +398,24 @@ MAKERS: Mapping[str, Callable[[Case], Line | None]] = {
     "counting": _ordered,
     **{kind: _boxes if kind in ("grounding", "selection") else _recognition for kind in PLACES},
 }
-"""Every kind of question; what a maker cannot make is None."""
+"""Kind of question -> function that makes it, None where it cannot."""
 
 
-# -- where a concept is ----------------------------------------------------------------------------
+# -- places of concepts ----------------------------------------------------------------------------
 
 
 def distractors(image: Image, right: Corners, rng: Generator) -> list[Corners] | None:
-    """Return three boxes (x1, y1, x2, y2), the last two exclusive; None if they do not fit.
+    """Return three wrong boxes (x1, y1, x2, y2), the last two exclusive; None if they do not fit.
 
-    Sides are those of ``right`` times a factor from SIMILAR each; no two boxes, the
-    right one included, share more than OVERLAP of the smaller one's area.
-    Were factors drawn around 1, the right box would mostly be of middle size among the four, which
-    gives it away. So all four are drawn from one range, half as wide, in which the right one stands
-    anywhere.
+    Each side is that of the correct box times a factor within SIMILAR. No two of the four boxes
+    overlap by more than OVERLAP. If factors were drawn around 1, the correct box would often have
+    the middle size of the four, which gives it away. So all four are drawn from one range that is
+    half as wide, and at a random position around 1.
+
+    Args:
+        image: The image.
+        right: The correct box.
+        rng: Source of randomness.
     """
     height, width = image.shape[:2]
     field = visible_field(image) if image.shape[2] == 3 else np.ones((height, width), bool)
@@ -405,7 +439,7 @@ def distractors(image: Image, right: Corners, rng: Generator) -> list[Corners] |
 
 
 def shared(one: Edges, other: Edges) -> float:
-    """Return the area that two boxes share, over that of the smaller one."""
+    """Return the overlap of two boxes as a share of the smaller one's area."""
     width = min(one[2], other[2]) - max(one[0], other[0])
     height = min(one[3], other[3]) - max(one[1], other[1])
     smaller = min((b[2] - b[0]) * (b[3] - b[1]) for b in (one, other))
@@ -418,7 +452,7 @@ def _visible(field: np.ndarray, box: Corners) -> float:
 
 
 def is_boxed(sample: Sample, concept: str) -> bool:
-    """Return whether boxes alone say where the concept is."""
+    """Return whether a concept has boxes, and no mask."""
     return concept not in sample.masks and any(box.label == concept for box in sample.boxes)
 
 
@@ -438,10 +472,10 @@ def places(sample: Sample, concept: str) -> tuple[Region, ...]:
 
 
 def reaches(sample: Sample, concept: str, region: Region) -> bool:
-    """Return whether some of a concept is in a marked region, so that its name is no wrong answer.
+    """Return whether a concept is in a marked region, so that its name is no wrong answer.
 
-    Of a mask any pixel in the region's box counts; of boxes, which hold more than the thing, one
-    that covers more than the share OVERLAP of the smaller of the two.
+    Any pixel of its mask in the region's box counts. Its boxes count if they overlap the region's
+    box by more than OVERLAP, as a box is larger than its object.
     """
     if concept in sample.masks:
         x1, y1, x2, y2 = region.box

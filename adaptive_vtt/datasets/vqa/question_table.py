@@ -1,7 +1,7 @@
-"""EndoBench's table, written: a question with its image per line, as VLMEvalKit reads it, too.
+"""Write questions with their images to a TSV in EndoBench's format, which VLMEvalKit reads, too.
 
-Format: https://huggingface.co/datasets/Saint-lsy/EndoBench: 17 columns, tabs between them, images
-in base64 without an address before them. ``datasets.from_endobench`` reads it.
+Format: https://huggingface.co/datasets/Saint-lsy/EndoBench: 17 columns separated by tabs, with the
+image in base64. ``datasets.from_endobench`` reads it.
 """
 
 import base64
@@ -16,19 +16,32 @@ from ...utils.files import whole_file
 from ...utils.image_codec import jpeg, png
 
 OPTIONS = "ABCDEF"
-"""The letters of the columns that hold options; a question has no more."""
+"""Columns of options; a question has at most six."""
 COLUMNS = (
     *("index", "image", "image_path", "question", "category", "task", "subtask", "scene"),
     *("answer", "dataset", "gt", *OPTIONS),
 )
 QUALITY = 95
 FORMATS = ("jpeg", "png")
-"""JPEG as EndoBench has it, or PNG, which keeps every pixel."""
+"""JPEG, as in EndoBench, or lossless PNG."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """A question: ``right`` is the place of the right option, 0 to 5; ``more``: further cells."""
+    """A row of the table.
+
+    Attributes:
+        image: The image.
+        question: The text of the question.
+        options: Two to six options.
+        right: Position of the correct option, from 0 on.
+        category: As those that follow, a column of EndoBench.
+        task: See there.
+        subtask: See there.
+        scene: See there.
+        dataset: See there.
+        more: Cells of further columns.
+    """
 
     image: Image
     question: str
@@ -45,15 +58,15 @@ class Line:
 def write_questions(
     path: Path, lines: Iterable[Line], *, image_format: str = "jpeg", more: Sequence[str] = ()
 ) -> int:
-    """Write one line after the other, so that images need not fit into memory.
+    """Write questions one by one, so that only one image is in memory.
 
-    The file is there whole or not at all.
+    If writing fails there is no file, not a part of one.
 
     Args:
         path: The file.
         lines: The questions.
         image_format: One of FORMATS.
-        more: The names of further columns, behind EndoBench's.
+        more: Names of further columns, after EndoBench's.
 
     Returns:
         The number of questions.

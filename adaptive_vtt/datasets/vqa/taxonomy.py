@@ -1,5 +1,5 @@
-"""EndoBench's tasks, subtasks, scenes and visual prompts, how many questions each has, and in which
-words they are asked: what stands in ``data``.
+"""EndoBench's tasks, subtasks, scenes and visual prompts, with their numbers of questions, and the
+wordings of built questions. The tables are in ``data``.
 """
 
 import re
@@ -15,7 +15,15 @@ IMAGE_LEVEL = "image-level"
 
 @dataclass(frozen=True)
 class Task:
-    """One of the twelve; ``subtasks``: (name, abbreviation, questions) each, if it has any."""
+    """One of EndoBench's twelve tasks.
+
+    Attributes:
+        name: Its name.
+        short: Its abbreviation.
+        category: Its category.
+        questions: Its number of questions.
+        subtasks: (name, abbreviation, number of questions) of each subtask.
+    """
 
     name: str
     short: str
@@ -25,7 +33,7 @@ class Task:
 
 
 def tuples_of(name: str) -> Table:
-    """Return what a TOML file of ``data`` holds, lists as tuples."""
+    """Return the content of a TOML file in ``data``, with lists as tuples."""
     table: Table = _frozen(data_of(__package__, f"{name}.toml"))
     return table
 
@@ -42,10 +50,13 @@ TASKS = tuple(Task(**fields) for fields in _DATA["tasks"])
 
 @dataclass(frozen=True)
 class Role:
-    """The kind of thing that a label names, and the (task, subtask) that ask for its name,
-    number and presence.
+    """A kind of thing that labels name, such as a lesion.
 
-    None: EndoBench has no such question about it, and none is made.
+    Attributes:
+        category: Its category in EndoBench.
+        naming: (Task, subtask) of questions for its name; None: EndoBench has none.
+        counting: The same for its number.
+        presence: The same for its presence.
     """
 
     category: str
@@ -55,40 +66,37 @@ class Role:
 
 
 LESION, ARTEFACT = "lesion", "artefact"
-"""The default role of a label; and that of text, glare and blur, about which nothing is asked."""
+"""The default role; and that of text, glare and blur, about which no question is asked."""
 
 ROLES = {name: Role(**fields) for name, fields in _DATA["roles"].items()}
-"""The things that labels may name, after the tasks of EndoBench."""
+"""Name -> role."""
 
 PLACES: Mapping[str, tuple[str, str]] = _DATA["places"]
-"""Kind of built question about places -> its task and subtask."""
+"""Kind of built question about places -> task and subtask."""
 SCENES: Mapping[str, tuple[str, int]] = _DATA["scenes"]
-"""Scene -> its abbreviation and how many questions it has."""
+"""Scene -> abbreviation and number of questions."""
 PROMPTS: Mapping[str, str] = MappingProxyType(
     {"box": "Box", "contour": "Cont", "multi": "Mul", "coordinate": "Coor"}
 )
-"""The visual prompts of Region Recognition, and the subtask each is.
-
-These are the four columns of Table 3: how a question points at the region that it is about.
-"""
+"""Visual prompt of Region Recognition, which is how a question points at its region -> abbreviation
+of the subtask, in the four columns of Table 3."""
 
 GRANULARITIES: Mapping[str, int | None] = MappingProxyType(
     {IMAGE_LEVEL: 5521, "box": 433, "contour": 182, "multi-box": None, "multi-contour": None}
 )
-"""The five levels that the text names, and how many questions each has (None: not published).
+"""Granularity, which is the drawing in the image -> number of questions (None: not published).
 
-They classify the drawing in the image, while the columns of Table 3 classify how a question points.
-Figure 8 by five levels has no numbers. "Box" and "Cont" are levels. "Mul" is either of the two of
-several regions, by the words of its questions. "Coor" draws nothing, so its questions are image-
-level. Region Selection, a task that Table 3 does not have, draws four boxes: multi-box. So multi-
-box and multi-contour have 433 + 263 questions together, and image-level has all but these, Box and
-Cont: 6,832 - 433 - 182 - 263 - 433.
+The paper's text names these five levels; its Figure 8 shows them without numbers. They follow from
+the subtasks of Table 3: "Box" and "Cont" are levels. "Mul" is multi-box or multi-contour, by the
+words of each question. "Coor" draws nothing, so it is image-level. Region Selection, which Table 3
+does not have, draws four boxes, so it is multi-box. So multi-box and multi-contour have 433 + 263
+questions together, and image-level has the rest: 6,832 - 433 - 182 - 263 - 433.
 """
 SEVERAL = "multi-region"
-"""The granularity of a question about several regions that names neither boxes nor contours."""
+"""Granularity of a question about several regions that names neither boxes nor contours."""
 _SAYS_BOX = re.compile(r"\b(box(es|ed)?|rectang\w+|squares?)\b")
 _SAYS_CONTOUR = re.compile(r"\b(contour\w*|outlines?)\b")
-"""Not "outlined": a region can be outlined by a rectangle."""
+"""Does not match "outlined", as a region can be outlined by a rectangle."""
 
 
 def _plain(name: str) -> str:
@@ -106,21 +114,21 @@ _ALIASES = _table()
 
 
 def named(name: str) -> str:
-    """Return a task's, subtask's or scene's name in the table's spelling; others unchanged."""
+    """Return the full name of a task, subtask or scene; an unknown name is unchanged."""
     return _ALIASES.get(_plain(name), name.strip())
 
 
 def visual_prompt(task: str, subtask: str) -> str:
-    """Return which visual prompt a question has: by the subtask of Region Recognition."""
+    """Return the visual prompt of a question, one of PROMPTS or IMAGE_LEVEL."""
     if task == "Region Recognition":
-        for prompt in ("coordinate", "contour", "multi", "box"):  # "coordinates of a box"
+        for prompt in ("coordinate", "contour", "multi", "box"):  # "coordinates of a box" is first
             if prompt in subtask.lower():
                 return prompt
     return IMAGE_LEVEL
 
 
 def granularity(task: str, subtask: str, question: str) -> str:
-    """Return what is drawn into a question's image: one of GRANULARITIES, or SEVERAL."""
+    """Return the granularity of a question: one of GRANULARITIES, or SEVERAL."""
     if task == "Region Selection":
         return "multi-box"
     prompt = visual_prompt(task, subtask)
@@ -132,18 +140,18 @@ def granularity(task: str, subtask: str, question: str) -> str:
 
 
 def category_of(task: str) -> str:
-    """EndoBench's category of a task, of those made here that it does not have, too; else ""."""
+    """Return the category of a task of EndoBench or of a built question; "" for another task."""
     known = {t.name: t.category for t in TASKS}
     known |= {role.presence[0]: role.category for role in ROLES.values() if role.presence}
     return known.get(task, "")
 
 
 def task_names() -> list[str]:
-    """Return the twelve, in the order of the categories."""
+    """Return the names of the twelve tasks, in the order of their categories."""
     return [task.name for task in TASKS]
 
 
-# -- the words in which questions are asked, and those that tell what a label names ----------------
+# -- wordings of questions, and words that identify the role of a label ----------------------------
 
 
 def _wordings() -> Mapping[str, tuple[str, ...]]:
@@ -155,15 +163,17 @@ def _wordings() -> Mapping[str, tuple[str, ...]]:
 
 
 WORDS = _wordings()
-"""Wordings of each kind, "type/ROLE" among them; one is drawn per question."""
+"""Kind of question, or "type/ROLE" -> templates; one is drawn per question."""
 _ROLE_WORDS = {role: "|".join(words) for role, words in tuples_of("role_words").items()}
 
 
 def role_of(name: str) -> str:
-    """Return the role that a label's words name, one of ``ROLES``; else lesion.
+    """Return the name of a label's role by its words, LESION if none of them identifies it.
 
     "clip_applier", "ClipApplier" and "clip-applier" are the same words.
     """
     words = re.sub(r"(?<=[a-z])(?=[A-Z])|[\W_]+", " ", name).lower()
-    fits = (role for role, pattern in _ROLE_WORDS.items() if re.search(rf"\b({pattern})\b", words))
-    return next(fits, LESION)
+    for role, pattern in _ROLE_WORDS.items():
+        if re.search(rf"\b({pattern})\b", words):
+            return role
+    return LESION
