@@ -13,7 +13,7 @@ BUDGETS = {
     "audit": 2646,
     "benchmark": 967,
     "certify": 3096,
-    "cli": 3156,
+    "cli": 3163,
     "config": 1338,
     "datasets": 3561,
     "demo": 363,
@@ -21,14 +21,14 @@ BUDGETS = {
     "journal": 1796,
     "models": 5111,
     "oracles": 2294,
-    "people": 689,
+    "people": 703,
     "relations": 2967,
     "results": 5732,
     "strategies": 607,
     "surrogates": 1762,
     "testing": 635,
     "top": 1751,
-    "utils": 1637,
+    "utils": 1638,
 }
 
 

@@ -398,18 +398,20 @@ def test_items_without_a_model_are_labelled_in_turns(tmp_path: Path, capsys: Any
     assert command("runs", str(out)) == 0
     assert "3  $0.00" in (listed := capsys.readouterr().out)
     assert "+ 20 open" in listed
-    taking = f"'avtt label {table} --out {out} --take {asked}'"
-    assert "".join(taking.split()) in "".join(listed.split())  # a long path breaks within a line
+    continuing = f"'avtt label {table} --out {out}'"
+    assert "".join(continuing.split()) in "".join(listed.split())  # a long path breaks in a line
     filled = pd.read_csv(asked, dtype=str)
     assert {*first["item"][[2, 4]]} <= set(filled["item"])  # nobody has looked at these two yet
     assert not {*first["item"][[0, 1, 3]]} & set(filled["item"])
-    while len(filled) and turns < 9:
-        filled.assign(loss="0").to_csv(asked, index=False)
+    while asked.is_file() and turns < 9:
+        pd.read_csv(asked, dtype=str).assign(loss="0,0").to_csv(asked, index=False, sep=";")
+        assert command(*given) == 2
+        assert f"losses that were not taken; add --take {asked}" in capsys.readouterr().err
         assert command(*given, "--take", str(asked)) == 0
-        filled, turns = pd.read_csv(asked, dtype=str), turns + 1
+        turns += 1
     output = capsys.readouterr().out
-    assert "stopped: " in output
-    assert f"avtt label {table} --out {out} --take {asked} --half-width WIDTH" in output
+    assert "no more labels are needed: all 3 targets are certified" in output
+    assert f"avtt label {table} --out {out} --half-width WIDTH" in output
     assert command("verify", str(out)) == 0
     page = (out / "report.html").read_text()
     assert "What is" in page
@@ -435,7 +437,11 @@ def test_items_are_named_by_the_one_column_of_names(
 
 @pytest.mark.parametrize(
     ("cell", "message"),
-    [("2", "row 2: loss: expected a number from 0"), ("bad", "got 'bad'"), ("", "took 0 losses")],
+    [
+        ("2", "row 2: loss: expected a number from 0"),
+        ("bad", "got 'bad'"),
+        ("", "in column 'loss' of the items that you looked at, got none; fill it in, and run"),
+    ],
 )
 def test_a_loss_that_is_none_takes_nothing(cell: str, message: str, tmp_path: Path, capsys: Any):
     table, out = tmp_path / "items.csv", tmp_path / "run"
@@ -444,12 +450,27 @@ def test_a_loss_that_is_none_takes_nothing(cell: str, message: str, tmp_path: Pa
     assert command(*given, "--id", "name", "--sample", "2") == 0
     rows = pd.read_csv(out / "next.csv", dtype=str).assign(loss=[cell, "0" if cell else ""])
     rows.to_csv(tmp_path / "back.csv", index=False)
-    assert command(*given, "--take", str(tmp_path / "back.csv")) == (2 if cell else 0)
+    assert command(*given, "--take", str(tmp_path / "back.csv")) == 2
     output = capsys.readouterr()
     assert message in " ".join((output.out + output.err).split())
     rows.assign(item="t99", loss="1").to_csv(tmp_path / "back.csv", index=False)
     assert command(*given, "--take", str(tmp_path / "back.csv")) == 2
     assert "expected an item that was asked for" in " ".join(capsys.readouterr().err.split())
+
+
+def test_other_columns_or_rows_for_a_run_name_another_out(tmp_path: Path, capsys: Any) -> None:
+    table, out = tmp_path / "items.csv", tmp_path / "run"
+    texts(30).to_csv(table, index=False, sep="\t")
+    given = ("label", str(table), "--out", str(out))
+    assert command(*given, "--group", "parity") == 0
+    assert "next.csv shows no text; --text prompt with another --out" in capsys.readouterr().out
+    for options in (("--text", "prompt"), ("--group", "prompt")):
+        assert command(*given, *options) == 2
+        sentence = f"{out}: was begun with another {options[0]}; keep that, or give another --out"
+        assert sentence in capsys.readouterr().err
+    texts(31).to_csv(table, index=False)
+    assert command(*given) == 2
+    assert f"was begun with another table than {table}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("useful", [False, *slowly(True)])

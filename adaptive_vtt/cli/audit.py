@@ -56,12 +56,12 @@ def audit(  # noqa: PLR0913 - a command's options
     """Run an audit and write a report.
 
     A SPEC.toml is a program, as a Makefile is: the model it names is run.
-    --dry-run checks it and imports no model or proxy, only what the space and the
-    strategy are made of.
+    --dry-run imports no model or proxy, only code of the dataset, the relations,
+    the oracle and the strategy.
 
-    --half-width, --gate and --set certify.at_most=0.1 are goals: the audit ends
-    when one that is given is reached, or at a limit, such as --budget. Every
-    other field of SPEC.toml is set by --set.
+    --half-width, --gate and --set certify.at_most=0.1 set goals: the audit ends
+    when they are reached, or at a limit, such as --budget. --set sets any other
+    field of SPEC.toml.
 
     Example: avtt audit SPEC.toml --half-width 0.05 --budget 500 --out runs/first
 
@@ -79,16 +79,14 @@ def audit(  # noqa: PLR0913 - a command's options
     What to certify:
         targets (NAME,NAME): {certify.targets}
         explore: Certify nothing: look for what is uncertain, as the paper does.
-        require_certified: Exit with 3 where a target is open or invalidated in the end, for
-            scripts.
+        require_certified: For scripts: exit with 3 if a target stays open or is invalidated.
 
     How to ask:
         strategy (NAME): {audit.strategy}
-        after (DIR): Run folder of an audit of an earlier version of the model: what failed there
-            shows where to look, with new draws. Again for three or more other models, a
-            cohort.
+        after (DIR): Run folder of an audit of an earlier version of the model. Its failures show
+            where to look, with new draws. Repeat it for a cohort of three or more other models.
         seed (NUMBER): {audit.seed}
-        sample: Draw questions even where asking everything takes less time than that.
+        sample: Draw questions even where asking all of them takes less time.
     """
     flags = {
         "audit.budget": budget,

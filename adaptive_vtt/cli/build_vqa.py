@@ -48,7 +48,7 @@ def build_vqa(
     """Make multiple-choice questions from labels, masks or boxes.
 
     Kinds of questions are presence, type, counting, grounding, selection and
-    recognition of regions. Questions that the labels do not answer are left out.
+    recognition. Questions that the labels do not answer are left out.
 
     Example: avtt build-vqa Kvasir-SEG --out questions --scene Colonoscopy
 
@@ -56,15 +56,15 @@ def build_vqa(
         data (DATA): A folder of images with masks, boxes or classes, a table of labels, or a
             SPEC.toml, for its [dataset].
         out: Folder to write into; new, or empty.
-        kinds: Kinds of questions, with commas. Default: all that can be made.
-        concepts: Labels to ask about, with commas. Default: all.
-        role (LABEL=ROLE): What a label names, such as instrument. Default: by its words.
-        word (LABEL=TEXT): What a label is called in questions.
+        kinds (NAMES): Kinds of questions, separated by commas. Default: all that can be made.
+        concepts (NAMES): Labels to ask about, separated by commas. Default: all.
+        role (LABEL=ROLE): Role of a label, such as instrument; repeatable. Default: by its words.
+        word (LABEL=TEXT): Name of a label in questions; repeatable.
         per_class: Most questions per kind, label and right answer, drawn at random.
         scene: EndoBench's scene, such as Colonoscopy.
         seed: Same seed, same questions.
-        paraphrase (SPEC.toml): A file with a [model] of words, which is asked for more wordings.
-        max_cost: With --paraphrase: the most that these wordings may cost.
+        paraphrase (SPEC.toml): A file whose [model], a language model, is asked for more wordings.
+        max_cost (MONEY): With --paraphrase: the most that these wordings may cost.
     """
     if scene and named(scene) not in SCENES:
         raise unknown("scene", scene, SCENES, "--scene")

@@ -24,17 +24,16 @@ def census(
 ) -> None:
     """Evaluate every question: exact rates, for cheap models.
 
-    A census is an audit that chooses nothing: the same journal, result and
-    report, so 'avtt resume', 'verify', 'gate', 'view' and 'export' take its
-    folder. Goals, strategy and budget of the SPEC.toml are left out; its cap on
-    cost counts.
-    tables/ has the rates, and figures per perturbation and class, as CSV.
+    A census is an audit that asks everything, with the same journal, result and
+    report: 'avtt resume', 'verify', 'gate', 'view' and 'export' take its folder.
+    Goals, strategy and budget of the SPEC.toml do not apply; its cap on cost
+    does. The folder tables has rates per perturbation and class, as CSV.
 
     Example: avtt census SPEC.toml --out runs/whole
 
     Args:
         spec (SPEC.toml): What to ask about. 'avtt init DIR' writes one.
-        demo: Ask the bundled model about bundled images instead.
+        demo: Evaluate the bundled model on bundled images instead.
         budget (CALLS): {audit.budget}
         max_cost (MONEY): {audit.max_cost}
         processes (NUMBER): {audit.processes}

@@ -66,12 +66,11 @@ def compare(
 ) -> None:
     """Compare strategies on the same questions.
 
-    The same command continues a comparison that was interrupted: audits that
-    ended are kept in runs.jsonl of its folder, those under way are lost. More
-    repeats or strategies cost what is new, an edited strategy its own audits, a
-    larger budget those that had not certified everything. One strategy may
-    stand there several times, each time with other options, or another
-    exploration or candidates: certify,certify:curiosity=0.3
+    The same command continues an interrupted comparison: runs.jsonl of its folder
+    keeps the audits that ended. With more repeats or strategies only new audits
+    are run, with an edited strategy its own, with a larger budget those that had
+    not certified everything. A strategy may be listed several times with other
+    options, exploration or candidates: certify,certify:curiosity=0.3
 
     Example: avtt compare SPEC.toml --strategies random,neyman --half-width 0.05 --repeats 5
 
@@ -79,16 +78,15 @@ def compare(
         spec (SPEC.toml): What to audit; its model must cost nothing.
         demo: Compare on the bundled model.
         strategies (NAMES): Names, separated by commas, each with its options behind colons;
-            'baselines' stands for all there are. Default: random, and the one that an audit would
-            take. Where something is certified, uniform (draws by chance without predictions) is
-            added.
-        repeats: Audits per strategy, with the seeds 0, 1, 2 ...; 4 or more give a range of ratios.
+            'baselines' names all baselines. Default: random, and the one that an audit would
+            take. With a half-width, uniform (random draws without predictions) is added.
+        repeats: Audits per strategy, with the seeds 0, 1, 2 ...; strategies are compared from 4 on.
         half_width (SHARE): {certify.half_width}
         targets (NAMES): {certify.targets}
         budget (CALLS): {audit.budget}
         exhaust: Ask the model everything once, to compare estimates with the truth.
-        executor (NAME): Where the audits run: in processes, or as tasks of a Ray cluster (ray, or
-            its address, ray://HOST:PORT).
+        executor (NAME): Where the audits run: processes of this machine, or ray, a Ray cluster, or
+            its address, ray://HOST:PORT.
         out: Folder to write compare.html, .json, .csv and .tex into.
     """
     flags = {
@@ -100,8 +98,7 @@ def compare(
     goal = chosen.certify.half_width
     own = chosen.audit.strategy or default(goal is not None)
     rows = _checked(chosen, base, names(strategies) or ["random", own], executor)
-    if repeats < 1:
-        raise InputError(f"--repeats: expected at least 1, got {repeats}")
+    _check_repeats(repeats, goal)
     if exhaust and goal is None:
         raise InputError("--exhaust: expected a half-width to certify (--half-width), got none")
     kept = KeptRuns(out)
@@ -120,11 +117,8 @@ def compare(
     if json_:
         return print_json({name: v for name, v in result.to_dict().items() if name != "runs"})
     if goal is None:
-        print_frame(
-            "median calls until the mean uncertainty is below a share of its prior",
-            result.table,
-            narrow=True,
-        )
+        title = "median calls until the mean uncertainty is below a share of its prior"
+        print_frame(title, result.table, narrow=True)
     else:
         _show_certified(result)
     for path in paths:
@@ -164,6 +158,15 @@ def _checked(spec: Spec, base: Path, compared: Iterable[str], executor: str) -> 
             "(--half-width or certify.half_width), got neither"
         )
     return rows
+
+
+def _check_repeats(repeats: int, goal: float | None) -> None:
+    """Raise InputError for no repeats; print that few of them compare nothing."""
+    if repeats < 1:
+        raise InputError(f"--repeats: expected at least 1, got {repeats}")
+    if goal is not None and repeats < figures.FEW_REPEATS:
+        few = f"too few to say which strategy needs fewer calls; {figures.FEW_REPEATS} or more can"
+        typer.echo(f"warning: --repeats {repeats} is {few}", err=True)
 
 
 def _row(text: str) -> str | Entrant:

@@ -73,9 +73,9 @@ def export(  # noqa: C901, PLR0912, PLR0913, PLR0915 - a command's options
 ) -> None:
     """Export the failures as a dataset: images, labels and masks.
 
-    With --corrupted, write all images under all relations, of an audit or
-    straight from a SPEC.toml or --data. Questions in words keep their words and
-    options. Nothing that the run folder names is run, unless --run-code says so.
+    With --corrupted, write all images under all relations, of an audit, a
+    SPEC.toml or --data. Questions in words keep their words and options. Code
+    that the run folder names is run with --run-code alone.
 
     With --mix, write a training set.
 
@@ -87,15 +87,14 @@ def export(  # noqa: C901, PLR0912, PLR0913, PLR0915 - a command's options
 
     Args:
         source (DIR): Folder that an audit wrote (its --out); with --corrupted or --mix also a
-            SPEC.toml, whose model is asked nothing.
+            SPEC.toml, whose model is not called.
         failures (OUT): Folder to write into; new, or empty.
-        disagreements (OUT): Folder for the images at which one model of a comparison ('avtt
-            versus') lost more than the other; new, or empty.
+        disagreements (OUT): Folder for the images on which one model of a comparison ('avtt
+            versus') has a higher loss than the other; new, or empty.
         tsv (FILE.tsv): Table of multiple-choice questions with images, in EndoBench's format.
         corrupted (OUT): Folder for all images under all relations, as MedMNIST-C's .npz archives.
-        mix (OUT): Folder for a training set: every image unchanged, and once under a relation.
-            Relations of an audit are in proportion to their certified error rates, those of a
-            SPEC.toml in equal shares.
+        mix (OUT): Folder for a training set: every image unchanged, and once under a relation. An
+            audit's relations are mixed by their certified error rates, a SPEC.toml's equally.
         seed (NUMBER): With --mix: same seed, same mix.
         data (PATH): With --corrupted, in place of DIR: images and labels that 'avtt init'
             recognises.
@@ -104,10 +103,10 @@ def export(  # noqa: C901, PLR0912, PLR0913, PLR0915 - a command's options
         least_loss: Least loss that counts as a failure, 0 to 1.
         all_: With --tsv: all questions that were asked.
         image_format: With --tsv: jpeg, as in EndoBench, or png, which is lossless.
-        questions (SPEC.toml): Write every picture that the audit of this SPEC.toml may ask about,
-            with a table for a model's answers; nothing is asked.
+        questions (SPEC.toml): Write every picture that an audit of this SPEC.toml may ask about,
+            and a table to fill in with a model's answers; no model is called.
         out: With --questions: folder to write into; new, or empty.
-        sources: With --questions: only the images as they are, for captions in [space].
+        sources: With --questions: only the original images, for captions in [space].
         hidden: With --sources: their versions with a box hidden, too.
         coco: With --failures or --disagreements: also as COCO's JSON, coco.json.
         fiftyone: With --failures or --disagreements: also for FiftyOne, fiftyone.json.

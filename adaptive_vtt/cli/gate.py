@@ -26,19 +26,19 @@ def gate(
 ) -> None:
     """Decide rules about certified rates: 0 pass, 1 fail, 4 open.
 
-    Rules are about targets that were registered when the audit began.
-    'versus:TARGET' is how much more often the new model is wrong than the old one
-    in a comparison ('avtt versus').
+    Rules are about targets that were registered when the audit began. In a
+    comparison ('avtt versus'), 'versus:TARGET' is how much more often the new
+    model is wrong than the old one.
 
-    The journal is verified first, whether its audit ended or not. One that was
-    damaged or edited is refused with 2, as is one with another head than --head.
+    The journal is verified first; its audit may still be running. Exit code 2: it
+    was damaged or edited, or its head is not --head.
 
     Example: avtt gate runs/first --rule 'overall <= 0.1' --junit gate.xml
 
     Args:
-        rule (RULE): TARGET <= NUMBER; again for more. Targets: 'avtt gate DIR --list'.
-        junit: Write JUnit XML here, for a CI.
-        summary: Write a Markdown summary here, for a pull request.
+        rule (RULE): TARGET <= NUMBER; repeatable. 'avtt gate DIR --list' prints the targets.
+        junit: File to write JUnit XML into, for a CI.
+        summary: File to write a Markdown summary into, for a pull request.
         list_: Print the targets that rules can name.
     """
     with Run.opened(directory) as run:

@@ -60,19 +60,19 @@ def init(
 ) -> None:
     """Write a SPEC.toml and a model.py to start from.
 
-    Class folders, images with masks, images with a table of labels (CSV, TSV,
-    Parquet), images alone, PASCAL VOC, COCO, YOLO, MedMNIST's .npz,
-    EndoBench's table and Hugging Face's folders are recognised.
+    It recognises class folders, images with masks, images with a table of labels
+    (CSV, TSV, Parquet), images alone, PASCAL VOC, COCO, YOLO, MedMNIST's .npz,
+    EndoBench's table and Hugging Face's folders.
 
     Example: avtt init my-audit && avtt audit my-audit/SPEC.toml
 
     Args:
         directory (DIR): Folder to write into.
         data: Your images: a folder, or a table of labels. Default: those in DIR.
-        model: Your model's file, to be wrapped: .onnx, .pt or .pth (torch), .joblib or .pkl
-            (scikit-learn).
+        model: Your model's file: .onnx, .pt or .pth (torch), .joblib or .pkl (scikit-learn).
+            model.py then calls it.
         like (NAME): A spec to start from instead: see 'avtt list specs'.
-        full: Every field that there is, described, with defaults.
+        full: Write every field, with its description and default.
     """
     path, code = directory / "SPEC.toml", shlex.quote(str(directory / "model.py"))
     spec, todo = shlex.quote(str(path)), ""

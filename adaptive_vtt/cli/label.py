@@ -20,7 +20,7 @@ from ..models.local.recorded import check_name, read_answers
 from ..people.agreement import by_pair
 from ..people.captions import captions_task
 from ..people.cards import Pictures, Summary, Task, check_answers, keep, read_folder
-from ..people.items import COUNT, NEXT, continuing, items_audit, write_next
+from ..people.items import COUNT, NEXT, items_audit, next_command, unshown_text, write_next
 from ..people.items import take as take_items
 from ..people.page import write_page
 from ..people.reading import reading_task
@@ -39,7 +39,7 @@ from .printing import plain_console, print_frame
 from .run_folder import print_steps, rewrite
 
 
-def label(  # noqa: C901, PLR0912 - a command's options
+def label(
     directory: Path,
     *,
     reader: str | None = None,
@@ -58,12 +58,12 @@ def label(  # noqa: C901, PLR0912 - a command's options
 ) -> None:
     """Label or judge, as a person, what an audit asked.
 
-    By default violations in an audit of captions are confirmed or corrected.
-    With --realism changed pictures of any audit are judged, with --questions the
-    model's questions are answered. Questions that build-vqa wrote are accepted,
-    corrected or rejected. For a CSV of items, such as texts, --out RUN writes the
-    next 20 into RUN/next.csv. Fill in its column loss and pass it to --take,
-    until every interval is narrow enough.
+    In an audit of captions you confirm or correct its violations. With --realism
+    you judge changed pictures of any audit, with --questions you answer the
+    model's questions. In a folder of build-vqa you accept, correct or reject
+    questions. For a CSV of items, such as texts, --out RUN writes the next 20
+    into RUN/next.csv. Fill in its column loss and pass it to --take, until every
+    interval is narrow enough.
 
     Example: avtt label runs/first --realism --reader ann
 
@@ -73,30 +73,29 @@ def label(  # noqa: C901, PLR0912 - a command's options
         reader (NAME): Write a page for this person.
         realism: Judge pairs of source and follow-up of any audit. Realistic? Same diagnosis?
         questions: Answer the questions that the model was asked, in that order.
-        sample: Label everything in so many random follow-ups, too (default: 0). With --realism:
-            number of pairs (default: 60). With questions: number of the first ones (default: all).
-            With a CSV of items: number of the next ones (default: 20).
-        all_: Label everything in all follow-ups, or all pairs.
-        take (FILE): Add the answers that such a page saved; again for the files of others.
-        summary: Print the result of the answers of all readers.
+        sample: Number of random follow-ups in which all objects are labelled, too (default: 0).
+            With --realism: number of pairs (default: 60). With questions: number of the first ones
+            (default: all). With a CSV of items: number of the next ones (default: 20).
+        all_: Label all objects in all follow-ups, or all pairs.
+        take (FILE): Add the answers that such a page saved, or the losses in a CSV; repeatable.
+        summary: Print the result of all readers' answers.
         out: New folder for accepted questions, or the run folder of a CSV of items.
         id_ (COLUMN): Column of the names, in a CSV of items.
-        text (COLUMN): Column with the text of an item, in a CSV; again for more.
-        group (COLUMN): Column of groups to certify, in a CSV; again for more.
+        text (COLUMN): Column with the text of an item, in a CSV; repeatable.
+        group (COLUMN): Column of groups to certify, in a CSV; repeatable.
         half_width (SHARE): Half-width of intervals for a CSV of items (default: 0.1).
     """
     columns = {"id": id_, "text": text or None, "group": group or None, "half_width": half_width}
     if directory.suffix == ".csv":
         return _items(directory, out, columns, take or [], COUNT if sample is None else sample)
-    for name, value in columns.items():
-        if value is not None:
-            option = f"--{name.replace('_', '-')}"
-            raise InputError(f"{option}: expected a CSV of items with it, got {directory}")
     actions = {"--reader": reader, "--take": take, "--summary": summary, "--out": out}
     given = [name for name, value in actions.items() if value]
     table = directory / QUESTIONS if (directory / QUESTIONS).is_file() else directory
     of_audit, some = table.suffix != ".tsv", sample is not None
     mistakes = {
+        f"--id, --text, --group, --half-width: expected a CSV of items, got {directory}": (
+            any(columns.values())
+        ),
         "expected one of --reader NAME, --take FILE, --summary and, of questions, --out FOLDER, "
         f"got {' and '.join(given) or 'none'}": len(given) != 1,
         "expected one of --realism and --questions, and one of --all and --sample": (
@@ -156,9 +155,12 @@ def _items(
             width = points(audit.certify.half_width or 0.0)
             plan = of_items(audit.space, audit.certify)
             print_targets(plan, f"labels in all until certified to {width}")
-            column = audit.journal.facts()["items"]["id"]
-            names = f"by column {column!r}" if column else "by their row, from 0"
+            kept = audit.journal.facts()["items"]
+            names = f"by column {kept['id']!r}" if kept["id"] else "by their row, from 0"
             typer.echo(f"items are named {names}; --id COLUMN and another --out change that")
+            if column := unshown_text(table, kept):
+                option = f"--text {shlex.quote(column)}"
+                typer.echo(f"{NEXT} shows no text; {option} with another --out shows that column")
         for file in files:
             typer.echo(f"took {take_items(audit, file)} losses from {file}")
         asked = write_next(audit, out, count)
@@ -169,7 +171,7 @@ def _items(
         for warning in result.warnings:
             plain_console().print(f"warning: {warning}")
         if not asked:
-            typer.echo(f"stopped: {result.reason}; report: {out / 'report.html'}")
+            typer.echo(f"no more labels are needed: {result.reason}\nreport: {out / 'report.html'}")
             run = Run(audit.journal)
             return print_steps(next_steps(run, Names.of(run, out)))
         file = out / NEXT
@@ -178,7 +180,8 @@ def _items(
         if (later := result.questions - asked[0].draw) > 0:
             first = asked[0].prompt.sample_id
             typer.echo(f"{later} labels count once item {first!r} has one: a loss, or 'unsure'")
-        print_steps([Step(continuing(table, out), "takes them, and asks for the next")])
+        taking = f"{next_command(table, out)} --take {shlex.quote(str(file))}"
+        print_steps([Step(taking, "takes the losses, asks for the next items")])
 
 
 def _task(

@@ -32,9 +32,9 @@ def list_parts(kind: str | None = None, family: str | None = None, *, json_: boo
     Example: avtt list strategies
 
     Args:
-        kind (KIND): relations, datasets, models, oracles, strategies, surrogates, specs. Default:
-            names these.
-        family (FAMILY): Of relations: those of this family, with severities.
+        kind (KIND): relations, datasets, models, oracles, strategies, surrogates or specs. Default:
+            list these kinds.
+        family (FAMILY): With relations: list those of this family, with severities.
     """
     if kind is not None:
         check_known("kind", kind, KINDS)

@@ -95,10 +95,11 @@ def main(arguments: list[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):  # names that a terminal cannot show are escaped
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    group = typer.main.get_command(app)
+    group: Any = typer.main.get_command(app)
+    group.get_help_option(typer.Context(group)).metavar = ""
     for option in group.params:
         if "completion" in str(option.name):
-            option.hidden = True  # type: ignore[attr-defined]  # they fill the screen
+            option.hidden = True  # they fill the screen
     try:
         code = group(arguments, prog_name="avtt", standalone_mode=False)
         if code == INTERRUPTED:  # what typer makes of a Ctrl-C, without a word

@@ -19,15 +19,15 @@ from ..errors import InputError, unexpected
 
 SHARED = """
 directory (DIR): Folder that an audit wrote (its --out).
-head (HASH): The journal's head as you kept it elsewhere: 32 hexadecimal digits.
+head (HASH): The journal's head that you noted earlier: 32 hexadecimal digits.
 json_: Print the result as JSON, and nothing else.
-open_: Open the report in the browser once it is written.
+open_: Open the report in the browser.
 out: Folder to write journal.db, result.json and report.html into.
-plotly (inline|folder|cdn): plotly.js of the report's figures: packed inside it, next to it in
-    its folder, or loaded from Plotly's address.
-run_code: Run datasets, relations and oracles of the spec that are code.
-set_ (SECTION.FIELD=VALUE): Any field of SPEC.toml, its value as there, such as certify.discover=3
-    or certify.self_taught=false; again for more.
+plotly (WHERE): Where the report has plotly.js: inline, folder (next to it) or cdn (Plotly's
+    address).
+run_code: Run code of the spec's dataset, relations and oracle.
+set_ (FIELD=VALUE): Any field of SPEC.toml, such as certify.discover=3 or certify.self_taught=false;
+    repeatable.
 """
 """Help of options that several commands have, unless their docstrings describe them."""
 HEADING = re.compile(r"^(Args|[A-Z][\w ]+):\n(?= )", re.M)
@@ -81,7 +81,9 @@ def command_of(name: str, function: Callable[..., None]) -> Any:
 
     alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
     alone.command(name, help=about.strip())(checked)
-    return typer.main.get_command(alone)
+    command: Any = typer.main.get_command(alone)
+    command.get_help_option(typer.Context(command)).metavar = ""
+    return command
 
 
 def _description(field: re.Match[str]) -> str:

@@ -66,23 +66,24 @@ def plan(
 ) -> None:
     """Estimate calls and cost without calling the model.
 
-    Prints what was read of the data, one call as it may be made, the calls and
-    cost of every half-width, and how far the spec's limits reach. With --pilot,
-    draws are taken to vary and to win as those of that audit did, at its cost of
-    a call. 'avtt audit --dry-run' prints the same for the options of an audit.
-    With --probe, the model is asked of a black and of a white image whether it is
-    black: exit code 0 where it looked, 4 where it did not, 2 without an answer.
-    Of a CSV of items, as 'avtt label' takes, it prints the labels that it takes.
+    Prints what was read of the data, an example of a call, the calls and cost of
+    every half-width, and how far the spec's limits reach. For the options of an
+    audit, 'avtt audit --dry-run' prints the same. --pilot forecasts by the draws,
+    and the cost of a call, of an earlier audit. For a CSV of items, as 'avtt
+    label' takes, the number of labels is estimated.
+
+    --probe asks a chat model whether a black and a white image are black. Exit
+    codes: 0 it looked; 4 it did not; 2 no answer.
 
     Example: avtt plan SPEC.toml --targets overall,relations
 
     Args:
         spec (SPEC.toml): What would be audited, or a CSV of items.
         half_width (LIST): Half-widths of the table, separated by commas.
-        targets (LIST): What is certified; commas. Default: the spec's.
-        group (COLUMN): Of a CSV of items: a column of groups to certify; again for more.
-        pilot (DIR): Folder of an earlier audit of these targets to follow.
-        probe: Instead of estimating, make two calls that show whether a chat model looks.
+        targets (LIST): What is certified, separated by commas. Default: the spec's.
+        group (COLUMN): With a CSV of items: a column of groups to certify; repeatable.
+        pilot (DIR): Run folder of an earlier audit of the same targets.
+        probe: Instead, make two calls that show whether a chat model looks at its images.
     """
     try:
         widths = sorted({float(width) for width in names(half_width) or ()})

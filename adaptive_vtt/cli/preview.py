@@ -51,12 +51,13 @@ def preview(
     Example: avtt preview photo.jpg --relations medtest --set space.medtest.clipped=true
 
     Args:
-        image (IMAGE): File of any image.
-        out: Where to write the sheet (.png or .html).
+        image (IMAGE): An image file.
+        out: File to write the sheet into (.png or .html).
         relations: Names and families, separated by commas. Default: those of --spec, or graded
             ones.
         spec (SPEC.toml): Take relations and their options from its [space].
-        mask (MASK): Image of the size of IMAGE, white on black; relations leave the white alone.
+        mask (MASK): Image as large as IMAGE, white on black. Relations that keep or mark regions
+            take the white part.
         seed: Same seed, same sheet.
     """
     chosen = names(relations)

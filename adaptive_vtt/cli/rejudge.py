@@ -30,9 +30,8 @@ def rejudge(
 
     Raw replies of a chat model are read again. DIR is verified first, and not
     changed. Intervals hold for an oracle that was chosen without looking at
-    these answers; a threshold tuned on them needs another audit. The dataset,
-    the oracle and the function that reads replies are run if they are code, the
-    model is not.
+    these answers; a threshold tuned on them needs another audit. Code of the
+    dataset, the oracle and --reading is run, that of the model is not.
 
     Example: avtt rejudge runs/first --set oracle.threshold=0.7 --out runs/strict
 
@@ -40,12 +39,12 @@ def rejudge(
         out: New folder for journal.db, result.json and report.html.
         oracle (NAME): Rule that makes an answer wrong: a name ('avtt list oracles') or
             file.py:name. Default: the audit's, with other options.
-        set_ (oracle.FIELD=VALUE): A field of [oracle] in SPEC.toml, such as oracle.threshold=0.7;
-            oracle.judge=false takes the judge out; again for more.
-        template (NAME): Template by which a reply to several questions is split among them.
-            Default: the audit's.
+        set_ (FIELD=VALUE): A field of [oracle] in SPEC.toml, such as oracle.threshold=0.7;
+            oracle.judge=false leaves the judge out; repeatable.
+        template (NAME): Prompt template by which a reply to several questions is split. Default:
+            the audit's.
         reading (FILE.PY:NAME): Function that reads kept replies: given a reply and a concept, it
-            returns True or False, P(yes), words, or None for no answer. Default: our own rules.
+            returns True or False, P(yes), words, or None for no answer. Default: built-in rules.
     """
     result = rejudge_folder(directory, oracle, settings(set_), out, template=template, rule=reading)
     if json_:

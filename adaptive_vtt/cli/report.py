@@ -19,13 +19,13 @@ def report(
     Example: avtt report runs/first
 
     Args:
-        tables: Also tables/NAME.csv and .tex: targets, derived figures, and all per perturbation
-            and concept.
+        tables: Write tables/NAME.csv and .tex, too: targets, derived figures, and rates per
+            perturbation and concept.
     """
     page = rewrite(directory, plotly)
     if tables:
         write_tables(directory, read_result(directory).tables(), FOR_PAPER)
         typer.echo(f"wrote {directory / TABLES}")
-    typer.echo(f"wrote {page}; not verified: 'avtt verify {shlex.quote(str(directory))}' does")
+    typer.echo(f"wrote {page}; 'avtt verify {shlex.quote(str(directory))}' checks every figure")
     if open_:
         open_report(page)

@@ -28,30 +28,30 @@ def resume(
 ) -> None:
     """Resume an audit.
 
-    No answer that came back is paid for twice. Limits given here take the
-    place of those before, and stay: raise them, or lower them to what was
-    spent. A half-width may become narrower or wider. Intervals hold at every
-    moment, so they hold whatever ends the audit. One that has ended, and is
-    given nothing new here, is reported again; its model is not called.
+    No answer that came back is paid for twice. Limits given here replace the
+    earlier ones for good: raise them, or lower them to what was spent. A
+    half-width may become narrower or wider. Intervals hold at every moment, so
+    they hold whatever ends the audit. An audit that has ended, with no new
+    option, is reported again; its model is not called.
 
-    A run folder is a program, as a Makefile is. The model its journal names is
-    run, once space and settings were checked to be those of the audit. Commands
-    report, verify, export and label run nothing of it. The journal of avtt.audit
-    in Python keeps its data's path and options; --model names the model.
+    A run folder is a program, as a Makefile is. The model that its journal names
+    is run, after a check that space and settings are those of the audit. The
+    commands report, verify, export and label run no code of it. For a run that
+    avtt.audit began in Python, --model names the model.
 
     Example: avtt resume runs/first --budget 500
 
     Args:
-        budget (CALLS): Most calls of the model, those made included.
-        max_cost (MONEY): Most money, what was spent included.
+        budget (CALLS): Most calls of the model, including those made.
+        max_cost (MONEY): Most money, including what was spent.
         model (FILE:NAME): Model of a run that avtt.audit began in Python: 'file.py:name' or
             'package.module:name'.
         half_width (SHARE): Certify every target to plus or minus this share; 0.05 is 5 percentage
             points. An audit that its gate ended continues past it.
-        posthoc (TARGET): Certify this target, too, with further draws; named as in rules of a gate.
-        set_ (SECTION.FIELD=VALUE): Another limit: stop.questions=, stop.seconds= or
-            certify.discover= (slices, looked for at once); again for more.
-        give_up_batch (ID): Wait no more for this batch, which the provider has lost: it counts at
+        posthoc (TARGET): Certify this target, too, with further draws; named as in a gate's rules.
+        set_ (FIELD=VALUE): Another limit: stop.questions=N, stop.seconds=N or
+            certify.discover=N (slices, searched for at once); repeatable.
+        give_up_batch (ID): Stop waiting for this batch, which the provider has lost. It counts at
             its worst price, and its calls are sent again.
     """
     flags = {"budget": budget, "max_cost": max_cost, "half_width": half_width}

@@ -234,7 +234,7 @@ def print_steps(steps: Sequence[Step]) -> None:
         typer.echo("next:")
     for command, why in steps:
         line = f"  {command}    # {why}"
-        typer.echo(line if len(line) <= WIDE else f"  # {why}:\n  {command}")
+        typer.echo(line if len(line) <= WIDE else f"  # {why}\n  {command}")
 
 
 def same_command(options: str) -> str:

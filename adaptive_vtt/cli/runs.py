@@ -19,7 +19,7 @@ REST = 40
 def runs(directory: Path, *, json_: bool = False) -> None:
     """List the runs of a folder: targets, calls, cost and state.
 
-    Journals are read as they stand, not verified: 'avtt verify DIR' does that.
+    Journals are read, not verified: 'avtt verify DIR' does that.
 
     Example: avtt runs runs
 

@@ -2,12 +2,14 @@
 
 import os
 import threading
+from importlib.util import find_spec
 
 import typer
 
 from ..demo.answers import Classifier
 from ..demo.server import PRICE_INPUT, PRICE_OUTPUT, STATISTICS, DemoServer
 from ..errors import InputError
+from ..utils.importing import pip_install
 from .printing import filled
 
 
@@ -27,11 +29,11 @@ def serve_demo(
 
     Args:
         port: Port on this machine; 0 takes a free one.
-        key_env (NAME): Environment variable with a key to ask for. Default: none is asked.
-        latency: Seconds until an answer, in the median.
-        error_rate: Share of the classifier's answers to turn round.
-        fail: Share of requests that fail: 429, 503, or billed and cut off.
-        at_once (N): Calls at a time; more get 429. Default: any number.
+        key_env (NAME): Environment variable with the API key to require. Default: none.
+        latency (SECONDS): Median time until an answer.
+        error_rate (SHARE): Share of the classifier's answers to reverse.
+        fail (SHARE): Share of requests that fail: 429, 503, or billed and cut off.
+        at_once (N): Most calls at a time; more get 429. 0 allows any number.
         seed: Same seed, same answers and failures.
     """
     key = None if key_env is None else os.environ.get(key_env)
@@ -43,7 +45,8 @@ def serve_demo(
     with DemoServer(model, port=port, key=key, at_once=at_once, seed=seed, **speed) as server:
         try:
             values: dict[str, object] = {"url": server.url, "model": model.name, "key_env": key_env}
-            values |= {"price_input": PRICE_INPUT, "price_output": PRICE_OUTPUT}
+            missing = "" if find_spec("openai") else pip_install("openai")
+            values |= {"missing": missing, "price_input": PRICE_INPUT, "price_output": PRICE_OUTPUT}
             typer.echo(filled("serve_demo", bill=STATISTICS, **values))
             threading.Event().wait()
         except KeyboardInterrupt:

@@ -120,14 +120,14 @@ def _sentence(out: Path, advice: str | None) -> str:
         with closing(SQLiteJournal(out / JOURNAL, read_only=True)) as journal:
             if not is_begun(journal.facts()):
                 return NOT_BEGUN
-            from ..engine.journaled_endpoint import (
-                under_way,  # slow, unless an audit was begun here
-            )
+            from ..engine.journaled_endpoint import under_way  # slow, if no audit was begun here
 
             kept = len(journal.calls()) + len(journal.sources())
             sent = sum(len(batch.calls) for batch in under_way(journal))
     except JournalError:
         return NOT_BEGUN
-    advice = advice or f"'avtt resume {shlex.quote(str(out))}' continues where this stopped"
+    folder, answers = shlex.quote(str(out)), "1 answer is" if kept == 1 else f"{kept} answers are"
+    advice = advice or f"'avtt resume {folder}' continues where this stopped"
     batches = f"; batches of {sent} calls continue at the provider" if sent else ""
-    return f"interrupted; {kept} answers are kept{batches}; {advice}"
+    report = f"'avtt report {folder}' writes the report so far"
+    return f"interrupted; {answers} kept{batches}; {advice}; {report}"

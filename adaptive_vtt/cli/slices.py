@@ -39,17 +39,17 @@ def slices(
 ) -> None:
     """Find groups of questions in which failures concentrate.
 
-    Slices that the audit noticed (--set certify.discover=N of 'avtt audit') are
-    certified by the draws after. What is proposed here is chosen because of the
-    answers that support it, so no interval covers it: look, then certify it.
-    Nothing that the run folder names is run, unless --run-code says so.
+    With --set certify.discover=N, 'avtt audit' searches for slices and certifies
+    them by later draws. Slices that are proposed here are chosen by the answers
+    so far, so no interval covers them: look at them, then certify them. Code that
+    the run folder names is run with --run-code alone.
 
     Example: avtt slices runs/first
 
     Args:
-        most (COUNT): Slices to propose, at most.
-        by (NAMES): What proposes them, separated by commas: metadata, cells, clusters, words.
-            Default: as the audit does, metadata,cells.
+        most (COUNT): Most slices to propose.
+        by (NAMES): What proposes them, separated by commas: metadata, cells, clusters or words.
+            Default: the audit's, else metadata,cells.
     """
     if most < 1:
         raise InputError(f"--most: expected at least 1, got {most}")
@@ -78,12 +78,8 @@ def slices(
     if json_:
         print_json(record)
     else:
-        words: dict[str, object] = {
-            "of_unseen": of_unseen,
-            "outward": outward,
-            "share": "{:.1%}".format,
-        }
-        words |= {"json": partial(dumps, default=str)}
+        words: dict[str, object] = {"of_unseen": of_unseen, "outward": outward}
+        words |= {"share": "{:.1%}".format, "json": partial(dumps, default=str)}
         typer.echo(filled("slices", **record, **words))
 
 

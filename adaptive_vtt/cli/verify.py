@@ -34,12 +34,11 @@ def verify(directory: Path, *, head: str | None = None) -> None:
 
     The journal's file, chain and rows are checked, every interval is recomputed
     with separate code, and every field of result.json and the report's head
-    are compared. This finds damage and careless edits. Whoever rewrites the
-    whole journal can make it fit itself: against that, keep the head (in
-    result.json and the report) elsewhere, and give it as --head. Nothing is
-    written, and an audit may be running.
+    are compared. This detects damage and careless edits. To detect a journal that
+    was rewritten as a whole, note its head (in result.json and the report), and
+    give it as --head. Nothing is written, and an audit may be running.
 
-    Exit codes: 0 all is right; 2 something is not; 4 all is right, but
+    Exit codes: 0 all is right; 2 something is wrong; 4 all is right, but
     result.json or the report is older than the journal, as after a kill.
 
     Example: avtt verify runs/first --head 0123456789abcdef0123456789abcdef

@@ -78,33 +78,33 @@ def versus(  # noqa: PLR0913 - a command's options
 ) -> None:
     """Compare two models on the same questions.
 
-    Per target, B is better or worse than A, within the margin, or open; with
-    --at-least the claim holds, fails or is open. The same command again
+    For each target, B is better or worse than A, equivalent within the margin, or
+    open; with --at-least the claim holds, fails or is open. The same command
     continues the comparison in --out; no answer that came back is paid for
     twice. The half-width of the specs is about one model, and not used here.
 
     Example: avtt versus old.toml new.toml --margin 0.02 --budget 2000 --out runs/new
 
     Args:
-        spec_a (SPEC_A.toml): The old model A, and all settings: how sure, how to ask.
+        spec_a (SPEC_A.toml): The old model A, and all settings.
         spec_b (SPEC_B.toml): The new model B, on the same questions.
         margin (SHARE): A difference of error rates that does not matter; 0.02 is 2 percentage
-            points. Default: 0, any matters, and a limit is needed.
-        at_least (SHARE): A claim to be decided instead, by how much less often B is wrong: -0.02
-            says at most 2 percentage points more often. It takes fewer calls than an interval.
-        recorded_a (TABLE): Model A's answers to every question (CSV): only B is asked.
+            points. With 0 every difference matters, and a limit is needed.
+        at_least (SHARE): A claim to decide instead: B is wrong less often, by at least this share;
+            -0.02 claims at most 2 percentage points more often. It takes fewer calls.
+        recorded_a (TABLE): CSV of model A's answers to every question; only B is asked.
         journal_a (DIR): Run folder of an earlier audit of model A.
-        use (condition|replay|proxy): How to use it. With condition its answers stand, and cost
-            nothing. With replay B is first asked what A was, in that order, which is for a model B
-            that was made without it. With proxy its answers are hints alone.
-        gate (RULE): A rule such as 'versus:overall <= +0.01', at most 1 point more errors; may be
-            repeated. It ends once all are decided, no sooner.
+        use (HOW): How to use --journal-a. condition: A's answers count, at no cost. replay: B is
+            first asked the same questions, for a model B that was made without them. proxy: A's
+            answers are predictions alone.
+        gate (RULE): A rule such as 'versus:overall <= +0.01', at most 1 point more errors;
+            repeatable. The comparison ends once all rules are decided.
         targets (NAMES): Groups of questions on which the models are compared, separated by commas:
             overall, relations, group:COLUMN ... Default: those of SPEC_A, else overall.
         budget (CALLS): A limit: calls of both models together. Default: SPEC_A's.
         max_cost (MONEY): A limit: money for both models together. Default: SPEC_A's.
         seed (NUMBER): Same seed, same comparison. Default: a new one.
-        require_decided: Exit with 4 where a target stays open.
+        require_decided: Exit with 4 if a target stays open.
         out: Folder to write journal.db, result.json and report.html into.
     """
     with interruptible(out, "the same command continues where this stopped"):

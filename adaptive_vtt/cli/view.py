@@ -15,8 +15,8 @@ def view(directory: Path, *, port: int = 0, open_: bool = True) -> None:
     Example: avtt view runs
 
     Args:
-        directory (DIR|RUNS): Folder that an audit writes, or one that holds several.
-        port: Where the page listens; 0 takes a free one.
+        directory (DIR|RUNS): Folder that an audit writes, or a folder of such folders.
+        port: Port on this machine; 0 takes a free one.
         open_: Open the page in the browser.
     """
     with View(directory, port) as server:

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError, check_known, listed, some, unexpected
-from ..utils.files import contents, regular
+from ..utils.files import contents, near_file, regular
 from ..utils.tables import MAX_HEADER
 from ..utils.web import text_of
 from .base import Dataset
@@ -239,7 +239,9 @@ def recognised(path: Path | str) -> Layout:
             layout = _table(root, Contents(root.parent).folders)
         if layout is None:
             expected = f"a folder, a table of labels ({', '.join(TABLES)}), a MedMNIST archive "
-            got = "another file" if root.is_file() else "nothing: it does not exist"
+            got = "another file"
+            if not root.exists():
+                got = f"nothing: it does not exist{near_file(root)}"
             raise unexpected(str(root), f"{expected}(.npz) or COCO's boxes (.json)", got)
         return layout
     folder = Contents(root)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 from ..errors import InputError, check_known, unexpected
-from ..utils.files import REMEDY, data_of, holds, inside, instead
+from ..utils.files import REMEDY, check_folder, data_of, holds, inside
 from ..utils.image_files import begins_as_image, read_image
 from ..utils.options import Option, at_base
 
@@ -145,8 +145,7 @@ class Folder:
             InputError: There is no such folder, or a link leads out of it.
         """
         folder = self.path / below
-        if not folder.is_dir():
-            raise InputError(f"{str(folder)!r} is no folder of images{instead(folder)}")
+        check_folder(folder, "a folder of images")
         images = sorted(images_and_masks(folder)[0], key=natural)
         return [self.file(os.path.join(below, path.name), str(folder)) for path in images]
 

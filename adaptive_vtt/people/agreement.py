@@ -8,7 +8,6 @@ Many Raters (Psychological Bulletin 76, 1971).
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import TypeVar
 
@@ -21,31 +20,29 @@ Answered = dict[tuple[str, str], list[str]]
 """(card, question) -> the answers of all readers."""
 
 
-@dataclass(frozen=True)
-class Scores:
-    """Shares in [0, 1]; None if a share of nothing, or of something unknown."""
+def scores(tp: float, fp: float, fn: float, tn: float) -> dict[str, float | None]:
+    """Return accuracy, precision, recall and F1 of counts of verdicts, which may be estimates.
 
-    accuracy: float | None
-    precision: float | None
-    recall: float | None
-    f1: float | None
+    Args:
+        tp: True positives, as the next three NaN if unknown.
+        fp: False positives.
+        fn: False negatives.
+        tn: True negatives.
 
-
-def scores(tp: float, fp: float, fn: float, tn: float) -> Scores:
-    """Return the scores of true and false positives and negatives; estimates, NaN if unknown.
-
-    F1 is 2 tp / (2 tp + fp + fn): defined, and 0, where errors were missed and none reported.
+    Returns:
+        Shares in [0, 1] by name; None for a share of nothing, or of an unknown count. F1 is
+        2 tp / (2 tp + fp + fn): defined, and 0, where errors were missed and none reported.
     """
 
     def share(part: float, whole: float) -> float | None:
         return part / whole if whole > 0 and math.isfinite(part) else None
 
-    return Scores(
-        accuracy=share(tp + tn, tp + fp + fn + tn),
-        precision=share(tp, tp + fp),
-        recall=share(tp, tp + fn),
-        f1=share(2 * tp, 2 * tp + fp + fn),
-    )
+    return {
+        "accuracy": share(tp + tn, tp + fp + fn + tn),
+        "precision": share(tp, tp + fp),
+        "recall": share(tp, tp + fn),
+        "f1": share(2 * tp, 2 * tp + fp + fn),
+    }
 
 
 def fleiss_kappa(counts: npt.ArrayLike) -> float | None:

@@ -8,7 +8,7 @@ about the follow-ups of the audit, which an adaptive audit does not choose evenl
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from typing import Any
@@ -227,5 +227,5 @@ def _level(
     return {
         **{name: counts[pair] for name, pair in pairs},
         "undecided": counts[True, None] + counts[False, None],
-        **asdict(scores(*whole)),
+        **scores(*whole),
     }

@@ -20,10 +20,12 @@ from ..journal.files import JOURNAL
 from ..models import Unanswered
 from ..models.local.recorded import UNSURE
 from ..pool import Pool
-from ..utils.files import as_file, why_unread, write_text
-from ..utils.tables import csv_text, restored
+from ..utils.files import reads, write_text
+from ..utils.table_text import csv_rows
+from ..utils.tables import csv_text
 
 NEXT, LOSS = "next.csv", "loss"
+LOSS_IN_WORDS = f"a number from 0 (fine) to 1 (all wrong) or {UNSURE!r}"
 COUNT = 20
 """Default number of items that are asked for at a time."""
 HALF_WIDTH = 0.1
@@ -45,30 +47,48 @@ def items_audit(table: Path, out: Path, given: Mapping[str, Any]) -> Iterator[Au
         InputError: The table cannot be read or lacks a column, or the audit was begun with other
             settings.
     """
-    begun: Mapping[str, Any] = {}
+    facts: Mapping[str, Any] = {}
     if (out / JOURNAL).is_file():
         with closing(read_journal(out / JOURNAL)) as journal:
-            begun = journal.facts().get("items") or {}
+            facts = journal.facts()
+    begun = facts.get("items", {})
     columns = {name: begun.get(name) if given[name] is None else given[name] for name in COLUMNS}
     if not begun and columns["id"] is None:
         columns["id"] = _names_column(_read(table))
     pool, targets = items_pool(table, columns)
+    if facts and facts["space"]["fingerprint"] != pool.fingerprint:
+        others = [f"--{name}" for name in COLUMNS[:3] if begun and columns[name] != begun[name]]
+        what = " and ".join(others) or f"table than {table}"
+        raise InputError(f"{out}: was begun with another {what}; keep that, or give another --out")
     half_width = columns["half_width"] or HALF_WIDTH
-    notes = {"items": columns, "begun_by": continuing(table, out)}
-    kept: dict[str, Any] = {"journal": out / JOURNAL, "notes": notes}
+    kept: dict[str, Any] = {"journal": out / JOURNAL}
+    kept["notes"] = {"items": columns, "begun_by": next_command(table, out)}
     with Audit(pool, half_width=half_width, targets=targets, **kept) as audit:
         yield audit
 
 
-def continuing(table: Path, out: Path) -> str:
-    """Return the command that takes the losses in NEXT and asks for the next items."""
-    return shlex.join(["avtt", "label", str(table), "--out", str(out), "--take", str(out / NEXT)])
+def next_command(table: Path, out: Path) -> str:
+    """Return the command that asks for the next items."""
+    return shlex.join(["avtt", "label", str(table), "--out", str(out)])
 
 
 def _names_column(frame: pd.DataFrame) -> str:
     """Return the one column that is called as in NAMES and whose values differ, else ""."""
-    fitting = [c for c in frame if str(c).lower() in NAMES and frame[c].is_unique]
-    return str(fitting[0]) if len(fitting) == 1 else ""
+    fitting = [name for name in frame if name.lower() in NAMES and frame[name].is_unique]
+    return fitting[0] if len(fitting) == 1 else ""
+
+
+def unshown_text(table: Path, columns: Mapping[str, Any]) -> str:
+    """Return the column with the longest texts, of 3 words or more on average, else "".
+
+    It is "" as well if ``columns``, those of an audit, has texts already.
+    """
+    if columns["text"]:
+        return ""
+    frame, named = _read(table), {columns["id"], *(columns["group"] or ())}
+    words = {name: frame[name].str.split().str.len().mean() for name in frame if name not in named}
+    longest = max(words, key=words.__getitem__, default="")
+    return longest if words.get(longest, 0) >= 3 else ""
 
 
 def items_pool(table: Path, columns: Mapping[str, Any]) -> tuple[Pool, list[str]]:
@@ -93,38 +113,59 @@ def take(audit: Audit, file: Path) -> int:
         InputError: A row is about an item that was not asked for, or its loss is neither a number
             in [0, 1] nor "unsure".
     """
-    rows = _read(file)
-    for name in ("item", LOSS):
-        if name not in rows:
-            raise unexpected(str(file), f"a column {name!r}", ", ".join(map(str, rows)))
+    filled, losses = _filled(file), dict[int, object]()
     calls = {call.prompt.sample_id: call for call in audit.ask(max(audit.waiting, 1))}
-    losses: dict[int, object] = {}
-    for place, (item, cell) in enumerate(zip(rows["item"], rows[LOSS], strict=True), start=2):
-        where = f"{file}, row {place}"
-        if not (cell := cell.strip()):
-            continue
+    if calls and not filled:
+        expected = f"{LOSS_IN_WORDS} in column {LOSS!r} of the items that you looked at"
+        raise unexpected(str(file), expected, "none", "fill it in, and run this command again")
+    for row, item, cell in filled:
+        where = f"{file}, row {row}"
         if item not in calls:
-            wanted = "an item that was asked for and has no loss yet"
-            raise unexpected(where, wanted, repr(item), f"fill in {NEXT} of the run folder")
+            expected = "an item that was asked for and has no loss yet"
+            raise unexpected(where, expected, repr(item), f"fill in {NEXT} of the run folder")
         losses[calls[item].number] = _loss(cell, where)
     audit.tell_all(losses.items())
     audit.take_back([call for call in calls.values() if call.number not in losses])
     return len(losses)
 
 
+def _filled(file: Path) -> list[tuple[int, str, str]]:
+    """Return row, item and loss wherever a file has a loss; the header is row 1.
+
+    Raises:
+        InputError: The file cannot be read or lacks a column.
+    """
+    rows = _read(file)
+    for name in ("item", LOSS):
+        if name not in rows:
+            raise unexpected(str(file), f"a column {name!r}", ", ".join(rows))
+    cells = zip(rows["item"], rows[LOSS], strict=True)
+    return [(row, item, loss) for row, (item, loss) in enumerate(cells, start=2) if loss]
+
+
 def write_next(audit: Audit, out: Path, count: int) -> list[Call]:
     """Write the next ``count`` items into the file NEXT of ``out``, to be filled in.
 
     Returns:
-        Their calls in the order of the draws, [] once the audit has ended.
+        Their calls in the order of the draws. Once the audit has ended there are none, and no file.
+
+    Raises:
+        InputError: The file there has losses that were not taken.
     """
-    calls = audit.ask(count)
-    rows = []
+    calls, file, rows = audit.ask(count), out / NEXT, []
+    if not calls:
+        file.unlink(missing_ok=True)
+        return []
+    open_items = {call.prompt.sample_id for call in calls}
+    if file.is_file() and any(item in open_items for _, item, _ in _filled(file)):
+        raise InputError(
+            f"{file}: has losses that were not taken; add --take {shlex.quote(str(file))}"
+        )
     for call in calls:
         sample = audit.space.dataset.sample(call.item)
         words = [ask.text for ask in sample.asks.values()]
         rows.append({"item": sample.id, LOSS: "", **sample.metadata, "text": "\n".join(words)})
-    write_text(out / NEXT, csv_text(pd.DataFrame(rows, columns=None if rows else ["item", LOSS])))
+    write_text(file, csv_text(pd.DataFrame(rows)))
     return calls
 
 
@@ -132,15 +173,11 @@ def _loss(cell: str, where: str) -> float | Unanswered:
     if cell == UNSURE:
         return Unanswered("the reader is unsure")
     with suppress(ValueError):
-        if 0 <= (loss := float(cell)) <= 1:
+        if 0 <= (loss := float(cell.replace(",", "."))) <= 1:  # as some spreadsheets write it
             return loss
-    wanted = f"a number from 0 (fine) to 1 (all wrong), {UNSURE!r}, or nothing yet"
-    raise unexpected(f"{where}: loss", wanted, repr(cell))
+    raise unexpected(f"{where}: {LOSS}", f"{LOSS_IN_WORDS}, or nothing yet", repr(cell))
 
 
 def _read(path: Path) -> pd.DataFrame:
-    try:
-        options: Any = {"dtype": str, "keep_default_na": False, "encoding": "utf-8-sig"}
-        return restored(pd.read_csv(as_file(path), **options))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read as CSV: {why_unread(path, error)}") from None
+    with reads(path, "a CSV of items"):
+        return csv_rows(path).fillna("")

@@ -276,7 +276,7 @@ def next_steps(run: Run, names: Names, why_open: str = "") -> list[Step]:
     if images and any(answer.unanswered is None for answer in wrong):
         step = Step(f"avtt export {names.folder} --failures {names.failures}", f"{WRONG} files")
         steps.append(step if facts.spec else Step("result.failures()", f"{WRONG} a table"))
-    if not steps and certificate is not None and not certificate.counted:
+    if not steps and any(status.half_width > 0 for status in run.statuses):
         why = "nothing is open; narrower intervals say more"
         steps.append(_resumed(run, names, "--half-width WIDTH", "half_width=...", why))
     return [*steps, *_checks(run, names)]
@@ -452,7 +452,7 @@ def steps_of_gate(run: Run, rulings: Sequence[Ruling], names: Names) -> list[Ste
         apart = min(abs(row.estimate - row.rule.limit) for row in rows)
         narrower = min(max(apart, widest / MAX_NARROWER), widest / MIN_NARROWER)
         width = rounded(narrower, up=False)
-        why, times = "its targets are as precise as requested: asks more", (wanted / width) ** 2
+        why, times = "asks more, for narrower intervals than requested", (wanted / width) ** 2
     made = len(run.draws) + len(run.sources)
     more = max(0, min(math.ceil((times - 1) * made), facts.all_calls - made))
     limits = raised(run, made, more)

@@ -13,12 +13,13 @@ from typing import Literal
 
 from ..certify.status import TargetStatus
 from ..engine.audit_key import full_name
-from ..errors import AvttError, InputError, JournalError, one_line
+from ..errors import AvttError, JournalError, one_line
 from ..journal import SQLiteJournal
 from ..journal.facts import is_begun, read_facts
 from ..journal.files import JOURNAL, holder, lock_taken
 from ..types import Guarantee, JsonObject
 from ..utils.figures import USD, in_points, outward
+from ..utils.files import check_folder
 from .advice import beyond_limits, resuming
 from .cautions import about_answers
 from .difference import in_words, point_span, points, short_name
@@ -170,8 +171,7 @@ def find(folder: Path) -> dict[str, Path]:
 
     Links that lead out of it are ignored. Raise InputError if there is no such folder.
     """
-    if not folder.is_dir():
-        raise InputError(f"{folder}: expected a run folder or a folder of runs, got none")
+    check_folder(folder, "a run folder or a folder of runs")
     if (folder / JOURNAL).exists():
         return {folder.resolve().name or "run": folder}
     root, runs = folder.resolve(), {}

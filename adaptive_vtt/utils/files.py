@@ -19,7 +19,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
-from ..errors import AvttError, InputError, one_line
+from ..errors import AvttError, InputError, one_line, unexpected
 
 Table = dict[str, Any]
 """A table of a TOML file."""
@@ -85,17 +85,17 @@ def near_file(path: Path) -> str:
     except OSError:
         return ""
     # a link that points nowhere is listed, too
-    names = [file.name for file in files if file.suffix == path.suffix and file.name != path.name]
-    near = get_close_matches(path.name, names, n=1, cutoff=0.3)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    alike = [file for file in files if file.suffix == path.suffix and file.name != path.name]
+    names = {file.stem.lower(): file.name for file in alike}
+    near = get_close_matches(path.stem.lower(), names, n=1)
+    return f"; did you mean {names[near[0]]!r}?" if near else ""
 
 
 def why_unread(path: Path, error: BaseException) -> str:
     """Return why ``path`` could not be read, and what to do where it does not exist."""
-    if not isinstance(error, OSError):
-        return one_line(error)
-    remedy = instead(path) if isinstance(error, FileNotFoundError) else ""
-    return f"{error.strerror or one_line(error)}{remedy}"
+    if isinstance(error, FileNotFoundError):
+        return f"it does not exist{instead(path)}"
+    return getattr(error, "strerror", None) or one_line(error)
 
 
 @contextmanager
@@ -110,10 +110,15 @@ def reads(path: Path, what: str) -> Iterator[None]:
 
 
 def instead(path: Path) -> str:
-    """Return what to do about a file or folder that does not exist, "" where it does."""
-    if os.path.exists(path):
-        return ""
+    """Return what to do about a file or folder that does not exist."""
     return near_file(path) or "; put it there, or name another"
+
+
+def check_folder(path: Path, what: str = "a folder") -> None:
+    """Raise InputError where ``path``, which is to be ``what``, is no folder."""
+    if not path.is_dir():
+        got = "a file" if os.path.exists(path) else f"nothing: it does not exist{instead(path)}"
+        raise unexpected(str(path), what, got)
 
 
 def file_names(names: Iterable[str]) -> list[str]:
@@ -316,6 +321,8 @@ def read_toml(
         why = f"cannot be read: {error.strerror or error}"
         if path.is_dir():
             why = f"expected {what}, got a folder"
+        elif isinstance(error, FileNotFoundError):
+            why = f"expected {what}, got nothing: it does not exist"
         raise InputError(f"{path}: {why}{hint(path)}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: is no TOML: {one_line(error)}{mind}") from None

@@ -19,7 +19,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..types import Image
-from .files import contents, opened
+from .files import contents, opened, why_unread
 from .image_codec import BEGINNINGS, declared_size, opened_image, size_in
 
 if TYPE_CHECKING:
@@ -135,9 +135,8 @@ def _read(path: Path, where: str) -> bytes:
     try:
         return contents(path)
     except OSError as error:
-        raise InputError(
-            f"{where}: cannot read image {str(path)!r}: {error.strerror or error}"
-        ) from None
+        why = why_unread(path, error)
+        raise InputError(f"{where}: cannot read image {str(path)!r}: {why}") from None
 
 
 def _opened(data: bytes, name: Path | str, where: str) -> "PillowImage":

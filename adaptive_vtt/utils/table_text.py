@@ -5,7 +5,7 @@ import io
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 import pandas as pd
@@ -24,25 +24,19 @@ _UNNAMED = re.compile(r"(Unnamed: \d+)?")
 
 def csv_rows(path: Path) -> pd.DataFrame:
     """Return all columns of a CSV, every cell a text; its delimiter and encoding are recognised."""
-    text = table_text(path)
-    first, _, rest = text.partition("\n")
-    first = first.strip().strip('"')
-    named = first.lower().startswith("sep=")
-    delimiter = first[4:5] or "\t" if named else delimiter_of(text)
-    text = rest if named else text
-    check_header(text[:MAX_HEADER].partition("\n")[0], path, delimiter)
+    text, delimiter = delimited(path)
     # all text and no header, so that the ids 007 and NA stay what they are, and a repeated
     # column is seen; labels become numbers later
     texts: Any = {"header": None, "dtype": str, "keep_default_na": False, "skipinitialspace": True}
     try:
-        rows = pd.read_csv(io.StringIO(text), sep=delimiter, **texts)
+        rows = pd.read_csv(text, sep=delimiter, **texts)
     except pd.errors.ParserError as error:
         if not (row := _TOO_MANY_CELLS.search(str(error))):
             raise
         width, line, cells = map(int, row.groups())
         raise InputError(
-            f"{path}: line {line + named} has {cells} cells, the header {width}; put "
-            f"a cell that holds {delimiter!r} in quotes"
+            f"{path}: line {line} has {cells} cells, the header {width}; put a cell that holds "
+            f"{delimiter!r} in quotes"
         ) from None
     rows = rows.apply(lambda cells: cells.str.strip())
     # spreadsheets leave rows and columns of empty cells at the end, pandas leaves its index
@@ -52,6 +46,19 @@ def csv_rows(path: Path) -> pd.DataFrame:
     if columns.duplicated().any():
         raise InputError(f"{path}: column {columns[columns.duplicated()].iloc[0]!r} stands twice")
     return restored(rows.iloc[1:].set_axis(columns.tolist(), axis=1))
+
+
+def delimited(path: Path) -> tuple[TextIO, str]:
+    """Return the text of a CSV, and its delimiter: what a first line such as "sep=;" names, as
+    spreadsheets write it, else ``delimiter_of``. That line is left empty."""
+    text = table_text(path)
+    first, _, rest = text.partition("\n")
+    first = first.strip().strip('"')
+    delimiter = delimiter_of(text)
+    if first.lower().startswith("sep="):
+        delimiter, text = first[4:5] or "\t", f"\n{rest}"
+    check_header(text.removeprefix("\n")[:MAX_HEADER].partition("\n")[0], path, delimiter)
+    return io.StringIO(text), delimiter
 
 
 def _is_index(column: "pd.Series[str]") -> bool:

@@ -6,7 +6,6 @@ do are written with an apostrophe before them, and read back without it; numbers
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from numbers import Number
 from pathlib import Path
 from types import MappingProxyType
@@ -15,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from ..errors import InputError
-from .files import regular, write_text
+from .files import write_text
 
 MAX_COLUMNS = 10_000
 """Most columns of a table; one with more is refused before it is read."""
@@ -83,17 +82,7 @@ def restored(table: pd.DataFrame) -> pd.DataFrame:
     return _changed(table, original)
 
 
-def check_width(path: Path, delimiter: str = ",") -> None:
-    """Raise InputError where a table has over MAX_COLUMNS columns; read its header alone.
-
-    A file that is no text, or does not exist, is left to whoever reads the table.
-    """
-    options: Any = {"encoding": "utf-8-sig", "newline": "", "opener": regular}
-    with suppress(OSError, UnicodeDecodeError), open(path, **options) as file:
-        check_header(file.readline(MAX_HEADER), path, delimiter)
-
-
-def check_header(line: str, path: Path, delimiter: str = ",") -> None:
+def check_header(line: str, path: Path, delimiter: str) -> None:
     """Raise InputError for a header with over MAX_COLUMNS columns, or of MAX_HEADER characters."""
     if len(line) == MAX_HEADER:
         raise InputError(

@@ -149,7 +149,10 @@ AUDIT = ["audit", "SPEC.toml", "--out", "new"]
     ("arguments", "sentence"),
     [
         (["audit"], "expected either a SPEC.toml or --demo, got neither"),
-        (["audit", "nothing.toml"], "nothing.toml: cannot be read: No such file"),
+        (
+            ["audit", "nothing.toml"],
+            "nothing.toml: expected a SPEC.toml, got nothing: it does not exist",
+        ),
         (["resume", "new"], "does not exist"),
         (["audit", "SPEC.toml", "--out", "labels.csv/run"], "cannot be opened"),
         ([*AUDIT, "--strategy", "mine.py"], "of the file's names it is, as in 'mine.py:Name'"),

@@ -167,7 +167,7 @@ def test_relation_that_refuses_an_image_is_a_note(
         (["--relations", "medtest", "--set", "space.medtest.clippd=true"], "unknown field 'clip"),
         (["--spec", "gone.toml"], "gone.toml"),
         (["--relations", "medtest/blurr"], "did you mean 'medtest/blur'?"),
-        (["--mask", "gone.png"], "--mask: cannot read image 'gone.png': No such file"),
+        (["--mask", "gone.png"], "--mask: cannot read image 'gone.png': it does not exist"),
         (["--mask", "{small}"], "expected a mask as large as its image, 120 x 100 (height x wid"),
     ],
 )

@@ -345,7 +345,8 @@ def test_a_signal_that_a_model_swallowed_ends_the_audit_at_the_next_answer(
     out = tmp_path / "r"
     (start / "model.py").write_text(DEAF)
     sentence = refused(*audit(start, out), code=128 + signal.SIGTERM)
-    assert "interrupted; 1 answers are kept; 'avtt resume" in sentence
+    assert "interrupted; 1 answer is kept; 'avtt resume" in sentence
+    assert f"'avtt report {out}' writes the report so far" in sentence
     assert answers(out) == 1
 
 

@@ -150,5 +150,5 @@ def test_a_gate_whose_targets_are_as_certain_as_asked_says_what_more_to_ask(fold
     rule = f"overall <= {rate + 0.03:.4f}"
     output = shown("gate", str(folder / "plain"), "--rule", rule, code=4)
     output = " ".join(output.split())
-    assert "as precise as requested" in output
+    assert "asks more, for narrower intervals than requested avtt" in output
     assert re.search(r"avtt resume \S+ --half-width 0\.0(29|3)", output)

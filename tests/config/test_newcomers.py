@@ -76,7 +76,9 @@ def test_a_table_that_does_not_fit_is_told_what_to_write(
 
 def test_folders_and_files_that_are_not_there_are_told_from_empty_ones(tmp_path: Path) -> None:
     labels = table(tmp_path, {"id": NAMES, "bright": LABELS})
-    with pytest.raises(InputError, match=r"5 more of 6.*imgs' is no folder; did you mean 'images'"):
+    with pytest.raises(
+        InputError, match=r"5 more of 6.*imgs' does not exist; did you mean 'images'"
+    ):
         read_table(labels, tmp_path / "imgs")
     (tmp_path / "none").mkdir()
     with pytest.raises(InputError, match=r"none' holds no image \(\.png, \.jpg"):
@@ -244,7 +246,9 @@ def test_logits_of_classes_go_through_a_softmax(tmp_path: Path) -> None:
 
 def test_files_that_are_no_spec_are_told_from_one_and_not_repeated(tmp_path: Path) -> None:
     spec = tmp_path / "SPEC.toml"
-    with pytest.raises(InputError, match=r"cannot be read: .*; 'avtt init DIR' writes one"):
+    with pytest.raises(
+        InputError, match=r"got nothing: it does not exist; 'avtt init DIR' writes one"
+    ):
         read_spec(spec)
     spec.write_text("[model]\nkey = sk-0123456789abcdef\n")
     with pytest.raises(InputError, match=r"line 2.*; texts stand in quotes") as caught:

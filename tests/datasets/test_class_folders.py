@@ -63,7 +63,7 @@ def test_image_beside_the_class_folders_is_named(tmp_path):
     picture(tmp_path / "stray.jpg")
     with pytest.raises(InputError, match=r"stray\.jpg': expected every image in the folder of its"):
         datasets.from_class_folders(tmp_path)
-    with pytest.raises(InputError, match=r"gone' is no folder of images"):
+    with pytest.raises(InputError, match=r"gone: expected a folder of images, got nothing"):
         datasets.from_class_folders(tmp_path / "gone")
 
 

@@ -297,10 +297,11 @@ def test_why_a_file_cannot_be_read_is_said_whatever_its_name(tmp_path):
     (tmp_path / "captions.csv").touch()
     (tmp_path / "folder").mkdir()
     (tmp_path / "dangling.csv").symlink_to(tmp_path / "nowhere")
-    missing = os.strerror(errno.ENOENT)
+    missing = "it does not exist"
     expected = {
         "caption.csv": f"{missing}; did you mean 'captions.csv'?",
-        "dangling.csv": f"{missing}; did you mean 'captions.csv'?",
+        "Captioned.csv": f"{missing}; did you mean 'captions.csv'?",
+        "dangling.csv": f"{missing}; put it there, or name another",
         "nowhere/x.csv": f"{missing}; put it there, or name another",
         "x.**": f"{missing}; put it there, or name another",
         "folder": os.strerror(errno.EISDIR),

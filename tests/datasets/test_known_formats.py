@@ -119,7 +119,9 @@ def test_idrid_lesions_are_concepts_and_missing_masks_absent(idrid):
 
 
 def test_idrid_without_its_folders_is_named(idrid, tmp_path):
-    with pytest.raises(InputError, match=r"a\. Training Set' is no folder of images"):
+    with pytest.raises(
+        InputError, match=r"a\. Training Set: expected a folder of images, got nothing"
+    ):
         datasets.from_idrid(tmp_path / "elsewhere")
     with pytest.raises(InputError, match=r"unknown split 'val': expected one of test, train"):
         datasets.from_idrid(idrid, split="val")

@@ -251,5 +251,7 @@ def test_folder_without_a_known_layout_is_named(tmp_path):
         datasets.from_masks(tmp_path)
     with pytest.raises(InputError, match=r"both images= and masks= or neither, got images= alone"):
         datasets.from_masks(tmp_path, images="frames")
-    with pytest.raises(InputError, match=r"frames' is no folder of images"):
+    with pytest.raises(
+        InputError, match=r"frames: expected a folder of images, got nothing: it does"
+    ):
         datasets.from_masks(tmp_path, images="frames", masks="tools")

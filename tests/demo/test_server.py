@@ -212,7 +212,8 @@ def test_the_command_refuses_what_cannot_be(
 
 
 def test_the_command_prints_a_spec_and_ends_with_ctrl_c_and_its_bill() -> None:
-    command = "from adaptive_vtt.cli import main; main()"
+    without = "import sys; sys.modules['openai'] = None"
+    command = f"{without}; from adaptive_vtt.cli import main; main()"
     with subprocess.Popen(
         [sys.executable, "-c", command, "serve-demo", "--port", "0"],
         stdout=subprocess.PIPE,
@@ -226,6 +227,7 @@ def test_the_command_prints_a_spec_and_ends_with_ctrl_c_and_its_bill() -> None:
             if "Ctrl-C" in line:
                 break
         text = "".join(lines)
+        assert "pip install 'openai>=" in text
         toml = re.search(r"^\[dataset\].*?(?=\n\n)", text, re.DOTALL | re.MULTILINE)
         assert toml is not None
         spec = parse_spec(tomllib.loads(toml[0]), "printed")

@@ -12,7 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adaptive_vtt.errors import InputError
-from adaptive_vtt.models.local.recorded import COLUMNS, RecordedReader, card_id, read_answers
+from adaptive_vtt.models.local.recorded import (
+    COLUMNS,
+    RecordedReader,
+    card_id,
+    read_answers,
+    recorded,
+)
 from adaptive_vtt.people.cards import Asked, Card, check_answers, keep, read_folder, yes_or_no
 from adaptive_vtt.types import Prompt, Unanswered
 from adaptive_vtt.utils.tables import csv_text
@@ -77,8 +83,20 @@ def test_a_bad_file_is_one_sentence(tmp_path: Path, text: str, message: str) -> 
     (tmp_path / "x.csv").write_text(text)
     with pytest.raises(InputError, match=re.escape(message)):
         read_answers(tmp_path / "x.csv")
-    with pytest.raises(InputError, match=r"none\.csv: cannot read answers: No such file"):
+    with pytest.raises(InputError, match=r"none\.csv: cannot read answers: it does not exist"):
         read_answers(tmp_path / "none.csv")
+
+
+def test_a_spreadsheets_semicolons_are_read(tmp_path: Path) -> None:
+    rows = answers([("1", "a dog; brown, old", "ann", "yes")])
+    (tmp_path / "x.csv").write_text(rows.to_csv(index=False, sep=";"), encoding="utf-16")
+    assert read_answers(tmp_path / "x.csv")["question"].tolist() == ["a dog; brown, old"]
+    (tmp_path / "x.csv").write_text(rows.to_csv(index=False, sep=";"))
+    assert recorded(tmp_path / "x.csv").name == "reader ann"
+    (tmp_path / "p.csv").write_text("sample;polyp\na;0.5\n")
+    assert recorded(tmp_path / "p.csv").ask([Prompt(None, ("polyp",), "a", "identity", 0)])[
+        0
+    ].values == (0.5,)
 
 
 def test_only_what_was_asked_may_be_answered_and_only_by_a_choice() -> None:

@@ -28,7 +28,7 @@ import pandas as pd
 from ...errors import InputError, check_known, listed, some, unexpected, unknown
 from ...types import Mask
 from ...utils import mask_values
-from ...utils.files import instead
+from ...utils.files import check_folder
 from ...utils.image_files import read_size
 from ...utils.mask_values import MaskReading
 from ...utils.options import Option
@@ -310,8 +310,7 @@ def _pairs_of(
     if images is not None or masks is not None:
         got = f"{'images' if masks is None else 'masks'}= alone"
         raise unexpected(str(root), "both images= and masks= or neither", got)
-    if not root.is_dir():
-        raise InputError(f"{root}: is no folder{instead(root)}")
+    check_folder(root)
     layouts = mask_layouts(root, split)
     if not layouts:
         known = ", ".join(f"{i!r} and {m!r}" for i, m in LAYOUTS)

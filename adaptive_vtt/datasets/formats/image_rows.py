@@ -18,7 +18,7 @@ from ...types import Image
 from ...utils.files import as_file, opened, reads
 from ...utils.image_files import checked_size, image_of
 from ...utils.importing import needed
-from ...utils.tables import MAX_HEADER, check_columns, check_width
+from ...utils.tables import MAX_HEADER, check_columns, check_header
 from ..scanning import Reading
 
 BATCH = 16
@@ -82,8 +82,9 @@ def tsv_rows(path: Path, needed: Sequence[str], reading: Reading) -> Iterator[Ro
         InputError: The file cannot be read, or columns are missing.
     """
     with reads(path, "a table"), opened(path) as file:
-        check_width(path, "\t")
-        header = _cells(file.readline(MAX_HEADER).removeprefix(b"\xef\xbb\xbf"), str(path))
+        line = file.readline(MAX_HEADER).removeprefix(b"\xef\xbb\xbf")
+        check_header(line.decode(errors="replace"), path, "\t")
+        header = _cells(line, str(path))
         _check_header(header, needed, path)
         offset = file.tell()
         for number, line in enumerate(_lines(file, len(header) - 1), start=1):

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Annotated
 
 from ...errors import InputError, check_known
-from ...utils.files import instead
+from ...utils.files import check_folder
 from ...utils.mask_values import read_mask
 from ...utils.options import Option
 from .. import scanning
@@ -92,8 +92,7 @@ def _folder(
     """Return a folder within ``top``, by its name or as the only match of a pattern."""
     if name is not None:
         return Folder(top / name, allow_outside)
-    if not top.is_dir():
-        raise InputError(f"{top}: is no folder{instead(top)}")
+    check_folder(top)
     folders = sorted(path for path in top.glob(pattern) if path.is_dir())
     if len(folders) != 1:
         names = ", ".join(repr(path.name) for path in folders) or "none"

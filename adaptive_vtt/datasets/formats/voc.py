@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 from ...errors import InputError, unexpected, unknown
 from ...types import UNKNOWN
-from ...utils.files import contents, instead, reads
+from ...utils.files import check_folder, contents, reads
 from ...utils.options import Option
 from ..pictures import Picture, from_pictures, readable, shown
 from ..scanning import BrokenOption, Folder, FolderOption, OutsideOption, Reading, natural
@@ -83,8 +83,7 @@ def _listed(top: Path, split: str | None) -> list[str]:
     """Return the names of the images of a split; None: of all annotated images."""
     folder, lists = top / "Annotations", top / "ImageSets" / "Main"
     if split is None:
-        if not folder.is_dir():
-            raise InputError(f"{str(folder)!r} is no folder of annotations{instead(folder)}")
+        check_folder(folder, "a folder of annotations")
         return [path.stem for path in sorted(folder.glob("*.xml"), key=natural)]
     path = lists / f"{split}.txt"
     if not path.is_file():

@@ -20,9 +20,10 @@ from ...datasets.base import Dataset
 from ...errors import InputError
 from ...relations.base import Variant
 from ...types import IDENTITY, Answer, CallMode, Floats, Prompt, Unanswered, Value
-from ...utils.files import as_file, reads, regular, text_in
+from ...utils.files import reads, regular, text_in
 from ...utils.options import Option, at_base
-from ...utils.tables import check_width, original, restored
+from ...utils.table_text import delimited
+from ...utils.tables import original, restored
 from ..base import ModelDefaults
 
 KEYS = ("sample", "relation", "severity")
@@ -309,8 +310,7 @@ def read_answers(path: Path) -> pd.DataFrame:
     Raises:
         InputError: The file cannot be read, or a field is malformed. Rows count from 1, the header.
     """
-    rows = read_rows(path, "answers", dtype=str, keep_default_na=False, encoding="utf-8-sig")
-    rows = rows.fillna("")
+    rows = read_rows(path, "answers", dtype=str, keep_default_na=False).fillna("")
     if [*rows] != [*COLUMNS]:
         expected = f"expected the columns {','.join(COLUMNS)}"
         raise InputError(f"{path}: {expected}, got {','.join(map(str, rows))}")
@@ -352,9 +352,9 @@ def read_rows(path: Path, what: str, *, only: Sequence[str] = (), **options: Any
     Raises:
         InputError: The file cannot be read.
     """
-    check_width(path)
     with reads(path, what):
-        rows = pd.read_csv(as_file(path), **options)
+        text, delimiter = delimited(path)
+        rows = pd.read_csv(text, sep=delimiter, **options)
         if not only:
             return restored(rows)
         return rows.assign(**{c: rows[c].map(original) for c in only if c in rows})
@@ -391,7 +391,7 @@ def recorded(
     """
     try:
         with open(answers, encoding="utf-8-sig", opener=regular) as file:
-            of_reader = file.readline(200).strip() == ",".join(COLUMNS)
+            of_reader = re.split("[,;\\t]", file.readline(200).strip()) == [*COLUMNS]
     except (OSError, UnicodeDecodeError):
         of_reader = False
     model: Recorded | RecordedCaptions | RecordedReader
