@@ -132,10 +132,10 @@ class StrategyComparison:
         tables = {}
         if self.half_width is not None:
             lead = f"All intervals hold at all times with probability {self.confidence:g}"
-            tables = {"Calls, coverage and cost per strategy (medians over repeats)": self.table}
+            tables = {"Calls, coverage and cost (medians)": summary.in_points(self.table)}
         if len(self.estimators):
             title = "Estimates from the same draws (only 'certified' comes with a guarantee)"
-            tables[title] = self.estimators
+            tables[title] = errors = summary.in_points(self.estimators)
         files = {
             "compare.html": page(self.runs, f"{lead}.", self.conclusions, tables, self.targets),
             RECORD: json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n",
@@ -146,7 +146,7 @@ class StrategyComparison:
             name = "compare-estimators"
             caption = f"Errors of estimates made from the same draws, over {self._repeats}."
             files[f"{name}.csv"] = csv_text(self.estimators)
-            files[f"{name}.tex"] = latex(self.estimators, name, caption, PLAIN_NUMBERS)
+            files[f"{name}.tex"] = latex(errors, name, caption, PLAIN_NUMBERS)
         for name, text in files.items():
             write_text(Path(folder) / name, text)
         return [Path(folder) / name for name in files]
@@ -162,10 +162,10 @@ class StrategyComparison:
             sheet = self.table.drop(columns=["repeats", "seconds per call"])
             caption = "Median calls until the mean uncertainty is below a share of what it was"
         else:
-            levels = [name for name in map(str, self.table) if name.startswith("calls to ")]
+            levels = [name for name in map(str, self.table) if name.startswith(summary.CALLS_TO)]
             levels, known = levels[-PAPER_LEVELS:], self.table.dropna(axis="columns", how="all")
             others = known.columns.intersection([*PAPER_COLUMNS])
-            sheet = summary.rounded_calls(self.table, levels)[["strategy", *levels, *others]]
+            sheet = summary.to_read(self.table, levels, others)
             within = points(self.half_width).replace("+-", r"$\pm$")
             caption = (
                 f"Median calls until all targets ({len(self.targets)}) are known to within "

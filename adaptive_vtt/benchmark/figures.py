@@ -27,7 +27,8 @@ BAR = 36
 """Pixels of height per bar, with the space below it."""
 ON_PAGE = 20
 """Most targets with a curve on the page."""
-HALF_WIDTHS = (0.01, 0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2, 0.3, 0.5)
+HALF_WIDTHS = (1, 2, 3, 5, 8, 10, 15, 20, 30, 50)
+"""Ticks of their axis, in percentage points."""
 
 
 def figures(
@@ -55,10 +56,12 @@ def _widths(
     runs: Sequence[Run], goal: float, title: str, over_targets: Callable[..., Floats]
 ) -> "Figure":
     """Draw a statistic ``over_targets`` of the half-widths (n, K) of all targets, and the goal."""
-    figure = _over_calls(runs, lambda run: over_targets(run["half_widths"], axis=1), title, True)
+    figure = _over_calls(
+        runs, lambda run: 100 * over_targets(run["half_widths"], axis=1), f"{title}, points", True
+    )
     figure.update_yaxes(type="log", tickvals=HALF_WIDTHS)
-    stop = {"at": goal, "text": f"stop: ±{goal:g}", "colour": "muted"}
-    return figure.add_shape(level_of(stop, 1, False))
+    stop = {"at": goal, "text": f"stop: {on_page(points(goal))}", "colour": "muted"}
+    return figure.add_shape(level_of(stop, 100, False))
 
 
 def page(

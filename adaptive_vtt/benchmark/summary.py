@@ -19,6 +19,8 @@ RATIO = "times uniform's calls"
 """Title of the column of calls as a multiple of those of uniform questioning."""
 WIDEST_AT, MEAN_AT = "widest half-width at ", "mean half-width at "
 """Titles of the columns of half-widths over the targets, before a number of calls."""
+CALLS_TO = "calls to "
+"""Title of the columns of calls, before a half-width or an uncertainty."""
 MAX_MARKS = 3
 """Largest number of columns of RMSE in the table: the last marks that every run reached."""
 TOGETHER = 0.05
@@ -35,7 +37,7 @@ def uncertainty_summary(runs: Sequence[Run]) -> pd.DataFrame:
     for run in runs:
         levels, made = np.array(run["uncertainty"]), np.array(run["at"])
         reached = {level: min(made[levels <= level], default=math.inf) for level in UNCERTAINTIES}
-        calls = {f"calls to {level:g}": count for level, count in reached.items()}
+        calls = {f"{CALLS_TO}{level:g}": count for level, count in reached.items()}
         ends = {"uncertainty at end": levels[-1], "seconds per call": run["seconds"]}
         rows.append({"strategy": run["strategy"], **calls, "calls": run["calls"], **ends})
     groups = pd.DataFrame(rows).groupby("strategy", sort=False)
@@ -60,7 +62,7 @@ def certified_summary(runs: Sequence[Run], truth: Sequence[float] | None = None)
     rows = [
         {
             "strategy": run["strategy"],
-            **{f"calls to {level:g}": _calls(reached) for level, reached in run["calls_to"]},
+            **{f"{CALLS_TO}{level:g}": _calls(reached) for level, reached in run["calls_to"]},
             RATIO: _calls(run["calls_to"][-1][1]) / uniform[run["seed"]],
             **({} if common is None else _widths_at(common, run)),
             "stopped at": run["calls"],
@@ -119,8 +121,17 @@ def estimator_summary(runs: Sequence[Run], truth: Sequence[float]) -> pd.DataFra
     return table.round(4).reset_index().convert_dtypes()
 
 
-def rounded_calls(table: pd.DataFrame, levels: Sequence[str]) -> pd.DataFrame:
-    """Return the table of ``certified_summary`` with whole calls in the columns ``levels``.
+def in_points(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table of certified audits to read: half-widths and errors in percentage points."""
+    shares = [name for name in table if name.startswith((WIDEST_AT, MEAN_AT, "RMSE ", "bias "))]
+    heads = {name: f"{name}, points" for name in shares}
+    for name in table.columns[table.columns.str.startswith(CALLS_TO)]:
+        heads[name] = f"{CALLS_TO}±{100 * float(name.removeprefix(CALLS_TO)):g} points"
+    return table.assign(**(100 * table[shares]).round(2)).rename(columns=heads)
+
+
+def to_read(table: pd.DataFrame, levels: Sequence[str], others: Sequence[str]) -> pd.DataFrame:
+    """Return columns of ``certified_summary`` to read: whole calls in those of ``levels``, points.
 
     A cell is >200 if half the repeats or more stopped at 200 calls before they reached the level.
     """
@@ -131,7 +142,7 @@ def rounded_calls(table: pd.DataFrame, levels: Sequence[str]) -> pd.DataFrame:
         ]
         for level in levels
     }
-    return table.assign(**columns)
+    return in_points(table.assign(**columns)[["strategy", *levels, *others]])
 
 
 def calls_to_goal(runs: Sequence[Run]) -> pd.DataFrame:

@@ -306,13 +306,12 @@ class _Comparison:
 
 def _show_certified(result: StrategyComparison) -> None:
     console, table, repeats = plain_console(), result.table, result.runs[-1]["seed"] + 1
-    levels = [name for name in map(str, table) if name.startswith("calls to ")]
+    levels = [name for name in map(str, table) if name.startswith(figures.CALLS_TO)]
     fitting = levels[-3 if console.width >= WIDE else -2 :]
     widths = [name for name in map(str, table) if " half-width at " in name]
     known = ["coverage", "ever missed"] if result.truth is not None else []
-    columns = ["strategy", *fitting, figures.RATIO, *widths, *known]
-    milliseconds = (table["seconds per draw"] * 1000).round(1)
-    sheet = figures.rounded_calls(table, fitting)[columns].assign(**{"ms per draw": milliseconds})
+    sheet = figures.to_read(table, fitting, [figures.RATIO, *widths, *known])
+    sheet["ms per draw"] = (table["seconds per draw"] * 1000).round(1)
     count = f"{len(result.targets)} target{'s' * (len(result.targets) != 1)}"
     title = f"median calls to half-widths, {count}, {repeats} repeat{'s' * (repeats != 1)}"
     print_frame(title, sheet, narrow=True)
@@ -320,6 +319,7 @@ def _show_certified(result: StrategyComparison) -> None:
         need = "coverage and errors need the truth: a recorded or simulated model, or --exhaust"
         console.print(need)
     else:
-        print_frame("errors of estimates made from the same draws", result.estimators, narrow=True)
+        errors = figures.in_points(result.estimators)
+        print_frame("errors of estimates made from the same draws", errors, narrow=True)
     for sentence in result.conclusions:
         console.print(f"- {sentence}")

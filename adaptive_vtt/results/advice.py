@@ -277,7 +277,7 @@ def next_steps(run: Run, names: Names, why_open: str = "") -> list[Step]:
         step = Step(f"avtt export {names.folder} --failures {names.failures}", f"{WRONG} files")
         steps.append(step if facts.spec else Step("result.failures()", f"{WRONG} a table"))
     if not steps and any(status.half_width > 0 for status in run.statuses):
-        why = "nothing is open; narrower intervals say more"
+        why = "nothing is open; continue for narrower intervals"
         steps.append(_resumed(run, names, "--half-width WIDTH", "half_width=...", why))
     return [*steps, *_checks(run, names)]
 
@@ -371,9 +371,9 @@ def _in_python(facts: Facts, *arguments: str) -> str:
 def _checks(run: Run, names: Names) -> list[Step]:
     if not names.head:
         return [Step(f"avtt verify {names.folder}", "checks every figure")]
-    if run.facts.spec is None and run.facts.call is None:
-        return []  # the page of what Audit began has no folder to name
-    why = "checks every figure; note the head, which proves later that nothing was edited"
+    if run.facts.spec is None and run.facts.call is None and names.folder == Names().folder:
+        return []  # what Audit began may have no folder
+    why = "checks every figure. Note this fingerprint: it proves later that nothing was edited"
     return [Step(f"avtt verify {names.folder} --head {names.head}", why)]
 
 
@@ -412,7 +412,7 @@ def steps_of_two(
         steps.append(Step(f"avtt gate {folder} {options}", "decides if the new model may ship"))
     if any(row.disagreement for row in run.compared):
         export = f"avtt export {folder} --disagreements FOLDER"
-        steps.append(Step(export, "where the models differ, as files"))
+        steps.append(Step(export, "where the models disagree, as files"))
     return [*steps, *_checks(run, names)]
 
 

@@ -9,7 +9,7 @@ from ..certify.targets import Target, selected_by
 from ..journal.facts import Facts
 from ..journal.rows import CallRow
 from ..types import IDENTITY
-from ..utils.figures import EXACT, Bar, estimate_percent, is_exact, outward, percent, span
+from ..utils.figures import EXACT, estimate_percent, is_exact, percent, span
 from .outcomes import unanswered
 from .run import Run
 
@@ -17,8 +17,6 @@ ORIGINAL, CHANGED = "on your original images", "including image changes"
 
 WIDE = 0.5
 """In an interval that is wider, an estimate in the middle would mislead."""
-READABLE = 0.1
-"""An interval that is wider comes before its estimate."""
 QUOTED = 80
 """Characters of a reason that are quoted."""
 
@@ -58,8 +56,9 @@ def _is_of(target: Target, variants: Sequence[bool]) -> bool:
 
 
 def sentence(run: Run) -> str | None:
-    """Return the headline, such as "Misclassification rate on your original images: 8.9 % (5.1 to
-    13.2); including image changes: ...; 4.0 % of the questions went unanswered (most often: ...)".
+    """Return the headline, such as "Misclassification rate on your original images: 5.1 to 13.2 %
+    (best guess 8.9 %); including image changes: ...; 4.0 % of the questions went unanswered (most
+    often: ...)".
 
     None: see ``opening``.
     """
@@ -90,17 +89,15 @@ def silent_share(calls: Sequence[CallRow]) -> str:
 
 
 def _words(status: TargetStatus) -> str:
-    """Return a rate in per cent, rounded outwards: 8.9 % (5.1 to 13.2); "8.9 %, exact" once all was
-    asked; a range first where the estimate alone would mislead."""
+    """Return an interval and the best guess, 5.1 to 13.2 % (best guess 8.9 %), or "8.9 %, exact".
+
+    No guess where the interval is wide.
+    """
     estimate, lower, upper = status.estimate, status.lower, status.upper
     if is_exact(lower, upper):
         wrong = status.any_wrong
         labels = "" if wrong is None else f" (any label wrong in {percent(wrong)} of the images)"
-        return f"{Bar('', estimate, np.nan, np.nan, done=True).words}, {EXACT}{labels}"
+        return f"{percent(estimate)}, {EXACT}{labels}"
     if upper - lower > WIDE:
         return f"hardly known yet ({span(lower, upper)})"
-    if upper - lower > READABLE:
-        low, high = outward(lower, upper)
-        likely = estimate_percent(estimate, lower, upper)
-        return f"between {100 * low:.1f} and {100 * high:.1f} %, most likely {likely}"
-    return Bar("", estimate, lower, upper, done=False).words
+    return f"{span(lower, upper)} (best guess {estimate_percent(estimate, lower, upper)})"

@@ -154,14 +154,18 @@ def test_a_comparison_is_saved_as_tables_for_a_paper_too(tmp_path: Path) -> None
     assert head.startswith("strategy,calls to 0.3,calls to 0.2,calls to 0.1,times uniform's calls")
     assert [row.partition(",")[0] for row in rows] == ["uniform", "neyman"]
     text = paths[3].read_text()
+    assert "calls to ±10 points" in text
+    page_text = paths[0].read_text()
+    assert "widest half-width at 100, points" in page_text
+    assert ">12.5</td>" in page_text  # of 0.1 and 0.15
     assert r"\toprule" in text
     assert r"\caption{Median calls until all targets (2) are known to within $\pm$10 poin" in text
     assert "over 2 repeats with the same seeds" in text
     assert "same seeds; $>$ or --: not reached by then." in text
-    assert r"neyman & 10 & 30 & $>$100 & -- & 0.0354 & 1 & 0.5 \\" in text
+    assert r"neyman & 10 & 30 & $>$100 & -- & 3.54 & 1 & 0.5 \\" in text
     assert r"\begin{tabular}{lrrrrrrr}" in text
     assert "variance ratio" not in text  # that many columns fit no page
-    assert r"uniform & certified & 0.1 & 0 & 0 & 0 \\" in paths[5].read_text()
+    assert r"uniform & certified & 10 & 0 & 0 & 0 \\" in paths[5].read_text()
 
 
 def test_medians_that_were_not_reached_are_a_series_of_their_own() -> None:
@@ -189,7 +193,7 @@ def test_the_mean_half_width_and_every_target_have_a_curve() -> None:
     drawn = compared.figures()
     assert list(drawn) == ["widths", "mean width", "width of overall", "width of a", "calls"]
     ends = {name: figure.data[0].y[-1] for name, figure in drawn.items() if name != "calls"}
-    wanted = {"widths": 0.1, "mean width": 0.075, "width of overall": 0.1, "width of a": 0.05}
+    wanted = {"widths": 10, "mean width": 7.5, "width of overall": 10, "width of a": 5}
     assert ends == pytest.approx(wanted)
     html = page(planted_runs(), "", [], {}, ["overall", "</b>a"])
     assert "<option value='width of &lt;/b&gt;a'>width of &lt;/b&gt;a</option>" in html

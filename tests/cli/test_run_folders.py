@@ -135,7 +135,8 @@ def test_verify_says_what_it_checked_and_writes_nothing(folder: Path) -> None:
     assert max(map(len, text.splitlines())) <= 80
     output = " ".join(text.split())
     assert "4 answers among them, are as they were written; the interval follows" in output
-    assert f"every draw follows from the audit's key; head {head}" in output
+    assert "every draw follows from the audit's seed and settings. Note the fingerprint" in output
+    assert f"{head}: it proves later that nothing was edited" in output
     assert head.encode() in before["report.html"]
     assert {p.name: p.read_bytes() for p in folder.iterdir()} == before
 
@@ -185,7 +186,8 @@ def test_verify_knows_a_head_of_before_and_a_report_of_before(
         assert f"{name}: was written 2 rows ago, with 4 of the journal's 4 calls" in err
     assert "writes both again" in err
     assert run("report", str(folder)) == 0
-    assert "Not verified" in (folder / "report.html").read_text(encoding="utf-8")
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert "to check this page against its journal" in page  # true before and after it was
     assert run("verify", str(folder)) == 0
 
 

@@ -85,7 +85,7 @@ def test_models_of_one_name_go_by_their_files(ran: Path):
     assert verdict.names == ("old/model.py", "new/model.py")
     assert verdict.differences[0].startswith("new is wrong ")
     page = Tags((ran / "report.html").read_text()).text
-    assert "A is the old model, old/model.py; B is the new one, new/model.py" in page
+    assert "disagree (A: the old model, old/model.py; B: the new one, new/model.py)" in page
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_the_report_shows_differences_and_no_rates_of_pairs(ran: Path):
     how = "more" if told["delta"] < 0 else "less"
     output = f"new/model.py is wrong {100 * abs(told['delta']):.1f} points {how} often"
     assert f"{output} ({extent(-told['upper'], -told['lower'])})" in page.text
-    assert "Who lost less" in page.text
+    assert "Better model" in page.text
 
 
 def test_other_commands_work_on_it_or_say_why_not(ran: Path):
@@ -167,7 +167,7 @@ def test_other_commands_work_on_it_or_say_why_not(ran: Path):
     assert "'export --disagreements' read it" in told
     page = (ran / "report.html").read_text()
     assert "avtt resume" not in page
-    assert "avtt export DIR --disagreements FOLDER" in page
+    assert "avtt export DIR --disagreements FOLDER" in Tags(page).text
     row = json.loads((ran / "result.json").read_text())["versus"][0]
     rule = f"versus:overall <= {-row['delta']:.4f}"  # within the interval
     (budget,) = re.findall(r"--budget (\d+)", shown("gate", str(ran), "--rule", rule, code=4))

@@ -35,6 +35,7 @@ from adaptive_vtt.types import Answer
 from adaptive_vtt.utils.random_streams import generator
 from tests.helpers.command_line import plain_start, refused, run, shown
 from tests.helpers.copied_journals import add_rows
+from tests.helpers.report_pages import Tags
 
 
 def audited(**options: Any) -> Any:
@@ -251,7 +252,7 @@ def test_the_command_line_and_the_spec_take_a_gate(tmp_path: Path, capsys: Any) 
     output = " ".join(shown("audit", spec, *options, "--gate", "overall <= 0.95").split())
     assert "every rule of the gate is decided" in output
     advised = re.findall(r"avtt (resume \S+ --half-width 0\.02 --budget \d+)", output)
-    report = " ".join((out / "report.html").read_text(encoding="utf-8").split())
+    report = Tags((out / "report.html").read_text(encoding="utf-8")).text
     assert re.search(r"avtt resume \S+ --half-width 0\.02 --budget \d+", report)
     with closing(read_journal(out / "journal.db")) as journal:
         assert journal.facts()["ended"]["by"] == "gate"

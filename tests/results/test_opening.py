@@ -20,10 +20,10 @@ def headline(relations: list[str], targets: list[str], oracle: str = "correctnes
         assert sentence in unescape(result._repr_html_())
         for row in result.targets.itertuples():
             if row.target in ("relation identity: label error", "overall label error"):
-                known, width = f"{100 * row.estimate:.1f} %", row.upper - row.lower
-                hardly = f"hardly known yet ({span(row.lower, row.upper)})"
-                assert (known if width <= 0.5 else hardly) in sentence
-                assert (f"most likely {known}" in sentence) == (0.1 < width <= 0.5)
+                known, guess = span(row.lower, row.upper), f"{100 * row.estimate:.1f} %"
+                wide = row.upper - row.lower > 0.5
+                words = f"hardly known yet ({known})" if wide else f"{known} (best guess {guess})"
+                assert words in sentence
     return sentence
 
 

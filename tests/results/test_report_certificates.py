@@ -139,7 +139,7 @@ def test_of_equal_lower_bounds_the_headline_has_the_highest_estimate(certified: 
     evidence.__dict__["standings"] = changed  # a cached property
     first = verdict_section(evidence).html
     assert f"<b>{span(0.0, 0.4)}</b>" in first
-    assert f'<span class="sure">most likely {percent(0.04)}; ' in first
+    assert f"; best guess {percent(0.04)}" in first
 
 
 @pytest.mark.parametrize("upper", [0.4, 0.9])
@@ -152,7 +152,7 @@ def test_a_rate_that_is_hardly_known_is_shown_by_its_interval_and_called_no_wors
     evidence.__dict__["standings"] = changed  # a cached property
     first, known = verdict_section(evidence).html, upper < 0.5
     assert f"<b>{span(0.004, upper)}</b>" in first
-    assert (f"most likely {percent(0.2)}" in first) == known
+    assert (f"best guess {percent(0.2)}" in first) == known
     assert ("Hardly known yet: " in first) != known
     assert ("the worst of" in first) == known
 

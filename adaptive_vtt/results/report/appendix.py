@@ -31,10 +31,6 @@ OF_CONCEPTS = ("uncertainty", "predicted_yes")
 CHOICE = ("eligible", "candidates")
 MAX_TARGETS = 6
 """Targets that are named in the sentence on what draws counted for."""
-OF_ITEMS = (
-    "Somebody looked at each item and entered its loss: there are no images, concepts or changes "
-    "of images to show here, and no answers to predict. Items are named by their number."
-)
 
 
 def asked_section(evidence: Evidence) -> Section:
@@ -120,11 +116,6 @@ def grounds_section(evidence: Evidence) -> Section | None:
     if evidence.certificate is None:
         return None
     return evidence.section("Assumptions of the guarantee", "grounds")
-
-
-def items_section(evidence: Evidence) -> Section:
-    """Show the sentence that stands in place of a plain pool's pictures, conditions and answers."""
-    return sentence_section("Pool", "items", OF_ITEMS)
 
 
 def sentence_section(title: str, id: str, sentence: str) -> Section:

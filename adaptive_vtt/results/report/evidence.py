@@ -170,6 +170,7 @@ class Evidence:
         table: Outcomes, one row per judged question; ``counted`` lacks excluded ones.
         folder: What commands call the run, quoted; ``spec``: what they call its SPEC.toml.
         sample: What a sample is called, "image" or "item".
+        by_people: Whether losses of items were entered, in place of a model's answers.
         number: What a number that the model answers is.
         of_concepts: Whether every question names a concept; captions are of the whole image.
         in_words: Whether models answer in words, which have no P(yes) and no sides.
@@ -195,8 +196,8 @@ class Evidence:
         self.baselines = {} if folder is None else baselines(folder)
         self.realism = None if folder is None else realism_of(folder, facts)
         rates, rows = facts.settings.oracle.rates, [a for call in self.calls for a in call.answers]
-        losses = facts.settings.oracle.tells_losses
-        self.number = "loss" if losses else "score" if "EFR" in rates else "P(yes)"
+        self.by_people = facts.settings.oracle.tells_losses
+        self.number = "" if self.by_people else "score" if "EFR" in rates else "P(yes)"
         self.of_concepts = not any("objects" in (row.details or {}) for row in rows)
         self.in_words = not self.of_concepts or any(row.said is not None for row in rows)
         self.sided = not self.in_words and set(rates) == set(SIDES)
@@ -285,7 +286,7 @@ class Evidence:
         return {
             "key": place,
             "truth": (answer.truth or 0) if self.sided else None,
-            "name": self.concepts[place],
+            "name": "loss" if self.by_people else self.concepts[place],
             "is": f"is {'present' if answer.truth else 'absent'}" if self.sided else "",
             "text": text,
             "at": number,
@@ -294,7 +295,7 @@ class Evidence:
 
     def shown(self, number: float) -> str:
         """Return an answer that is a number in words."""
-        return f"{self.number} {100 * number:.0f}{THIN}%"
+        return f"{self.number} {100 * number:.0f}{THIN}%".lstrip()
 
     def of_model(self, details: Mapping[str, Any]) -> str:
         """Return the answer of one of two models, and its loss."""

@@ -6,7 +6,8 @@ Pictures stand in the page as data addresses, each once, as long as there is roo
 
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -109,7 +110,8 @@ OTHER = "other"
 EXAMPLES = 6
 """Pictures of a slice, at most."""
 
-Options = Iterable[tuple[Any, str]]
+Menu = tuple[str, Iterable[tuple[Any, str]]]
+"""A heading, and options: their values, and their words."""
 
 
 class Gallery:
@@ -159,18 +161,31 @@ class Gallery:
         )
 
     def section(
-        self, intro: str, concept: str, concepts: Options, truth: str, sides: Options, **more: Any
+        self, intro: str, first: str, concepts: Menu, sides: Menu, *, wide: bool = False
     ) -> Section:
-        """Return the section of all cards, with the headings and options of two of its menus."""
-        evidence, album, cards = self.evidence, self.album, self.cards
+        """Return the section of all cards: in turn from each image change and concept, so that the
+        first ones are not all alike.
+
+        Args:
+            intro: Which calls these are.
+            first: Which of each kind come first, in words: the order in which they were added.
+            concepts: Menu of concepts.
+            sides: Menu of sides.
+            wide: Whether cards are wide.
+        """
+        evidence, album, cards, kinds = self.evidence, self.album, self.cards, list[str]()
+        for name, of in ((concepts[0], _concept_of), ("image change", itemgetter("relation"))):
+            if len(set(map(of, cards))) > 1:
+                cards, kinds = in_turn(cards, of), [name.lower(), *kinds]
+        cards.sort(key=lambda card: any(view["picture"] is None for view in card["views"]))
         certified = evidence.certificate.targets if evidence.certificate else ()
         severities = sorted({severity for _, severity in evidence.variants})
         filters = [
             ("target", "Certified target", list(enumerate(certified))),
             ("relation", "Relation", list(enumerate(evidence.relations))),
             ("severity", "Severity", [(k, str(k)) for k in severities]),
-            ("concept", concept, list(concepts)),
-            ("truth", truth, list(sides)),
+            ("concept", concepts[0], list(concepts[1])),
+            ("truth", sides[0], list(sides[1])),
         ]
         bare = sum(all(v["picture"] is None and "bare" not in v for v in c["views"]) for c in cards)
         return evidence.section(
@@ -181,14 +196,27 @@ class Gallery:
             bare=0 if evidence.sample == "item" else bare,
             full=album.full,
             intro=intro,
+            order=f"in turn from each {' and '.join(kinds)}, {first}" if kinds else first,
             filters=[each for each in filters if len(each[2]) > 1],
             items=data("failures-data", cards),
-            **{"wide": False, **more},
+            wide=wide,
         )
 
 
+def _concept_of(card: JsonObject) -> object:
+    return card["lines"][0]["key"]
+
+
+def in_turn(cards: Sequence[JsonObject], of: Callable[[JsonObject], object]) -> list[JsonObject]:
+    """Return the first card of each kind, which is ``of`` a card, then the second of each, and so
+    on."""
+    kinds = pd.Series([of(card) for card in cards], dtype=object)
+    turns = kinds.groupby(kinds, dropna=False).cumcount().sort_values(kind="stable")
+    return [cards[place] for place in turns.index]
+
+
 def failures_section(evidence: Evidence) -> Section:
-    """Show all failures, the surest mistakes first."""
+    """Show all failures."""
     if not evidence.of_concepts:
         return _broken_captions(evidence)
     gallery = Gallery(evidence)
@@ -199,13 +227,15 @@ def failures_section(evidence: Evidence) -> Section:
         note = f"{right} other {'answer' if right == 1 else 'answers'} right" if right else ""
         gallery.add(failure.call, lines, failure.targets, "" if one else note)
     sides = [(1, "where it is present"), (0, "where it is absent")]
-    return gallery.section(
-        "Calls with a wrong or missing answer, the most confident first",
-        "True class" if classes else "Concept",
-        enumerate(evidence.concepts),
-        "Side",
-        sides if evidence.sided and not classes else [],
+    menus = (
+        ("True class" if classes else "Concept", enumerate(evidence.concepts)),
+        ("Side", sides if evidence.sided and not classes else []),
     )
+    if evidence.by_people:
+        what = "Items with a loss of 0.5 or more, or without one"
+        return gallery.section(what, "the highest losses first", *menus)
+    what = "Calls with a wrong or missing answer"
+    return gallery.section(what, "the most confident mistakes first", *menus)
 
 
 def _class_line(evidence: Evidence, call: int) -> JsonObject | None:
@@ -245,7 +275,7 @@ def two_answers_section(evidence: Evidence) -> Section:
         rows = [row for row in rows if row.truth == 1 or not true_class]
         if rows:
             calls.append((call.call, sorted(rows, key=lambda row: -apart(row))))
-    calls.sort(key=lambda each: (each[0] not in evidence.pictures, -apart(each[1][0])))
+    calls.sort(key=lambda each: -apart(each[1][0]))
     for number, rows in calls:
         lines = []
         for row in rows:
@@ -254,14 +284,13 @@ def two_answers_section(evidence: Evidence) -> Section:
             both = {"text": text, "truth": int((row.loss or 0) > ALIKE), "at": None}
             lines.append({**evidence.line(row), **both})
         gallery.add(number, lines, evidence.targets_of(number, (row.question for row in rows)))
-    intro = "Every call in which one model lost more than the other, the largest differences first"
-    intro += f": A is the old model{old}; B is the new one{new}"
-    who, sides = "Who lost less", [(1, "the new model, B"), (0, "the old model, A")]
+    intro = f"Calls in which the models disagree (A: the old model{old}; B: the new one{new})"
+    sides: Menu = "Better model", [(1, "the new model, B"), (0, "the old model, A")]
     if drops:
-        intro = "Every call whose answer lost more or less than that about the original image"
-        intro += ", the largest differences first"
-        who, sides = "Changed image", [(1, "worse"), (0, "better")]
-    return gallery.section(intro, "Concept", enumerate(evidence.concepts), who, sides)
+        intro = "Calls whose answer is better or worse than that about the original image"
+        sides = "Changed image", [(1, "worse"), (0, "better")]
+    concepts = "Concept", enumerate(evidence.concepts)
+    return gallery.section(intro, "the largest differences first", concepts, sides)
 
 
 # -- captions that break a rule --------------------------------------------------------------------
@@ -291,7 +320,7 @@ def _broken(answer: AnswerRow) -> list[Mapping[str, Any]]:
 
 def _broken_captions(evidence: Evidence) -> Section:
     """Show every follow-up with a violation: both pictures with boxes, both captions, the object,
-    the rule; those with pictures first."""
+    the rule."""
 
     def status(each: Mapping[str, Any]) -> str:
         visible = each["visible"]
@@ -299,7 +328,6 @@ def _broken_captions(evidence: Evidence) -> Section:
 
     gallery = Gallery(evidence)
     wrong = [a for a in judged_captions(evidence.calls) if a.loss and _broken(a)]
-    wrong.sort(key=lambda answer: answer.call not in evidence.pictures)
     for answer in wrong:
         details = answer.details or {}
         source, follow_up = evidence.pictures.get(answer.call, (None, None))
@@ -328,9 +356,9 @@ def _broken_captions(evidence: Evidence) -> Section:
         gallery.add(answer.call, lines, targets, note, views)
     met = {line["key"] for card in gallery.cards for line in card["lines"]}
     kinds = [*ERROR_TYPES.items(), (OTHER, "of another kind")]
-    intro = "Every follow-up whose caption breaks a rule"
+    intro, first = "Follow-ups whose caption breaks a rule", "in the order of the audit"
     types = [(kind, words) for kind, words in kinds if kind in met]
-    return gallery.section(intro, "Error type", types, "Side", [], wide=True)
+    return gallery.section(intro, first, ("Error type", types), ("Side", []), wide=True)
 
 
 def _boxed(

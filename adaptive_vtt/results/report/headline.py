@@ -13,7 +13,7 @@ from ...oracles.base import error_of
 from ...utils.figures import POINT, is_exact
 from ..advice import Names, Step, in_money, next_steps, steps_of_two, to_decide
 from ..difference import DECISIONS, WHOLE, brief, names_of
-from ..opening import CHANGED, READABLE, WIDE, opening
+from ..opening import CHANGED, WIDE, opening
 from ..outcomes import FAILED, wilson
 from .evidence import Evidence, Failure, Standing
 from .gallery import Picture, picture
@@ -66,7 +66,6 @@ def verdict_section(evidence: Evidence) -> Section:
         original=first is not None and first.place == (opening(evidence.facts) or [-1])[0],
         unknown=first and (first.lower, first.upper) == (-1 if first.id.signed else 0, 1),
         vague=first and first.upper - first.lower > WIDE,
-        readable=READABLE,
         changed=CHANGED,
         raw_rate=error_of(concepts_are, evidence.settings.oracle.rates),
         asked=len(asked),
@@ -177,17 +176,17 @@ def raw_groups(evidence: Evidence) -> list[Group]:
     return sorted(groups, key=lambda g: -g.lower)
 
 
-def pictured(groups: Sequence[Group]) -> list[list[tuple[Picture, str, int]]]:
-    """Return per group the follow-ups of its surest mistakes: picture, caption and call. Samples
-    that no earlier group shows come first, and one of each."""
-    seen, shown = set[str](), list[list[tuple[Picture, str, int]]]()
+def pictured(groups: Sequence[Group]) -> list[list[tuple[Picture, Failure]]]:
+    """Return per group the follow-ups of its surest mistakes. Samples that no earlier group shows
+    come first, and one of each."""
+    seen, shown = set[str](), list[list[tuple[Picture, Failure]]]()
     for group in groups:
         kept = [(f, f.pictures[1]) for f in group.failures if f.pictures]
         first = {f.sample: f for f, _ in reversed(kept)}
         kept.sort(key=lambda each: (each[0].sample in seen, each[0] is not first[each[0].sample]))
         best = kept[:PICTURED]
         seen.update(f.sample for f, _ in best)
-        shown.append([(picture(png), f"{f.sample}, {f.change}", f.call) for f, png in best])
+        shown.append([(picture(png), failure) for failure, png in best])
     return shown
 
 
@@ -213,7 +212,7 @@ def versus_section(evidence: Evidence) -> Section:
 
 def differences_section(evidence: Evidence) -> Section | None:
     """Show a bar around 0 for every difference of two models, its margin shaded, or for every drop
-    under a relation; and in figures what they rest on."""
+    under a relation; and a table of the answers that they rest on."""
     certificate, rows, margin = evidence.certificate, evidence.run.compared, 0.0
     if certificate is None:
         return None
@@ -226,7 +225,7 @@ def differences_section(evidence: Evidence) -> Section | None:
         ]
     columns = {"target": [r.target for r in rows], "questions": [r.questions for r in rows]}
     if certificate.paired:
-        columns["lost differently"] = [percent(row.disagreement) for row in rows]
+        columns["disagree"] = [percent(row.disagreement) for row in rows]
     if certificate.versus is not None:
         margin = certificate.versus.margin
         columns["calls of the old model"] = [row.calls_a for row in rows]

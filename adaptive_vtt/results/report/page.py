@@ -68,7 +68,6 @@ PAGE: dict[str, dict[Callable[[Evidence], Section | None], Kind]] = {
         rates.derived_section: CENSUS,
     },
     "Failures": {
-        appendix.items_section: POOLS,
         gallery.failures_section: ~(PAIRS | DROPS),
         gallery.two_answers_section: PAIRS | DROPS,
         gallery.captions_section: IMAGES,
@@ -83,7 +82,6 @@ PAGE: dict[str, dict[Callable[[Evidence], Section | None], Kind]] = {
     },
     "Replies": {appendix.replies_section: IMAGES},
     "Predictions": {
-        predictions.pairs_section: PAIRS,
         **dict.fromkeys(LOSSES, PREDICTED),
         **dict.fromkeys(ANSWER_GPS, CERTIFIED),
     },

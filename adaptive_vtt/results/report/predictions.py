@@ -44,17 +44,8 @@ REASONS = {
 """Entries of a draw's ``why``; its probability is the sum of the last three."""
 PARTS = ("by_need", "curiosity", "even")
 NONE = "No predictions were kept: nothing was learnt yet, or the answers were judged again."
-PAIRS = (
-    "Both models were asked. What is predicted is the loss of a pair, (1 + loss of A − loss of B) "
-    "/ 2, which is neither model’s own. This page leaves it out; result.plot(“beliefs”) shows it."
-)
 UNPLACED = "There is no map of the {}: this audit explores, or its surrogate has no features."
 TABLES: tuple[TableName, ...] = ("relation-concept", "cell", "relation", "severity")
-
-
-def pairs_section(evidence: Evidence) -> Section:
-    """Show why no predictions of pairs stand in the page."""
-    return sentence_section("Predicted losses", "surface", PAIRS)
 
 
 def losses_section(evidence: Evidence) -> Section:

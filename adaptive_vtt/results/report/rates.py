@@ -34,7 +34,6 @@ from .section import (
     figure,
     span,
     table,
-    within,
 )
 
 # -- certified -------------------------------------------------------------------------------------
@@ -330,7 +329,7 @@ def conditions_section(evidence: Evidence) -> Section | None:
         return None
     grid = _grid(evidence)
     certified = {
-        relation: (estimated(s.estimate, s.lower, s.upper), within(s.half_width), s.place)
+        relation: (estimated(s.estimate, s.lower, s.upper), span(s.lower, s.upper), s.place)
         for relation in evidence.relations
         for s in evidence.standings
         if s.id.is_named(OfRelation(relation).handle)

@@ -147,6 +147,15 @@ def amount(value: float) -> str:
     return f"{value:,.2f}".rstrip("0").rstrip(".")
 
 
+def as_command(text: str) -> Markup:
+    """Return a command that breaks before an option, never within its name."""
+    words = [
+        Markup('<span class="option">{}</span>').format(w) if w[:2] == "--" else w
+        for w in text.split(" ")
+    ]
+    return Markup("<code>{}</code>").format(Markup(" ").join(words))
+
+
 def duration(seconds: float) -> str:
     """Return seconds in the unit a person would use."""
     if seconds < 60:
@@ -159,7 +168,7 @@ def duration(seconds: float) -> str:
 @cache
 def _environment(folder: Path) -> Environment:
     environment = templates_of(folder, HERE)
-    filters: list[Any] = [figure, within, aim, exact, amount, capital, duration]
+    filters: list[Any] = [figure, within, aim, exact, amount, capital, duration, as_command]
     filters += [figures.money, figures.on_page, figures.in_points]
     functions: list[Any] = [
         figures.is_exact,
