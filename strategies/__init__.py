@@ -158,13 +158,12 @@ def named(
             already built.
     """
     if not isinstance(strategy, str):
-        built = (
-            strategy if isinstance(strategy, Named) else Named(type(strategy).__name__, strategy)
-        )
+        if not isinstance(strategy, Named):
+            strategy = Named(type(strategy).__name__, strategy)
         if options:
-            got, taken = f"{built.name} made already", ", ".join(options)
-            raise unexpected("strategy_options", "a name", got, f"give it {taken} where it is made")
-        return Named(built.name, REGISTRY.checked(built.strategy, built.name))
+            got, remedy = f"{strategy.name} made already", f"give it {', '.join(options)} where it"
+            raise unexpected("strategy_options", "a name", got, f"{remedy} is made")
+        return Named(strategy.name, REGISTRY.checked(strategy.strategy, strategy.name))
     if strategy in COMPARED:
         command_line, python = COMPARED[strategy]
         raise InputError(

@@ -61,7 +61,7 @@ class ByNeed:
         self.curiosity = curiosity
 
     def weights(self, candidates: Candidates, belief: BeliefView) -> Floats:
-        return np.add.reduce([*self.mixture(candidates, belief).values()])
+        return np.sum([*self.mixture(candidates, belief).values()], axis=0)
 
     def mixture(self, candidates: Candidates, belief: BeliefView) -> Mapping[str, Floats]:
         """Return the parts of the weights (n,), which sum to 1 where there are two.

@@ -105,11 +105,11 @@ def information(mean: Tensor, variance: Tensor) -> Tensor:
 
 def weights_of(candidates: Candidates, places: Tensor, scores: Tensor, power: float) -> Tensor:
     """Return weights (n,) from the scores of the candidates at ``places``, 0 for the others."""
-    every = torch.zeros(len(candidates), dtype=torch.float64)
-    every[places] = scores.double()
-    if power == 1 and bool((every > 0).any()):
-        return every / every.max()
-    return per_question(candidates, sharpened(per_call(candidates, every), power))
+    weights = torch.zeros(len(candidates), dtype=torch.float64)
+    weights[places] = scores.double()
+    if power == 1 and bool((weights > 0).any()):
+        return weights / weights.max()
+    return per_question(candidates, sharpened(per_call(candidates, weights), power))
 
 
 def _entropy(p: Tensor) -> Tensor:

@@ -86,12 +86,13 @@ class Combined:
 
     def __init__(self, epsilon: Epsilon = EPSILON) -> None:
         self.epsilon = epsilon
-        self._b, self._c = Unpredictability(epsilon), Uncertainty()
+        self._unpredictability, self._uncertainty = Unpredictability(epsilon), Uncertainty()
 
     def weights(self, candidates: Candidates, belief: BeliefView) -> Tensor:
-        return self._b.open(candidates, belief, self._c.most(candidates, belief)).double()
+        most_uncertain = self._uncertainty.most(candidates, belief)
+        return self._unpredictability.open(candidates, belief, most_uncertain).double()
 
     def reasons(self, candidates: Candidates, belief: BeliefView, place: int) -> Reasons:
         """Return the reasons of (b) and of (c)."""
-        reasons = self._c.reasons(candidates, belief, place)
-        return reasons | self._b.reasons(candidates, belief, place)
+        reasons = self._uncertainty.reasons(candidates, belief, place)
+        return reasons | self._unpredictability.reasons(candidates, belief, place)

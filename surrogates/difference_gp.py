@@ -75,7 +75,7 @@ class DifferenceGP:
         a, b = losses.halves
         # compare the losses with predictions made before they are learnt
         questions = replace(losses, margin=None, halves=None)
-        mean_a, mean_b = self._of_a(questions).mean, self.b.posterior(questions).mean
+        mean_a, mean_b = self._posterior_of_a(questions).mean, self.b.posterior(questions).mean
         predicted, difference = (mean_a - mean_b).double(), (a.loss - b.loss).double()
         residual_a, residual_b = (a.loss - mean_a).double(), (b.loss - mean_b).double()
         fade = RECENT ** len(difference)
@@ -84,9 +84,8 @@ class DifferenceGP:
             fade * products + float(predicted @ difference),
             fade * squares + float(predicted @ predicted),
         )
-        pairs = [(residual_a, residual_b), (residual_a, residual_a), (residual_b, residual_b)]
-        new = torch.stack([one @ other for one, other in pairs]).cpu()
-        self._residuals = fade * self._residuals + new
+        sums = [residual_a @ residual_b, residual_a @ residual_a, residual_b @ residual_b]
+        self._residuals = fade * self._residuals + torch.stack(sums).cpu()
         self.a.observe(a)
         self.b.observe(b)
 
@@ -103,7 +102,7 @@ class DifferenceGP:
             variances[0] = variances[0] * self._known_losses(candidates).isnan()
             mean = self.posterior(candidates).mean
             return Posterior(mean, (variances[0] + variances[1]) * self.slope**2 / 4)
-        a, b = self._of_a(candidates), self.b.posterior(candidates)
+        a, b = self._posterior_of_a(candidates), self.b.posterior(candidates)
         mean = (1 + self.slope * (a.mean - b.mean)) / 2
         covariance = self.correlation * (a.variance * b.variance).sqrt()
         variance = (a.variance + b.variance - 2 * covariance) / 4
@@ -124,13 +123,13 @@ class DifferenceGP:
         return self.a.features(samples)
 
     def _known_losses(self, asked: Questions) -> Tensor:
-        """(n,): A's losses where they are known beforehand, NaN elsewhere."""
+        """Return A's losses (n,) where they are known beforehand, NaN elsewhere."""
         if self._known is None:
             return torch.full_like(asked.sample, torch.nan, dtype=torch.float64)
         parts = (part.cpu().numpy() for part in (asked.sample, asked.variant, asked.concept))
         return torch.from_numpy(self._known(*parts)).to(asked.sample.device)
 
-    def _of_a(self, asked: Questions) -> Posterior:
+    def _posterior_of_a(self, asked: Questions) -> Posterior:
         """Return the prediction of model A's losses; known ones have the variance 0."""
         posterior, losses = self.a.posterior(asked), self._known_losses(asked)
         losses = losses.to(posterior.mean)
@@ -158,10 +157,10 @@ class DropGP(DifferenceGP):
         changed, original = losses.halves
         super().observe(replace(losses, halves=(original, changed)))
         places = (losses.sample * self._concepts + losses.concept).cpu().numpy()
-        lost = np.concatenate([self._losses, original.loss.double().cpu().numpy()])
-        every = np.concatenate([self._places, places])
-        self._places, first = np.unique(every, return_index=True)
-        self._losses = lost[first]
+        places = np.concatenate([self._places, places])
+        known = np.concatenate([self._losses, original.loss.double().cpu().numpy()])
+        self._places, first = np.unique(places, return_index=True)
+        self._losses = known[first]
 
     def posterior(self, candidates: Questions, *, latent: bool = False) -> Posterior:
         posterior = super().posterior(candidates, latent=latent)

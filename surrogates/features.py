@@ -48,6 +48,12 @@ FOLLOW_UP_WIDTH = 20
 TRUTH_SCALE = 0.5
 """Root mean square of the truths' features; that of the image's features is 1."""
 
+INPUT_SIDE, WIDTH = 224, 1280
+"""Side of the pretrained network's input in pixels, and number of its features."""
+
+MEAN, SCALE = 127.0, 128.0
+"""The network was trained on (pixel - MEAN) / SCALE."""
+
 
 def sample_features(
     dataset: CompleteDataset, seed: int | str, *, most_images: int = MAX_IMAGES
@@ -64,19 +70,19 @@ def sample_features(
     """
     reference, _ = dataset.reference(REFERENCE, generator(seed, "features"))
     parts: list[Callable[[Indices], Floats]] = [
-        _Scaled(_truths_of(dataset), reference, len(dataset.concepts), TRUTH_SCALE)
+        _Components(_truths_of(dataset), reference, len(dataset.concepts), TRUTH_SCALE)
     ]
     if dataset.features is not None:
         table = np.asarray(dataset.features, np.float64)
-        own = _Scaled(lambda samples: table[samples], reference, 2 * COMPONENTS, 1.0)
-        parts.append(_Remembered(own, len(dataset)))
+        own = _Components(lambda samples: table[samples], reference, 2 * COMPONENTS, 1.0)
+        parts.append(_Cached(own, len(dataset)))
     elif dataset.has_images and len(dataset) <= most_images:
 
         def thumbnails(samples: Indices) -> Floats:
             return np.array([_thumbnail(dataset.sample(int(i)).image) for i in samples])
 
-        images = _Scaled(thumbnails, reference, COMPONENTS, 1.0)
-        parts.append(_Remembered(images, len(dataset)))
+        images = _Components(thumbnails, reference, COMPONENTS, 1.0)
+        parts.append(_Cached(images, len(dataset)))
 
     def features(samples: Tensor) -> Tensor:
         numbers = samples.cpu().numpy()
@@ -124,11 +130,11 @@ class FollowUpFeatures:
         return torch.nn.functional.pad(torch.from_numpy(parts), (0, self.width - parts.shape[1]))
 
     @cached_property
-    def _components(self) -> "_Remembered":
+    def _components(self) -> "_Cached":
         def pixels(images: Indices) -> Floats:
             return self._thumbnails(images) / 255.0
 
-        return _Remembered(_Scaled(pixels, self._reference, self.width, 1.0), self._images)
+        return _Cached(_Components(pixels, self._reference, self.width, 1.0), self._images)
 
 
 def _truths_of(dataset: Dataset) -> Callable[[Indices], Floats]:
@@ -155,7 +161,7 @@ def _thumbnail(image: Image | None) -> Floats:
     return np.concatenate([pixels.ravel(), moments])
 
 
-class _Scaled:
+class _Components:
     """Function to principal components of another function's values, at most ``most`` of them.
 
     Their root mean square over the reference samples is ``scale``.
@@ -183,28 +189,21 @@ class _Scaled:
         return (self._raw(samples) - self._centre) @ self._axes
 
 
-class _Remembered:
+class _Cached:
     """Function that computes each value once, and keeps all N x d in single precision."""
 
-    def __init__(self, compute: _Scaled, count: int) -> None:
+    def __init__(self, compute: _Components, count: int) -> None:
         self._compute = compute
         self._values = np.empty((count, compute.width), np.float32)
         self._known = np.zeros(count, bool)
 
     def __call__(self, samples: Indices) -> Floats:
-        fresh = samples[~self._known[samples]]
-        if len(fresh):
-            fresh = np.unique(fresh)
-            for some in np.array_split(fresh, max(1, len(fresh) // 256)):
-                self._values[some] = self._compute(some)
-            self._known[fresh] = True
+        missing = np.unique(samples[~self._known[samples]])
+        if len(missing):
+            for part in np.array_split(missing, max(1, len(missing) // 256)):
+                self._values[part] = self._compute(part)
+            self._known[missing] = True
         return self._values[samples].astype(np.float64)
-
-
-INPUT_SIDE, WIDTH = 224, 1280
-"""Side of the network's input in pixels, and number of features."""
-MEAN, SCALE = 127.0, 128.0
-"""The network was trained on (pixel - MEAN) / SCALE."""
 
 
 def embed(dataset: Dataset, *, batch: int = 32, device: str = "auto") -> Floats:

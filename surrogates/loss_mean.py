@@ -125,7 +125,7 @@ class LossMean:
         relation: (V,) the number of each variant's relation.
         severity: (V,) each variant's severity.
         concepts: Number of concepts C.
-        given: Prior from other models, with which no pseudo-answers pull F to .5; None: none.
+        prior: Prior from other models, with which no pseudo-answers pull F to .5; None: none.
         device: Device of all tensors.
     """
 
@@ -135,7 +135,7 @@ class LossMean:
         severity: Sequence[int],
         concepts: int,
         *,
-        given: EffectsPrior | None = None,
+        prior: EffectsPrior | None = None,
         device: torch.device | str = "cpu",
     ) -> None:
         self.device = torch.device(device)
@@ -147,24 +147,25 @@ class LossMean:
             torch.linalg.inv(_variant_prior(relations, severities)),
             torch.linalg.inv(_side_prior(concepts, self.device)),
         ]
-        to: Any = {"dtype": torch.float64, "device": self.device}
-        self._caution = CAUTION if given is None else 0.0
-        if given is None:
-            given = EffectsPrior(torch.zeros(1), torch.tensor([OVERALL**2]), SCALES[:2])
-        self._known = given.mean.to(**to), given.variance.to(**to)
-        self._guesses = (*given.cells, SCALES[2])
+        floats: Any = {"dtype": torch.float64, "device": self.device}
+        self._caution = CAUTION if prior is None else 0.0
+        if prior is None:
+            prior = EffectsPrior(torch.zeros(1), torch.tensor([OVERALL**2]), SCALES[:2])
+        self._prior_mean = prior.mean.to(**floats)
+        self._prior_variance = prior.variance.to(**floats)
+        self._guesses = (*prior.cells, SCALES[2])
         self._scales = list(self._guesses)
         self._count = 0
-        self._offset = torch.zeros((), **to)  # mean of x'beta
+        self._offset = torch.zeros((), **floats)  # mean of x'beta
         cells = self._variants + self._sides
-        self._centre = torch.cat([torch.zeros(cells, **to), self._known[0]])  # prior mean
+        self._centre = torch.cat([torch.zeros(cells, **floats), self._prior_mean])  # prior mean
         self._effects = self._centre
-        self._weight = torch.ones(self._sides, **to)  # questions of each side
-        self._inverse = torch.eye(len(self._effects), **to)
+        self._weight = torch.ones(self._sides, **floats)  # questions of each side
+        self._inverse = torch.eye(len(self._effects), **floats)
 
     @property
     def beta(self) -> Tensor:
-        """Weight of each feature; before the first fit, of those with a given prior alone."""
+        """Weight of each feature; before the first fit, of those that have a prior alone."""
         return self._effects[self._variants + self._sides + 1 :]
 
     @property
@@ -198,8 +199,8 @@ class LossMean:
             second = effects @ block @ effects + (block * self._inverse[rows, rows]).sum()
             scale = (float(second) + self._guesses[number]) / (len(block) + 1)
             self._scales[number] = min(max(scale, 1e-3), 4.0)
-            # the intercept and given weights, of fixed variance, stand between b and beta
-            start = rows.stop + (number == 1) * len(self._known[0])
+            # the intercept and weights with a prior, of fixed variance, stand between b and beta
+            start = rows.stop + (number == 1) * len(self._prior_mean)
 
     def features(self, proxies: Tensor) -> Tensor:
         """Return the logits of the proxies' losses (n, P) and of their mean, (n, P')."""
@@ -251,15 +252,14 @@ class LossMean:
     def _logits(self, variant: Tensor, side: Tensor, features: Tensor) -> Tensor:
         effects, first_side = self._effects, self._variants
         cells = effects[variant] + effects[first_side + side] + effects[first_side + self._sides]
-        known = len(self.beta)
-        return cells + features[:, :known] @ self.beta if known else cells
+        weighted = len(self.beta)  # features that the last fit had
+        return cells + features[:, :weighted] @ self.beta if weighted else cells
 
     def _newton(self, design: "_Design", loss: Tensor) -> Tensor:
         """Move the effects to their mode by Newton's method, and return the inverse Hessian."""
-        variance = self._known[1]
         parts = [block / scale for block, scale in zip(self._blocks, self._scales, strict=False)]
         block_diagonal: Any = torch.block_diag
-        precision = block_diagonal(*parts[:2], (1 / variance).diag(), *parts[2:])
+        precision = block_diagonal(*parts[:2], (1 / self._prior_variance).diag(), *parts[2:])
         for _ in range(8):
             rate = torch.sigmoid(design.times(self._effects))
             slope = design.collect(loss - rate) - precision @ (self._effects - self._centre)

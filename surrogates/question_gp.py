@@ -166,7 +166,7 @@ class QuestionGP:
         kinds = relation, severity, concepts
         self.mean: Mean = LossMean(*kinds, device=self.device)
         if cohort is not None:
-            self.mean = CohortMean(*kinds, given=cohort.effects, device=self.device)
+            self.mean = CohortMean(*kinds, prior=cohort.effects, device=self.device)
 
         def regression(coordinate: Coordinate) -> Regression:
             kernel = UnitKernel(
@@ -186,17 +186,17 @@ class QuestionGP:
         self._calibrated = False
         # one part for everything up to the last renewal, then one per observation
         self._parts: list[tuple[Units, Judged]] = []
-        self._held = 0  # units in all parts
-        self._grown: Units | None = None  # units in the factor
-        self._taken = 0  # parts in the factor
-        self._whole = 0, 0  # parts and units in the factor that belong to complete groups
+        self._kept_units = 0  # number of units in all parts
+        self._factor_units: Units | None = None  # units in the factor, in the order of its rows
+        self._factor_parts = 0  # number of parts in the factor
+        self._complete = 0, 0  # parts and units in the factor that belong to complete groups
         self._rows = Factor(0, self._columns, self.device)
-        self._seen = 0
+        self._units_seen = 0
         self._next_fit, self._next_renewal = first_fit, 1
 
     def __len__(self) -> int:
         """Return the number of units seen."""
-        return self._seen
+        return self._units_seen
 
     # -- learning ----------------------------------------------------------------------
 
@@ -217,18 +217,18 @@ class QuestionGP:
         if margin is None:
             margin = torch.full_like(losses.loss, torch.nan)
         judged = Judged(
-            (unit + self._held).int(),  # 32 bits halve the memory of a long audit
-            asked.variant.int(),
-            column.int(),
-            _side(asked).int(),
-            losses.loss.to(self.device, torch.float64),
-            margin.to(self.device, torch.float64),
-            asked.signals,
+            unit=(unit + self._kept_units).int(),  # 32 bits halve the memory of a long audit
+            variant=asked.variant.int(),
+            column=column.int(),
+            side=_side(asked).int(),
+            loss=losses.loss.to(self.device, torch.float64),
+            margin=margin.to(self.device, torch.float64),
+            features=asked.signals,
         )
-        self._seen += len(units)
-        self._held += len(units)
+        self._units_seen += len(units)
+        self._kept_units += len(units)
         self._parts.append((units, judged))
-        if self._held >= self._next_renewal:
+        if self._kept_units >= self._next_renewal:
             self._renew()
 
     @property
@@ -239,34 +239,29 @@ class QuestionGP:
         group are cut and appended again with the next ones. So the factor is the same to the last
         bit whenever it is computed, and answers that came together are appended together.
         """
-        if self._taken < len(self._parts):
-            self._taken, units = self._whole
+        if self._factor_parts < len(self._parts):
+            self._factor_parts, units = self._complete
             self._rows.cut(units)
-            self._grown = None if self._grown is None else self._grown[:units]
-        while self._taken < len(self._parts):
-            most = GROUP if self._taken else 1
-            group = self._parts[self._taken : self._taken + most]
+            self._factor_units = None if self._factor_units is None else self._factor_units[:units]
+        while self._factor_parts < len(self._parts):
+            most = GROUP if self._factor_parts else 1
+            group = self._parts[self._factor_parts : self._factor_parts + most]
             new, judged = _joined(group)
-            grown = new[:0] if self._grown is None else self._grown
+            grown = new[:0] if self._factor_units is None else self._factor_units
             residual, known = self._chosen.residuals(judged, self._rows.size, len(new))
             block = self.kernel.between(new, new)
             block.diagonal().add_(self.kernel.noise)
             self._rows.append(self.kernel.between(grown, new), block, residual, known)
-            self._grown = grown.join(new)
-            self._taken += len(group)
+            self._factor_units = grown.join(new)
+            self._factor_parts += len(group)
             if len(group) == most:
-                self._whole = self._taken, self._rows.size
+                self._complete = self._factor_parts, self._rows.size
         return self._rows
 
     @property
     def _units(self) -> Units | None:
         """All units, in the order of the factor's rows; None before any."""
-        return self._grown if self._factor.size else None
-
-    @property
-    def _judged(self) -> Judged:
-        """All judged questions that are kept."""
-        return _joined(self._parts)[1]
+        return self._factor_units if self._factor.size else None
 
     def _thinned(self, units: Units, judged: Judged) -> tuple[Units, Judged]:
         """Return the units to keep: all up to ``exact_limit``, else the newest 4/5 of as many.
@@ -287,15 +282,15 @@ class QuestionGP:
         self._chosen.coordinate.fit(judged)
         for regression in (self._hard, self._soft):
             regression.kernel.set_rates(self.mean.variant_rates())
-        if self._seen >= self._next_fit:
-            self._next_fit = 2 * self._seen
+        if self._units_seen >= self._next_fit:
+            self._next_fit = 2 * self._units_seen
             self._tune(units, judged)
         self._calibrated = False
         self._next_renewal = min(
             len(units) + max(1, len(units) // 4), max(self.exact_limit, len(units)) + 1
         )
-        self._parts, self._held = [(units, judged)], len(units)
-        self._grown, self._taken, self._whole = units[:0], 0, (0, 0)
+        self._parts, self._kept_units = [(units, judged)], len(units)
+        self._factor_units, self._factor_parts, self._complete = units[:0], 0, (0, 0)
         self._rows = Factor(self._next_renewal, self._columns, self.device)
 
     def _tune(self, units: Units, judged: Judged) -> None:
@@ -312,7 +307,7 @@ class QuestionGP:
         if soft:
             self._soft.tune(units, judged, self.fit_steps)
             both = self._hard, self._soft
-            self._chosen = min(both, key=lambda one: one.held_out(units, judged))
+            self._chosen = min(both, key=lambda regression: regression.held_out(units, judged))
 
     def _spread(self, count: int, most: int) -> Tensor:
         """Return rows 0 to count - 1, or ``most`` of them, evenly spread."""
@@ -376,9 +371,10 @@ class QuestionGP:
     @torch.no_grad()
     def normal(self, candidates: Questions) -> tuple[Tensor, Tensor, Tensor]:
         """Return mean (m,) and covariance (m, m) of f, and the noise variance of an answer (m,)."""
-        asked, half = self.prepare(candidates), None
+        asked = self.prepare(candidates)
         units, column = asked.units, self._column(asked)
         mean, slope = self.coordinate.losses(self._judged_of(asked), self._shift(asked))
+        half = None  # L^-1 k of the units with answers
         if self._units is not None:
             half = self._factor.halve(self.kernel.between(self._units, units))
         covariance = slope.new_zeros(len(slope), len(slope))
@@ -433,7 +429,7 @@ class QuestionGP:
             return candidates
         numbers = (candidates.sample, candidates.variant, candidates.concept, candidates.truth)
         sample, variant, concept, truth = (t.to(self.device) for t in numbers)
-        to: dict[str, Any] = {"dtype": torch.float64, "device": self.device}
+        floats: dict[str, Any] = {"dtype": torch.float64, "device": self.device}
         on_host = [t.cpu() for t in (sample, variant, concept, truth)]
         samples, sample_of = torch.unique(sample, return_inverse=True)
         features = self._sample_features(samples)[sample_of]
@@ -442,24 +438,26 @@ class QuestionGP:
             truths = self._truths(samples.cpu()).to(self.device)
         follow_ups = features[:, :0]
         if self._follow_ups is not None:
-            follow_ups = self._follow_ups(*on_host[:2]).to(**to)
+            follow_ups = self._follow_ups(*on_host[:2]).to(**floats)
         units = Units(sample, variant, concept, truths[sample_of], follow_ups, features)
-        signals = [torch.zeros(len(sample), 0, **to)]
+        signals = [torch.zeros(len(sample), 0, **floats)]
         if self._cohort is not None:
-            signals.append(self._cohort(*on_host[:3]).to(**to))
+            signals.append(self._cohort(*on_host[:3]).to(**floats))
         if self._proxies is not None:
-            signals.append(self.mean.features(self._proxies(*on_host).to(**to)))
+            signals.append(self.mean.features(self._proxies(*on_host).to(**floats)))
         return Prepared(sample, variant, concept, truth, units, torch.cat(signals, 1))
 
     def _sample_features(self, sample: Tensor) -> Tensor:
+        """Return the features (n, d) of samples (n,) on the GP's device."""
         if self._features is None:
             return torch.zeros(len(sample), 0, dtype=torch.float64, device=self.device)
         return self._features(sample.cpu()).to(self.device, torch.float64)
 
 
 def _joined(parts: Sequence[tuple[Units, Judged]]) -> tuple[Units, Judged]:
-    """Concatenate parts in order."""
-    units, judged = (zip(*(vars(p[k]).values() for p in parts), strict=True) for k in (0, 1))
+    """Concatenate the columns of all parts, in order."""
+    units = zip(*(vars(units).values() for units, _ in parts), strict=True)
+    judged = zip(*(vars(judged).values() for _, judged in parts), strict=True)
     return Units(*map(torch.cat, units)), Judged(*map(torch.cat, judged))
 
 

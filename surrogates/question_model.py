@@ -88,16 +88,16 @@ class QuestionModel(Model):  # type: ignore[misc]
 
 
 class Fantasies(Model):  # type: ignore[misc]
-    """n copies of a model, each with an answer to one of the questions ``seen`` (n,).
+    """n copies of a model, each with an answer to one of the questions ``answered`` (n,).
 
     Only variances may be read; they do not depend on the answers.
     """
 
     num_outputs = 1
 
-    def __init__(self, model: QuestionModel, seen: Tensor) -> None:
+    def __init__(self, model: QuestionModel, answered: Tensor) -> None:
         super().__init__()
-        self.model, self.seen = model, seen
+        self.model, self.answered = model, answered
 
     def posterior(self, X: Tensor, *_: Any, **__: Any) -> GPyTorchPosterior:
         """Return variances of questions X (... x p x 1), 1 x n x p.
@@ -105,11 +105,12 @@ class Fantasies(Model):  # type: ignore[misc]
         That of question r after an answer to x is S_rr - S_rx^2 / (S_xx + noise_x).
         """
         numbers = _numbers(X).flatten()
-        joint = self.model.joint(torch.cat([self.seen, numbers]))
-        seen, points = joint.places(self.seen), joint.places(numbers)
-        prior = joint.covariance.diagonal()
-        gain = joint.covariance[seen][:, points].square() / (prior + joint.noise)[seen][:, None]
-        variance = (prior[points] - gain).clamp(min=0)[None]
+        joint = self.model.joint(torch.cat([self.answered, numbers]))
+        answered, points = joint.places(self.answered), joint.places(numbers)
+        before = joint.covariance.diagonal()
+        total = (before + joint.noise)[answered]
+        fall = joint.covariance[answered][:, points].square() / total[:, None]
+        variance = (before[points] - fall).clamp(min=0)[None]
         normal = MultivariateNormal(torch.zeros_like(variance), DiagLinearOperator(variance))
         return GPyTorchPosterior(normal)
 

@@ -101,14 +101,14 @@ class Margins:
     def __init__(self, mean: Mean, sides: int, columns: int) -> None:
         self.mean = mean
         self._sides, self._columns = sides, columns
-        to: Any = {"dtype": torch.float64, "device": mean.device}
-        self._centre = torch.zeros((), **to)
-        self._scale = torch.ones((), **to)
-        self._side = torch.zeros(sides, **to)  # mean of each side, less the centre
-        self._column = torch.ones(columns, **to)  # standard deviation of each column
-        self._beta = torch.zeros(0, **to)
-        self._usual = torch.zeros(2, **to)  # mean of right and of wrong answers
-        self._link = torch.tensor(PRIOR[0], **to)
+        floats: Any = {"dtype": torch.float64, "device": mean.device}
+        self._centre = torch.zeros((), **floats)
+        self._scale = torch.ones((), **floats)
+        self._side = torch.zeros(sides, **floats)  # mean of each side, less the centre
+        self._column = torch.ones(columns, **floats)  # standard deviation of each column
+        self._beta = torch.zeros(0, **floats)
+        self._typical = torch.zeros(2, **floats)  # mean -margin of right and of wrong answers
+        self._link = torch.tensor(PRIOR[0], **floats)
 
     @staticmethod
     def informative(judged: Judged) -> bool:
@@ -131,8 +131,8 @@ class Margins:
             own = y[failed == side]
             default = self._centre + (self._scale if side else -self._scale)
             means.append(own.mean() if len(own) else default)
-        self._usual = torch.stack(means)
-        y = self._bad(judged) - self._centre
+        self._typical = torch.stack(means)
+        y = self._badness(judged) - self._centre
         self._side, self._beta = torch.zeros_like(self._side), y.new_zeros(judged.features.shape[1])
         for _ in range(ROUNDS):
             self._fit_parts(judged, y)
@@ -142,7 +142,7 @@ class Margins:
         self._column = (total / count).sqrt().clamp(min=HARD)
 
     def residual(self, judged: Judged) -> Tensor:
-        excess = self._bad(judged) - self._centre - self._expected(judged)
+        excess = self._badness(judged) - self._centre - self._expected(judged)
         return excess / self._column[judged.column]
 
     def calibrate(self, judged: Judged, shift: Tensor) -> None:
@@ -171,12 +171,13 @@ class Margins:
         mean = self._centre + self._expected(judged) + column * shift
         return -mean, column.square() * variance
 
-    def _bad(self, judged: Judged) -> Tensor:
+    def _badness(self, judged: Judged) -> Tensor:
         """Return -margin (n,), with the mean of answers with as much loss where there is none."""
-        usual = self._usual[(judged.loss >= 0.5).long()]
-        return torch.where(judged.margin.isnan(), usual, -judged.margin)
+        typical = self._typical[(judged.loss >= 0.5).long()]
+        return torch.where(judged.margin.isnan(), typical, -judged.margin)
 
     def _fit_parts(self, judged: Judged, y: Tensor) -> None:
+        """Fit the means of the sides, then the weights of the proxies, to y (n,)."""
         features = judged.features / 2
         of_sides = y - features @ self._beta if len(self._beta) else y
         count = torch.bincount(judged.side, minlength=self._sides) + SHRINK
@@ -245,9 +246,9 @@ class Regression:
 
         Squared errors are the variance of an audit's pseudo-outcomes.
         """
-        every = torch.arange(len(units), device=judged.unit.device)
-        halves = [subset(units, judged, every[part::2]) for part in (0, 1)]
-        return sum(deepcopy(self)._error(*halves[k], *halves[1 - k]) for k in (0, 1)) / 2
+        rows = torch.arange(len(units), device=judged.unit.device)
+        even, odd = subset(units, judged, rows[::2]), subset(units, judged, rows[1::2])
+        return (deepcopy(self)._error(*even, *odd) + deepcopy(self)._error(*odd, *even)) / 2
 
     def _error(self, units: Units, judged: Judged, new_units: Units, new_judged: Judged) -> float:
         """Return the mean squared error on new questions after learning from others."""
@@ -259,6 +260,7 @@ class Regression:
         return float((new_judged.loss - rate).square().mean())
 
     def _factor(self, units: Units, judged: Judged) -> Factor:
+        """Return the Cholesky factor of these units' covariance, with their residuals."""
         factor = Factor(len(units), self.columns, judged.loss.device)
         covariance = self.kernel.between(units, units)
         covariance.diagonal().add_(self.kernel.noise)

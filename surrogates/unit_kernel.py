@@ -218,6 +218,7 @@ class UnitKernel(Kernel):  # type: ignore[misc]
         self._tables: Tables | None = None
 
     def _weight(self, name: str) -> Tensor:
+        """Return a weight, with its gradient where gradients are computed."""
         if torch.is_grad_enabled():
             return self.raw[_PLACE[name]].exp()
         if self._weights is None:
@@ -261,12 +262,12 @@ class UnitKernel(Kernel):  # type: ignore[misc]
         return alike * (usual + more * same)
 
     def _rbf(self, one: Tensor, other: Tensor, scale: str) -> Tensor:
+        """Return the RBF kernel (n, m) of features; ``scale`` is the name of its lengthscale."""
         lengthscale = self._weight(scale).to(one.dtype)
-        one, other = one / lengthscale, other / lengthscale
+        x, y = one / lengthscale, other / lengthscale
         # one matrix product gives the exponent -|x - y|^2 / 2 = x'y - |x|^2 / 2 - |y|^2 / 2
-        ones, others = torch.ones_like(one[:, :1]), torch.ones_like(other[:, :1])
-        left = torch.cat([one, -0.5 * one.square().sum(1, keepdim=True), ones], 1)
-        right = torch.cat([other, others, -0.5 * other.square().sum(1, keepdim=True)], 1)
+        left = torch.cat([x, -0.5 * x.square().sum(1, keepdim=True), torch.ones_like(x[:, :1])], 1)
+        right = torch.cat([y, torch.ones_like(y[:, :1]), -0.5 * y.square().sum(1, keepdim=True)], 1)
         return (left @ right.mT).exp_()
 
     def variance(self, variant: Tensor) -> Tensor:
@@ -518,7 +519,8 @@ def _columns(
 
 def _matches(one: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
     """Return all pairs (i, j) with one[i] == other[j], as two vectors."""
-    (ordered, order), one = other.sort(), one.contiguous()
+    ordered, order = other.sort()
+    one = one.contiguous()  # searchsorted is slow otherwise
     low = torch.searchsorted(ordered, one)
     count = torch.searchsorted(ordered, one, right=True) - low
     first = torch.arange(len(one), device=one.device).repeat_interleave(count)

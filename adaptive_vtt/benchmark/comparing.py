@@ -27,16 +27,17 @@ from .runs import BASELINES, CLASSICS, UNIFORM, Job, begun, certified_run, uncer
 
 ALL_BASELINES = "baselines"
 """Name that stands for all baselines."""
-WORDS = (UNIFORM, "prediction-powered", "argmax")
+FIXED = (UNIFORM, "prediction-powered", "argmax")
 """Baselines with fixed options, which take none."""
 OF_AUDIT = ("candidates", "exploration")
 """Options of an audit that a row of a comparison may set, in addition to its strategy's."""
-OWN = ("strategy", "strategy_options", "seed")
+PER_AUDIT = ("strategy", "strategy_options", "seed")
 """Options of an audit that depend on the row or the repeat."""
 ADDRESS = " at 0x"
 """Part of the text of an object that does not show its contents."""
-Given = str | Strategy | tuple[str | Strategy, Mapping[str, Any]]
-Rows = Iterable["str | Strategy | Entrant"] | Mapping[str, Given]
+NamedRow = str | Strategy | tuple[str | Strategy, Mapping[str, Any]]
+"""The strategy of a row that has a name, with or without options."""
+Rows = Iterable["str | Strategy | Entrant"] | Mapping[str, NamedRow]
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Entrant:
         if certifies and self.name in BASELINES and self.name != name:
             raise InputError(f"{where}: expected another name, this is that of a baseline")
         if certifies and isinstance(name, str) and name in BASELINES:
-            if name in WORDS and self.options:
+            if name in FIXED and self.options:
                 raise unexpected(where, "no options", ", ".join(self.options))
             name = BASELINES[name]["strategy"]
         if isinstance(name, str) and own:
@@ -78,7 +79,7 @@ class Entrant:
 def compare(
     space: QuestionSpace,
     model: ModelSource,
-    strategies: Iterable[str | Strategy] | Mapping[str, Given] | None = None,
+    strategies: Iterable[str | Strategy] | Mapping[str, NamedRow] | None = None,
     *,
     repeats: int = 4,
     exhaust: bool = False,
@@ -135,13 +136,12 @@ def compare(
         if exhaust or (isinstance(model, Recorded) and calls_of(space, model) <= MAX_CALLS):
             truth = truth_of(space, model, targets)
     jobs = jobs_of(rows, repeats, partial(Audit, space, model, **options), limits.budget, truth)
-    kept = KeptRuns(None)
-    if out is not None:
-        kept = _kept(Path(out), space, jobs, goal is not None, options)
+    kept = KeptRuns(None) if out is None else _kept(Path(out), space, jobs, options)
     left = kept.left(jobs)
     advance(len(jobs) - len(left))
+    run = uncertainty_run if goal is None else certified_run
     for job in left:
-        kept.keep((uncertainty_run if goal is None else certified_run)(job))
+        kept.keep(run(job))
         advance(1)
     comparison = StrategyComparison(kept.of(jobs), goal, certify.confidence, names, truth)
     if out is not None:
@@ -150,24 +150,21 @@ def compare(
 
 
 def _kept(
-    out: Path,
-    space: QuestionSpace,
-    jobs: Sequence[Job],
-    certifies: bool,
-    options: Mapping[str, Any],
+    out: Path, space: QuestionSpace, jobs: Sequence[Job], options: Mapping[str, Any]
 ) -> KeptRuns:
     """Return the runs of this comparison that ``out`` keeps.
 
     Rows with parts that cannot be recognised have none. Raise InputError if ``out`` has runs of
     another comparison.
     """
-    keys = {job.name: _key(job, certifies) for job in jobs if not job.seed}
+    certifies = options.get("half_width") is not None
+    keys = {job.name: _key(job, certifies) for job in jobs if job.seed == 0}
     spec = {name: repr(value) for name, value in options.items() if name != BUDGET}
     if not any(keys.values()) or any(ADDRESS in text for text in spec.values()):
         return KeptRuns(None)
     kept = KeptRuns(out)
-    made_of = {"spec": spec, "space": space.fingerprint, "truth": jobs[0].truth}
-    kept.expect(avtt=own_version(), **made_of, **{BUDGET: jobs[0].budget})
+    kept.expect(avtt=own_version(), spec=spec, space=space.fingerprint)
+    kept.expect(truth=jobs[0].truth, budget=jobs[0].budget)
     kept.expect(**{f"{STRATEGY}{name}": key for name, key in keys.items()})
     kept.runs = {key: run for key, run in kept.runs.items() if keys.get(key[0], "") is not None}
     return kept
@@ -183,11 +180,11 @@ def _key(job: Job, certifies: bool) -> str | None:
     return facts.key if facts.entropy is None and facts.model_version is not None else None
 
 
-def entrants(given: Rows, certifies: bool, base: Path | None = None) -> list[Entrant]:
+def entrants(strategies: Rows, certifies: bool, base: Path | None = None) -> list[Entrant]:
     """Return the rows of a comparison.
 
     Args:
-        given: The strategies, as ``compare`` takes them.
+        strategies: The strategies, as ``compare`` takes them.
         certifies: Whether something is certified, so that uniform questioning is the first row.
         base: Folder that relative files of strategies start at.
 
@@ -195,17 +192,18 @@ def entrants(given: Rows, certifies: bool, base: Path | None = None) -> list[Ent
         InputError: There is no row, two have one name, or ``Entrant.check`` refuses one.
     """
     rows: list[Entrant] = []
-    if isinstance(given, Mapping):
-        pairs = {name: v if isinstance(v, tuple) else (v,) for name, v in given.items()}
-        rows = [Entrant(name, *pair) for name, pair in pairs.items()]
+    if isinstance(strategies, Mapping):
+        for name, row in strategies.items():
+            rows.append(Entrant(name, *row) if isinstance(row, tuple) else Entrant(name, row))
     else:
-        for each in [given] if isinstance(given, str) else given:
-            if isinstance(each, Entrant):
-                rows.append(each)
-            elif each == ALL_BASELINES and certifies:
+        for strategy in [strategies] if isinstance(strategies, str) else strategies:
+            if isinstance(strategy, Entrant):
+                rows.append(strategy)
+            elif strategy == ALL_BASELINES and certifies:
                 rows += [Entrant(name, name) for name in CLASSICS]
             else:
-                rows.append(Entrant(each if isinstance(each, str) else type(each).__name__, each))
+                name = strategy if isinstance(strategy, str) else type(strategy).__name__
+                rows.append(Entrant(name, strategy))
     if not rows:
         raise InputError("strategies: expected at least one, got none")
     unique = {UNIFORM: Entrant(UNIFORM, UNIFORM)} if certifies else {}
@@ -248,7 +246,7 @@ def truth_of(
 def _check(
     space: QuestionSpace, model: ModelDefaults, repeats: int, options: Mapping[str, Any]
 ) -> None:
-    for name in OWN:
+    for name in PER_AUDIT:
         if name in options:
             raise InputError(
                 f"compare: expected no {name!r} among the options, as it differs from audit to "

@@ -46,9 +46,9 @@ def run_all(
         arriving = _on_ray(work, jobs, None if executor == RAY else executor)
     results: dict[int, Done] = {}
     with closing(arriving):
-        for number, done in arriving:
-            results[number] = done
-            ended(done)
+        for number, result in arriving:
+            results[number] = result
+            ended(result)
     return [results[number] for number in range(len(jobs))]
 
 
@@ -76,8 +76,8 @@ def _in_processes(
 ) -> Generator[tuple[int, Done], None, None]:
     others = active_children()
     # Ctrl-C goes to every process of a terminal; this one alone decides what follows
-    heedless = partial(signal.signal, signal.SIGINT, signal.SIG_IGN)
-    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=heedless)
+    ignore_ctrl_c = partial(signal.signal, signal.SIGINT, signal.SIG_IGN)
+    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=ignore_ctrl_c)
     try:
         numbers = {pool.submit(_done, work, job): number for number, job in enumerate(jobs)}
         for future in as_completed(numbers):
@@ -105,5 +105,5 @@ def _on_ray(
     except ray.exceptions.RayTaskError as error:
         raise error.cause from None  # as a process would have raised it
     finally:
-        for left in waiting:
-            ray.cancel(left, force=True)
+        for task_left in waiting:
+            ray.cancel(task_left, force=True)

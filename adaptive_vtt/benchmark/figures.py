@@ -80,20 +80,20 @@ def page(
     if conclusion:
         items = [Markup("<li>{}.</li>").format(on_page(sentence)) for sentence in conclusion]
         parts.append(("Conclusion", Markup("<ul>{}</ul>").format(Markup("").join(items))))
-    made = figures(runs, goal, targets[:ON_PAGE])
-    drawn = {name: _drawn(figure) for name, figure in made.items()}
-    calls, names = drawn.pop("calls", None), {"widths": "widest interval"}
-    option = Markup("<option value='{}'>{}</option>")
-    options = [option.format(name, on_page(names.get(name, name))) for name in drawn]
+    plots = {n: _plain(figure) for n, figure in figures(runs, goal, targets[:ON_PAGE]).items()}
+    calls = plots.pop("calls", None)
+    option, names = Markup("<option value='{}'>{}</option>"), {"widths": "widest interval"}
+    options = [option.format(name, on_page(names.get(name, name))) for name in plots]
     id, what = ("uncertainty", "Mean uncertainty") if goal is None else ("widths", "Half-width")
     chooser = Markup("<p><label>Show <select data-view='{}'>{}</select></label></p>")
     title = f"{what} over calls (median; band: all repeats)"
-    choice = chooser.format(id, Markup("").join(options)) if len(drawn) > 1 else Markup("")
-    parts.append((title, choice + chart(id, drawn, title)))
+    choice = chooser.format(id, Markup("").join(options)) if len(plots) > 1 else Markup("")
+    parts.append((title, choice + chart(id, plots, title)))
     if goal is not None and calls is not None:
         title = f"Calls until every target is within {on_page(points(goal))}"
-        bars = [zip(bar["y"], bar["text"], strict=True) for bar in calls["data"][:-1]]
-        place = frame("calls", title, ["strategy", "calls (median)"], [r for b in bars for r in b])
+        series = calls["data"][:-1]  # the last one has the dots
+        rows = [row for bars in series for row in zip(bars["y"], bars["text"], strict=True)]
+        place = frame("calls", title, ["strategy", "calls (median)"], rows)
         title += " (median; dots: repeats)"
         parts.append((title, place + data("calls-data", {"all": calls})))
     parts += [(title, table(title, rows)) for title, rows in tables.items()]
@@ -176,11 +176,12 @@ def _bars(runs: Sequence[Run]) -> "Figure":
     return figure
 
 
-def _drawn(figure: "Figure") -> JsonObject:
+def _plain(figure: "Figure") -> JsonObject:
     """Return data and layout as plain lists, for the page, which has its own template."""
-    drawn: JsonObject = figure.to_plotly_json()
-    del drawn["layout"]["template"], drawn["layout"]["margin"]
-    for plain, trace in zip(drawn["data"], figure.data, strict=True):
-        lists = (name for name in ("x", "y", "text") if name in plain)
-        plain.update({name: np.asarray(trace[name]).tolist() for name in lists})
-    return drawn
+    plain: JsonObject = figure.to_plotly_json()
+    del plain["layout"]["template"], plain["layout"]["margin"]
+    for record, trace in zip(plain["data"], figure.data, strict=True):
+        for name in ("x", "y", "text"):
+            if name in record:
+                record[name] = np.asarray(trace[name]).tolist()
+    return plain

@@ -96,7 +96,7 @@ class KeptRuns:
             return
         if self._unwritten:
             records = [{"facts": self._unwritten}, *records]
-        text = "".join(json.dumps(each, allow_nan=False) + "\n" for each in records)
+        text = "".join(json.dumps(record, allow_nan=False) + "\n" for record in records)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("a", encoding="utf-8") as file:

@@ -1,7 +1,7 @@
 """The audits of a comparison, each in memory, in parallel processes.
 
-In addition to the certified intervals, a run has other estimates from the same draws, to show why
-they should not be used.
+In addition to the certified intervals, a run has other estimates from the same draws
+(``estimators``), to show why they should not be used.
 """
 
 import math
@@ -21,75 +21,7 @@ from ..results.result import Result
 from ..strategies import Strategy, get
 from ..types import Bools, Floats, Indices, JsonObject
 from ..utils.threads import one_thread
-
-# -- other estimators of the same draws ------------------------------------------------------------
-
-
-TINY = 1e-9
-
-
-def running_means(inside: Bools, losses: Floats, draw: Indices, at: int) -> Floats:
-    """Return the plain mean loss (K,) of each target's questions among the first draws.
-
-    Args:
-        inside: (K, n), the questions of each target.
-        losses: (n,) losses in draw order.
-        draw: (n,) draw numbers, ascending.
-        at: Number of draws.
-
-    Returns:
-        Means, NaN before any answer.
-    """
-    here = int(np.searchsorted(draw, at))
-    count = inside[:, :here].sum(axis=1)
-    with np.errstate(invalid="ignore"):
-        return np.asarray((inside[:, :here] @ losses[:here]) / count)
-
-
-def plug_in(
-    least: Floats, waiting: Floats, sizes: Floats, inside: Bools, predictions: Floats
-) -> Floats:
-    """Return estimates (K,) from the losses seen and, for unseen questions, the mean prediction.
-
-    The mean is over the candidates. A target with unseen questions and no candidate is NaN.
-    """
-    with np.errstate(invalid="ignore"):
-        predicted = (inside @ predictions) / inside.sum(axis=1)
-    unseen = np.where(waiting > 0, waiting * predicted, 0.0)
-    return np.asarray((least + unseen) / sizes)
-
-
-def lure(
-    losses: Floats, hit: Bools, *, scale: Floats, even: Floats, calls: Floats, sizes: Floats
-) -> Floats:
-    """Return the mean loss (K, T) of each target by active testing after each of T draws.
-
-    This is R_LURE of Farquhar, Gal & Rainforth (ICLR 2021): losses weigh 1/q, and nothing is
-    predicted. A target sees the draws that hit it, at their probability given that they do.
-
-    Args:
-        losses: (K, T), sums over the questions of a draw.
-        hit: (K, T), True for draws that hit a target.
-        scale: 1/q by the proposal within the target, Bet's ``scale``.
-        even: 1/q by a uniform proposal within the target, Bet's ``uniform``.
-        calls: (K,), number of calls of each target at the start.
-        sizes: (K,), number of its questions at the start.
-
-    Returns:
-        Estimates, NaN before any draw.
-    """
-    left = calls[:, None] - np.cumsum(hit, axis=1) + hit  # calls unseen before the draw
-    inverse = np.divide(scale * left, even, out=np.zeros_like(scale), where=hit)
-    outcome = np.cumsum(losses, axis=1) - losses + inverse * losses
-    # the paper's weights; with the last call everything is known
-    weight = hit / np.maximum(left * (left - 1), TINY)
-    total = np.cumsum(weight, axis=1)
-    with np.errstate(invalid="ignore"):
-        return np.asarray(np.cumsum(weight * outcome, axis=1) / total / sizes[:, None])
-
-
-# -- runs ------------------------------------------------------------------------------------------
-
+from .estimators import lure, plug_in, running_means
 
 Run = JsonObject
 
@@ -130,6 +62,7 @@ LEVELS = (0.3, 0.2, 0.1, 0.05, 0.02, 0.01)
 MARKS = (50, 100, 200, 400, 800, 1600, 3200, 6400, 12800, 25600, 51200)
 """Calls at which estimates are compared with the truth."""
 ROUNDING = 1e-9
+"""Distance outside an interval at which the truth still counts as inside."""
 
 
 @dataclass(frozen=True)
@@ -288,18 +221,17 @@ class Trace:
     def _lure(self, inside: Bools, losses: Floats, draw: Indices) -> list[list[float | None]]:
         """Return the estimates at ``at`` from draws without predictions."""
         bets = [Bet.of(row.moves) for row in self._audit.journal.draws(proposals=False)]
-        count, sums = (
-            np.array([np.bincount(draw, v, len(bets)) for v in values], float)
-            for values in (inside.astype(float), inside * losses)
-        )
+        count = np.array([np.bincount(draw, own, len(bets)) for own in inside.astype(float)])
+        sums = np.array([np.bincount(draw, own, len(bets)) for own in inside * losses])
         scale = np.stack([bet.scale for bet in bets], axis=1)
         even = np.stack([bet.uniform for bet in bets], axis=1)
-        first = {"calls": self._certifier.first_calls, "sizes": self._certifier.sizes}
-        lured = lure(sums, count > 0, scale=scale, even=even, **first)
-        before_any = np.full((len(lured), 1), np.nan)
-        return _listed(np.hstack([before_any, lured])[:, self._draws].T)
+        calls, sizes = self._certifier.first_calls, self._certifier.sizes
+        means = lure(sums, count > 0, scale=scale, even=even, calls=calls, sizes=sizes)
+        before_any = np.full((len(means), 1), np.nan)
+        return _listed(np.hstack([before_any, means])[:, self._draws].T)
 
     def _holds(self) -> bool:
+        """Return whether every interval holds the truth now; True if the truth is not known."""
         if self._truth is None:
             return True
         sequences = self._certifier.sequences
@@ -307,11 +239,12 @@ class Trace:
         return bool((above & (self._truth <= sequences.upper + ROUNDING)).all())
 
     def _plugged_in(self) -> Floats:
+        """Return the plug-in estimates (K,) of now; NaN without predictions."""
         certifier, predictions = self._certifier, self._belief.predictions
         if predictions is None:
             return np.full(len(certifier.sizes), np.nan)
-        known = certifier.least, certifier.waiting, certifier.sizes
-        return plug_in(*known, self._belief.inside, predictions.cpu().numpy())
+        inside, f = self._belief.inside, predictions.cpu().numpy()
+        return plug_in(certifier.least, certifier.waiting, certifier.sizes, inside, f)
 
 
 def _listed(rows: Iterable[Floats]) -> list[list[float | None]]:

@@ -64,7 +64,7 @@ def certified_summary(runs: Sequence[Run], truth: Sequence[float] | None = None)
             "strategy": run["strategy"],
             **{f"{CALLS_TO}{level:g}": _calls(reached) for level, reached in run["calls_to"]},
             RATIO: _calls(run["calls_to"][-1][1]) / uniform[run["seed"]],
-            **({} if common is None else _widths_at(common, run)),
+            **({} if common is None else _widths_after(common, run)),
             "stopped at": run["calls"],
             "RMSE at stop": np.nan,
             "coverage": run.get("held"),
@@ -87,16 +87,18 @@ def certified_summary(runs: Sequence[Run], truth: Sequence[float] | None = None)
     return _tidy(table, groups.size())
 
 
-def _widths_at(calls: int, run: Run) -> dict[str, float]:
+def _widths_after(calls: int, run: Run) -> dict[str, float]:
+    """Return the cells of widest and mean half-width after this number of calls."""
     widths = run["half_widths"][run["at"].index(calls)]
     return {f"{WIDEST_AT}{calls}": max(widths), f"{MEAN_AT}{calls}": float(np.mean(widths))}
 
 
 def _tidy(table: pd.DataFrame, repeats: "pd.Series[int]") -> pd.DataFrame:
+    """Return the table with its repeats first, rounded, with NA in place of infinity."""
     table.insert(0, "repeats", repeats)
     digits = {RATIO: 3, "variance ratio": 3, "seconds per draw": 5, "seconds per call": 5}
-    rounded = table.replace(np.inf, np.nan).round(dict.fromkeys(table, 4) | digits)
-    return rounded.reset_index().convert_dtypes()
+    finite = table.replace(np.inf, np.nan).round(dict.fromkeys(table, 4) | digits)
+    return finite.reset_index().convert_dtypes()
 
 
 def estimator_summary(runs: Sequence[Run], truth: Sequence[float]) -> pd.DataFrame:
@@ -157,7 +159,7 @@ def _calls(calls: int | None) -> float:
     return math.inf if calls is None else float(calls)
 
 
-def own(runs: Sequence[Run]) -> set[str]:
+def users_own(runs: Sequence[Run]) -> set[str]:
     """Return the names of rows that are not built-in strategies without options."""
     return {run["strategy"] for run in runs} - {*CLASSICS, *REGISTRY.built_in}
 
@@ -184,25 +186,27 @@ def conclusion(runs: Sequence[Run]) -> list[str]:
         few = f"Too few repeats to compare: expected {FEW_REPEATS} or more, got {repeats}"
         return [few, *too_late]
     pairs = len(calls.columns) * (len(calls.columns) - 1) / 2
-    needed, unclear = [], []
-    others = [name for name in order if name != UNIFORM]
+    decided, undecided = [], []
+    others = [name for name in order if name != UNIFORM]  # the best one first
     for place, name in enumerate(others):
-        rivals = [UNIFORM] * (UNIFORM in reached)
-        rivals += [o for o in others[place + 1 :] if not place or own(runs) & {name, o}]
+        rivals = [UNIFORM] if UNIFORM in reached else []
+        for worse in others[place + 1 :]:
+            if place == 0 or users_own(runs) & {name, worse}:
+                rivals.append(worse)
         alike = []
         for rival in rivals:
             logs = np.log(reached[name] / reached[rival]).to_numpy()
-            middle, error = logs.mean(), _error(logs, pairs, repeats)
-            if abs(middle) > error:
-                low, high = outward(math.exp(middle - error), math.exp(middle + error))
-                more = f"{low:g} to {high:g} times the calls ({repeats} repeats)"
-                needed.append(f"Against {rival}, {name} needed {more}")
+            mean, error = logs.mean(), _error(logs, pairs, repeats)
+            if abs(mean) > error:
+                low, high = outward(math.exp(mean - error), math.exp(mean + error))
+                ratio = f"{low:g} to {high:g} times the calls ({repeats} repeats)"
+                decided.append(f"Against {rival}, {name} needed {ratio}")
             else:
                 alike.append(f"{rival} ({_repeats_needed(logs, pairs)})")
         if alike:
             whether = f"whether {name} needs fewer calls than {' or '.join(alike)}"
-            unclear.append(f"{repeats} repeats cannot decide {whether}")
-    return [*needed, *unclear, *too_late]
+            undecided.append(f"{repeats} repeats cannot decide {whether}")
+    return [*decided, *undecided, *too_late]
 
 
 def _error(logs: Floats, pairs: float, repeats: int) -> float:
@@ -214,6 +218,7 @@ def _error(logs: Floats, pairs: float, repeats: int) -> float:
 
 
 def _repeats_needed(logs: Floats, pairs: float) -> str:
+    """Return how many repeats with this mean and spread would decide a comparison, in words."""
     for repeats in range(len(logs) + 1, MOST_REPEATS + 1):
         if _error(logs, pairs, repeats) < abs(logs.mean()):
             return f"about {repeats} repeats would"
@@ -225,12 +230,12 @@ def _too_late(name: str, runs: Sequence[Run], best: pd.DataFrame) -> str:
 
     It has the most calls that the ``best`` strategy needed, and a sufficient budget.
     """
-    mine = [run for run in runs if run["strategy"] == name]
-    late = [run for run in mine if run["calls_to"][-1][1] is None]
+    own_runs = [run for run in runs if run["strategy"] == name]
+    late = [run for run in own_runs if run["calls_to"][-1][1] is None]
     goal, stopped = late[0]["calls_to"][-1][0], min(run["calls"] for run in late)
     sentence = (
         f"The budget was too small for {name}: not all targets were within {points(goal)} after "
-        f"{stopped:,} calls in {len(late)} of {len(mine)} repeats"
+        f"{stopped:,} calls in {len(late)} of {len(own_runs)} repeats"
     )
     for leader, most in best.max().items():
         if most <= stopped:

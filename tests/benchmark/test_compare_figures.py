@@ -10,8 +10,9 @@ import pytest
 
 from adaptive_vtt.benchmark import summary
 from adaptive_vtt.benchmark.comparison import StrategyComparison
+from adaptive_vtt.benchmark.estimators import lure, plug_in, running_means
 from adaptive_vtt.benchmark.figures import page
-from adaptive_vtt.benchmark.runs import is_checkpoint, levels_to, lure, plug_in, running_means
+from adaptive_vtt.benchmark.runs import is_checkpoint, levels_to
 from adaptive_vtt.experiments.engine import peers
 
 # -- the figures, by hand -----------------------------------------------------------------

@@ -17,6 +17,7 @@ from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.surrogates import Losses, QuestionGP
 from adaptive_vtt.surrogates.features import FOLLOW_UP_WIDTH, FollowUpFeatures
 from adaptive_vtt.surrogates.loss_mean import Judged, LossMean
+from adaptive_vtt.surrogates.question_gp import _joined
 from adaptive_vtt.surrogates.regression import Margins
 from adaptive_vtt.testing import tiny_dataset
 from adaptive_vtt.types import Answer, Outcome, Question
@@ -188,7 +189,7 @@ def test_the_posterior_is_that_of_the_textbook_through_the_link(shared: bool) ->
     assert of_margins(gp)
     assert gp._units is not None
     with torch.no_grad():
-        residual, _ = gp._chosen.residuals(gp._judged, 0, len(gp._units))
+        residual, _ = gp._chosen.residuals(_joined(gp._parts)[1], 0, len(gp._units))
         total = gp.kernel.between(gp._units, gp._units) + gp.kernel.noise * torch.eye(110)
         asked = gp.prepare(unseen)
         units = asked.units

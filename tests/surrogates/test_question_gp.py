@@ -10,6 +10,7 @@ from linear_operator.utils.errors import NotPSDError
 from torch import Tensor
 
 from adaptive_vtt.surrogates import Losses, QuestionGP, sample_features, unit_kernel
+from adaptive_vtt.surrogates.question_gp import _joined
 from adaptive_vtt.testing import tiny_dataset
 from tests.helpers.twins import slowly
 
@@ -148,9 +149,8 @@ def test_predictions_are_the_same_to_the_last_bit_whenever_they_were_asked_for(
 def dense(gp: QuestionGP, questions: Losses) -> tuple[Tensor, Tensor]:
     """Mean and covariance of mu by the textbook: K_* (K + noise)^-1, for one column."""
     assert gp._units is not None
-    assert gp._judged is not None
     with torch.no_grad():
-        residual, _ = gp._chosen.residuals(gp._judged, 0, len(gp._units))
+        residual, _ = gp._chosen.residuals(_joined(gp._parts)[1], 0, len(gp._units))
         total = gp.kernel.between(gp._units, gp._units)
         total += gp.kernel.noise * torch.eye(len(total))
         units = gp.prepare(questions).units
