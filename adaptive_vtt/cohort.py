@@ -1,6 +1,6 @@
 """Cohorts: losses of three or more other models on the same questions.
 
-They are read from run folders, tables, Inspect's logs and lm-evaluation-harness's samples.
+They are read from run folders, tables, logs of Inspect and samples of lm-evaluation-harness.
 """
 
 import glob
@@ -28,8 +28,11 @@ if TYPE_CHECKING:
 
 
 class Item(NamedTuple):
-    """A question that a loss is about. Without ``relation`` it is about the source image, where the
-    space has it, else its only variant; without ``concept`` about the only one."""
+    """A question that a loss is about.
+
+    Without ``relation`` it is about the source image, or about the first variant if the space has
+    no source images. Without ``concept`` it is about the only one.
+    """
 
     sample: str
     relation: str | None = None
@@ -53,23 +56,23 @@ class Known(NamedTuple):
 
 @dataclass(frozen=True)
 class Member:
-    """One model: its ``name``, and the ``losses`` of items, or an audit's ``journal``."""
+    """One model: its ``name``, and its ``losses`` by item or the ``journal`` of its audit."""
 
     name: str
     losses: Mapping[Item, float] | None = None
     journal: Prior | None = None
 
     def on(self, space: QuestionSpace) -> Known:
-        """Return the losses on questions of a space; items outside it are left out."""
+        """Return the losses on questions of a space; items outside the space are omitted."""
         if self.journal is not None:
             then = self.journal.space
             if then.fingerprint != space.fingerprint:
-                raise unexpected(
-                    f"cohort: {self.journal.where!r}",
-                    f"an audit of this space ({space.dataset.name!r}, {space.size} questions)",
-                    f"one of {then.dataset!r} with {then.size}",
-                    "leave it out",
+                where = f"cohort: {self.journal.where!r}"
+                expected = (
+                    f"an audit of this space ({space.dataset.name!r}, {space.size} questions)"
                 )
+                got = f"one of {then.dataset!r} with {then.size}"
+                raise unexpected(where, expected, got, "leave it out")
             return Known(self.journal.questions, self.journal.losses)
         samples = {space.dataset.sample_id(k): k for k in range(len(space.dataset))}
         variants = {(v.relation.name, v.severity): k for k, v in enumerate(space.variants)}
@@ -80,12 +83,9 @@ class Member:
         losses: dict[int, float] = {}
         for item, loss in (self.losses or {}).items():
             if item.concept is None and None not in concepts:
-                raise unexpected(
-                    f"cohort: {self.name!r}, sample {item.sample!r}",
-                    f"a concept, as the space has {len(concepts)}",
-                    "none",
-                    "add a column 'concept'",
-                )
+                where = f"cohort: {self.name!r}, sample {item.sample!r}"
+                expected = f"a concept, as the space has {len(concepts)}"
+                raise unexpected(where, expected, "none", "add a column 'concept'")
             variant: int | None = source
             if item.relation is not None:
                 variant = variants.get((item.relation, item.severity or 0))
@@ -101,16 +101,16 @@ class Member:
 
 KEYS = ("sample", "relation", "severity", "concept")
 GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
-"""Inspect's grades as scores, as its ``value_to_float`` has them, which takes any other word for 0
-where one is refused here: correct, partly, incorrect, no answer."""
+"""Scores of Inspect's grades: correct, partly, incorrect, no answer. Inspect's ``value_to_float``
+has the same, and scores any other word as 0, which is refused here."""
 METRICS = ("acc", "exact_match", "acc_norm", "f1", "score")
-"""Fields of lm-evaluation-harness's rows that are scores; the first one counts."""
+"""Fields of lm-evaluation-harness's rows that are scores; the first of them is used."""
 MIN_MODELS = 3
-"""Models that make a cohort: of fewer no spread can be learned."""
+"""Fewest models of a cohort; fewer do not show how models differ."""
 
 
 class Cohort:
-    """Three or more models and their losses, for ``Audit(cohort=)``; ``+`` joins two.
+    """Three or more models and their losses, for ``Audit(cohort=)``; ``+`` joins two cohorts.
 
     Args:
         members: The models; ``from_runs``, ``from_table``, ``from_inspect`` and ``from_lm_eval``
@@ -134,7 +134,7 @@ class Cohort:
 
     @property
     def keys(self) -> list[str | None]:
-        """Keys of the members' audits, None for members without a journal."""
+        """Keys of the members' audits; None for members without a journal."""
         return [None if m.journal is None else m.journal.key for m in self.members]
 
     def __len__(self) -> int:
@@ -153,7 +153,7 @@ class Cohort:
             InputError: Fewer than three models have any.
         """
         known = [member.on(space) for member in self.members]
-        count = sum(len(each.questions) > 0 for each in known)
+        count = sum(len(losses.questions) > 0 for losses in known)
         if count < MIN_MODELS:
             raise unexpected(
                 "cohort",
@@ -168,7 +168,7 @@ class Cohort:
     def from_runs(cls, *folders: Path | str) -> "Cohort":
         """Read run folders or journals of earlier audits.
 
-        The name is the model's, and with it the folder's where models share one.
+        The name of a member is "MODEL in FOLDER".
 
         Args:
             folders: Run folders, journals, or patterns such as "runs/*".
@@ -178,19 +178,17 @@ class Cohort:
             JournalError: A file is no journal.
         """
         members: dict[Path, Member] = {}
-        for each in folders:
-            if not glob.has_magic(str(each)) or Path(each).exists():
-                members[journal_at(each)] = _run(journal_at(each))
+        for folder in folders:
+            if not glob.has_magic(str(folder)) or Path(folder).exists():
+                members[journal_at(folder)] = _run(journal_at(folder))
                 continue
-            journals = [*filter(Path.is_file, map(journal_at, sorted(glob.glob(str(each)))))]
+            paths = [journal_at(match) for match in sorted(glob.glob(str(folder)))]
+            journals = [path for path in paths if path.is_file()]
             matched = {path: _run(path) for path in journals if _ended(path)}
             if not matched:
-                raise unexpected(
-                    "cohort",
-                    f"run folders of audits that have ended at {str(each)!r}",
-                    f"{len(journals)} journals and none of those",
-                    f"a run folder holds {JOURNAL}",
-                )
+                expected = f"run folders of audits that have ended at {str(folder)!r}"
+                got = f"{len(journals)} journals and none of those"
+                raise unexpected("cohort", expected, got, f"a run folder holds {JOURNAL}")
             members |= matched
         return cls(list(members.values()))
 
@@ -199,18 +197,19 @@ class Cohort:
         """Read a table of losses.
 
         Args:
-            table: Items x models, of losses in [0, 1], NaN where unknown. Columns ``sample`` (else
-                the index), ``relation``, ``severity`` and ``concept`` name the item, every other
+            table: Losses in [0, 1], NaN where unknown, a row per item. Columns ``sample`` (or the
+                index), ``relation``, ``severity`` and ``concept`` identify the item; every other
                 column is a model.
-            scores: Whether they are scores, 1 where all is right.
+            scores: True if the numbers are scores, 1 for a right answer.
 
         Raises:
             InputError: An item repeats, or a value is out of range.
         """
         rows = table.reset_index(names="sample") if "sample" not in table else table
-        items, seen = [_named(row) for row in rows.to_dict("records")], dict[Item, int]()
+        items = [_item_of(row) for row in rows.to_dict("records")]
+        first_row: dict[Item, int] = {}
         for number, item in enumerate(items):
-            if (first := seen.setdefault(item, number)) != number:
+            if (first := first_row.setdefault(item, number)) != number:
                 got = f"{tuple(item)} in row {first} and again in row {number}"
                 remedy = "name relation, severity and concept in columns"
                 raise unexpected("cohort", "every item once", got, remedy)
@@ -225,21 +224,24 @@ class Cohort:
 
     @classmethod
     def from_inspect(cls, *logs: Path | str, scorer: str | None = None) -> "Cohort":
-        """Read logs of Inspect (``.eval``), by inspect-ai's own reader.
+        """Read logs of Inspect (``.eval``), with inspect-ai's own reader.
 
-        The sample's id is the question's or the dataset's sample; samples of ``avtt``'s own tasks
-        hold the whole item in their metadata.
+        The id of a sample names the dataset's sample. Samples of ``avtt``'s own tasks have the
+        whole item in their metadata.
 
         Args:
-            logs: A log per model, or folders, in which all logs of a model count as one.
-            scorer: The scorer whose scores count, where there are several.
+            logs: A log per model, or folders, in which all logs of a model are joined.
+            scorer: Name of the scorer to use, if there are several.
+
+        Raises:
+            InputError: inspect-ai is missing, or a log or a score cannot be read.
         """
         with needed("inspect", "cohort: logs of Inspect are read by inspect-ai"):
             from inspect_ai.log import read_eval_log
         members = []
-        for given in logs:
+        for source in logs:
             losses: dict[str, dict[Item, float]] = {}  # by model
-            for path in _files(Path(given), "*.eval", "logs of Inspect (.eval)"):
+            for path in _files(Path(source), "*.eval", "logs of Inspect (.eval)"):
                 try:
                     log = read_eval_log(str(path))
                 except Exception as error:
@@ -259,17 +261,20 @@ class Cohort:
         """Read per-sample results of lm-evaluation-harness (``samples_*.jsonl``).
 
         Args:
-            files: A file, or the folder, of each model.
-            metric: The field with the score, where there are several.
+            files: A file or a folder per model.
+            metric: The field with the score, if there are several.
             item: The field of a row, or of its ``doc``, that names the dataset's sample.
+
+        Raises:
+            InputError: A file or a score cannot be read.
         """
         members, what = [], "samples_*.jsonl, which lm_eval writes with --log_samples,"
-        for given in map(Path, files):
+        for source in map(Path, files):
             losses: dict[Item, float] = {}
-            for path in _files(given, "**/samples_*.jsonl", what):
+            for path in _files(source, "**/samples_*.jsonl", what):
                 losses |= dict(_rows(path, metric, item))
             # the harness writes a model's files into a folder of its name
-            name = given.name if given.is_dir() else given.parent.name or given.stem
+            name = source.name if source.is_dir() else source.parent.name or source.stem
             members.append(Member(name, losses))
         return cls(members)
 
@@ -278,34 +283,37 @@ class Cohort:
 
 
 def _run(path: Path) -> Member:
+    """Return the member of a journal."""
     prior = read_prior(path)
     where = path.parent if path.name == JOURNAL else path
     return Member(f"{prior.model} in {where}", journal=prior)
 
 
 def _ended(path: Path) -> bool:
+    """Return whether a journal is that of an audit that has ended."""
     try:
         return read_prior(path).ended
-    except JournalError:  # one in which nothing was begun yet, such as this audit's own
+    except JournalError:  # nothing was begun in it yet, as in this audit's own journal
         return False
 
 
-def _files(given: Path, pattern: str, what: str) -> list[Path]:
-    """Return a file itself, or the files of a folder. Raise InputError where it has none."""
-    paths = sorted(given.glob(pattern)) if given.is_dir() else [given]
+def _files(source: Path, pattern: str, what: str) -> list[Path]:
+    """Return a file itself, or the files of a folder; raise InputError if the folder has none."""
+    paths = sorted(source.glob(pattern)) if source.is_dir() else [source]
     if not paths:
-        raise unexpected(f"cohort: {given}", f"{what} in this folder", "none")
+        raise unexpected(f"cohort: {source}", f"{what} in this folder", "none")
     return paths
 
 
-def _named(row: Mapping[Any, Any]) -> Item:
+def _item_of(row: Mapping[Any, Any]) -> Item:
+    """Return the item that the fields ``KEYS`` of a row identify."""
     kinds = zip(KEYS, (str, str, int, str), strict=True)
     fields: dict[str, Any] = {k: kind(row[k]) for k, kind in kinds if row.get(k) is not None}
     return Item(**fields)
 
 
 def _loss(value: Any, scores: bool, where: str) -> float | None:
-    """Return the loss, None where it is unknown."""
+    """Return the loss of a cell, None if it is unknown; raise InputError if it is out of range."""
     try:
         number = math.nan if value is None else float(value)
     except (TypeError, ValueError):
@@ -329,19 +337,24 @@ def _scored(samples: Iterable[Any], scorer: str | None, where: str) -> dict[Item
         place = f"{where}, sample {sample.id!r}"
         loss = score_loss(sample.scores or {}, scorer, place, ours=ours)
         if loss is not None:
-            item = _named(sample.metadata) if ours else Item(str(sample.id))
+            item = _item_of(sample.metadata) if ours else Item(str(sample.id))
             losses.setdefault(item, []).append(loss)
-    return {item: sum(each) / len(each) for item, each in losses.items()}
+    return {item: sum(by_epoch) / len(by_epoch) for item, by_epoch in losses.items()}
 
 
 def score_loss(
     scores: Mapping[str, Any], scorer: str | None, where: str, *, ours: bool = False
 ) -> float | None:
-    """Return 1 - the score that ``scorer``, or the only one, gave in [0, 1] or as a grade; None
-    where there is none. ``ours``: the sample is of this package's own tasks, whose scorer gives
-    losses.
+    """Return the loss of a sample, 1 - its score; None without a score.
 
-    Raises InputError for several scorers without a choice, and for any other value.
+    Args:
+        scores: Name of a scorer -> its score, in [0, 1] or a grade.
+        scorer: Name of the scorer to use; None: the only one.
+        where: The sample, for error messages.
+        ours: True for samples of this package's own tasks, whose scorer "loss" gives losses.
+
+    Raises:
+        InputError: There are several scorers and none was chosen, or the score is no such value.
     """
     if not scores:
         return None
@@ -358,6 +371,7 @@ def score_loss(
 
 
 def _rows(path: Path, metric: str | None, item: str) -> Iterator[tuple[Item, float]]:
+    """Yield item and loss of each row with a score in a file of lm-evaluation-harness."""
     try:
         lines = text_in(path).splitlines()
     except (OSError, UnicodeDecodeError) as error:

@@ -1,7 +1,7 @@
-"""The errors of this package: one base, one sentence each.
+"""Errors of this package, with one base class, and helpers that build their messages.
 
-A message names what was expected, what was given and where. The command line prints it
-on one line and exits with 2.
+A message is one sentence: what was expected, what came instead, where, and the remedy. The command
+line prints it and exits with 2.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -17,44 +17,49 @@ class AvttError(Exception):
 
 
 class InputError(AvttError, ValueError):
-    """Unusable input of the user: a file, a label, an option."""
+    """Raised for unusable input of the user: a file, a label, an option."""
 
 
 class ModelError(AvttError):
-    """The model under test raised, or answered something that is no answer."""
+    """Raised if the model under test raised an exception or returned no valid answer."""
 
 
 class JournalError(AvttError):
-    """The journal cannot be read, written, or does not belong to this audit."""
+    """Raised if the journal cannot be read or written, or belongs to another audit."""
 
 
 class OrderError(AvttError):
-    """``ask`` and ``tell`` were called in an order that makes no sense."""
+    """Raised if ``ask`` and ``tell`` were called in the wrong order."""
 
 
 def unexpected(where: str, expected: str, got: object, remedy: str = "") -> InputError:
-    """Return the error for input that is other than expected: "where: expected ..., got ...".
+    """Return the error "where: expected ..., got ...; remedy".
 
     Args:
-        where: Names the file, row, sample or option; "" for none.
+        where: The file, row, sample or option; "" for none.
         expected: What can be used, as a noun.
         got: What came instead.
-        remedy: What to do about it, as a clause.
+        remedy: What to do about it, as a clause; "" for none.
     """
-    place = f"{where}: " if where else ""
-    return InputError(f"{place}expected {expected}, got {got}{remedy and f'; {remedy}'}")
+    place, advice = f"{where}: " if where else "", f"; {remedy}" if remedy else ""
+    return InputError(f"{place}expected {expected}, got {got}{advice}")
 
 
 FEW, MANY = 6, 12
-"""Names that are listed where one is unknown, at most: with a nearest one, and without."""
+"""Most known names that a message lists: if one of them is similar, and if none is."""
 
 
 def unknown(
     kind: str, name: str, choices: Iterable[str], where: str = "", every: str = ""
 ) -> InputError:
-    """Return the error for a name that is not one of ``choices``: the nearest one, then some.
+    """Return the error for an unknown name, with the most similar known one and some others.
 
-    ``every``: the command that shows all, for where they are too many to list.
+    Args:
+        kind: What the name stands for, such as "relation".
+        name: The unknown name.
+        choices: The known names.
+        where: The file or option that it came from; "" for none.
+        every: Command that lists all known names, for kinds that have too many; "" for none.
     """
     known = sorted(set(choices))
     near = get_close_matches(name.lower(), known, n=1, cutoff=0.5)
@@ -69,18 +74,18 @@ def unknown(
 def check_known(
     kind: str, name: str, choices: Collection[str], where: str = "", every: str = ""
 ) -> None:
-    """Raise ``unknown`` for a name that is not one of ``choices``."""
+    """Raise InputError (``unknown``) for a name that is not one of ``choices``."""
     if name not in choices:
         raise unknown(kind, name, choices, where, every)
 
 
 def listed(names: Iterable[str], most: int = 6) -> str:
-    """Return names in quotes, of many the first ones alone."""
+    """Return names in quotes, separated by commas: at most the first ``most``."""
     return some([repr(str(name)) for name in names], most)
 
 
 def some(parts: Sequence[str], most: int) -> str:
-    """Return parts of a list in words, of many the first ones alone."""
+    """Return texts separated by commas: at most the first ``most``, then "and N more"."""
     more = f" and {len(parts) - most} more" if len(parts) > most else ""
     return ", ".join(parts[:most]) + more
 

@@ -1,7 +1,7 @@
-"""The families of targets, each a class: groups of questions whose mean loss is certified.
+"""Families of targets: groups of questions whose mean loss is certified, a class per family.
 
-A family's fields say which of its targets is meant; they are journaled, and columns of results.
-``TargetId`` lists the families. A new one is a class here, with its test and the schema of
+The fields of a family identify one of its targets. They are journaled, and they are columns of
+results. ``TargetId`` lists the families. A new family takes a class here, a test, and the schema of
 ``result.json``, which ``python -m tests.helpers.result_file`` writes.
 """
 
@@ -17,19 +17,24 @@ Fields = Mapping[str, Sequence[object]]
 """A filter: field -> allowed values; fields are relation, severity, concept, truth, or columns of
 metadata."""
 MISCLASSIFIED = "misclassified"
-"""The overall target where images have classes."""
+"""Name of the overall target where images have classes."""
+DROPS = "drops"
+"""Name of the targets of ``OfDrop``."""
 COLUMNS = ("kind", "concept", "side", "rate", "relation", "severity", "group", "value", "filter")
 """The fields of all families, in the order of journals and results."""
 
 
 def _rate() -> Any:
-    """Return the field for the oracle's name of the mean loss, which distinguishes no targets."""
+    """Return a dataclass field for the oracle's name of the mean loss.
+
+    Targets that differ in it alone are equal.
+    """
     return field(default=ERROR, compare=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Named:
-    """``also``: the names of targets about the same questions, which are this one."""
+    """Base with the further names of a target, in ``also``: those of equal sets of questions."""
 
     also: tuple[str, ...] = field(default=(), compare=False)
 
@@ -37,82 +42,95 @@ class _Named:
 class Family(_Named):
     """Base of all families, with defaults.
 
-    In texts a field's name in braces stands for its value, ``{where}`` for the side it is about,
-    and ``{change}`` for relation and severity, as short as the report can name them.
+    Texts are templates. A field's name in braces stands for its value, ``{where}`` for the side
+    that the target is about, and ``{change}`` for relation and severity, shortened for the report.
     """
 
     asked: ClassVar[tuple[str, ...]] = ()
-    """Names of its targets in ``--targets``; a word in capitals stands for a name."""
+    """Names in ``--targets`` that select its targets; a word in capitals stands for a name."""
     disjoint: ClassVar[bool] = False
     """True if a question belongs to one of its targets at most."""
     words: ClassVar[str]
-    """The target in words, for people."""
+    """Name of a target for people."""
     rule: ClassVar[str] = "{kind}"
-    """How rules of a gate name it; ``rules``: and it among others."""
+    """Name of a target in rules of a gate."""
     rules: ClassVar[tuple[str, ...]] = ()
+    """Names in rules of a gate that include this target and others."""
     made_of: ClassVar[str] = ""
-    """Which questions it is made of, as it follows "of the questions"; "": by its name."""
+    """Description that follows "of the questions"; "": "of NAME"."""
     under: ClassVar[str] = "{kind}"
-    """Its heading in the report, a key of ``report.evidence.KINDS``."""
+    """Heading in the report, a key of ``report.evidence.KINDS``."""
     scale: ClassVar[float] = 1.0
-    """How far its figure moves where the mean loss moves by 1: 2 of a difference."""
+    """Change of the target's figure when the mean loss changes by 1; 2 for a difference."""
     short: ClassVar[str] = ""
-    """Its name under that heading; "": as everywhere."""
+    """Name under that heading; "": the usual name."""
     kind: str
     rate: str
 
     @classmethod
     def listed(cls, space: Population, name: str) -> "Iterator[tuple[Any, Fields]]":
-        """Yield its targets of a ``name`` (see ``asked``) in a space, and their questions."""
+        """Yield (target, its filter) for each target in a space that ``name`` selects.
+
+        Args:
+            space: All questions.
+            name: One of ``asked``, with a name in place of the capitals.
+        """
         raise TypeError(f"{cls.__name__} defines no listed")
 
     def measured(self, mean: Any) -> Any:
-        """Return its figure, given the mean loss, a number or an array; with a ``scale`` of 2 that
-        is a difference in [-1, 1]."""
+        """Return the target's figure from its mean loss, a number or an array.
+
+        It is the mean loss itself, or with a ``scale`` of 2 a difference in [-1, 1].
+        """
         return self.scale * mean - (self.scale - 1)
 
     @property
     def signed(self) -> bool:
-        """True of a difference, in [-1, 1]."""
+        """True if the figure is a difference in [-1, 1]."""
         return self.scale != 1
 
     @property
     def name(self) -> str:
-        """The target in words, for people: nothing reads meaning out of it again."""
+        """Name of the target for people; no code parses it."""
         return self._filled(self.words)
 
     @property
     def handle(self) -> str:
-        """How rules of a gate name it."""
+        """Name of the target in rules of a gate."""
         return self._filled(self.rule)
 
     @property
     def about(self) -> str:
-        """Which questions it is made of, as it follows "of the questions"."""
+        """Description that follows "of the questions"."""
         return self._filled(self.made_of) or f"of {self.name!r}"
 
     @property
     def heading(self) -> str:
-        """See ``under``."""
+        """Heading of the target in the report."""
         return self._filled(self.under)
 
     def label(self, change: Callable[[str, int | None], str]) -> str:
-        """Return its ``short`` name. ``change`` names a relation at a severity; None: at all."""
-        relation, severity = (self.columns()[name] for name in ("relation", "severity"))
-        named = change(relation, severity) if relation else ""
-        return self._filled(self.short, change=named) or self.name
+        """Return the target's short name.
 
-    def is_named(self, about: str) -> bool:
-        """Return whether a rule of a gate that is about ``about`` includes it."""
-        return about in self.names
+        Args:
+            change: Returns the name of a relation at a severity; None: at all severities.
+        """
+        columns = self.columns()
+        relation = columns["relation"]
+        shortened = change(relation, columns["severity"]) if relation else ""
+        return self._filled(self.short, change=shortened) or self.name
+
+    def is_named(self, name: str) -> bool:
+        """Return whether a rule of a gate with this name includes the target."""
+        return name in self.names
 
     @property
     def names(self) -> set[str]:
-        """All its names in rules."""
+        """All names that rules may use for the target."""
         return {self.name, *map(self._filled, (self.rule, *self.rules)), *self.also}
 
     def columns(self) -> dict[str, Any]:
-        """Return all of ``COLUMNS``, None where the family has no such field."""
+        """Return all of ``COLUMNS`` by name, None for fields that the family does not have."""
         return {name: getattr(self, name, None) for name in COLUMNS}
 
     def as_dict(self) -> dict[str, Any]:
@@ -121,6 +139,7 @@ class Family(_Named):
         return {name: value for name, value in columns.items() if value is not None}
 
     def _filled(self, text: str, **more: str) -> str:
+        """Return a template with the target's fields, and ``more``, in place of the braces."""
         columns = self.columns()
         side = columns["side"] if self.rate in SIDES else None
         where = "" if side is None else f" where it is {'present' if side else 'absent'}"
@@ -129,7 +148,7 @@ class Family(_Named):
 
 @dataclass(frozen=True)
 class Overall(Family):
-    """All questions of the unit: where images have classes, one of each image."""
+    """All questions; where images have classes, one question per image."""
 
     rate: str = _rate()
     kind: Literal["overall"] = "overall"
@@ -150,8 +169,10 @@ class Overall(Family):
 
 @dataclass(frozen=True)
 class OfConcept(Family):
-    """A concept where it is absent (``side`` 0) or present (1): the paper's two sides. ``rate`` is
-    what the oracle calls the mean loss there."""
+    """A concept on one of the paper's two sides: absent (``side`` 0) or present (1).
+
+    ``rate`` is the oracle's name of the mean loss on that side.
+    """
 
     concept: str
     side: int
@@ -169,15 +190,15 @@ class OfConcept(Family):
 
     @classmethod
     def listed(cls, space: Population, name: str) -> "Iterator[tuple[OfConcept, Fields]]":
-        one = name.partition(":")[2]
-        for concept in [one] if one else space.concepts:
+        chosen = name.partition(":")[2]
+        for concept in [chosen] if chosen else space.concepts:
             for rate, side in space.oracle.rates.items():
                 yield cls(concept, side, rate), {"concept": [concept], "truth": [side]}
 
 
 @dataclass(frozen=True)
 class OfRelation(Family):
-    """A relation, at all of its severities."""
+    """A relation at all of its severities."""
 
     relation: str
     rate: str = _rate()
@@ -193,18 +214,17 @@ class OfRelation(Family):
 
     @classmethod
     def listed(cls, space: Population, name: str) -> "Iterator[tuple[OfRelation, Fields]]":
-        one = name.partition(":")[2]
-        for relation in [one] if one else _relations(space):
+        chosen = name.partition(":")[2]
+        for relation in [chosen] if chosen else _relations(space):
             yield cls(relation, space.oracle.error), {"relation": [relation]}
-
-
-DROPS = "drops"
 
 
 @dataclass(frozen=True)
 class OfDrop(Family):
-    """How much larger the mean loss is under a relation than on the same original images, which
-    ``oracles.Drops`` judges as pairs."""
+    """The rise of the mean loss under a relation, compared with the same original images.
+
+    ``oracles.Drops`` judges both as a pair.
+    """
 
     relation: str
     rate: str = _rate()
@@ -259,7 +279,7 @@ class OfSeverity(Family):
 
 @dataclass(frozen=True)
 class OfRelationConcept(Family):
-    """A concept under a relation, on one side or (``side`` None) on both."""
+    """A concept under a relation, on one side or on both (``side`` None)."""
 
     relation: str
     concept: str
@@ -294,7 +314,7 @@ class OfRelationConcept(Family):
 
 @dataclass(frozen=True)
 class OfGroup(Family):
-    """The samples with one ``value``, as text, in a column of metadata, ``group``."""
+    """The samples with one ``value``, as text, in the metadata column ``group``."""
 
     group: str
     value: str
@@ -316,7 +336,7 @@ class OfGroup(Family):
 
 @dataclass(frozen=True)
 class Filtered(Family):
-    """The questions that a filter of the user selects; ``filter`` is its name."""
+    """The questions that a filter of the user selects; ``filter`` is the filter's name."""
 
     filter: str
     rate: str = _rate()
@@ -329,7 +349,7 @@ class Filtered(Family):
 
 @dataclass(frozen=True)
 class OfSlice(Family):
-    """A slice that the audit discovered; ``filter`` describes it in words."""
+    """A slice that the audit discovered; ``filter`` describes it in words for people."""
 
     filter: str
     rate: str = _rate()
@@ -352,14 +372,14 @@ TargetId = (
     | Filtered
     | OfSlice
 )
-"""Which questions a target is about."""
+"""Identity of a target: the questions that it is about."""
 FAMILIES: tuple[type[TargetId], ...] = get_args(TargetId)
 ASKED = tuple(name for family in FAMILIES for name in family.asked)
 """The names of targets; see ``certify.named_targets``."""
 
 
 def family_of(name: str) -> type[TargetId] | None:
-    """Return the family of a name of ``--targets``; None for other names."""
+    """Return the family that a name of ``--targets`` selects; None for other names."""
     head, _, part = name.partition(":")
     for family in FAMILIES:
         if name in family.asked or (part and any(a.startswith(f"{head}:") for a in family.asked)):
@@ -368,14 +388,21 @@ def family_of(name: str) -> type[TargetId] | None:
 
 
 def shared(relations: Iterable[str]) -> str:
-    """Return the family of all relations but identity, with its slash; "" where they differ."""
-    families = {name[: name.rfind("/") + 1] for name in relations if name != IDENTITY}
-    return families.pop() if len(families) == 1 else ""
+    """Return the prefix, up to its slash, of all relations but identity; "" if they differ."""
+    prefixes = {name[: name.rfind("/") + 1] for name in relations if name != IDENTITY}
+    return prefixes.pop() if len(prefixes) == 1 else ""
 
 
 def in_short(target: TargetId, variants: Sequence[tuple[str, int]]) -> str:
-    """Return a target's ``short`` name: severities only where there is a choice, and without the
-    prefix that all relations of the ``variants`` (relation and severity) share."""
+    """Return a target's ``short`` name.
+
+    It omits the severity of a relation that has one severity, and the prefix that all relations
+    share.
+
+    Args:
+        target: The target.
+        variants: (relation, severity) of each variant of the space.
+    """
     relations = [relation for relation, _ in variants]
 
     def change(relation: str, severity: int | None) -> str:
@@ -386,8 +413,11 @@ def in_short(target: TargetId, variants: Sequence[tuple[str, int]]) -> str:
 
 
 def distinct_name(target: TargetId, variants: Sequence[tuple[str, int]]) -> str:
-    """Return a name that distinguishes a target where there is little room, with its rate only
-    where few targets have that rate."""
+    """Return a short name that distinguishes a target from all others of an audit.
+
+    It has the rate only for families whose targets differ in it. Arguments are those of
+    ``in_short``.
+    """
     if target.rate != ERROR and isinstance(target, OfConcept | OfRelationConcept):
         return target.name
     return in_short(target, variants).removesuffix(f" {target.rate}").removesuffix(":")

@@ -1,8 +1,8 @@
-"""Tasks of Inspect, certified with few of their samples (https://inspect.aisi.org.uk).
+"""Certify a model's error on a task of Inspect with few samples (https://inspect.aisi.org.uk).
 
-``audit`` has Inspect evaluate the samples that an audit draws, a batch at a time. ``CertifiedStop``
-leaves a whole evaluation to Inspect, and ends it early. Both take 1 - the score of a sample for the
-loss of an item of a ``Pool``. Needs inspect-ai (the extra ``inspect``).
+``audit`` lets Inspect evaluate the samples that an audit draws, a batch at a time.
+``CertifiedStop`` ends an evaluation that Inspect runs by itself. In both, samples are items of a
+``Pool``, and the loss of an item is 1 - its score. They need inspect-ai (the extra ``inspect``).
 """
 
 import copy
@@ -40,11 +40,11 @@ TaskSource: TypeAlias = "Task | Callable[[], Task]"
 __all__ = ["CertifiedStop", "InspectTask", "audit"]
 
 BATCH = 20
-"""Samples that are evaluated together by default: each batch leaves a log."""
+"""Default number of samples that are evaluated together; each batch writes a log."""
 MOST_VALUES = 10
-"""Metadata with more values than this is no column of groups unless ``by`` names it."""
-OURS = ("limit", "sample_id", "sample_shuffle", "run_samples", "score", "log_samples")
-"""Arguments of Inspect's ``eval`` by which samples would be chosen, or their scores not be had."""
+"""Most values of metadata that are groups by default."""
+RESERVED = ("limit", "sample_id", "sample_shuffle", "run_samples", "score", "log_samples")
+"""Arguments of Inspect's ``eval`` that choose samples, or that leave them without scores."""
 
 
 def audit(
@@ -59,24 +59,26 @@ def audit(
     on_progress: Hooks = True,
     **options: Any,
 ) -> Result:
-    """Certify the error of a model on a task, 1 - its mean score, and that of sample groups.
+    """Certify a model's error on a task, 1 - its mean score, as a whole and by groups of samples.
 
-    Samples without a score count as lost. Evaluates as few samples as that takes.
+    Only as many samples are evaluated as the precision takes. A sample without a score counts as a
+    loss of 1.
 
     Args:
-        task: An Inspect task, or what makes one.
+        task: An Inspect task, or a function that makes one.
         model: The model, as Inspect's ``eval`` takes it.
-        half_width: The wanted precision, +- so much.
+        half_width: Half-width of the intervals to reach, in (0, 0.5).
         cohort: Logs of three or more other models on the task, folders of logs, or a Cohort.
-        by: Names of metadata by whose values samples are grouped. Default: all that have two to
-            ten values; (): the task as a whole is certified alone, with fewer samples.
-        scorer: The scorer whose scores count, if there are several: numbers in [0, 1] or grades.
-        out: Folder for the journal, result, report, and in ``logs`` Inspect's logs, a batch each.
-            An audit with the same settings in it is resumed. Default: logs go where Inspect puts
-            them, and nothing else is kept.
+        by: Names of metadata whose values are groups. Default: all with two to ten values. With ()
+            only the whole task is certified, which takes fewer samples.
+        scorer: Name of the scorer to use, if there are several; its scores are numbers in [0, 1] or
+            grades.
+        out: Folder for journal, result and report, and for Inspect's logs in ``logs``. An audit in
+            it with the same settings is resumed. Default: Inspect writes logs to its own folder,
+            and nothing else is kept.
         on_progress: See ``Audit.run``.
-        options: Those of ``Audit`` (``budget``, ``confidence``, ``seed``, ``batch`` ...); all
-            others are those of Inspect's ``eval`` (``token_limit``, ``epochs``, ``log_dir`` ...).
+        options: Options of ``Audit`` (``budget``, ``confidence``, ``seed``, ``batch`` ...); all
+            others are passed to Inspect's ``eval`` (``token_limit``, ``epochs``, ``log_dir`` ...).
             ``max_cost`` needs Inspect's ``cost_limit``, the most that a sample may cost.
 
     Returns:
@@ -86,16 +88,16 @@ def audit(
         InputError: The task cannot be audited.
         ModelError: Inspect ended a batch before all its samples.
     """
-    ours = {name: options.pop(name) for name in {*options} & {*Shorthands.__annotations__}}
+    of_audit = {name: options.pop(name) for name in {*options} & {*Shorthands.__annotations__}}
     if out is not None:
         options.setdefault("log_dir", str(Path(out) / "logs"))
-    asked = InspectTask(_made(task), model, scorer, options)
-    if "max_cost" in ours and asked.most_cost is None:
+    evaluated = InspectTask(_task_of(task), model, scorer, options)
+    if "max_cost" in of_audit and evaluated.most_cost is None:
         expected = "expected cost_limit, too, the most that a sample may cost"
         raise InputError(f"inspect: max_cost: {expected}, as nothing else keeps the cap; got none")
-    pool = _pool(asked.task, by)
-    ours = {"batch": BATCH, **_certified(pool, half_width, cohort, scorer), **ours}
-    with Audit(pool, asked, journal=_journal(out), **ours) as running:
+    pool = _pool(evaluated.task, by)
+    of_audit = {"batch": BATCH, **_certified(pool, half_width, cohort, scorer), **of_audit}
+    with Audit(pool, evaluated, journal=_journal(out), **of_audit) as running:
         result = running.run(on_progress)
     if out is not None:
         result.save(out)
@@ -103,18 +105,18 @@ def audit(
 
 
 class InspectTask(ModelDefaults):
-    """Model whose answers are the losses on samples of a task, from Inspect's ``eval``.
+    """Model whose answers are the losses of a task's samples, evaluated by Inspect's ``eval``.
 
-    No key is checked beforehand: a pool has no images on which nets could be taught first.
+    No key is checked beforehand, as no nets are trained on a pool first.
 
     Args:
         task: The task.
         model: The model, as Inspect's ``eval`` takes it.
-        scorer: The scorer whose scores count; None: there is one.
-        how: Options of ``eval``.
+        scorer: Name of the scorer to use; None: the only one.
+        options: Options of ``eval``.
 
     Raises:
-        InputError: An option would choose samples, or leave them without scores.
+        InputError: An option is one of ``RESERVED``, or there are several models.
     """
 
     answers: CallMode = "one"
@@ -123,22 +125,22 @@ class InspectTask(ModelDefaults):
     gives_losses = True
 
     def __init__(
-        self, task: "Task", model: "str | Model", scorer: str | None, how: Mapping[str, Any]
+        self, task: "Task", model: "str | Model", scorer: str | None, options: Mapping[str, Any]
     ) -> None:
-        chosen = [name for name in OURS if name in how]
-        if chosen:
+        reserved = [name for name in RESERVED if name in options]
+        if reserved:
             expected = "inspect: expected samples to be chosen and scored by the audit"
-            raise InputError(f"{expected}, got {chosen[0]}; leave it out")
+            raise InputError(f"{expected}, got {reserved[0]}; leave it out")
         if isinstance(model, list | tuple) or "," in str(model):
             raise InputError(f"inspect: model: expected one model, got {model!r:.80}")
         self.task, self.scorer = task, scorer
         self.name, self._model = str(model), model
-        self._how = {"display": "none", "fail_on_error": False, **how}
+        self._options = {"display": "none", "fail_on_error": False, **options}
         self._ids = {str(sample.id): sample.id for sample in task.dataset}
-        cost, again = how.get("cost_limit"), int(how.get("retry_on_error") or 0)
-        if cost is not None:  # each attempt at a sample has the limit for itself
-            epochs: Any = how.get("epochs", task.epochs)
-            self.most_attempts = int(getattr(epochs, "epochs", epochs) or 1) * (1 + again)
+        cost, retries = options.get("cost_limit"), int(options.get("retry_on_error") or 0)
+        if cost is not None:  # the limit is that of each attempt at a sample
+            epochs: Any = options.get("epochs", task.epochs)
+            self.most_attempts = int(getattr(epochs, "epochs", epochs) or 1) * (1 + retries)
             self.most_cost = float(cost) * self.most_attempts
 
     def content(self) -> str:
@@ -147,24 +149,24 @@ class InspectTask(ModelDefaults):
         return CONTENT + hashlib.blake2b(json.dumps(texts).encode(), digest_size=8).hexdigest()
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Answer | Unanswered]:
-        from inspect_ai import eval as evaluated
+        from inspect_ai import eval as inspect_eval
 
         ids = [self._ids[prompt.sample_id] for prompt in prompts]
-        # Inspect takes texts for patterns
+        # Inspect reads texts as patterns
         ids = [glob.escape(name) if isinstance(name, str) else name for name in ids]
-        (log,) = evaluated(self.task, model=self._model, sample_id=ids, **self._how)
-        samples: dict[str, list[EvalSample]] = {}
+        (log,) = inspect_eval(self.task, model=self._model, sample_id=ids, **self._options)
+        samples: dict[str, list[EvalSample]] = {}  # the epochs of each
         for sample in log.samples or ():
             samples.setdefault(str(sample.id), []).append(sample)
-        lacking = [prompt.sample_id for prompt in prompts if prompt.sample_id not in samples]
-        if lacking:
+        missing = [prompt.sample_id for prompt in prompts if prompt.sample_id not in samples]
+        if missing:
             why = "" if log.error is None else f": {_line(log.error.message)}"
             raise ModelError(
                 f"inspect: {log.location}: expected all of {len(ids)} samples to be evaluated, got "
-                f"none of {listed(lacking)} ({log.status}{why})"
+                f"none of {listed(missing)} ({log.status}{why})"
             )
-        asked = [samples[prompt.sample_id] for prompt in prompts]
-        pairs = zip(asked, _costs(log, asked), strict=True)
+        evaluated = [samples[prompt.sample_id] for prompt in prompts]
+        pairs = zip(evaluated, _costs(log, evaluated), strict=True)
         return [self._loss(epochs, log.location, cost) for epochs, cost in pairs]
 
     def _loss(self, epochs: "list[EvalSample]", where: str, cost: float) -> Answer | Unanswered:
@@ -181,21 +183,22 @@ class InspectTask(ModelDefaults):
 
 
 class CertifiedStop:
-    """Inspect's ``EarlyStopping``: an evaluation ends once the task's error is certified.
+    """Inspect's ``EarlyStopping`` that ends an evaluation once the task's error is certified.
 
-    ``eval(CertifiedStop(half_width=0.05).of(task), model=...)``: Inspect evaluates samples in its
-    own manner, in a uniformly random order that the audit drew beforehand. A cohort's predictions
-    are control variates: they move no draw. ``result`` is set when the evaluation has ended.
+    ``eval(CertifiedStop(half_width=0.05).of(task), model=...)`` evaluates samples as Inspect always
+    does, in a uniformly random order that the audit draws beforehand. Predictions from a cohort are
+    control variates and change no draw. ``result`` is set when the evaluation has ended.
 
-    A sample that Inspect ends with an error counts at the end, as lost. It delays what is learnt of
-    those after it, so that the evaluation may not stop: ``retry_on_error`` helps.
+    A sample that ends with an error counts as a loss of 1, once the evaluation has ended. Until
+    then no later sample is learnt from, so the evaluation may not stop early: set
+    ``retry_on_error``.
 
     Args:
-        half_width: The wanted precision, +- so much.
+        half_width: Half-width of the interval to reach, in (0, 0.5).
         cohort: As ``audit`` takes it.
         scorer: As ``audit`` takes it.
         out: As ``audit`` takes it.
-        options: Those of ``Audit`` (``confidence``, ``seed`` ...) that do not choose questions.
+        options: Options of ``Audit`` (``confidence``, ``seed`` ...) that do not choose questions.
     """
 
     def __init__(
@@ -212,9 +215,10 @@ class CertifiedStop:
         self._out, self._options = out, options
 
     def of(self, task: TaskSource) -> "Task":
-        """Return the task in the order drawn, ended by this.
+        """Return the task with its samples in the order drawn, and with this early stopping.
 
-        Raises InputError for what cannot be audited, and if ``out`` holds an audit already.
+        Raises:
+            InputError: The task cannot be audited, or ``out`` has an audit already.
         """
         from inspect_ai import task_with
         from inspect_ai.dataset import MemoryDataset
@@ -223,20 +227,20 @@ class CertifiedStop:
         if journal is not None and journal.exists():
             expected = "inspect: out: expected a folder without an audit, as Inspect cannot resume"
             raise InputError(f"{expected}, got {str(self._out)!r}; name another")
-        made = _made(task)
+        task = _task_of(task)
         # One target alone: with several, draws turn to those that are open. Uniform draws follow
         # from the audit's key, so an audit without answers draws as the one that learns.
-        pool = _pool(made, by=())
+        pool = _pool(task, by=())
         certified = _certified(pool, self._half_width, self._cohort, self._scorer)
         options = {"seed": fresh_seed(), **self._options, **certified, "strategy": "random"}
         with Audit(pool, **options) as ahead:
             order = [call.item for call in ahead.ask(pool.size)]
         self._audit = Audit(pool, journal=journal, **options)
-        self._drawn: dict[str, int] = {}
-        self._begun: dict[str, int] = {}
-        samples = [made.dataset[item] for item in order]
-        shuffled = MemoryDataset(samples, made.dataset.name, made.dataset.location, shuffled=True)
-        return task_with(copy.copy(made), dataset=shuffled, early_stopping=self)
+        self._drawn: dict[str, int] = {}  # sample -> number of its call
+        self._begun: dict[str, int] = {}  # the same, of samples that are being evaluated
+        samples = [task.dataset[item] for item in order]
+        shuffled = MemoryDataset(samples, task.dataset.name, task.dataset.location, shuffled=True)
+        return task_with(copy.copy(task), dataset=shuffled, early_stopping=self)
 
     async def start_task(self, task: "EvalSpec", samples: "list[Sample]", epochs: int) -> str:
         if epochs != 1:
@@ -280,21 +284,21 @@ class CertifiedStop:
 # -- tasks and their samples -----------------------------------------------------------------------
 
 
-def _made(task: TaskSource) -> "Task":
-    """Return the task, whose samples have ids, as Inspect gives them: from 1 on."""
+def _task_of(source: TaskSource) -> "Task":
+    """Return the task; samples without ids get the numbers that Inspect gives them, from 1."""
     with needed("inspect", "Inspect needs inspect-ai"):
         from inspect_ai import Task
-    made = task if isinstance(task, Task) or not callable(task) else task()
-    if not isinstance(made, Task):
+    task = source if isinstance(source, Task) or not callable(source) else source()
+    if not isinstance(task, Task):
         expected = "inspect: expected a task of Inspect or a function that makes one"
-        raise InputError(f"{expected}, got {made!r:.80}; import the task that a name stands for")
-    for number, sample in enumerate(made.dataset, 1):
+        raise InputError(f"{expected}, got {task!r:.80}; import the task that a name stands for")
+    for number, sample in enumerate(task.dataset, 1):
         sample.id = number if sample.id is None else sample.id
-    return made
+    return task
 
 
 def _pool(task: "Task", by: Sequence[str] | None) -> Pool:
-    """Return the samples, grouped by metadata, "none" where a sample has no value."""
+    """Return the samples as a pool, grouped by metadata; "none" if a sample has no value."""
     import pandas as pd
 
     rows = [
@@ -325,19 +329,22 @@ def _journal(out: Path | str | None) -> Path | None:
     return None if out is None else Path(out) / JOURNAL
 
 
-def _costs(log: "EvalLog", asked: "Sequence[list[EvalSample]]") -> list[float]:
-    """Return the cost of each sample in all its epochs. A sample's own usage is that of its last
-    attempt; what the log's totals hold beyond is shared among samples by their failed attempts."""
-    costs = [sum(_cost(sample.model_usage) for sample in epochs) for epochs in asked]
-    failed = [sum(len(sample.error_retries or ()) for sample in epochs) for epochs in asked]
-    beyond = max(0.0, _cost(log.stats.model_usage) - sum(costs))
-    weights = failed if any(failed) else [1] * len(asked)
-    shares = [beyond * weight / sum(weights) for weight in weights]
+def _costs(log: "EvalLog", evaluated: "Sequence[list[EvalSample]]") -> list[float]:
+    """Return the cost of each sample in all its epochs.
+
+    The usage of a sample is that of its last attempt. The rest of the log's total cost is divided
+    among samples by their failed attempts.
+    """
+    costs = [sum(_cost(sample.model_usage) for sample in epochs) for epochs in evaluated]
+    failed = [sum(len(sample.error_retries or ()) for sample in epochs) for epochs in evaluated]
+    rest = max(0.0, _cost(log.stats.model_usage) - sum(costs))
+    weights = failed if any(failed) else [1] * len(evaluated)
+    shares = [rest * weight / sum(weights) for weight in weights]
     return [cost + share for cost, share in zip(costs, shares, strict=True)]
 
 
 def _cost(usage: "Mapping[str, ModelUsage]") -> float:
-    return sum(one.total_cost or 0.0 for one in usage.values())
+    return sum(of_model.total_cost or 0.0 for of_model in usage.values())
 
 
 def _line(message: str) -> str:

@@ -1,4 +1,4 @@
-"""A plain pool: n items of any kind, each with a loss that the user finds out."""
+"""Pools: n numbered items of any kind, whose losses the user measures."""
 
 import hashlib
 from collections.abc import Sequence
@@ -18,21 +18,22 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NAME, CONCEPT = "pool", "item"
+"""Default name of a pool, and its only concept."""
 MAX_ITEMS = 100_000_000
 Names = str | Sequence[str]
 
 
 class Pool(QuestionSpace):
-    """Items 0 ... n - 1, each with a loss in [0, 1] given by the user: texts, tables, robots.
+    """Items 0 ... n - 1, such as texts, tables or robots, each with a loss in [0, 1].
 
-    ``Audit(pool, half_width=...)`` chooses which to look at (``call.item``) and certifies the mean
-    loss of all n, and of groups. It is a space with one question about every item. Without features
-    nothing needs torch.
+    ``Audit(pool, half_width=...)`` chooses items (``call.item``), takes their losses from the user,
+    and certifies the mean loss of all n items and of groups. A pool is a space with one question
+    per item. It needs PyTorch only if it has features.
 
     Args:
         n: Number of items.
-        features: Finite numbers (n x d), from which losses are predicted: items that are near each
-            other are taken to have similar losses.
+        features: Finite numbers (n x d) from which losses are predicted. Items that are near each
+            other are expected to have similar losses.
         groups: Table of n rows, whose columns are groups: targets ``group:COLUMN`` are the mean
             losses of each value.
         ids: Distinct names of the items, for a cohort and results. None: their numbers.
@@ -62,24 +63,26 @@ class Pool(QuestionSpace):
     def from_frame(
         cls, df: "pd.DataFrame", *, id: str = "", text: Names = (), group: Names = (), **more: Any
     ) -> "Pool":
-        """Return the pool of the rows of a table.
+        """Return a pool with an item per row of a table.
 
         Args:
-            df: The table, a row per item.
-            id: The column of names that differ. Default: the numbers of the rows, from 0.
-            text: The column that says what an item is, or several: failures and the report show it.
-            group: The column whose values are groups, or several: targets ``group:COLUMN``.
+            df: The table.
+            id: Column of distinct names. Default: the numbers of the rows, from 0.
+            text: Column, or columns, that describe an item in failures and the report.
+            group: Column, or columns, of groups: targets ``group:COLUMN``.
             more: ``features`` and ``name``, as ``Pool`` takes them.
 
         Raises:
-            InputError: The table lacks a column, has no rows, or as ``Pool`` raises it.
+            InputError: The table lacks a column or has no rows, or ``Pool`` raises it.
         """
-        texts, groups = ([each] if isinstance(each, str) else [*each] for each in (text, group))
+        texts = [text] if isinstance(text, str) else [*text]
+        groups = [group] if isinstance(group, str) else [*group]
         for column in [*texts, *groups, *filter(None, [id])]:
             check_known("column", column, [*map(str, df)], "pool")
-        rows, many = df[texts].astype(str).to_dict("records"), len(texts) > 1
-        words = ["\n".join(f"{c}: {v}" if many else v for c, v in row.items()) for row in rows]
-        ids, table = df[id].astype(str).tolist() if id else None, df[groups] if groups else None
+        rows, several = df[texts].astype(str).to_dict("records"), len(texts) > 1
+        words = ["\n".join(f"{c}: {v}" if several else v for c, v in row.items()) for row in rows]
+        ids = df[id].astype(str).tolist() if id else None
+        table = df[groups] if groups else None
         return cls(len(df), groups=table, ids=ids, texts=words if texts else None, **more)
 
     def __repr__(self) -> str:
@@ -88,7 +91,7 @@ class Pool(QuestionSpace):
 
 
 class Items(HeldTruths):
-    """The items of a pool as samples without image; the truth is that nothing is lost."""
+    """The items of a pool as samples without images, whose truth is a loss of 0."""
 
     concepts = (CONCEPT,)
     has_images = False
@@ -115,7 +118,7 @@ class Items(HeldTruths):
             None if features is None else finite_rows(features, int(n), "pool: features")
         )
         self._rows: Indices = np.zeros(int(n), np.int64)
-        self._values: dict[str, npt.NDArray[np.object_]] = {}  # by row of the profile
+        self._values: dict[str, npt.NDArray[np.object_]] = {}  # column -> value per profile row
         if groups is not None:
             self._group(groups)
         self.metadata_columns = tuple(self._values)

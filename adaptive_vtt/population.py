@@ -1,4 +1,4 @@
-"""Populations, whose parts are targets."""
+"""Protocols of a population of questions, as far as ``certify`` knows it: targets are its parts."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -20,7 +20,7 @@ class Members(Protocol):
 
     @property
     def counts(self) -> Indices:
-        """(C, 2), the number of samples that lack, and that have, each concept."""
+        """(C, 2): numbers of samples that lack each concept, and that have it."""
 
     @property
     def profile(self) -> tuple[Truths, Indices]:
@@ -30,7 +30,7 @@ class Members(Protocol):
         """Return the row of each sample (n,)."""
 
     def truth(self, samples: Indices, concepts: Indices) -> Truths:
-        """Return 0, 1 or UNKNOWN for each pair; the two arrays broadcast."""
+        """Return the truth, 0, 1 or UNKNOWN, of each pair; the two arrays broadcast."""
 
     def members(self, concept: int, side: int, ranks: Indices) -> Indices:
         """Return the samples of these ranks among those whose truth of ``concept`` is ``side``."""
@@ -39,11 +39,11 @@ class Members(Protocol):
         """Return the right answers in words of the sample at ``index``, by concept."""
 
     def metadata_values(self, column: str) -> npt.NDArray[np.object_]:
-        """Return a group's name by profile row (r,). Raise InputError for an unknown column."""
+        """Return the value of each profile row (r,); raise InputError for an unknown column."""
 
 
 class Judged(Protocol):
-    """Oracle, as far as targets know it; see ``OracleDefaults``."""
+    """The part of an oracle that targets read; see ``OracleDefaults``."""
 
     @property
     def rates(self) -> Mapping[str, int]:
@@ -59,15 +59,15 @@ class Judged(Protocol):
 
     @property
     def whole_source(self) -> bool:
-        """True where each answer is judged together with that about the original image."""
+        """True if each answer is judged together with that about the original image."""
 
 
 class Named(Protocol):
-    """A relation, as far as targets know it."""
+    """The part of a relation that targets read."""
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """Name of the relation."""
 
 
 class Variant(Protocol):
@@ -75,25 +75,26 @@ class Variant(Protocol):
 
     @property
     def relation(self) -> Named:
-        """The change of the sample."""
+        """The relation."""
 
     @property
     def severity(self) -> int:
-        """Its strength."""
+        """The severity."""
 
 
 class Population(Protocol):
-    """N questions, each (sample, variant, concept) with a truth, known by one number.
+    """N numbered questions, each a (sample, variant, concept) with a truth.
 
-    S samples x V variants x C concepts, less those whose truth is unknown, and those that do not
-    apply. Nothing here lists them. ``space.QuestionSpace`` is one, ``pool.Pool`` another.
+    They are S samples x V variants x C concepts without the questions whose truth is unknown or
+    whose variant does not apply to the concept. No method lists all of them.
+    ``space.QuestionSpace`` and ``pool.Pool`` are populations.
     """
 
     concepts: tuple[str, ...]
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The names of targets that it has: see ``certify.named_targets``."""
+        """Names of the targets that it has; see ``certify.named_targets``."""
 
     @property
     def dataset(self) -> Members:
@@ -101,7 +102,7 @@ class Population(Protocol):
 
     @property
     def oracle(self) -> Judged:
-        """Its oracle."""
+        """The oracle."""
 
     @property
     def variants(self) -> Sequence[Variant]:
@@ -109,11 +110,11 @@ class Population(Protocol):
 
     @property
     def applicable(self) -> Bools:
-        """V x C: whether a variant's questions about a concept are among the N."""
+        """(V, C): whether a variant's questions about a concept are among the N."""
 
     @property
     def size(self) -> int:
-        """N."""
+        """N, the number of questions."""
 
     @property
     def images(self) -> int:

@@ -1,10 +1,10 @@
-"""All questions of an audit, numbered and counted but never listed.
+"""The question space: all questions of an audit, numbered and counted but never listed.
 
-A question is (sample, variant, concept), where a variant is one severity of one relation.
-Its number is mixed-radix: ``(sample * V + variant) * C + concept``. The *eligible* questions
-(truth known, relation applicable to the concept) fall into cells (concept, truth); within a
-cell they are variants x samples. That product structure is why counts are exact and
-sampling is uniform without ever listing anything.
+A question is (sample, variant, concept), where a variant is one severity of one relation. With V
+variants and C concepts its number is ``(sample * V + variant) * C + concept``. The *eligible*
+questions, whose truth is known and whose relation applies to the concept, fall into cells (concept,
+truth). Within a cell they are a product, variants x samples. So counts are exact and sampling is
+uniform without a list of questions.
 """
 
 import hashlib
@@ -34,21 +34,21 @@ from .utils.random_streams import generator
 WithoutRegion = Literal["refuse", "leave out"]
 """Treatment of samples without a region, where relations point at one."""
 MAX_NUMBER = 2**62
-"""Question numbers are 64-bit; a larger space is refused."""
+"""Most questions of a space, as their numbers have 64 bits."""
 
 
 class QuestionSpace:
     """All questions: samples x relations x severities x concepts.
 
     Args:
-        dataset: A Dataset, or what ``datasets.as_dataset`` makes one of: a folder, a table.
+        dataset: A Dataset, or a folder or table that ``datasets.as_dataset`` converts.
         relations: Names or Relation objects.
         severities: Levels of every graded relation. None: all.
         oracle: Turns answers into outcomes. None: Correctness.
-        seed: Decides how follow-ups are rendered, so that every audit of a space, whatever its own
-            seed, asks about the same images.
-        without_region: Where a relation points at a region (``needs_region``), samples whose masks
-            are empty raise InputError ("refuse"), or no relation is asked about them ("leave out"),
+        seed: Seed of the follow-up images. All audits of a space ask about the same images,
+            whatever their own seeds.
+        without_region: What happens to samples with empty masks if a relation points at a region
+            (``needs_region``). "refuse": InputError. "leave out": no relation is asked about them,
             so that all relations have the same samples.
 
     Attributes:
@@ -56,7 +56,7 @@ class QuestionSpace:
         concepts: Concepts that are judged.
         asked: Concepts that a model is asked about; concept k is judged by the answer to
             ``asked[asked_by[k]]``.
-        needs_answers: Whether follow-ups depend on the audited model's answers about their sources.
+        needs_answers: True if follow-ups depend on the audited model's answers about their sources.
 
     Raises:
         InputError: Nothing can be asked.
@@ -88,11 +88,10 @@ class QuestionSpace:
         chosen = resolve(relations)
         if not isinstance(dataset, Dataset):  # reading it takes a format's module, and pandas
             dataset = datasets.as_dataset(dataset)
-        given = adapted_dataset(dataset)
-        pointed_at = _with_regions(given, chosen, without_region)
-        self.left_out = len(given) - len(pointed_at)
-        self._given = pointed_at
-        self.dataset = adapted_dataset(self.oracle.view(pointed_at))
+        samples = adapted_dataset(dataset)
+        self._dataset = _with_regions(samples, chosen, without_region)  # before the oracle's view
+        self.left_out = len(samples) - len(self._dataset)
+        self.dataset = adapted_dataset(self.oracle.view(self._dataset))
         self.concepts = self.dataset.concepts
         self.asked, self.asked_by = self.oracle.asked(self.dataset)
         for relation in chosen:
@@ -105,17 +104,17 @@ class QuestionSpace:
         if self.needs_answers and not isinstance(self.dataset, Captioned):
             expected = "an oracle of captions with 'own' (kind = 'captions' in [oracle])"
             raise unexpected("space.captions", expected, type(self.oracle.original).__name__)
-        wanted = None if severities is None else set(severities)
+        levels = {s for relation in chosen for s in relation.severities}
+        wanted = levels if severities is None else set(severities)
+        if not chosen or not wanted or not wanted <= levels:
+            expected = f"some of {sorted(levels)} (relations {[r.name for r in chosen]})"
+            raise unexpected("severities", expected, sorted(wanted))
         self.variants = tuple(
             Variant(relation, severity)
             for relation in chosen
             for severity in relation.severities
-            if wanted is None or severity in wanted or len(relation.severities) == 1
+            if severity in wanted or len(relation.severities) == 1
         )
-        offered = {s for relation in chosen for s in relation.severities}
-        if not chosen or (wanted is not None and not (wanted and wanted <= offered)):
-            expected = f"some of {sorted(offered)} (relations {[r.name for r in chosen]})"
-            raise unexpected("severities", expected, sorted(wanted or []))
         self.total = len(self.dataset) * len(self.variants) * len(self.concepts)
         if self.total > MAX_NUMBER:
             raise InputError(f"space: {self.total} questions, over the limit of {MAX_NUMBER}")
@@ -128,7 +127,7 @@ class QuestionSpace:
             )
 
     def judged_by(self, oracle: OracleDefaults) -> "QuestionSpace":
-        """Return a space of the same questions for an oracle that wraps this space's.
+        """Return a space of the same questions with an oracle that wraps this space's oracle.
 
         Raises:
             InputError: Follow-ups depend on one model's answers.
@@ -145,11 +144,13 @@ class QuestionSpace:
         return other
 
     def for_targets(self, targets: Sequence[str]) -> "QuestionSpace":
-        """Return the questions that these targets are about: this space, or for "drops" that of
-        changed images, each judged together with its original.
+        """Return the space of the questions that these targets are about.
+
+        It is this space, or for "drops" the space of changed images, each judged together with its
+        original.
 
         Raises:
-            InputError: There are other targets than "drops", or they cannot be judged so.
+            InputError: There are other targets than "drops", or questions cannot be judged so.
         """
         if DROPS not in targets or isinstance(self.oracle, Drops):
             return self
@@ -166,7 +167,7 @@ class QuestionSpace:
             if isinstance(member, cached_property):
                 vars(other).pop(name, None)
         other.oracle = oracle
-        other.dataset = adapted_dataset(oracle.view(self._given))
+        other.dataset = adapted_dataset(oracle.view(self._dataset))
         other.concepts = other.dataset.concepts
         other.asked, other.asked_by = oracle.asked(other.dataset)
         other.total = len(other.dataset) * len(other.variants) * len(other.concepts)
@@ -176,8 +177,10 @@ class QuestionSpace:
         return other
 
     def without_answers(self) -> "QuestionSpace":
-        """Return this space; where its follow-ups depend on a model's answers, a copy without any,
-        for another model."""
+        """Return the space for another model.
+
+        It is a copy without the answers that follow-ups depend on, or this space if there are none.
+        """
         if not isinstance(self.dataset, Captioned) or not self.needs_answers:
             return self
         other = copy(self)
@@ -187,21 +190,21 @@ class QuestionSpace:
 
     def _why_nothing(self) -> str:
         """Return why no question can be asked, and what to change."""
-        by, changing = type(self.oracle.original).__name__, 'such as "brightness_down"'
+        oracle, such_as = type(self.oracle.original).__name__, 'such as "brightness_down"'
         if self.oracle.needs_source and all(v.relation.name == IDENTITY for v in self.variants):
             return (
-                f"{by} compares answers with those about the unchanged image, and no relation "
-                f"changes it; add one to relations in [space], {changing}"
+                f"{oracle} compares answers with those about the unchanged image, and no relation "
+                f"changes it; add one to relations in [space], {such_as}"
             )
         if not self.applicable.any():
             return (
                 f"no relation applies to any of the concepts {listed(self.concepts)}; add one to "
-                f"relations in [space] that does, {changing}"
+                f"relations in [space] that does, {such_as}"
             )
         if not np.any(self.dataset.counts):
             return (
-                f"every label is unknown, and {by} needs them; fill some in, or audit without any: "
-                f'kind = "consistency" in [oracle] and a relation, {changing}'
+                f"every label is unknown, and {oracle} needs them; fill some in, or audit without "
+                f'any: kind = "consistency" in [oracle] and a relation, {such_as}'
             )
         return "every label is unknown of the concepts that a relation applies to"
 
@@ -209,8 +212,7 @@ class QuestionSpace:
 
     @cached_property
     def numbering(self) -> Numbering:
-        """The codec of question numbers; ``number``, ``parts`` and ``image_of`` are its own, for
-        arrays."""
+        """Conversion between question numbers and their parts, for numbers and arrays."""
         return Numbering(len(self.variants), len(self.concepts))
 
     def number(self, sample: Indices, variant: Indices, concept: Indices) -> Indices:
@@ -228,26 +230,22 @@ class QuestionSpace:
     def question(self, number: int) -> Question:
         """Return the question in words."""
         sample, variant, concept = self.numbering.parts(int(number))
-        chosen = self.variants[variant]
+        relation, severity = self.variants[variant].relation.name, self.variants[variant].severity
         truth = int(self.dataset.truth(np.array([sample]), np.array([concept]))[0])
-        return Question(
-            number,
-            self.dataset.sample_id(sample),
-            chosen.relation.name,
-            chosen.severity,
-            self.concepts[concept],
-            truth,
-        )
+        sample_id, name = self.dataset.sample_id(sample), self.concepts[concept]
+        return Question(number, sample_id, relation, severity, name, truth)
 
     # -- eligibility and counts --------------------------------------------------------
 
     @cached_property
     def applicable(self) -> Bools:
-        """V x C: whether a variant's questions about a concept make sense."""
-        asked, applies = [self.asked[k] for k in self.asked_by], self.oracle.applies
+        """V x C: True if a variant's questions about a concept make sense."""
+        concepts = [self.asked[k] for k in self.asked_by]
         relations = [variant.relation for variant in self.variants]
-        rows = [[r.applies(c) and applies(r, c) for c in asked] for r in relations]
-        applicable = np.array(rows, dtype=bool)
+        applicable = np.array(
+            [[r.applies(c) and self.oracle.applies(r, c) for c in concepts] for r in relations],
+            dtype=bool,
+        )
         if self.oracle.needs_source:  # all others are compared with the source image
             applicable[[relation.name == IDENTITY for relation in relations]] = False
         return applicable
@@ -265,8 +263,9 @@ class QuestionSpace:
 
     @cached_property
     def images(self) -> int:
-        """Number of follow-up images with anything to ask about."""
+        """Number of follow-up images with an eligible question."""
         truths, copies = self.dataset.profile
+        # variants that apply to the same concepts have as many such images
         patterns, times = np.unique(self.applicable, axis=0, return_counts=True)
         asked = [copies[(truths[:, p] != UNKNOWN).any(axis=1)].sum() for p in patterns]
         return int(np.array(asked) @ times)
@@ -277,7 +276,7 @@ class QuestionSpace:
         return self.dataset.truth(sample, concept)
 
     def eligible(self, questions: npt.ArrayLike) -> Bools:
-        """Return whether each question can be asked."""
+        """Return which questions (n,) are eligible."""
         sample, variant, concept = self.parts(questions)
         known = self.dataset.truth(sample, concept) != UNKNOWN
         return np.logical_and(known, self.applicable[variant, concept])
@@ -285,15 +284,15 @@ class QuestionSpace:
     # -- the eligible questions, by rank -----------------------------------------------
 
     def nth(self, ranks: npt.ArrayLike) -> Indices:
-        """Return the eligible questions of these ranks: a bijection from 0..size-1."""
-        wanted = np.asarray(ranks, np.int64)
+        """Return the eligible questions of these ranks, 0 to ``size`` - 1, one per rank."""
+        ranks = np.asarray(ranks, np.int64)
         ends = np.cumsum(self.cell_counts.ravel())
-        cells = np.searchsorted(ends, wanted, side="right")
-        questions = np.empty(wanted.shape, np.int64)
+        cells = np.searchsorted(ends, ranks, side="right")
+        questions = np.empty(ranks.shape, np.int64)
         for cell in np.unique(cells):
             concept, side = divmod(int(cell), 2)
             here = cells == cell
-            within = wanted[here] - (ends[cell] - self.cell_counts.flat[cell])
+            within = ranks[here] - (ends[cell] - self.cell_counts.flat[cell])
             place, rank = np.divmod(within, int(self.dataset.counts[concept, side]))
             variant = np.flatnonzero(self.applicable[:, concept])[place]
             sample = self.dataset.members(concept, side, rank)
@@ -303,9 +302,14 @@ class QuestionSpace:
     # -- follow-up images --------------------------------------------------------------
 
     def follow_up(self, image: int) -> FollowUp:
-        """Return the follow-up image of this number: a function of (seed, image) alone, and where
-        the space ``needs_answers`` of the answer about the source, without which it raises
-        InputError."""
+        """Return the follow-up image of this number.
+
+        It depends on the seed and the number alone; in a space that ``needs_answers``, also on the
+        answer about the source.
+
+        Raises:
+            InputError: The answer about the source is missing.
+        """
         return self.pair(image)[1]
 
     def pair(self, image: int) -> tuple[Sample, FollowUp]:
@@ -314,14 +318,14 @@ class QuestionSpace:
         return source, self.made_of(source, image)
 
     def made_of(self, source: Sample, image: int) -> FollowUp:
-        """Return the follow-up of this number, made of its ``source`` sample."""
+        """Return the follow-up of this number, made from its ``source`` sample."""
         chosen = self.variants[self.numbering.image_parts(image)[1]]
         rng = generator(self.seed, "follow-up", image)
         return chosen.relation.apply(source, chosen.severity, rng)
 
     @cached_property
     def shared(self) -> dict[str, Any]:
-        """Results that all audits of this space can use, by name: small follow-ups, helper nets."""
+        """Results that all audits of this space share, by name: thumbnails, self-taught nets."""
         return {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -329,8 +333,10 @@ class QuestionSpace:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A short hash of the dataset, the variants, the fingerprints of relations that have one,
-        what applies to what, and the seed of the follow-ups where it is not 0."""
+        """Hash of the dataset, the variants, ``applicable``, and the options of relations.
+
+        It includes the seed of the follow-ups if that is not 0.
+        """
         digest = hashlib.blake2b(digest_size=12)
         digest.update(self.dataset.fingerprint.encode())
         digest.update(repr([v.name for v in self.variants]).encode())
@@ -341,15 +347,15 @@ class QuestionSpace:
 
     @cached_property
     def shown(self) -> dict[str, str]:
-        """Short hashes of the sources of pictures and truths, before the oracle, by name."""
-        made_of = {"truths, boxes or words of samples": self._given.fingerprint}
-        made_of |= {f"options of relation {n!r}": text for n, text in self._options.items()}
-        hashes = {n: hashlib.blake2b(text.encode(), digest_size=12) for n, text in made_of.items()}
-        return {name: digest.hexdigest() for name, digest in hashes.items()}
+        """Short hashes of the sources of pictures and truths, before the oracle's view, by name."""
+        sources = {"truths, boxes or words of samples": self._dataset.fingerprint}
+        sources |= {f"options of relation {n!r}": text for n, text in self._options.items()}
+        digests = (hashlib.blake2b(text.encode(), digest_size=12) for text in sources.values())
+        return {name: d.hexdigest() for name, d in zip(sources, digests, strict=True)}
 
     @property
     def _options(self) -> dict[str, str]:
-        """The options of each relation with a fingerprint."""
+        """Fingerprint of the options of each relation that has one."""
         relations = {v.relation.name: v.relation for v in self.variants}
         return {n: r.fingerprint for n, r in relations.items() if r.fingerprint is not None}
 
@@ -364,28 +370,30 @@ class QuestionSpace:
 def _with_regions(
     dataset: CompleteDataset, relations: Sequence[RelationDefaults], without: WithoutRegion
 ) -> CompleteDataset:
-    """Return the samples that all relations can be applied to. Raise InputError where some are
-    lacking and may not be left out."""
+    """Return the samples that all relations can be applied to.
+
+    Raise InputError if some samples have no region and may not be left out.
+    """
     check_known("value", without, ("refuse", "leave out"), "without_region")
     pointing = [relation.name for relation in relations if relation.needs_region]
     if not pointing or not dataset.has_images:
         return dataset
-    masks = (dataset.sample(index).masks.values() for index in range(len(dataset)))
-    marked = [index for index, own in enumerate(masks) if any(mask.any() for mask in own)]
-    lacking = len(dataset) - len(marked)
-    if lacking == 0:
+    has_region = np.array(
+        [any(m.any() for m in dataset.sample(k).masks.values()) for k in range(len(dataset))]
+    )
+    marked, missing = np.flatnonzero(has_region), np.flatnonzero(~has_region)
+    if not len(missing):
         return dataset
-    first = next(k for k in range(len(dataset)) if k >= len(marked) or marked[k] != k)
     got = (
         f"relation {pointing[0]!r}: expected a region to point at in every image, a mask in which "
-        f"something is marked, got none in {lacking} of {len(dataset)} images, first of sample "
-        f"{dataset.sample_id(first)!r}"
+        f"something is marked, got none in {len(missing)} of {len(dataset)} images, first of "
+        f"sample {dataset.sample_id(int(missing[0]))!r}"
     )
-    if not marked:
+    if not len(marked):
         raise InputError(f"{got}; give the dataset masks, or leave the relation out")
     if without == "refuse":
         raise InputError(
             f'{got}; without_region = "leave out" in [space] asks, of all relations, about the '
             f"other {len(marked)} alone"
         )
-    return adapted_dataset(Subset(dataset, np.array(marked)))
+    return adapted_dataset(Subset(dataset, marked))

@@ -1,4 +1,4 @@
-"""Rules that end an audit. They combine: ``a | b`` ends at the first, ``a & b`` at the last."""
+"""Rules that end an audit: ``a | b`` ends it once either is met, ``a & b`` once both are."""
 
 import math
 from abc import ABC, abstractmethod
@@ -42,16 +42,16 @@ class State:
         uncertainty: u- and u+ of each concept (C x 2) as shares of their value before any
             question, NaN on a side where nothing is left to ask.
         targets: State of every target; none in audits that do not certify.
-        next_calls: Calls that the next question may take, at most: 2 where its source image may
-            have to be asked about, too.
+        next_calls: Most calls that the next question may take: 2 if its source image may have to be
+            asked about, too.
         cost: Money spent.
-        reserved: Cost of calls on their way and of the next question, at most.
-        lost: The part of ``reserved`` for calls that were sent and never came back, each at all of
-            its ``attempts``.
-        waiting: The part for calls that were drawn and may still come back.
-        attempts: Attempts that a call may take.
-        hard: Number of answers, where all were 0 or 1; else 0.
-        lowest: Relative uncertainty below which no side can fall by such answers.
+        reserved: Most that calls on their way and the next question may cost.
+        lost: The part of ``reserved`` for calls that were sent and never came back, each with all
+            of its ``attempts``.
+        waiting: The part of ``reserved`` for calls that were drawn and may still come back.
+        attempts: Most attempts of a call.
+        hard: Number of answers if all were 0 or 1; otherwise 0.
+        lowest: Lowest relative uncertainty that answers of 0 and 1 alone can reach.
         limit: Rate that bets decide targets against; None: none.
     """
 
@@ -82,39 +82,41 @@ class State:
 
     @property
     def exhausted(self) -> bool:
+        """True if nothing is left to ask."""
         return bool(np.isnan(self.uncertainty).all())
 
 
 class End(NamedTuple):
-    """Why an audit ends, as a sentence part, and by what."""
+    """The end of an audit: the ``reason`` as a part of a sentence, and what ended it."""
 
     reason: str
     by: EndedBy = ""
 
 
 class StoppingRule(Protocol):
-    """Rule that reads the state and decides whether to stop."""
+    """Rule that decides from the state whether to stop."""
 
     def reached(self, state: State) -> str | None:
-        """Return a reason to stop, as a sentence part, or None."""
+        """Return a reason to stop, as a part of a sentence; None: continue."""
 
 
 ROUNDING = 1e-9
+"""Largest excess of a half-width that counts as rounding."""
 SURELY_HARD = 100
-"""Answers, all of them 0 or 1, after which it is taken for sure that the model gives no others."""
+"""Number of answers, all of them 0 or 1, after which the model is taken to give no others."""
 WIDEST = 0.5
-"""Half-width of any rate's interval before any question: 0 to 1."""
+"""Half-width of the interval of any rate before any question, from 0 to 1."""
 MAX_CONFIDENCE = 1 - 1e-9
-"""Nearer to 1, what may go wrong (1 - confidence) has lost most of its digits."""
+"""Largest confidence. Nearer to 1, 1 - confidence loses most of its digits."""
 MANY_ATTEMPTS = 3
-"""Attempts of a lost call from which on the reason suggests fewer retries."""
+"""Number of attempts of a lost call from which on the reason suggests fewer retries."""
 CENTS = 1e-9
 """Tolerance, in units of money, where sums of costs are compared: far below any price, and far
 above what floats lose by rounding."""
 
 
 class Combinable:
-    """Base of rules that ``|`` and ``&`` join. ``by``: its name in a journal that it ended."""
+    """Base of rules that ``|`` and ``&`` combine. ``by`` is the name in a journal that it ended."""
 
     by: ClassVar[EndedBy] = ""
 
@@ -163,7 +165,7 @@ class MaxCost(Combinable):
 
     Attributes:
         limit: The most that may be spent, above 0.
-        currency: Of the limit, as ISO 4217 calls it.
+        currency: ISO 4217 code of the limit's currency.
     """
 
     limit: float
@@ -175,15 +177,16 @@ class MaxCost(Combinable):
     def reached(self, state: State) -> str | None:
         if state.cost + state.reserved <= self.limit + CENTS:
             return None
-        sums = (state.cost, self.limit, state.reserved, state.lost)
-        spent, limit, reserved, lost = (money(value, self.currency) for value in sums)
-        open_ = ["lost"] * bool(state.lost) + ["on their way"] * bool(state.waiting)
-        tries = f" in up to {state.attempts} attempts" if state.attempts > 1 else ""
-        next_ = "call" if state.next_calls == 1 else "question"
-        what = f"the next {next_} may cost {reserved}{tries}"
-        if open_:
-            what = f"{reserved} may be charged for calls {', '.join(open_)} and the next"
-        reason = f"{spent} of {limit} was spent, and {what}"
+        amounts = (state.cost, self.limit, state.reserved, state.lost)
+        spent, limit, reserved, lost = (money(amount, self.currency) for amount in amounts)
+        kinds = {"lost": state.lost, "on their way": state.waiting}
+        if earlier := [kind for kind, amount in kinds.items() if amount]:
+            why = f"{reserved} may be charged for calls {', '.join(earlier)} and the next"
+        else:
+            attempts = f" in up to {state.attempts} attempts" if state.attempts > 1 else ""
+            unit = "call" if state.next_calls == 1 else "question"
+            why = f"the next {unit} may cost {reserved}{attempts}"
+        reason = f"{spent} of {limit} was spent, and {why}"
         if state.lost and state.attempts >= MANY_ATTEMPTS:
             reason += (
                 f": {lost} for those lost, as each may have been sent {state.attempts} times; "
@@ -261,17 +264,22 @@ class UncertaintyBelow(Combinable):
 
 
 class _EveryTarget(Combinable, ABC):
-    """Stop once every target is done. One whose draws and interval disagree is not done; abandoned
-    ones do not count."""
+    """Stop once every target is done, except abandoned ones.
+
+    A target whose draws contradict its interval is not done.
+    """
 
     def reached(self, state: State) -> str | None:
-        pairs = [(target, self._done(state, target)) for target in state.targets]
-        if not pairs or any(t.invalidated or not done for t, done in pairs if not t.abandoned):
+        targets = [target for target in state.targets if not target.abandoned]
+        done = [self._done(state, target) and not target.invalidated for target in targets]
+        if not state.targets or not all(done):
             return None
-        lost, (done, reason) = sum(t.abandoned for t, _ in pairs), self._words(state)
-        others = "other is" if lost == 1 else f"other {lost} are"
-        count = f"{len(pairs) - lost} of {len(pairs)} targets are {done}"
-        return f"{count}, and the {others} invalidated" if lost else reason
+        abandoned, (word, reason) = len(state.targets) - len(targets), self._words(state)
+        if not abandoned:
+            return reason
+        others = "other is" if abandoned == 1 else f"other {abandoned} are"
+        count = f"{len(targets)} of {len(state.targets)} targets are {word}"
+        return f"{count}, and the {others} invalidated"
 
     @abstractmethod
     def _done(self, state: State, target: TargetStatus) -> bool:
@@ -355,8 +363,8 @@ class Compared(_EveryTarget):
 
     def _words(self, state: State) -> tuple[str, str]:
         what, count = "difference" if self.at_least is None else "claim", len(state.targets)
-        which = f"the {what} is" if count == 1 else f"all {count} {what}s are"
-        return "decided", f"{which} decided"
+        subject = f"the {what} is" if count == 1 else f"all {count} {what}s are"
+        return "decided", f"{subject} decided"
 
     def __str__(self) -> str:
         if self.at_least is not None:
@@ -424,14 +432,16 @@ def check_half_width(half_width: float, where: str = "half_width") -> None:
 
 
 def limits_of(calls: int | None, cost: float | None, currency: str = USD) -> list[StoppingRule]:
-    """Return the rules of a budget and of a cap on cost, those that are set."""
+    """Return the rules of a budget in calls and of a cap on cost; none for those not set."""
     rules: list[StoppingRule] = [] if calls is None else [MaxCalls(calls)]
     return rules if cost is None else [*rules, MaxCost(cost, currency)]
 
 
 def first_end(rules: Iterable[StoppingRule], state: State) -> End | None:
-    """Return the end by the first rule that is met, one by one of those joined by "or"; None: by
-    none."""
+    """Return the end by the first rule that is met, looking into those joined by "or".
+
+    None if no rule is met.
+    """
     for rule in rules:
         if isinstance(rule, FirstOf):
             if (end := first_end(rule.rules, state)) is not None:
@@ -478,8 +488,7 @@ class AllOf(Combinable):
 
 
 def levels_of(rules: Iterable[StoppingRule]) -> list[tuple[Literal["mean", "max"], float]]:
-    """Return ``over`` and ``tau`` of every UncertaintyBelow among the rules, those joined by "or"
-    and "and" included."""
+    """Return ``over`` and ``tau`` of every UncertaintyBelow, also inside "or" and "and"."""
     levels: list[tuple[Literal["mean", "max"], float]] = []
     for rule in rules:
         if isinstance(rule, UncertaintyBelow):
@@ -490,6 +499,7 @@ def levels_of(rules: Iterable[StoppingRule]) -> list[tuple[Literal["mean", "max"
 
 
 def _positive(what: str, value: float) -> None:
+    """Raise InputError for a limit that is not a positive, finite number."""
     if not 0 < value < math.inf:
         remedy = "; leave the limit out for none" if value > 0 else ""
         raise InputError(f"stop: expected a number of {what} above 0, got {value}{remedy}")

@@ -1,4 +1,4 @@
-"""The value types that the protocols speak: plain data, shared by all rooms."""
+"""Value types of the protocols: plain data that all rooms share."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,10 +21,9 @@ JsonObject = dict[str, Any]
 CallMode = Literal["one", "all"]
 """Content of one call of a model: one question, or all concepts of an image."""
 Guarantee = Literal["all", "each"]
-"""The statement with the given confidence: all intervals hold at once, or each by itself."""
+"""Claim that holds with the requested confidence: all intervals at once, or each by itself."""
 EndedBy = Literal["", "gate"]
-"""By what an audit ended, where what may be done next depends on it: its own gate; "": by anything
-else."""
+"""Cause of the end of an audit: "gate" if its own gate was decided, "" for anything else."""
 ConceptsAre = Literal["classes", "labels", "choices", "other"]
 """Kind of an oracle's concepts; see ``OracleDefaults``."""
 
@@ -46,41 +45,45 @@ Numbers = TypeVar("Numbers", int, Indices)
 
 @dataclass(frozen=True)
 class Numbering:
-    """Sample s, variant v and concept c are question (s * variants + v) * concepts + c, about image
-    s * variants + v. Everything takes a number or an array of them, and gives the same."""
+    """Numbers of questions and images in a space of V variants and C concepts.
+
+    Sample s, variant v and concept c are question (s * V + v) * C + c, about image s * V + v. Each
+    method takes a number or an array of numbers, and returns the same kind.
+
+    Attributes:
+        variants: V, the number of variants.
+        concepts: C, the number of concepts.
+    """
 
     variants: int
     concepts: int
 
     def number(self, sample: Numbers, variant: Numbers, concept: Numbers) -> Numbers:
-        """The question's number."""
+        """Return the question's number."""
         return (sample * self.variants + variant) * self.concepts + concept
 
     def image_of(self, question: Numbers) -> Numbers:
-        """The number of the follow-up image that a question is about."""
+        """Return the number of the follow-up image that a question is about."""
         return question // self.concepts
 
     def image_parts(self, image: Numbers) -> tuple[Numbers, Numbers]:
-        """Sample and variant of an image."""
+        """Return sample and variant of an image."""
         return image // self.variants, image % self.variants
 
     def parts(self, question: Numbers) -> tuple[Numbers, Numbers, Numbers]:
-        """Sample, variant and concept of a question."""
+        """Return sample, variant and concept of a question."""
         sample, variant = self.image_parts(self.image_of(question))
         return sample, variant, question % self.concepts
 
 
 Image = npt.NDArray[np.uint8]
-
-
+"""An image, H x W x C."""
 Mask = npt.NDArray[np.bool_]
-
-
+"""A mask, H x W."""
 Truths = npt.NDArray[np.int8]
-
-
+"""Truths: 1 (present), 0 (absent) or ``UNKNOWN``."""
 UNKNOWN = -1
-"""The truth of a (sample, concept) nobody labelled; such questions are never asked."""
+"""The truth of a (sample, concept) that nobody labelled; such questions are never asked."""
 
 
 @dataclass(frozen=True)
@@ -93,8 +96,13 @@ class Ask:
 
 @dataclass(frozen=True)
 class Box:
-    """An annotated or detected thing: its name, and its place in pixels (right and bottom
-    exclusive). ``score`` in [0, 1] is how sure a detector is; 1 for annotation."""
+    """Bounding box of an annotated or detected object.
+
+    Attributes:
+        label: Name of the object.
+        left, top, right, bottom: Edges in pixels, the last two exclusive.
+        score: The detector's confidence in [0, 1]; 1 for annotations.
+    """
 
     label: str
     left: float
@@ -105,16 +113,17 @@ class Box:
 
     @property
     def edges(self) -> tuple[float, float, float, float]:
+        """Left, top, right and bottom."""
         return self.left, self.top, self.right, self.bottom
 
     @property
     def area(self) -> float:
-        """In square pixels."""
+        """Area in square pixels."""
         return max(0.0, self.right - self.left) * max(0.0, self.bottom - self.top)
 
 
 def mask_of(boxes: Sequence[Box], height: int, width: int) -> Mask:
-    """M_loc: the pixels of H x W whose centres lie in any of the boxes."""
+    """Return the mask M_loc: the pixels of H x W whose centres lie in any of the boxes."""
     mask = np.zeros((height, width), dtype=bool)
     for box in boxes:
         left, top, right, bottom = (max(0, int(np.ceil(edge - 0.5))) for edge in box.edges)
@@ -123,8 +132,10 @@ def mask_of(boxes: Sequence[Box], height: int, width: int) -> Mask:
 
 
 def around(mask: Mask) -> tuple[int, int, int, int]:
-    """Left, top, right, bottom of what is in a mask (H x W), the last two exclusive; all 0 where
-    nothing is."""
+    """Return the bounding box of a mask (H x W): left, top, right, bottom, the last two exclusive.
+
+    All are 0 if the mask is empty.
+    """
     import cv2
 
     left, top, width, height = cv2.boundingRect(mask.astype(np.uint8))
@@ -132,14 +143,14 @@ def around(mask: Mask) -> tuple[int, int, int, int]:
 
 
 def common(one: Box, other: Box) -> float:
-    """Return the area of the intersection, in square pixels."""
+    """Return the area of the intersection of two boxes, in square pixels."""
     across = min(one.right, other.right) - max(one.left, other.left)
     down = min(one.bottom, other.bottom) - max(one.top, other.top)
     return max(0.0, across) * max(0.0, down)
 
 
 def _size(image: npt.NDArray[Any] | None) -> str:
-    """An image or mask in a repr: its size, never its pixels."""
+    """Return the size of an image or mask, for a repr without its pixels."""
     return "none" if image is None else " x ".join(map(str, image.shape))
 
 
@@ -155,7 +166,7 @@ class Sample:
         masks: By concept the H x W pixels that show it.
         asks: By concept the words of its question.
         answers: By concept what is right: a letter of an option, or any of several texts.
-        boxes: Annotated or detected things.
+        boxes: Annotated or detected objects.
         received: The model's own answer about it, if that chooses its follow-ups.
     """
 
@@ -171,11 +182,11 @@ class Sample:
 
     @property
     def ignored(self) -> Mask | None:
-        """The pixels that no score of a mask counts, H x W; None: all count."""
+        """Pixels that scores of masks ignore, H x W; None: all count."""
         return getattr(self.masks, "ignored", None)
 
     def require_image(self) -> Image:
-        """The image, H x W x C uint8. Raises InputError for a sample without one."""
+        """Return the image, H x W x C uint8; raise InputError for a sample without one."""
         return _required(self.image, f"sample {self.id!r}: expected a source image")
 
     def __repr__(self) -> str:
@@ -184,14 +195,14 @@ class Sample:
 
 @dataclass(frozen=True, repr=False)
 class Prompt:
-    """Input of the model: one image and the concepts asked about. It holds no truth, on purpose.
+    """Input of the model: one image and the concepts asked about. It deliberately has no truth.
 
     Attributes:
         image: H x W x C uint8; None if the dataset has no images.
-        concepts: Their names.
+        concepts: Names of the concepts.
         sample_id: The name of the source image.
-        relation: The image change.
-        severity: Of the change, from 1; 1 for relations without severities.
+        relation: The relation that changed the image.
+        severity: Severity of the change, from 1; 1 for relations without severities.
         asks: One per concept if questions are in words, else empty.
         words: Further words about the image, such as where to look; "" for none.
     """
@@ -219,7 +230,7 @@ class Unanswered:
     Attributes:
         reason: Why it is missing, as a part of a sentence.
         cost: The cost of the call, at least 0.
-        unconfirmed: The part of ``cost`` that no server confirmed, and may not have charged.
+        unconfirmed: The part of ``cost`` that no server confirmed; it may not have been charged.
         reply: A chat model's reply, before it is read; "" for other models.
     """
 
@@ -231,14 +242,14 @@ class Unanswered:
 
 @dataclass(frozen=True)
 class PairedAnswer:
-    """Answers of two models about one concept: of model A, and of model B."""
+    """Answers of two models about one concept; ``a`` is model A's, ``b`` is model B's."""
 
     a: "Value"
     b: "Value"
 
 
 Value = float | Mask | str | Unanswered | PairedAnswer
-"""A model's answer about one concept; both answers, where two are compared."""
+"""A model's answer about one concept, or both models' where two are compared."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -249,7 +260,7 @@ class Answer:
         values: For each concept of the prompt P(yes) in [0, 1], a mask (bool, H x W of the image),
             words, or Unanswered.
         cost: The cost of the call, at least 0.
-        unconfirmed: The part of ``cost`` that no server confirmed, and may not have charged.
+        unconfirmed: The part of ``cost`` that no server confirmed; it may not have been charged.
         reply: A chat model's reply, before it is read; "" for other models.
     """
 
@@ -269,7 +280,7 @@ class FollowUp:
 
     Attributes:
         image: H x W x C uint8; None if the dataset has no images.
-        details: What the oracle needs to know of the change, by name.
+        details: Parameters of the change that the oracle needs, by name.
         words: Further sentences for the model; "" for none.
     """
 
@@ -278,7 +289,7 @@ class FollowUp:
     words: str = ""
 
     def require_image(self) -> Image:
-        """The image, H x W x C uint8. Raises InputError for a follow-up without one."""
+        """Return the image, H x W x C uint8; raise InputError for a follow-up without one."""
         return _required(self.image, "relation: expected a follow-up image")
 
     def __repr__(self) -> str:
@@ -286,6 +297,7 @@ class FollowUp:
 
 
 def _required(image: Image | None, expected: str) -> Image:
+    """Return the image; raise InputError with the text ``expected`` if there is none."""
     if image is None:
         raise InputError(f"{expected}, got none: load the dataset with its images")
     return image
@@ -293,24 +305,26 @@ def _required(image: Image | None, expected: str) -> Image:
 
 SIDES = MappingProxyType({"miss rate": 1, "false-alarm rate": 0})
 """Names of the mean losses of a concept's two sides, and the truth that each is about."""
-
-
 ERROR = "error"
 """Name of the mean loss of any other target."""
 
 
 @dataclass(frozen=True)
 class Bets:
-    """The constants of the betting game; see ``certify.sequences``.
+    """Constants of the betting game; see ``certify.sequences``.
 
-    ``cap``: in (0, 1), the largest fraction of its wealth that one bet may lose; below 1, no
-    single draw can ruin a bet against a mean that is still possible. ``eagerness``: distance from
-    the centre, in half-widths aimed at, of the mean that bets are best at excluding. ``prior``:
-    pseudo-outcomes that the first guesses of centre and variance count as. ``most_skew``: the
-    most by which bets against a mean differ for its skew. ``cell``: between neighbouring means.
-    ``ratio``: rates are over the questions that count, else one that does not count is 0 in lower
-    and 1 in upper bounds. ``tilts_capped``: bets move predictions even where that takes so much
-    room that their cap decides their size.
+    Attributes:
+        cap: Largest fraction of its wealth that one bet may lose, in (0, 1). Below 1, no single
+            draw can ruin a bet against a mean that is still possible.
+        eagerness: Distance from the centre, in half-widths aimed at, of the mean that bets are
+            best at excluding.
+        prior: Pseudo-outcomes that the first guesses of centre and variance count as.
+        most_skew: Largest factor by which bets against a mean differ for its skew.
+        cell: Distance of neighbouring means of the grid.
+        ratio: True if rates are over the questions that count. If False, a question that does not
+            count is 0 in lower and 1 in upper bounds.
+        tilts_capped: True if bets move predictions even where that takes so much room that the cap
+            decides their size.
     """
 
     cap: float
@@ -327,15 +341,15 @@ class Outcome:
     """The verdict on one answer.
 
     Attributes:
-        loss: In [0, 1].
+        loss: Loss in [0, 1].
         coordinate: The paper's a = (f + truth) / 2 in [0, 1]; None for unanswered questions.
-        score: What the journal keeps in place of a mask or words.
+        score: Number that the journal keeps in place of a mask or words.
         unanswered: Why words are no answer; None if they are.
         excluded: Why the question does not count, as only its answer shows; None if it counts.
             Rates are over the questions that count.
-        details: Further facts for the report, as JSON.
+        details: Further results for the report, as JSON.
         margin: By how much the answer was right, on any scale. Default None: the logit of the
-            probability that it gave to the truth, as the coordinate has it.
+            probability that it gave to the truth, which follows from ``coordinate``.
     """
 
     loss: float
@@ -349,7 +363,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class PairedLoss:
-    """Loss of one of several models, and by how much its answer was right; None: unknown."""
+    """Loss of one of two models, and by how much its answer was right; None: unknown."""
 
     loss: float
     margin: float | None
@@ -375,8 +389,8 @@ class Received:
     """The model's answers about a source image and its versions.
 
     Attributes:
-        answer: About the image itself.
-        versions: About its versions, by their place.
+        answer: The answer about the image itself.
+        versions: Number of a version -> the answer about it.
     """
 
     answer: Value
@@ -387,8 +401,8 @@ class Received:
 
 
 SourceAnswer = Value | Received | tuple[Value, ...] | None
-"""The answer about a source image; a ``Received`` where versions of it were asked about, too, and a
-tuple of the answers about all concepts where an oracle takes that."""
+"""The answer about a source image. It is a ``Received`` if versions were asked about, too, and a
+tuple if the oracle takes the answers about all concepts."""
 
 
 @dataclass(frozen=True)
@@ -397,7 +411,7 @@ class Case:
 
     Attributes:
         question: The question.
-        place: The place of its concept among the space's.
+        place: Number of its concept in the space.
         answer: The model's answer.
         expected: What the oracle's ``expect`` returned.
         source_answer: The answer about the source image; None if the oracle needs none.
@@ -411,17 +425,16 @@ class Case:
 
 
 class Filler(Protocol):
-    """Paints over a part of an image."""
+    """Inpainting: paints over a part of an image."""
 
     def __call__(self, image: Image, box: Box) -> Image:
-        """A copy of H x W x C uint8 without what was in ``box``."""
+        """Return a copy of H x W x C uint8 without the content of ``box``."""
 
 
 CAPTION = "caption"
 """The only concept of a caption audit."""
-
-
 IDENTITY = "identity"
+"""The relation that leaves an image unchanged."""
 
 
 @dataclass(frozen=True)

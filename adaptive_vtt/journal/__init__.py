@@ -1,9 +1,9 @@
-"""The ledger of draws and answers, in SQLite or in memory.
+"""The journal: the ledger of draws and answers, in SQLite or in memory.
 
-Whatever is reported can be recomputed from it alone. A draw is committed before its call is
-sent; an answer is committed, whole, before anything is learnt from it. The journal is also
-the cache: a call that stands here is never paid for again. Every row is a link of one chain
-of hashes (chain.py), so that what was altered afterwards shows.
+Every report can be recomputed from the journal alone. A draw is committed before its call is sent,
+and an answer is committed whole before anything is learnt from it. The journal is also the cache:
+an answered call is never paid for again. All rows form one chain of hashes (``chain``), which
+reveals any later change.
 """
 
 from typing import TYPE_CHECKING

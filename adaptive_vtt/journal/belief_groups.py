@@ -45,9 +45,9 @@ class Groups:
 
     def __init__(self, concepts: Sequence[str], variants: Sequence[tuple[str, int]]) -> None:
         relations = list(dict.fromkeys(relation for relation, _ in variants))
-        chosen = np.array([relations.index(relation) for relation, _ in variants])
+        relation_of_variant = np.array([relations.index(relation) for relation, _ in variants])
         concept, variant = np.divmod(np.arange(len(concepts) * len(variants)), len(variants))
-        relation = chosen[variant]
+        relation = relation_of_variant[variant]
         self.cells = len(concept)
         self.group_of: dict[Kind, Indices] = {
             "overall": np.zeros_like(concept),
@@ -137,6 +137,7 @@ def of_images(row: BeliefRow, name: str, count: int) -> Floats:
 
 
 def _numbers(figures: Any, count: int, where: str) -> Floats:
+    """Return a list of numbers as an array (count,), NaN for None; raise JournalError otherwise."""
     if figures is None:
         return np.full(count, np.nan)
     try:

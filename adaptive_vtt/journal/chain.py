@@ -71,7 +71,7 @@ def check_chain(journal: Journal, draws: Sequence[DrawRow], calls: Sequence[Call
         except (TypeError, ValueError):  # a number was replaced by something else
             seal = "none"
         if seal != link.seal:
-            raise JournalError(f"verify: {_words(row)} was altered after it was written")
+            raise JournalError(f"verify: {_label(row)} was altered after it was written")
         head = link.seal
     order = [link.row for link in links if link.kind == "call"]
     if order != [call.call for call in calls]:
@@ -126,13 +126,14 @@ def _check_names(names: list[tuple[str, int]], rows: Mapping[tuple[str, int], Ro
         raise JournalError("verify: the chain names a row twice")
     for name, row in rows.items():
         if name not in linked:
-            raise JournalError(f"verify: {_words(row)} is not in the chain: it was added by hand")
+            raise JournalError(f"verify: {_label(row)} is not in the chain: it was added by hand")
 
 
 # -- content of the hashes -----------------------------------------------------------------
 
 
 def _seal(before: str, row: Row) -> str:
+    """Return the hash of a row and of the seal before it."""
     kind = _KINDS[type(row)]
     text = json.dumps([before, kind.name, *kind.content(row)])
     return hashlib.blake2b(text.encode(), digest_size=SIZE).hexdigest()
@@ -176,6 +177,7 @@ def _call(row: CallRow) -> list[Any]:
 
 
 def _paid(row: CallRow | SourceRow | JudgingRow) -> list[float | str | None]:
+    """Return the fields of cost, time and reply that three kinds of rows have."""
     return [_real(row.cost), _real(row.unconfirmed), _real(row.elapsed), row.reply]
 
 
@@ -216,7 +218,7 @@ _KINDS: dict[type, _Kind] = {
 }
 
 
-def _words(row: Row) -> str:
+def _label(row: Row) -> str:
     return _KINDS[type(row)].words.format(row)
 
 
@@ -226,4 +228,5 @@ def _real(value: float | None) -> float | None:
 
 
 def _bytes(data: bytes) -> str:
+    """Return the hash that stands for a proposal or a picture."""
     return hashlib.blake2b(data, digest_size=SIZE).hexdigest()

@@ -18,6 +18,8 @@ from ..families import OfSlice, TargetId
 from ..types import SIDES, Bets, CallMode, ConceptsAre, EndedBy, Guarantee, JsonObject, Numbering
 from ..utils.figures import USD, money
 
+AnyFact = TypeVar("AnyFact", bound=BaseModel)
+
 
 class Fact(BaseModel):
     """Base of all facts: immutable, without NaN or infinity, unknown fields ignored."""
@@ -158,9 +160,6 @@ def protocol_of(raw: Mapping[str, Any]) -> Any:
         "judge": judge.get("name") or judge.get("model") if isinstance(judge, dict) else judge,
         "left_out": space.get("left_out", 0),
     }
-
-
-AnyFact = TypeVar("AnyFact", bound=BaseModel)
 
 
 class SpaceFacts(Fact):
@@ -418,10 +417,9 @@ class CertificateFacts(Fact):
             return f"{text}; {claim} is decided rightly with the same probability"
         if not self.decides:
             return text
-        every = "the" if count == 1 else "every" if self.guarantee == "all" else "each"
-        return (
-            f"{text}; {every} decision against {self.at_most:g} is right with the same probability"
-        )
+        article = "the" if count == 1 else "every" if self.guarantee == "all" else "each"
+        decision = f"{article} decision against {self.at_most:g}"
+        return f"{text}; {decision} is right with the same probability"
 
     @property
     def done(self) -> str:
@@ -632,8 +630,8 @@ def read_facts(raw: Mapping[str, Any]) -> Facts:
     if "space" not in raw or "settings" not in raw:
         raise JournalError("journal: no audit was begun in it")
     joined = dict(raw)  # with fields that are read from several facts
-    space, settings, certificate = (raw.get(n) for n in ("space", "settings", "certificate"))
-    if isinstance(space, dict) and isinstance(settings, dict):
+    settings, certificate = raw["settings"], raw.get("certificate")
+    if isinstance(raw["space"], dict) and isinstance(settings, dict):
         joined["begun_with"] = {**settings, "certificate": without_ids(certificate)}
         joined["certificate"] = _with_slices(certificate, raw.get("slices"))
         joined["protocol"] = protocol_of(raw)
@@ -660,6 +658,7 @@ def is_begun(raw: Mapping[str, Any]) -> bool:
 
 
 def _read(kind: type[AnyFact], raw: Mapping[str, Any]) -> AnyFact:
+    """Return validated facts; raise JournalError that names the first damaged one."""
     try:
         return kind.model_validate(raw)
     except ValidationError as error:

@@ -22,43 +22,52 @@ from weakref import WeakSet
 
 from ..errors import JournalError, one_line
 
+# Each platform has functions to lock a file without waiting, to unlock it, and to test whether
+# another process has locked it. The first and the last raise one of BUSY if it has.
 if sys.platform == "win32":
     import msvcrt
 
-    def _take(file: int) -> None:
+    def _lock(file: int) -> None:
         os.lseek(file, 1 << 30, os.SEEK_SET)  # past the process id, so that others can read it
         try:
             msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
         finally:
             os.lseek(file, 0, os.SEEK_SET)
 
-    def _free(file: int) -> None:
+    def _unlock(file: int) -> None:
         msvcrt.locking(file, msvcrt.LK_UNLCK, 1)
 
-    def _look(file: int) -> None:
-        _take(file)
-        _free(file)
+    def _test(file: int) -> None:
+        _lock(file)
+        _unlock(file)
 
-    HELD: tuple[type[OSError], ...] = (PermissionError, OSError)
+    BUSY: tuple[type[OSError], ...] = (PermissionError, OSError)
 else:
     import fcntl
 
-    def _take(file: int) -> None:
+    def _lock(file: int) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
-    def _free(file: int) -> None:
+    def _unlock(file: int) -> None:
         fcntl.flock(file, fcntl.LOCK_UN)
 
-    def _look(file: int) -> None:
+    def _test(file: int) -> None:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        _free(file)
+        _unlock(file)
 
-    HELD = (BlockingIOError,)
+    BUSY = (BlockingIOError,)
 
+JOURNAL = "journal.db"
+"""Name of the journal in a run folder."""
 DIGITS = 20
 """Most digits of a process id."""
 TRIES, PAUSE = 10, 0.02
-"""How often a writer tries to lock, and seconds in between: ``holder`` locks for an instant."""
+"""Number of times that a writer tries to lock, and seconds in between: ``holder`` locks for an
+instant."""
+STEPS = 100_000
+"""Steps of SQLite's machine, some milliseconds, between two looks at the clock and for signals."""
+PATIENCE = 600.0
+"""Most seconds of one query. The longest, over a journal of gigabytes, take one minute."""
 
 
 def holder(journal: Path) -> int | None:
@@ -74,8 +83,8 @@ def holder(journal: Path) -> int | None:
     except (OSError, JournalError):
         return None
     try:
-        _look(file)
-    except HELD:
+        _test(file)
+    except BUSY:
         return int(_process_id(file) or 0)
     finally:
         os.close(file)
@@ -91,6 +100,7 @@ def lock_taken(journal: Path) -> float:
 
 
 def _lock_of(journal: Path) -> Path:
+    """Return the path of the file that is locked while the journal is written."""
     real = Path(os.path.realpath(journal))
     return real.with_name(f"{real.name}.lock")
 
@@ -144,23 +154,23 @@ class Lock:
         self._file = _open(path, os.O_RDWR | os.O_CREAT)
         try:
             for _ in range(TRIES - 1):
-                with suppress(*HELD):
-                    _take(self._file)
+                with suppress(*BUSY):
+                    _lock(self._file)
                     break
                 time.sleep(PAUSE)
             else:
-                _take(self._file)
-        except HELD:
+                _lock(self._file)
+        except BUSY:
             holder = _process_id(self._file) or ""
             self.release()
-            raise JournalError(_held(journal, holder)) from None
+            raise JournalError(_busy_message(journal, holder)) from None
         except OSError as error:
             self.release()
             raise JournalError(f"{path}: cannot be locked: {one_line(error)}") from None
         os.ftruncate(self._file, 0)
         os.lseek(self._file, 0, os.SEEK_SET)
         os.write(self._file, str(os.getpid()).encode())
-        _HELD.add(self)
+        _LOCKS.add(self)
 
     def release(self) -> None:
         """Let others write. Later calls do nothing.
@@ -172,7 +182,7 @@ class Lock:
         if file >= 0:
             with suppress(OSError):
                 if self._owner == os.getpid():
-                    _free(file)
+                    _unlock(file)
             with suppress(OSError):
                 os.close(file)
 
@@ -222,7 +232,7 @@ def refuse_links_beside(journal: Path) -> None:
             )
 
 
-def _held(journal: Path, holder: str) -> str:
+def _busy_message(journal: Path, holder: str) -> str:
     if holder == str(os.getpid()):
         return (
             f"journal {str(journal)!r} is being written by this process already: close that "
@@ -234,33 +244,23 @@ def _held(journal: Path, holder: str) -> str:
     )
 
 
-_HELD: WeakSet[Lock] = WeakSet()
+_LOCKS: WeakSet[Lock] = WeakSet()
 
 
-def _forget() -> None:
+def _release_all() -> None:
     """Close all locks in a forked child, which would hold them after its parent's end."""
-    for lock in list(_HELD):
+    for lock in list(_LOCKS):
         lock.release()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
-
-
-JOURNAL = "journal.db"
-"""Name of the journal in a run folder."""
+    os.register_at_fork(after_in_child=_release_all)
 
 
 def journal_at(where: Path | str) -> Path:
     """Return the file of the journal in a run folder, or ``where`` itself if it is a file."""
     path = Path(where)
     return path / JOURNAL if path.is_dir() else path
-
-
-STEPS = 100_000
-"""Steps of SQLite's machine, some milliseconds, between two looks at the clock and for signals."""
-PATIENCE = 600.0
-"""Seconds that one query may take. The longest, over a journal of gigabytes, take one minute."""
 
 
 class Connection(sqlite3.Connection):
@@ -297,7 +297,7 @@ class Connection(sqlite3.Connection):
                 f"{os.getpid()}: open the journal there, or use threads"
             )
 
-    def heed(self, error: sqlite3.Error) -> None:
+    def raise_interruption(self, error: sqlite3.Error) -> None:
         """Raise the exception that interrupted a query, if one did.
 
         Raises:
@@ -326,8 +326,8 @@ def connect_to_read(path: Path) -> Connection:
 
     If the folder is writable, SQLite lists its readers in a file there while the connection is
     open, so that one process may read while another writes. Otherwise the journal is opened as a
-    file that does not change. Commits that a killed writer left in the WAL are read and stay
-    there. Closing a connection that may write would move them into the journal's file.
+    file that does not change. Commits that a killed writer left in the write-ahead log (WAL) are
+    read and stay there. Closing a connection that may write would move them into the journal.
     """
     address = Path(os.path.abspath(path)).as_uri()
     writable = os.access(path, os.W_OK) and os.access(path.absolute().parent, os.W_OK)

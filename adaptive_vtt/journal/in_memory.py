@@ -17,7 +17,7 @@ class MemoryJournal:
     def __init__(self) -> None:
         self._facts: dict[str, str] = {}
         self._rows: dict[type, dict[int, Any]] = {kind: {} for kind in get_args(Row)}
-        self._claimed: set[tuple[Any, ...]] = set()
+        self._keys: set[tuple[Any, ...]] = set()
         self._chain = Chain()
         self._links: list[Link] = []
 
@@ -34,18 +34,18 @@ class MemoryJournal:
     def add(self, rows: Sequence[Row]) -> None:
         new: set[tuple[Any, ...]] = set()
         for place, row in enumerate(rows):
-            claims = [*_claims(row)]  # each may be made once
-            fits = len({*claims}) == len(claims)
-            fits &= new.isdisjoint(claims) and self._claimed.isdisjoint(claims)
+            keys = [*_unique_keys(row)]
+            valid = len({*keys}) == len(keys)
+            valid &= new.isdisjoint(keys) and self._keys.isdisjoint(keys)
             if isinstance(row, CallRow | JudgingRow):
-                fits &= ("drawn", row.call) in self._claimed
+                valid &= ("drawn", row.call) in self._keys
             if isinstance(row, JudgingRow):
-                fits &= row.position == len(self._rows[JudgingRow]) + place
-            if not fits:
+                valid &= row.position == len(self._rows[JudgingRow]) + place
+            if not valid:
                 kind, number = name_of(row)
                 raise JournalError(f"journal: {kind} {number} was not drawn, or stands there")
-            new.update(claims)
-        self._claimed |= new
+            new.update(keys)
+        self._keys |= new
         for row in rows:
             field = JSON_FIELD.get(type(row))
             if field is not None:
@@ -103,11 +103,12 @@ class MemoryJournal:
         return [row for _, row in sorted(self._rows[kind].items())]
 
     def _keep(self, row: Row) -> None:
+        """Store a row and add its link to the chain."""
         self._rows[type(row)][name_of(row)[1]] = row
         self._links.append(self._chain.add(row))
 
 
-def _claims(row: Row) -> Iterator[tuple[Any, ...]]:
+def _unique_keys(row: Row) -> Iterator[tuple[Any, ...]]:
     """Yield keys that only one row may have: number, call drawn, questions answered."""
     yield name_of(row)
     if isinstance(row, DrawRow):

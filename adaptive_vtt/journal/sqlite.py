@@ -30,8 +30,9 @@ from .rows import (
     Tally,
 )
 
-Made = TypeVar("Made")
+Rows = TypeVar("Rows")
 VERSION = 7
+"""Version of the schema, in SQLite's user_version."""
 SCHEMA = """
 CREATE TABLE facts (          -- the audit's settings, its space, and how it ended; a log
   position INTEGER PRIMARY KEY,  -- 0, 1, 2 ...; the last row of a name is its value now
@@ -118,8 +119,6 @@ CREATE TABLE chain (          -- a seal for each row of facts, draws, calls and 
   seal TEXT NOT NULL          -- hash of the row and of the seal before it: see chain.py
 );
 """
-
-
 TABLES: dict[type, str] = {
     FactRow: "facts",
     SourceRow: "sources",
@@ -146,27 +145,29 @@ class Step:
         self.db = db
         self.chain = chain
 
-    def make(self) -> None:
+    def create_tables(self) -> None:
+        """Create the tables and indices of an empty journal."""
         for statement in STATEMENTS:
             self.db.execute(statement)
 
     def add(self, rows: Sequence[Row]) -> None:
         """Write rows of one kind, and their links in the chain."""
         kind = type(rows[0])
-        if kind in (DrawRow, CallRow):
-            (self._add_draws if kind is DrawRow else self._add_calls)(rows)
+        if kind is DrawRow:
+            self._add_draws(rows)
+        elif kind is CallRow:
+            self._add_calls(rows)
         else:
-            written: list[dict[str, Any]] = [dict(vars(row)) for row in rows]
+            columns: list[dict[str, Any]] = [dict(vars(row)) for row in rows]
             if (field := JSON_FIELD.get(kind)) is not None:
-                for row in written:
+                for row in columns:
                     row[field] = json.dumps(row[field])
             if kind is JudgingRow:
                 count = self.db.execute("SELECT count(*) FROM judging").fetchone()[0]
-                if [row["position"] for row in written] != [*range(count, count + len(rows))]:
-                    raise JournalError(
-                        f"journal: judging of call {written[0]['call']} stands there"
-                    )
-            self._insert(TABLES[kind], written)
+                if [row["position"] for row in columns] != [*range(count, count + len(rows))]:
+                    call = columns[0]["call"]
+                    raise JournalError(f"journal: judging of call {call} stands there")
+            self._insert(TABLES[kind], columns)
         links = enumerate((self.chain.add(row) for row in rows), self.chain.length)
         self._insert("chain", [{"link": number, **vars(link)} for number, link in links])
 
@@ -192,8 +193,8 @@ class Step:
             for a in row.answers
         ]
         self._insert("answers", answers)
-        kept = [(row.call, *row.pictures) for row in rows if row.pictures is not None]
-        self.db.executemany("INSERT INTO pictures VALUES (?, ?, ?)", kept)
+        pictures = [(row.call, *row.pictures) for row in rows if row.pictures is not None]
+        self.db.executemany("INSERT INTO pictures VALUES (?, ?, ?)", pictures)
 
     def _insert(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Insert rows, given as column -> value with the same columns in all."""
@@ -222,20 +223,20 @@ _ANSWERS = (
 )
 
 
-def kept(read: Callable[["SQLiteJournal"], Made]) -> Callable[["SQLiteJournal"], Made]:
-    """Cache the rows that a method reads until one is written.
+def cached(read: Callable[["SQLiteJournal"], Rows]) -> Callable[["SQLiteJournal"], Rows]:
+    """Cache the rows that a method reads, until a row is written.
 
-    A report is thus made of the very rows that were verified.
+    So a report is made of the very rows that were verified.
     """
 
     @wraps(read)
-    def once(self: "SQLiteJournal") -> Made:
+    def read_once(self: "SQLiteJournal") -> Rows:
         with self._reading():
-            if read.__name__ not in self._kept:
-                self._kept[read.__name__] = read(self)
-            return copy(self._kept[read.__name__])
+            if read.__name__ not in self._cache:
+                self._cache[read.__name__] = read(self)
+            return copy(self._cache[read.__name__])
 
-    return once
+    return read_once
 
 
 class SQLiteJournal:
@@ -262,7 +263,7 @@ class SQLiteJournal:
         self.path = Path(path)
         self._lock: Lock | None = None
         self._mutex = RLock()
-        self._kept: dict[str, Any] = {}
+        self._cache: dict[str, Any] = {}
         self._texts: dict[str, str] | None = None  # JSON of the latest value of each fact
         self._count = 0  # number of rows of facts
         self._rescued: Path | None = None
@@ -292,6 +293,7 @@ class SQLiteJournal:
             ) from None
 
     def _open(self, read_only: bool) -> None:
+        """Lock the file or begin to read it, and read the end of its chain."""
         self._has_tables()  # refuses other files before anything is written next to them
         if not read_only:
             self._lock = Lock(self.path)
@@ -300,7 +302,7 @@ class SQLiteJournal:
             self._db.execute("PRAGMA foreign_keys=ON")
         else:
             self._db.execute("BEGIN")  # every read sees the moment of the first one
-        self._made = self._has_tables()
+        self._created = self._has_tables()
         self._place = identity(self.path)
         last = self._read("SELECT link, seal FROM chain ORDER BY link DESC LIMIT 1")
         self._chain = Chain(str(last[0]["seal"]), int(last[0]["link"]) + 1) if last else Chain()
@@ -335,13 +337,13 @@ class SQLiteJournal:
     @contextmanager
     def _writing(self) -> Iterator[Step]:
         """Run one transaction, which is committed whole, or not at all with a JournalError."""
-        self._kept.clear()
+        self._cache.clear()
         try:
             self._db.execute("BEGIN IMMEDIATE")
             step = Step(self._db, Chain(self._chain.head, self._chain.length))
             try:
-                if not self._made:
-                    step.make()
+                if not self._created:
+                    step.create_tables()
                 yield step
                 self._db.execute("COMMIT")
             except BaseException:  # an interrupt, too, must leave no transaction open
@@ -349,12 +351,12 @@ class SQLiteJournal:
                     self._db.execute("ROLLBACK")
                 raise
         except sqlite3.Error as error:
-            self._db.heed(error)
+            self._db.raise_interruption(error)
             raise JournalError(
                 f"journal {str(self.path)!r} cannot be written: {one_line(error)}; "
                 "nothing of this step was kept"
             ) from None
-        self._chain, self._made = step.chain, True
+        self._chain, self._created = step.chain, True
         if self._rescued is not None:
             save_beside(self._db, self.path, self._rescued)
 
@@ -377,33 +379,33 @@ class SQLiteJournal:
 
     # -- reading -----------------------------------------------------------------------
 
-    @kept
+    @cached
     def facts(self) -> JsonObject:
         texts = {row.name: row.value for row in self.fact_rows()}
         return {name: parsed(text, f"facts, {name!r}") for name, text in texts.items()}
 
-    @kept
+    @cached
     def fact_rows(self) -> list[FactRow]:
         rows = self._read("SELECT position, name, value FROM facts ORDER BY position")
         return [FactRow(**row) for row in rows]
 
-    @kept
+    @cached
     def sources(self) -> list[SourceRow]:
-        return self._of(SourceRow, "source")
+        return self._rows_of(SourceRow, "source")
 
-    @kept
+    @cached
     def judging(self) -> list[JudgingRow]:
-        return self._of(JudgingRow, "position")
+        return self._rows_of(JudgingRow, "position")
 
-    @kept
+    @cached
     def beliefs(self) -> list[BeliefRow]:
-        return self._of(BeliefRow, "draws")
+        return self._rows_of(BeliefRow, "draws")
 
     def draws(self, *, proposals: bool = True) -> list[DrawRow]:
         rows = self._draws()
         return [with_proposal(self, row) for row in rows] if proposals else rows
 
-    @kept
+    @cached
     def _draws(self) -> list[DrawRow]:
         """Return all draws without their proposals."""
         moves: dict[int, list[MoveRow]] = {}
@@ -423,7 +425,7 @@ class SQLiteJournal:
         proposal: bytes = rows[0]["proposal"]
         return proposal
 
-    @kept
+    @cached
     def calls(self) -> list[CallRow]:
         answers: dict[int, list[AnswerRow]] = {}
         for *row, details in self._rows(_ANSWERS):
@@ -436,7 +438,7 @@ class SQLiteJournal:
         )
         return [CallRow(**row, answers=tuple(answers.get(row["call"], []))) for row in rows]
 
-    @kept
+    @cached
     def pictures(self) -> dict[int, tuple[bytes, bytes]]:
         rows = self._read(
             "SELECT call, source, follow_up FROM pictures JOIN calls USING (call) ORDER BY position"
@@ -450,7 +452,7 @@ class SQLiteJournal:
             return Tally(0, 0, 0, 0.0)
         return Tally(**rows[0])
 
-    @kept
+    @cached
     def links(self) -> list[Link]:
         rows = self._read("SELECT kind, row, seal FROM chain ORDER BY link")
         return [Link(**row) for row in rows]
@@ -461,18 +463,18 @@ class SQLiteJournal:
 
     def check_storage(self) -> None:
         faults = self._read("PRAGMA integrity_check(1)") + self._read("PRAGMA foreign_key_check")
-        if self._made and faults != [{"integrity_check": "ok"}]:
+        if self._created and faults != [{"integrity_check": "ok"}]:
             fault = " ".join(str(part) for part in faults[-1].values())
             raise JournalError(f"journal {str(self.path)!r} is damaged: {' '.join(fault.split())}")
 
     def _read(self, query: str) -> list[JsonObject]:
         """Return the rows of a query as column -> value; none if there are no tables yet."""
         with self._reading():
-            cursor = self._db.query(query if self._made else "SELECT 1 WHERE 0")
+            cursor = self._db.query(query if self._created else "SELECT 1 WHERE 0")
             names = [column[0] for column in cursor.description]
             return [dict(zip(names, row, strict=True)) for row in cursor]
 
-    def _of(self, kind: Any, number: str) -> list[Any]:
+    def _rows_of(self, kind: Any, number: str) -> list[Any]:
         """Return the rows of the table of one kind, in the order of a column ``number``."""
         table, field = TABLES[kind], JSON_FIELD[kind]
         shape = dict if kind is BeliefRow else list
@@ -484,18 +486,19 @@ class SQLiteJournal:
 
     def _rows(self, query: str) -> Iterator[tuple[Any, ...]]:
         """Return the rows of a query one by one, as tuples: long tables are held once."""
-        if self._made:
+        if self._created:
             yield from self._db.query(query)
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
+        """Let one thread at a time read; raise JournalError for a damaged file."""
         self._db.check_owner()
         with self._mutex:
             try:
                 yield
             except DAMAGED as error:
                 if isinstance(error, sqlite3.Error):
-                    self._db.heed(error)
+                    self._db.raise_interruption(error)
                 raise JournalError(
                     f"journal {str(self.path)!r} cannot be read: {one_line(error)}"
                 ) from None

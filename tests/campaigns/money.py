@@ -255,7 +255,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     seeds = list(range(chosen.audits))
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         runs = pd.DataFrame([run for part in pool.map(chaotic, _parts(seeds)) for run in part])
-    program.told(table(runs), chosen.out / "money.csv")
+    program.save_table(table(runs), chosen.out / "money.csv")
 
 
 def _parts(seeds: list[int]) -> list[list[int]]:

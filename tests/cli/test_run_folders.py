@@ -80,7 +80,7 @@ def test_an_audit_whose_first_write_failed_is_begun_by_the_same_command(
     start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tables: bool
 ) -> None:
     out, error = tmp_path / "r", sqlite3.OperationalError("database or disk is full")
-    where = "add" if tables else "make"
+    where = "add" if tables else "create_tables"
     with monkeypatch.context() as patch:
 
         def fail(*_: Any) -> None:

@@ -19,7 +19,7 @@ def test_a_quick_run_tells_calls_and_misses(tmp_path, monkeypatch):
 @pytest.mark.parametrize("cell", [name for name, cell in bets.CELLS.items() if cell.targets])
 def test_draws_of_cells_with_targets_choose_a_relation_first(cell: str) -> None:
     material = bets.by_relation(bets.CELLS[cell], 0)
-    strata = bets.selector(material, bets.Bets(), 0).belief.certifying.strata
+    strata = bets.selector_of(material, bets.Bets(), 0).belief.certifying.strata
     assert strata is not None
     assert len(strata) == len(material.space.variants)
 

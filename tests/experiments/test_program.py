@@ -106,11 +106,11 @@ def test_no_line_is_wider_than_a_terminal(
 def bench(tmp_path: Path) -> Path:
     """A folder as ``make bench`` leaves it: three tables, one of a short run, and a figure."""
     folder = tmp_path / "bench"
-    program.told(WIDE, folder / "wide.csv")
+    program.save_table(WIDE, folder / "wide.csv")
     long = pd.DataFrame({"seed": range(pages.ROWS + 5), "<b>calls</b>": 1234, "held": True})
-    program.told_together({"Many <i>rows</i>": long}, folder / "long.json")
+    program.save_tables({"Many <i>rows</i>": long}, folder / "long.json")
     small = pd.DataFrame({"calls": [7]}, ["certify"])
-    program.told(small, folder / "quick" / "small.csv", index=True)
+    program.save_table(small, folder / "quick" / "small.csv", index=True)
     (folder / "figure3.html").write_text("<!doctype html>")
     return folder
 
