@@ -1,8 +1,8 @@
-"""The papers' figures and tables and the benchmarks.
+"""Experiments: the papers' figures and tables, and benchmarks.
 
-One is run as ``python -m adaptive_vtt.experiments.FOLDER.NAME``; ``--help`` says what it takes.
-Each of ``make bench`` has a short run, ``--quick``: a minute or less of one core, to see it work.
-What that prints, and writes into ``bench/quick``, measures nothing.
+Run one with ``python -m adaptive_vtt.experiments.FOLDER.NAME``; ``--help`` lists its options. Those
+of ``make bench`` have a short run, ``--quick``, which takes a minute of one core and shows that
+they work. Its output, also in ``bench/quick``, is no measurement.
 """
 
 if __name__ != "adaptive_vtt.experiments":

@@ -1,4 +1,4 @@
-"""Tables of truths whose images are drawn, each from a scene, when asked for."""
+"""Base of datasets whose images are drawn from planned scenes, when they are needed."""
 
 import hashlib
 from collections import OrderedDict
@@ -14,12 +14,13 @@ Scene = TypeVar("Scene")
 Drawing = TypeVar("Drawing")
 
 _KEPT = 32
+"""Most drawings that are kept."""
 
 
 class DrawnDataset(TableDataset, Generic[Scene, Drawing]):
-    """A subclass says in ``draw`` what a sample's drawing is; the last few are kept.
+    """Dataset with a scene per sample, which a subclass draws in ``draw``.
 
-    ``made_from``: what scenes and drawings depend on, for the fingerprint.
+    ``made_from`` is all that scenes and drawings depend on, for the fingerprint.
     """
 
     def __init__(
@@ -45,15 +46,15 @@ class DrawnDataset(TableDataset, Generic[Scene, Drawing]):
         return hashlib.blake2b(repr(self._made_from).encode(), digest_size=12).hexdigest()
 
     def scene(self, index: int) -> Scene:
-        """Everything that is in a sample's picture, as it was planned."""
+        """Return the plan of a sample's picture."""
         return self._scenes[index]
 
     def draw(self, index: int) -> Drawing:
-        """The drawing of a sample: the same whenever it is asked for."""
+        """Return the drawing of a sample, the same in every call."""
         raise TypeError(f"{type(self).__name__} defines no draw")
 
     def drawing(self, index: int) -> Drawing:
-        """The same, from those that are kept where it is one of them; not to be changed."""
+        """Return ``draw``'s drawing, from the cache if it is there; callers must not change it."""
         if index in self._drawn:
             self._drawn.move_to_end(index)
         else:

@@ -1,7 +1,7 @@
-"""One page, index.html, of all that ``make bench`` left in a folder.
+"""Write one page, index.html, with all results of ``make bench`` in a folder.
 
-A table is made of each CSV or JSON file; HTML pages and pictures are linked. What lies in ``quick``
-comes last and is marked, as short runs measure nothing.
+It has a table for each CSV or JSON file, and links to HTML pages and pictures. Files in ``quick``
+come last and are marked, as short runs are no measurements.
 """
 
 import json
@@ -21,13 +21,13 @@ from .program import QUICK, machine, options, show
 
 PAGE = "index.html"
 ROWS = 40
-"""Shown of a longer table."""
+"""Most rows of a table on the page."""
 
 
 def page(folder: Path) -> str:
-    """One HTML file that loads nothing. Raises InputError where the folder has nothing to show."""
-    found = (path for path in folder.rglob("*.*") if path != folder / PAGE)
-    files = sorted(found, key=lambda path: (short(folder, path), path))
+    """Return the page; raise InputError if the folder has no results."""
+    paths = (path for path in folder.rglob("*.*") if path != folder / PAGE)
+    files = sorted(paths, key=lambda path: (short(folder, path), path))
     figures = [path for path in files if path.suffix in (".html", ".png")]
     tables = [path for path in files if path.suffix in (".csv", ".json")]
     if not files:
@@ -46,11 +46,12 @@ def page(folder: Path) -> str:
 
 
 def short(folder: Path, path: Path) -> bool:
-    """Whether a short run wrote the file."""
+    """Return whether a short run wrote the file."""
     return QUICK.name in path.relative_to(folder).parts[:-1]
 
 
 def link(folder: Path, path: Path) -> Markup:
+    """Return a link to a file, with its date."""
     name = path.relative_to(folder).as_posix()
     return Markup('<a href="{0}">{0}</a>, {1}').format(name, date(path.stat().st_mtime))
 
@@ -60,13 +61,13 @@ def date(seconds: float) -> str:
 
 
 def shown(folder: Path, path: Path) -> Markup:
-    """The tables of a file by their titles, and a link to it."""
+    """Return the tables of a file below their titles, and a link to it."""
     parts = [Markup('<p class="caption">{}</p>').format(link(folder, path))]
-    for title, found in frames(path).items():
+    for title, frame in frames(path).items():
         parts.append(Markup("<h3>{}</h3>").format(title) if title else Markup(""))
-        parts.append(table(title or path.stem, found.head(ROWS).map(cell)))
-        if len(found) > ROWS:
-            parts.append(Markup("<p>And {:,} more rows.</p>").format(len(found) - ROWS))
+        parts.append(table(title or path.stem, frame.head(ROWS).map(cell)))
+        if len(frame) > ROWS:
+            parts.append(Markup("<p>And {:,} more rows.</p>").format(len(frame) - ROWS))
     return Markup("").join(parts)
 
 
@@ -75,13 +76,13 @@ def cell(value: object) -> object:
 
 
 def frames(path: Path) -> dict[str, pd.DataFrame]:
-    """Tables by title, "" where a file has one; as ``told`` and ``told_together`` write them."""
+    """Return title -> table of a file that ``save_table`` (title "") or ``save_tables`` wrote."""
     if path.suffix == ".csv":
-        found = pd.read_csv(path)
-        return {"": found.rename(columns=lambda c: "" if c.startswith("Unnamed: ") else c)}
+        frame = pd.read_csv(path)
+        return {"": frame.rename(columns=lambda c: "" if c.startswith("Unnamed: ") else c)}
     rows = json.loads(path.read_text(encoding="utf-8"))
     titled = rows if isinstance(rows, dict) else {"": rows}
-    return {title: pd.DataFrame(each) for title, each in titled.items()}
+    return {title: pd.DataFrame(records) for title, records in titled.items()}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

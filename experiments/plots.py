@@ -1,4 +1,4 @@
-"""What the figures share: colours, bands, and the look of a page."""
+"""Helpers of all figures: colours, lines, bands, and the layout."""
 
 from typing import Any
 
@@ -7,18 +7,18 @@ import plotly.graph_objects as go
 
 from adaptive_vtt.types import Floats
 
-# Okabe and Ito's palette, told apart by colour-blind readers too
 COLOURS = {
     "random": "#7f7f7f",
     "unpredictability": "#E69F00",
     "uncertainty": "#0072B2",
     "uncertainty+unpredictability": "#D55E00",
 }
-"""The paper's strategies (a) to (d), in its order."""
+"""Colours of the paper's strategies (a) to (d), in its order: Okabe and Ito's palette, which
+colour-blind readers can distinguish, too."""
 
 
 def band(x: Floats, low: Floats, high: Floats, colour: str, **more: Any) -> go.Scatter:
-    """What lies between two curves, in a hexadecimal ``colour``, faintly."""
+    """Return the area between two curves, in a faint hexadecimal ``colour``."""
     red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
     return go.Scatter(
         x=np.concatenate([x, x[::-1]]),
@@ -33,7 +33,7 @@ def band(x: Floats, low: Floats, high: Floats, colour: str, **more: Any) -> go.S
 
 
 def tidy(figure: go.Figure, title: str, *, height: int) -> None:
-    """The look of every figure: white, a title, the legend beneath it."""
+    """Give a figure the common layout: a white background, a title, and the legend below it."""
     figure.update_layout(
         template="simple_white",
         title={"text": title, "x": 0.02, "y": 1 - 16 / height, "yanchor": "top"},
@@ -44,6 +44,6 @@ def tidy(figure: go.Figure, title: str, *, height: int) -> None:
 
 
 def line(x: Floats, y: Floats, colour: str, *, dash: str = "solid", **more: Any) -> go.Scatter:
-    """A line two pixels wide."""
-    how = {"color": colour, "width": 2, "dash": dash}
-    return go.Scatter(x=x, y=y, mode="lines", line=how, **more)
+    """Return a line that is two pixels wide."""
+    style = {"color": colour, "width": 2, "dash": dash}
+    return go.Scatter(x=x, y=y, mode="lines", line=style, **more)

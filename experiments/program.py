@@ -1,4 +1,4 @@
-"""What all experiments do alike: command lines, work in several processes, and tables."""
+"""Helpers of all experiments: command lines, parallel processes, and tables."""
 
 import argparse
 import json
@@ -31,8 +31,9 @@ from adaptive_vtt.utils.threads import one_thread
 Row = dict[str, Any]
 """One row of a table: figures by the names of their columns."""
 BENCH = Path("bench")
+"""Default folder of files."""
 QUICK = BENCH / "quick"
-"""Where files are written, and those of short runs, which must not replace what was measured."""
+"""Default folder of short runs, whose files must not replace measurements."""
 WIDTH = 80
 """Characters of a line, so that tables can be read in a terminal of the usual size."""
 Job = TypeVar("Job")
@@ -45,16 +46,24 @@ def options(
     *,
     quick: Mapping[str, Any] | None = None,
     rest: str = "",
-    **given: Any,
+    **defaults: Any,
 ) -> argparse.Namespace:
-    """What a command line says; PyTorch and OpenCV are left one thread each.
+    """Return the options of a command line, and limit PyTorch and OpenCV to one thread each.
 
-    ``--out`` names the folder to write to, by default BENCH, of short runs QUICK. Every one of
-    ``given`` is an option: False is a flag, a list takes several values like its own, a mapping
-    some of its names (all, unless any are given; commas may stand between them), anything else is a
-    default; a type, alone or in a list, stands for what is None unless it is given. ``quick``: the
-    defaults with ``--quick``; ``rest``: the name of arguments that need no option. Raises
-    InputError for a name that a mapping lacks.
+    Every program has ``--out``, the folder to write to, by default BENCH, or QUICK for short runs.
+
+    Args:
+        about: Text of ``--help``.
+        arguments: The command line; None: that of the process.
+        quick: Name of an option -> its default with ``--quick``; None: there is no short run.
+        rest: Name of arguments without an option; "": there are none.
+        **defaults: Name of an option -> its default. False makes a flag, a list an option with
+            several values of the same type, and a mapping an option with several of its names (by
+            default all; commas may separate them). A type, alone or in a list, makes an option
+            of that type without a default.
+
+    Raises:
+        InputError: A name is not in its mapping.
     """
     torch.set_num_threads(1)
     cv2.setNumThreads(1)
@@ -64,7 +73,7 @@ def options(
         description=about,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    for name, value in {"out": BENCH, **given}.items():
+    for name, value in {"out": BENCH, **defaults}.items():
         _add(parser, "--" + name.replace("_", "-"), value)
     if rest:
         parser.add_argument(rest, nargs="*")
@@ -75,31 +84,30 @@ def options(
     chosen = parser.parse_args(arguments)
     if quick is not None and chosen.quick:
         show("--quick: a small run to see it work, not a measurement")
-    for name, known in given.items():
+    for option, known in defaults.items():
         if isinstance(known, Mapping):
-            names = [
-                one
-                for part in getattr(chosen, name)
-                for one in ([part] if part in known else part.split(","))
-            ]
-            for one in names:
-                check_known(name, one, known, "command line")
-            setattr(chosen, name, names)
+            names: list[str] = []
+            for value in getattr(chosen, option):
+                names += [value] if value in known else value.split(",")
+            for name in names:
+                check_known(option, name, known, "command line")
+            setattr(chosen, option, names)
     return chosen
 
 
 def _add(parser: argparse.ArgumentParser, flag: str, value: Any) -> None:
+    """Add an option whose kind follows from its default."""
     if value is False:
         parser.add_argument(flag, action="store_true")
     elif isinstance(value, type):
         parser.add_argument(flag, type=value)
     elif isinstance(value, Mapping):
-        several = f"some of: {', '.join(value)}".replace("%", "%%")  # argparse fills in after %
-        parser.add_argument(flag, nargs="+", default=[*value], metavar="NAME", help=several)
+        about = f"some of: {', '.join(value)}".replace("%", "%%")  # argparse formats with %
+        parser.add_argument(flag, nargs="+", default=[*value], metavar="NAME", help=about)
+    elif isinstance(value, list) and isinstance(value[0], type):
+        parser.add_argument(flag, nargs="+", type=value[0])
     elif isinstance(value, list):
-        (first, *_), known = value, not isinstance(value[0], type)
-        kind = type(first) if known else first
-        parser.add_argument(flag, nargs="+", type=kind, default=value if known else None)
+        parser.add_argument(flag, nargs="+", type=type(value[0]), default=value)
     else:
         parser.add_argument(flag, type=type(value), default=value, help=f"(default: {value})")
 
@@ -110,7 +118,10 @@ def in_processes(
     workers: int = 2,
     executor: str = "processes",
 ) -> list[Done]:
-    """``work`` done on every job, in so many processes of one thread each; one worker: here."""
+    """Return the results of ``work`` on all jobs, in ``workers`` processes of one thread each.
+
+    With one worker the jobs are done in this process.
+    """
     if workers == 1 and executor == "processes":
         return [work(job) for job in jobs]
     return run_all(partial(_on_one_thread, work), jobs, executor=executor, workers=workers)
@@ -121,37 +132,38 @@ def _on_one_thread(work: Callable[[Job], Done], job: Job) -> Done:
         return work(job)
 
 
-def apart(function: Callable[..., Done], *arguments: Any) -> Done:
-    """``function``'s result, of a process of its own, so that peaks of memory do not mix."""
+def in_own_process(function: Callable[..., Done], *arguments: Any) -> Done:
+    """Return the result of a function that runs in a new process, which has its own memory peak."""
     with get_context("spawn").Pool(1, torch.set_num_threads, (1,)) as pool:
         return pool.apply(function, arguments)
 
 
-def show(found: pd.DataFrame | Row | str, title: str = "", *, index: bool = False) -> None:
-    """Prints a table, a row of one, or a sentence, under its title; no line is wider than WIDTH.
+def show(result: pd.DataFrame | Row | str, title: str = "", *, index: bool = False) -> None:
+    """Print a table, a row or a sentence below its title, in lines of at most WIDTH characters.
 
-    Columns that do not fit stand below, beside what names their rows again: the index, or else the
-    first column. Words too long for that are cut; files have them whole.
+    Columns that do not fit follow below, with the names of the rows again: the index, or the first
+    column. Names that are too long are cut in print, but not in files.
     """
     if title:
         print(f"\n{title}")
-    if isinstance(found, pd.DataFrame):
-        print(_folded(found, index), flush=True)
+    if isinstance(result, pd.DataFrame):
+        print(_folded(result, index), flush=True)
         return
-    if isinstance(found, dict):
-        each = ((k, f"{v:.4g}" if isinstance(v, float) else v) for k, v in found.items())
-        found = ", ".join(f"{name}: {value}" for name, value in each)
+    if isinstance(result, dict):
+        figures = ((k, f"{v:.4g}" if isinstance(v, float) else v) for k, v in result.items())
+        result = ", ".join(f"{name}: {value}" for name, value in figures)
     # Paths stay whole, so that they can be copied.
-    folded = textwrap.fill(found, WIDTH, break_long_words=False, break_on_hyphens=False)
-    print(folded, flush=True)
+    text = textwrap.fill(result, WIDTH, break_long_words=False, break_on_hyphens=False)
+    print(text, flush=True)
 
 
 def _folded(table: pd.DataFrame, index: bool) -> str:
+    """Return a table as text in lines of at most WIDTH characters."""
     text: str = table.to_string(index=index, na_rep="")
     if max(map(len, text.splitlines())) <= WIDTH:
         return text
     named = table if index or table.shape[1] < 2 else table.set_index(table.columns[0])
-    # A column has to stand beside all that names its rows, and a sign that more follow.
+    # A line has the names of its row, one column, and a sign that more columns follow.
     most = WIDTH // (named.index.nlevels + 1) - 3
     named = named.rename(index=lambda name: str(name)[:most], columns=lambda name: str(name)[:most])
     text = named.to_string(line_width=WIDTH, max_colwidth=most, na_rep="")
@@ -159,7 +171,10 @@ def _folded(table: pd.DataFrame, index: bool) -> str:
 
 
 class Watch:
-    """Goes beside an audit: whether every interval ``held`` the truth (K,) at every moment."""
+    """Callback of an audit that checks its intervals against the truth (K,) at every step.
+
+    ``held`` is True while every interval has held the truth at every step.
+    """
 
     def __init__(self, truth: Floats) -> None:
         self.truth, self.held = truth, True
@@ -171,47 +186,43 @@ class Watch:
         self.held &= bool(inside.all())
 
 
-def told(table: pd.DataFrame | list[Row], file: Path, *, index: bool = False) -> None:
-    """Prints a table and writes it, as CSV; its index, too, where that says what rows are."""
+def save_table(table: pd.DataFrame | list[Row], file: Path, *, index: bool = False) -> None:
+    """Print a table and write it as CSV, with its index if ``index`` is True."""
     frame = pd.DataFrame(table)
     show(frame, file.stem, index=index)
     write_text(file, frame.to_csv(index=index))
 
 
-def told_together(tables: Mapping[str, pd.DataFrame], file: Path) -> None:
-    """Prints tables under their titles and writes their rows by title, as JSON."""
+def save_tables(tables: Mapping[str, pd.DataFrame], file: Path) -> None:
+    """Print tables below their titles, and write their rows by title as JSON."""
     for title, table in tables.items():
         show(table.astype(object).fillna(""), title)
     rows = {title: json.loads(table.to_json(orient="records")) for title, table in tables.items()}
     write_text(file, json.dumps(rows, indent=1) + "\n")
 
 
-def drawn(figure: go.Figure, file: Path) -> None:
-    """Writes a figure as a page, and says where it is."""
+def save_figure(figure: go.Figure, file: Path) -> None:
+    """Write a figure as an HTML page, and print its path."""
     figure.write_html(file)
     show(f"figure: {file}")
 
 
 def milliseconds(work: Callable[[], object], times: int) -> float:
-    """Median of so many calls by the clock, after a first one that loads what is needed."""
-    taken = []
+    """Return the median milliseconds of ``times`` calls, after a first one that is not counted."""
+    seconds = []
     for _ in range(times + 1):
         start = time.perf_counter()
         work()
-        taken.append(time.perf_counter() - start)
-    return 1000 * median(taken[1:])
+        seconds.append(time.perf_counter() - start)
+    return 1000 * median(seconds[1:])
 
 
 def machine() -> str:
-    """Processor, cores and threads, GPU, and the versions that matter, in a line."""
+    """Return processor, cores, threads, GPU, and versions of PyTorch and the system, in a line."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text(encoding="utf-8").splitlines() if info.is_file() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    processor = names[0] if names else platform.processor() or platform.machine()
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else "no CUDA device"
     cores = f"{os.cpu_count()} cores, {torch.get_num_threads()} threads"
-    return f"{_processor()}, {cores}; {gpu}; torch {torch.__version__}, {platform.platform()}"
-
-
-def _processor() -> str:
-    """The processor's name, where the system tells it."""
-    known = Path("/proc/cpuinfo")
-    lines = known.read_text(encoding="utf-8").splitlines() if known.is_file() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
+    return f"{processor}, {cores}; {gpu}; torch {torch.__version__}, {platform.platform()}"

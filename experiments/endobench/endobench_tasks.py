@@ -25,7 +25,7 @@ from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.types import UNKNOWN
 
 from ..engine.certificates import UNIFORM_EXPLORATION, selector_of
-from ..program import Row, in_processes, options, told
+from ..program import Row, in_processes, options, save_table
 from ..tables.layout import tables_of
 
 STRATEGIES = {"uniform": "random", "adaptive": "certify"}
@@ -131,8 +131,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         seeds=3,
     )
     frame, by_task = table(chosen.models, chosen.only, chosen.half_widths, chosen.seeds)
-    told(by_task, chosen.out / "endobench-calls.csv", index=True)
-    told(frame, chosen.out / "endobench-tasks.csv")
+    save_table(by_task, chosen.out / "endobench-calls.csv", index=True)
+    save_table(frame, chosen.out / "endobench-tasks.csv")
 
 
 if __name__ == "__main__":

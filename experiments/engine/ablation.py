@@ -1,8 +1,8 @@
-"""What each part of the default audit is worth: calls until certified with one part taken out.
+"""Ablation: calls until certification, with one part of the default audit removed at a time.
 
-Every run is one audit until all targets are certified, or until as many calls as the benchmark
-allows. Ratios are to calls that are drawn at random and predicted by the same question GP, nets
-included, and to plain uniform calls without predictions. Benchmarks:
+Every run is one audit until all targets are certified, or until the benchmark's limit of calls.
+Ratios are to random draws with the same predictions (question GP and nets), and to uniform draws
+without predictions. Benchmarks:
 
 - ``demo``: what ``avtt audit --demo`` certifies, 16 targets to +-.08; ``relations``: its seven
   relations alone; ``fashion``: its 16 targets to +-.4. Recorded answers of the bundled model.
@@ -11,8 +11,8 @@ included, and to plain uniform calls without predictions. Benchmarks:
 - ``bccd``: presence of cells in photographs, 19 targets to +-.1 (``bccd``), where ``--data`` says
   where they are.
 
-Each run is a line of OUT/ablation.csv as soon as it has ended, and is not made again while it is
-there: delete the file after a change of the engine. Prints and writes a table per benchmark.
+Each run is written to OUT/ablation.csv when it has ended, and is not repeated while it is there:
+delete the file after a change of the engine. Prints and writes a table per benchmark.
 """
 
 import time
@@ -36,7 +36,7 @@ from adaptive_vtt.types import Floats, Indices
 from adaptive_vtt.utils.files import write_text
 
 from ..medmnistc.bccd import Nets, Replayed, Sizes, benches
-from ..program import options, show, told
+from ..program import options, save_table, show
 from . import certificates
 
 RANDOM = "prediction-powered"
@@ -72,31 +72,31 @@ WAYS = (
     Way("BALD, same predictions", "bald"),
 )
 MEASURES = "random, same predictions", "uniform, no predictions"
-"""What calls are compared with: ways, in this order."""
+"""Ways that calls are compared with, in this order."""
 
-Found = tuple[int, bool, bool]
+Outcome = tuple[int, bool, bool]
 """Calls; whether all targets were certified; whether every interval held at every moment."""
-Run = Callable[[Way, int], Found]
+Run = Callable[[Way, int], Outcome]
 
 
-def drawn(bench: str, half_width: float, most: int, way: Way, seed: int) -> Found:
-    """One run of a benchmark of ``certificates``."""
+def simulated(bench: str, half_width: float, most: int, way: Way, seed: int) -> Outcome:
+    """Run one audit of a benchmark of ``certificates``."""
     options = BASELINES.get(way.strategy, {"strategy": way.strategy})
     exploration = options.get("exploration", certificates.Setting.exploration)
     setting = certificates.Setting(way.name, options["strategy"], way.prediction, exploration)
-    found = certificates.run(certificates.Task(bench, setting, half_width, seed, most))
-    return found["questions"], found["certified"], found["covered"]
+    run = certificates.run(certificates.Task(bench, setting, half_width, seed, most))
+    return run["questions"], run["certified"], run["covered"]
 
 
-def audited(begin: Callable[..., Audit], truth: Sequence[float], way: Way, seed: int) -> Found:
-    """One audit that ``begin`` begins."""
+def audited(begin: Callable[..., Audit], truth: Sequence[float], way: Way, seed: int) -> Outcome:
+    """Run one audit that ``begin`` begins."""
     job = Job(partial(begin, **PREDICTIONS[way.prediction]), way.strategy, seed, truth=tuple(truth))
     run = certified_run(job)
     return run["calls"], all(run["certified"]), not run["missed"]
 
 
 def demo(half_width: float, targets: Sequence[str], most: int, *, out: Path) -> Run:
-    """Audits of the bundled model, its answers replayed."""
+    """Return the run of audits that replay the bundled model's answers."""
     space, answers, losses = demo_answers(out)
     truth = means(space, named_targets(space, targets), *losses)
     return replayed(Replayed(space, answers, tuple(targets), truth), half_width, most)
@@ -104,9 +104,9 @@ def demo(half_width: float, targets: Sequence[str], most: int, *, out: Path) -> 
 
 @cache
 def demo_answers(out: Path) -> tuple[QuestionSpace, pd.DataFrame, tuple[Indices, Floats]]:
-    """The demo's space, what its model says of every image, and its questions with their losses.
+    """Return the demo's space, its model's answers about every image, and the losses by question.
 
-    The answers are kept in ``out``: 52,000 images take minutes to make.
+    The answers are kept in ``out``, as 52,000 images take minutes to render.
     """
     space, file = build_space(DEMO, Path()), out / "demo-answers.csv"
     if not file.exists():
@@ -117,37 +117,38 @@ def demo_answers(out: Path) -> tuple[QuestionSpace, pd.DataFrame, tuple[Indices,
 
 
 def replayed(bench: Replayed, half_width: float, most: int) -> Run:
-    """Audits that replay the bench's answers."""
+    """Return the run of audits that replay the bench's answers."""
     return partial(audited, partial(bench.begin, half_width, budget=most), bench.truth.tolist())
 
 
 def photographs(folder: Path, sizes: Sizes, most: int) -> Run:
-    """Audits of the net that says what tiles of BCCD's photographs show."""
+    """Return the run of audits of the net that classifies tiles of BCCD's photographs."""
     bench = benches(Nets.of(folder, sizes, seed=0), sizes)["cells present"]
     return replayed(bench, sizes.half_width, most)
 
 
 def benchmarks(out: Path, data: Path | None, sizes: Sizes) -> dict[str, Callable[[], Run]]:
-    """By name, made when it is their turn: what makes one run."""
-    found: dict[str, Callable[[], Run]] = {
+    """Return name -> a function that prepares the benchmark and returns its run."""
+    makers: dict[str, Callable[[], Run]] = {
         "demo": partial(demo, 0.08, DEMO.certify.targets, 3000, out=out),
         "relations": partial(demo, 0.08, ["relations"], 3000, out=out),
-        "digits": lambda: partial(drawn, "digits-severity", 0.05, 2000),
+        "digits": lambda: partial(simulated, "digits-severity", 0.05, 2000),
         "fashion": partial(demo, 0.4, DEMO.certify.targets, 3000, out=out),
-        "sides": lambda: partial(drawn, "sides 0.9", 0.1, 10_000),
+        "sides": lambda: partial(simulated, "sides 0.9", 0.1, 10_000),
     }
     if data is not None:
-        found["bccd"] = partial(photographs, data, sizes, 4000)
-    return found
+        makers["bccd"] = partial(photographs, data, sizes, 4000)
+    return makers
 
 
 def measure(
     file: Path, name: str, make: Callable[[], Run], ways: Sequence[Way], seeds: int
 ) -> None:
-    """Makes the runs that are not in the file yet, all ways of a seed before the next seed."""
+    """Make the runs that the file does not have yet, all ways of a seed before the next seed."""
     known = pd.read_csv(file) if file.exists() else pd.DataFrame(columns=COLUMNS)
-    there = {*known[known["benchmark"] == name][["way", "seed"]].itertuples(index=False, name=None)}
-    tasks = [(way, s) for s in range(seeds) for way in ways if (way.name, s) not in there]
+    own = known[known["benchmark"] == name]
+    made = {*own[["way", "seed"]].itertuples(index=False, name=None)}
+    tasks = [(way, s) for s in range(seeds) for way in ways if (way.name, s) not in made]
     if not tasks:
         return
     run = make()
@@ -160,33 +161,35 @@ def measure(
 
 
 def summary(runs: pd.DataFrame) -> pd.DataFrame:
-    """One row per way of one benchmark: seeds, mean calls, ratios to both measures, held."""
+    """Return a row per way of one benchmark: seeds, mean calls, ratios to both measures, held."""
     by_way = {way.name: runs[runs["way"] == way.name] for way in WAYS}
     rows = []
-    for way, mine in by_way.items():
-        if not len(mine):
+    for way, own in by_way.items():
+        if not len(own):
             continue
-        row = {"way": way, "seeds": len(mine), "calls": _mean(mine)}
+        row = {"way": way, "seeds": len(own), "calls": _mean(own)}
         for measure in MEASURES:
-            row[f"to {measure.partition(',')[0]}"] = _ratio(mine, by_way[measure])
-        rows.append(row | {"always held": f"{mine['held'].sum()} of {len(mine)}"})
+            row[f"to {measure.partition(',')[0]}"] = _ratio(own, by_way[measure])
+        rows.append(row | {"always held": f"{own['held'].sum()} of {len(own)}"})
     return pd.DataFrame(rows)
 
 
 def _mean(runs: pd.DataFrame) -> str:
-    """Calls; "over" where some run was stopped before all was certified."""
+    """Return the mean of calls, after "over" if a run was stopped before certification."""
     over = "" if runs["certified"].all() else "over "
     return f"{over}{runs['calls'].mean():,.0f}"
 
 
 def _ratio(runs: pd.DataFrame, others: pd.DataFrame) -> str:
-    """Of mean calls, over the seeds that both have; "-" where the others were not certified."""
-    seeds = set(runs["seed"]) & set(others["seed"])
-    mine, theirs = (each[each["seed"].isin(seeds)] for each in (runs, others))
-    if not seeds or not theirs["certified"].all():
+    """Return the ratio of mean calls over the seeds that both have; "-" if others were stopped."""
+    runs, others = (
+        runs[runs["seed"].isin(others["seed"])],
+        others[others["seed"].isin(runs["seed"])],
+    )
+    if not len(runs) or not others["certified"].all():
         return "-"
-    over = "" if mine["certified"].all() else "over "
-    return f"{over}{mine['calls'].mean() / theirs['calls'].mean():.2f}"
+    over = "" if runs["certified"].all() else "over "
+    return f"{over}{runs['calls'].mean() / others['calls'].mean():.2f}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -200,7 +203,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if name in chosen.only:
             measure(file, name, make, [ways[way] for way in chosen.ways], chosen.seeds)
     for benchmark, runs in pd.read_csv(file).groupby("benchmark", sort=False):
-        told(summary(runs), chosen.out / f"ablation-{benchmark}.csv")
+        save_table(summary(runs), chosen.out / f"ablation-{benchmark}.csv")
 
 
 if __name__ == "__main__":

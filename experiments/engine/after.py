@@ -18,7 +18,7 @@ import pandas as pd
 from adaptive_vtt.benchmark.runs import BASELINES
 from adaptive_vtt.models import Recorded
 
-from ..program import Row, options, show, told
+from ..program import Row, options, save_table, show
 from .digits import CONCEPT, Bench, severity_bench
 from .versus import DECAY
 
@@ -82,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             found += rows(width, seed, chosen.soft)
             show(pd.DataFrame(found[-4:]), f"seed {seed}")
     table = spread(pd.DataFrame(found), ["half-width", "how"]).round(1)
-    told(table, chosen.out / ("after_soft.csv" if chosen.soft else "after.csv"), index=True)
+    save_table(table, chosen.out / ("after_soft.csv" if chosen.soft else "after.csv"), index=True)
 
 
 def spread(runs: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:

@@ -1,17 +1,16 @@
-"""What three rules of the bets save in calls, and how often intervals then miss.
+"""Calls that three rules of the bets save, and how often intervals miss under them.
 
-*theta*: where losses are foreseen to be rare, most of a target's alpha decides the upper end of
-its interval (``certify.sequences``). *cap*: predictions of a bet are not moved where its size is
-decided by its room. *strata*: where a call answers all questions about an image, a draw chooses
-its relation first (``certify.strata``). They are measured by the engine's own selector and
-certifier on simulated losses whose predictions are fixed beforehand, so that nothing is learnt and
-an audit takes seconds.
+*theta*: if losses are predicted to be rare, most of a target's alpha decides the upper end of its
+interval (``certify.sequences``). *cap*: predictions of a bet are not moved if its room limits its
+size. *strata*: if a call answers all questions about an image, a draw chooses its relation first
+(``certify.strata``). The engine's selector and certifier run on simulated losses with fixed
+predictions, so nothing is learnt and an audit takes seconds.
 
     python -m adaptive_vtt.experiments.engine.bets [--quick] [--seeds 6] [--coverage 300]
 
-Prints mean calls of every task under every rule with the standard errors of the differences to
-the first, then, of every hostile cell, how many audits missed at any moment: ``hostile`` plays some
-of the same cells through whole audits.
+Prints the mean calls of each task under each rule, and the standard errors of the differences to
+the first rule. Then it prints, for each hostile cell, how many audits missed at any moment;
+``hostile`` runs some of the same cells as whole audits.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -41,16 +40,17 @@ from adaptive_vtt.strategies.by_need import ByNeed
 from adaptive_vtt.surrogates import Posterior
 from adaptive_vtt.types import CallMode, Floats
 
-from ..program import Row, in_processes, options, told
+from ..program import Row, in_processes, options, save_table
 
 ROUNDING = 1e-9
+"""Distance outside an interval at which the truth still counts as inside."""
 LEVEL = 0.95
+"""Confidence of all intervals."""
 
 
 @dataclass(frozen=True)
 class Material:
-    """A space, what is certified of it, and of each of its questions the loss and what is
-    predicted."""
+    """A space, its targets, and the loss and the prediction of each of its questions."""
 
     space: QuestionSpace
     targets: Sequence[str]
@@ -63,7 +63,7 @@ class Material:
 
 @dataclass(frozen=True)
 class Bets:
-    """Which of the rules an audit bets by."""
+    """The rules that an audit bets by."""
 
     theta: bool = True
     cap: bool = True
@@ -80,13 +80,13 @@ RULES = {
 
 
 class Replayed:
-    """A surrogate of losses that learns nothing."""
+    """A surrogate with fixed predictions, which learns nothing."""
 
     def __init__(self, predicted: Floats) -> None:
         self._mean = torch.from_numpy(predicted)
 
     def observe(self, losses: Any) -> None:
-        """What is predicted stays."""
+        """Ignore the losses."""
 
     def posterior(self, candidates: Any) -> Posterior:
         mean = self._mean[candidates.question]
@@ -94,27 +94,27 @@ class Replayed:
 
 
 def certifier_of(material: Material, bets: Bets) -> Certifier:
-    """What certifies the audit's targets, by theta where ``bets`` say so."""
+    """Return the certifier of the targets, with the rules of ``bets``."""
     space, answers = material.space, material.answers
-    chosen = named_targets(space, material.targets)
-    plain = Certifier(space, chosen, answers=answers)
+    targets = named_targets(space, material.targets)
+    plain = Certifier(space, targets, answers=answers)
     total = space.size if answers == "one" else space.images
-    weights = by_size(plain.calls, plain.largest, total) if len(chosen) > 1 else None
+    weights = by_size(plain.calls, plain.largest, total) if len(targets) > 1 else None
     constants = replace(BETS, tilts_capped=not bets.cap)
-    game = Rules(material.half_width, 1 - LEVEL, weights=weights, bets=constants)
-    certifier = Certifier(space, chosen, answers=answers, rules=game)
+    rules = Rules(material.half_width, 1 - LEVEL, weights=weights, bets=constants)
+    certifier = Certifier(space, targets, answers=answers, rules=rules)
     if bets.theta:
-        some = space.nth(np.arange(0, space.size, max(1, space.size // 20_000)))
-        certifier.set_theta(some, material.predicted[some])
+        questions = space.nth(np.arange(0, space.size, max(1, space.size // 20_000)))
+        certifier.set_theta(questions, material.predicted[questions])
     return certifier
 
 
-def selector(material: Material, bets: Bets, seed: int) -> Selector:
-    """What draws the audit's calls."""
+def selector_of(material: Material, bets: Bets, seed: int) -> Selector:
+    """Return the selector that draws the audit's calls."""
     space, certifier = material.space, certifier_of(material, bets)
     losses: Any = Replayed(material.predicted)
     belief = Belief(space, seed=seed, losses=losses, certifier=certifier)
-    drawing = Selector(
+    selector = Selector(
         space,
         ByNeed(curiosity=0.0),
         seed=seed,
@@ -125,69 +125,71 @@ def selector(material: Material, bets: Bets, seed: int) -> Selector:
     )
     if not bets.strata:
         certifier.strata = None
-    return drawing
+    return selector
 
 
 def played(material: Material, bets: Bets, seed: int, batch: int = 1) -> Iterator[Selector]:
     """Yield the selector before every draw; ``batch`` draws are made before their answers come."""
-    drawing, space = selector(material, bets, seed), material.space
+    selector, space = selector_of(material, bets, seed), material.space
     per_call = len(space.concepts) if material.answers == "all" else 1
     waiting: list[list[Observation]] = []
     while True:
-        yield drawing
-        draw = drawing.draw()
+        yield selector
+        draw = selector.draw()
         if draw is None:
             return
         asked = draw.call * per_call + np.arange(per_call)
         asked = asked[space.eligible(asked)]
-        drawing.take(asked, draw.bet)
-        answers = asked.tolist(), space.truth(asked).tolist(), material.losses[asked].tolist()
-        waiting.append([Observation(*each) for each in zip(*answers, strict=True)])
-        if len(waiting) == batch or not len(drawing.pool):
+        selector.take(asked, draw.bet)
+        columns = asked.tolist(), space.truth(asked).tolist(), material.losses[asked].tolist()
+        waiting.append([Observation(*row) for row in zip(*columns, strict=True)])
+        if len(waiting) == batch or not len(selector.pool):
             for outcomes in waiting:
-                drawing.learn(outcomes)
+                selector.learn(outcomes)
             waiting = []
 
 
 def calls(material: Material, bets: Bets, seed: int, most: int) -> int:
-    """Draws until all targets are certified, at most ``most``."""
-    for drawing in played(material, bets, seed):
-        if drawing.draws == most or drawing.belief.certifying.certified.all():
+    """Return the draws until all targets are certified, at most ``most``."""
+    for selector in played(material, bets, seed):
+        if selector.draws == most or selector.belief.certifying.certified.all():
             break
-    return drawing.draws
+    return selector.draws
 
 
-# -- what is saved ------------------------------------------------------------------------------
+# -- calls saved --------------------------------------------------------------------------------
 
 
 @cache
 def demo_space() -> QuestionSpace:
+    """Return the demo's space."""
     return build_space(DEMO, Path())
 
 
 def simulated(targets: Sequence[str], half_width: float, seed: int, known: float) -> Material:
-    """The demo's questions, one call per image, with losses as rare as its model's: some 1 % on
-    images as they are, 2 to 40 % on the strongest changes. ``known``: the share of the variance of
-    logits that predictions know."""
+    """Return the demo's questions, one call per image, with losses as rare as its model's.
+
+    The rates are some 1 % on original images and 2 to 40 % under the strongest changes. ``known``
+    is the share of the variance of hidden logits that predictions know.
+    """
     space = demo_space()
     rng = np.random.default_rng([seed, 11])
     sample, variant, concept = space.parts(np.arange(space.total))
-    relations = list(dict.fromkeys(each.relation.name for each in space.variants))
-    slope = rng.uniform(0.1, 0.7, len(relations))
-    names = [relations.index(each.relation.name) for each in space.variants]
-    change = np.array([slope[r] * v.severity for r, v in zip(names, space.variants, strict=True)])
+    relations = list(dict.fromkeys(v.relation.name for v in space.variants))
+    slope = dict(zip(relations, rng.uniform(0.1, 0.7, len(relations)), strict=True))
+    change = np.array([slope[v.relation.name] * v.severity for v in space.variants])
     side, image = rng.normal(0, 0.7, len(space.concepts)), rng.normal(0, 1.0, len(space.dataset))
     usual = -4.2 + change[variant] + side[concept] + image[sample]
     hidden = rng.normal(0, 1.6, len(usual))
     losses = (rng.random(len(usual)) < expit(usual + hidden)).astype(float)
     blurred = usual + known**0.5 * hidden + rng.normal(0, 0.3, len(usual))
-    # as far from 1/2 as what is not known of a logit allows
+    # shrunk to 1/2 by what the predictions do not know of a logit
     predicted = expit(blurred / np.sqrt(1 + 0.35 * 1.6**2 * (1 - known)))
     return Material(space, targets, "all", losses, predicted, half_width)
 
 
 def single(rate: float, half_width: float, seed: int) -> Material:
-    """6,000 items, one target, whose predictions explain a third of the losses' variance."""
+    """Return 6,000 items and one target, with predictions that explain a third of the variance."""
     rng = np.random.default_rng([seed, 12])
     logit = np.log(rate / (1 - rate)) + rng.normal(0, 1.5, 6000)
     losses = (rng.random(6000) < expit(logit)).astype(float)
@@ -203,20 +205,20 @@ TASKS: dict[str, tuple[Callable[[int], Material], int]] = {
     "one, 48 %": (lambda seed: single(0.48, 0.05, seed), 3000),
     "one, 90 %": (lambda seed: single(0.9, 0.04, seed), 3000),
 }
-"""What makes a seed's material, and draws at most."""
+"""Name of a task -> function that makes a seed's material, and the most draws."""
 
 
-def spent(job: tuple[str, str, int]) -> int:
-    """Calls of one audit."""
+def calls_of(job: tuple[str, str, int]) -> int:
+    """Return the calls of one audit: task, rule, seed."""
     task, rule, seed = job
     make, most = TASKS[task]
     return calls(make(seed), RULES[rule], seed, most)
 
 
 def savings(tasks: Sequence[str], seeds: int, workers: int) -> pd.DataFrame:
-    """Mean calls per task and rule; differences to "neither" with their standard errors."""
+    """Return mean calls per task and rule, and differences to "neither" with standard errors."""
     jobs = [(task, rule, seed) for task in tasks for rule in RULES for seed in range(seeds)]
-    calls = dict(zip(jobs, in_processes(spent, jobs, workers), strict=True))
+    calls = dict(zip(jobs, in_processes(calls_of, jobs, workers), strict=True))
     rows = []
     for task in tasks:
         row: Row = {"task": task}
@@ -242,13 +244,13 @@ class Cell:
 
     rate: float = 0.3
     believed: str = "truth"
-    """"truth", "lies" (sure and wrong), "half" (lies about every other item), "noise", "usual" (the
-    mean loss of all)."""
+    """Predictions: "truth", "lies" (certain and wrong), "half" (lies about every other item),
+    "noise", or "usual" (the mean of all losses)."""
     items: int = ITEMS
     draws: int = DRAWS
     targets: tuple[str, ...] = ()
-    """Targets of a cell whose calls answer all questions about an image. Its rates differ from
-    relation to relation, and draws choose one first: one of the targets at most spans several."""
+    """Targets of a cell whose calls answer all questions about an image; () for one question per
+    call. Rates differ by relation, and draws choose a relation first."""
     candidates: int = 4096
     groups: bool = False
     batch: int = 1
@@ -288,7 +290,7 @@ CELLS = {
 
 
 def by_relation(cell: Cell, seed: int) -> Material:
-    """A space of three questions per call, a tenth of whose truths are unknown."""
+    """Return a space of three questions per call, with a tenth of the truths unknown."""
     rng = np.random.default_rng([seed, 15])
     labels = rng.choice([0.0, 1.0, np.nan], (cell.items, 3), p=[0.6, 0.3, 0.1])
     labels[0], labels[1] = 0, 1
@@ -299,29 +301,30 @@ def by_relation(cell: Cell, seed: int) -> Material:
     _, variant, concept = space.parts(np.arange(space.total))
     rates = np.clip(cell.rate * rng.choice([0.1, 0.5, 1.5, 3.0], (4, 3)), 0, 0.98)
     losses = (rng.random(space.total) < rates[variant, concept]).astype(float)
-    believed = foreseen(cell, losses, rng)
-    return Material(space, cell.targets, "all", losses, believed, 0.1, cell.candidates)
+    predicted = predictions_of(cell, losses, rng)
+    return Material(space, cell.targets, "all", losses, predicted, 0.1, cell.candidates)
 
 
-def foreseen(cell: Cell, losses: Floats, rng: np.random.Generator) -> Floats:
-    """Return the predictions of ``losses`` (n,) that a cell has."""
-    believed = {
+def predictions_of(cell: Cell, losses: Floats, rng: np.random.Generator) -> Floats:
+    """Return a cell's predictions of ``losses``, (n,)."""
+    predictions = {
         "truth": losses,
         "lies": 1 - losses,
         "half": np.where(np.arange(len(losses)) % 2, losses, 1 - losses),
         "noise": rng.random(len(losses)),
         "usual": np.full(len(losses), losses.mean()),
     }
-    return believed[cell.believed]
+    return predictions[cell.believed]
 
 
 def hostile(cell: Cell, seed: int) -> Material:
+    """Return a pool whose items fail at one of two rates, with the cell's predictions."""
     rng = np.random.default_rng([seed, 13])
     likely = np.clip(cell.rate * np.where(rng.random(cell.items) < 0.5, 1.5, 0.5), 0, 0.99)
     losses = (rng.random(cell.items) < likely).astype(float)
     if cell.graded:
         losses = np.clip(losses, 0.001, 0.999)
-    believed = foreseen(cell, losses, rng)
+    believed = predictions_of(cell, losses, rng)
     sizes = np.maximum((np.array([0.5, 0.33, 0.125]) * cell.items).astype(int), 1)
     group = np.repeat(np.arange(4), [*sizes, cell.items - sizes.sum()])
     table = pd.DataFrame({"g": group.astype(str)}) if cell.groups else None
@@ -330,7 +333,7 @@ def hostile(cell: Cell, seed: int) -> Material:
 
 
 def misses(job: tuple[str, int]) -> bool:
-    """Whether any interval of one hostile audit ever left out the truth."""
+    """Return whether any interval of one hostile audit ever missed the truth."""
     name, seed = job
     cell = CELLS[name]
     if cell.targets:
@@ -341,52 +344,55 @@ def misses(job: tuple[str, int]) -> bool:
     truth = inside @ losses / inside.sum(axis=1)
     unseen, waiting = np.arange(cell.items), []
     for number in range(cell.draws):
-        some = np.sort(rng.permutation(unseen)[:CANDIDATES])
-        f = material.predicted[some]
+        candidates = np.sort(rng.permutation(unseen)[:CANDIDATES])
+        count, f = len(candidates), material.predicted[candidates]
         weights = np.sqrt(f * (1 - f) + 0.01)
-        q = (1 - EXPLORATION) * weights / weights.sum() + EXPLORATION / len(some)
-        place = int(rng.choice(len(some), p=q))
-        bet = certifier.bet(inside[:, some], np.arange(len(some)), f, q, place)
-        waiting.append((bet, some[[place]]))
-        unseen = unseen[unseen != some[place]]
+        q = (1 - EXPLORATION) * weights / weights.sum() + EXPLORATION / count
+        place = int(rng.choice(count, p=q))
+        bet = certifier.bet(inside[:, candidates], np.arange(count), f, q, place)
+        waiting.append((bet, candidates[[place]]))
+        unseen = unseen[unseen != candidates[place]]
         if len(waiting) < cell.batch and number + 1 < cell.draws:
             continue
-        for each, question in waiting:
+        for waiting_bet, question in waiting:
             loss = losses[question]
-            certifier.learn(each, inside[:, question], loss, loss)
-            kept = certifier.sequences
-            if (kept.lower > truth + ROUNDING).any() or (kept.upper < truth - ROUNDING).any():
+            certifier.learn(waiting_bet, inside[:, question], loss, loss)
+            if missed(certifier, truth):
                 return True
         waiting = []
     return False
 
 
+def missed(certifier: Certifier, truth: Floats) -> bool:
+    """Return whether any interval misses the truth (K,) now."""
+    lower, upper = certifier.sequences.lower, certifier.sequences.upper
+    return bool(((lower > truth + ROUNDING) | (upper < truth - ROUNDING)).any())
+
+
 def misses_by_relation(cell: Cell, seed: int) -> bool:
-    """Whether any interval of an audit whose draws choose a relation first ever left out the
-    truth."""
+    """Return whether any interval ever missed in an audit whose draws choose a relation first."""
     material = by_relation(cell, seed)
     eligible = material.space.nth(np.arange(material.space.size))
     truth: Floats | None = None
-    for drawing in played(material, Bets(), seed, cell.batch):
-        certifier = drawing.belief.certifying
+    for selector in played(material, Bets(), seed, cell.batch):
+        certifier = selector.belief.certifying
         if truth is None:
             assert certifier.strata is not None
             inside = certifier.members(eligible)
             truth = inside @ material.losses[eligible] / inside.sum(axis=1)
-        kept = certifier.sequences
-        if (kept.lower > truth + ROUNDING).any() or (kept.upper < truth - ROUNDING).any():
+        if missed(certifier, truth):
             return True
-        if drawing.draws == cell.draws:
+        if selector.draws == cell.draws:
             break
     return False
 
 
 def coverage(cells: Sequence[str], seeds: int, workers: int) -> pd.DataFrame:
-    """One row per cell, and all together; 5 % may miss."""
+    """Return a row per cell, and one of all; 5 % of the audits may miss."""
     rows: list[Row] = []
     for name in cells:
-        found = in_processes(misses, [(name, seed) for seed in range(seeds)], workers)
-        rows.append({"cell": name, "audits": seeds, "missed": sum(found)})
+        results = in_processes(misses, [(name, seed) for seed in range(seeds)], workers)
+        rows.append({"cell": name, "audits": seeds, "missed": sum(results)})
     rows.append({"cell": "all", "audits": seeds * len(cells)})
     rows[-1]["missed"] = sum(row["missed"] for row in rows[:-1])
     table = pd.DataFrame(rows)
@@ -407,10 +413,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         workers=2,
     )
     if chosen.seeds:
-        told(savings(chosen.tasks, chosen.seeds, chosen.workers), chosen.out / "bets.csv")
+        save_table(savings(chosen.tasks, chosen.seeds, chosen.workers), chosen.out / "bets.csv")
     if chosen.coverage:
-        found = coverage(chosen.cells, chosen.coverage, chosen.workers)
-        told(found, chosen.out / "bets-coverage.csv")
+        table = coverage(chosen.cells, chosen.coverage, chosen.workers)
+        save_table(table, chosen.out / "bets-coverage.csv")
 
 
 if __name__ == "__main__":

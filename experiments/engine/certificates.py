@@ -27,7 +27,7 @@ from adaptive_vtt.surrogates import Posterior, QuestionGP
 from adaptive_vtt.surrogates.question_gp import Questions
 from adaptive_vtt.types import Floats
 
-from ..program import Row, in_processes, options, told
+from ..program import Row, in_processes, options, save_table
 from ..vtt.label_sets import isic
 from . import digits
 from .self_taught import taught_losses
@@ -331,7 +331,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         bench, settings, widths, seeds = SUITES[name]
         few = widths[:1] if chosen.quick else widths
         frame = table(bench, settings, few, chosen.seeds or seeds, **how)
-        told(frame, chosen.out / f"certificates-{name}.csv")
+        save_table(frame, chosen.out / f"certificates-{name}.csv")
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from adaptive_vtt.benchmark.runs import BASELINES
 from adaptive_vtt.surrogates.cohort import logits
 from adaptive_vtt.types import Floats, Indices
 
-from ..program import Row, options, show, told
+from ..program import Row, options, save_table, show
 from .after import EARLIER, audited, spread
 from .cohort_models import population
 from .digits import Bench
@@ -143,7 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not chosen.unlike:
         show(table_of(found, ["how"]), "all models", index=True)
     name = "cohort_unlike.csv" if chosen.unlike else "cohort.csv"
-    told(table_of(found, ["model", "how"]), chosen.out / name, index=True)
+    save_table(table_of(found, ["model", "how"]), chosen.out / name, index=True)
 
 
 def _measured(benches: Mapping[str, Bench], options: argparse.Namespace, folder: Path) -> list[Row]:

@@ -25,7 +25,7 @@ from adaptive_vtt.models.local import self_taught
 from adaptive_vtt.surrogates import loss_mean
 from adaptive_vtt.utils.random_streams import generator
 
-from ..program import Row, options, show, told
+from ..program import Row, options, save_table, show
 from . import certificates
 from .certificates import TAUGHT, Task, run
 from .digits import TEST, explained
@@ -112,7 +112,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 found = row(runs, usual)
         rows.append({"constants": change, **found})
         show(rows[-1])
-    told(rows, chosen.out / ("constants-explained.csv" if chosen.explained else "constants.csv"))
+    save_table(
+        rows, chosen.out / ("constants-explained.csv" if chosen.explained else "constants.csv")
+    )
 
 
 if __name__ == "__main__":

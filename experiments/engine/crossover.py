@@ -25,7 +25,7 @@ from adaptive_vtt.engine.predictors import fresh_belief
 from adaptive_vtt.engine.proxies import Proxies
 from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.experiments.engine.speed import CONCEPTS, answers, space_of
-from adaptive_vtt.experiments.program import Row, machine, milliseconds, options, show, told
+from adaptive_vtt.experiments.program import Row, machine, milliseconds, options, save_table, show
 from adaptive_vtt.strategies import get
 
 from . import rendering
@@ -101,12 +101,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         show(f"one draw after {chosen.observed} calls of {CONCEPTS} answers, milliseconds")
         sizes = [(n, device) for n in CANDIDATES for device in chosen.device]
         rows = [measure(n, chosen.observed, chosen.draws, device) for n, device in sizes]
-        told(rows, chosen.out / "crossover.csv")
+        save_table(rows, chosen.out / "crossover.csv")
         show(crossover(pd.DataFrame(rows)))
     if "rendering" in chosen.only:
         show("follow-up images, milliseconds per image, transfers to the device and back included")
         found = rendering.table(chosen.sides, chosen.batches, chosen.device, chosen.draws)
-        told(found, chosen.out / "crossover-rendering.csv")
+        save_table(found, chosen.out / "crossover-rendering.csv")
         show(rendering.faster(found))
 
 

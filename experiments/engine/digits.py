@@ -31,7 +31,7 @@ from adaptive_vtt.surrogates.question_gp import QuestionGP
 from adaptive_vtt.types import Floats, Image
 from adaptive_vtt.utils.random_streams import generator
 
-from ..program import options, told
+from ..program import options, save_table
 
 Change = Callable[[npt.NDArray[np.float32], float, np.random.Generator], npt.NDArray[np.float32]]
 
@@ -100,7 +100,7 @@ class Bench:
 
     def audit(self, **options: Any) -> Audit:
         """An audit of the overall label error, told what the proxies answer."""
-        given = {"targets": ["overall"], "proxies": self.told(), **options}
+        given = {"targets": ["overall"], "proxies": self.proxy_answers(), **options}
         return Audit(self.space(), given.pop("model", None) or self.model(), **given)
 
     def questions(self) -> pd.DataFrame:
@@ -114,7 +114,7 @@ class Bench:
             }
         )
 
-    def told(self) -> dict[str, Floats]:
+    def proxy_answers(self) -> dict[str, Floats]:
         """What its proxies answer, N x V x 1 each, as ``Audit(proxies=)`` wants it."""
         return {str(p): 1 - self.proxies[..., [p]] for p in range(self.proxies.shape[-1])}
 
@@ -387,7 +387,7 @@ def main(arguments: Sequence[str] | None = None) -> pd.DataFrame:
             found = pd.DataFrame([scores(bench, count, seed) for seed in range(chosen.seeds)])
             rows.append({"benchmark": bench.name, "answers": count, **found.mean().round(3)})
     table = pd.DataFrame(rows)
-    told(table, chosen.out / "digits.csv")
+    save_table(table, chosen.out / "digits.csv")
     return table.set_index(["benchmark", "answers"])
 
 

@@ -19,7 +19,7 @@ import pandas as pd
 from adaptive_vtt import Audit, Pool
 from adaptive_vtt.types import Floats, Indices
 
-from ..program import options, show, told
+from ..program import options, save_table, show
 
 ITEMS, MOST = 2_000, 1_200
 SINCE, BLOCK, WORSE = 100, 40, 0.4
@@ -131,7 +131,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 found = ended(KINDS[name], drift, usual, seed)
                 usual = int(str(found["calls"])) if drift == "none" else usual
                 rows.append({"kind": name, "drift": drift, "seed": seed, **found})
-    told(rows, chosen.out / "drift.csv")
+    save_table(rows, chosen.out / "drift.csv")
     show(summary(pd.DataFrame(rows)))
 
 

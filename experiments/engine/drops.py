@@ -18,7 +18,7 @@ from adaptive_vtt.config.building import build_parts
 from adaptive_vtt.families import DROPS
 from adaptive_vtt.journal import MemoryJournal
 
-from ..program import Row, in_processes, options, told
+from ..program import Row, in_processes, options, save_table
 
 SEVENTH = "imagenet-c/jpeg_compression"
 """A relation that the demo has not."""
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     table.index = pd.Index(["pairs", "box"], name="way")
     calls = table["calls"].astype(float)
     table["calls / those of the box"] = (calls / calls["box"]).round(2)
-    told(table.reset_index(), chosen.out / "drops.csv")
+    save_table(table.reset_index(), chosen.out / "drops.csv")
 
 
 if __name__ == "__main__":

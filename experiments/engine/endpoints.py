@@ -51,7 +51,7 @@ from adaptive_vtt.types import CallMode, Floats, Image, Unanswered
 from adaptive_vtt.utils.random_streams import generator
 
 from ..medtest import phantoms
-from ..program import Row, Watch, in_processes, options, told
+from ..program import Row, Watch, in_processes, options, save_table
 from .killed_audits import ended, run_and_end, served
 
 FRAMES, SIDE = 200, 128
@@ -406,7 +406,7 @@ SUITES = {"throughput": throughput, "limit": limit, "chaos": chaos, "kills": kil
 def main(arguments: Sequence[str] | None = None) -> None:
     chosen = options(__doc__, arguments, quick={}, only=SUITES)
     for name in chosen.only:
-        told(SUITES[name](chosen.quick), chosen.out / f"endpoints-{name}.csv")
+        save_table(SUITES[name](chosen.quick), chosen.out / f"endpoints-{name}.csv")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """Errors of estimates made from the same draws: by the draws, by predictions, by both.
 
-Digits (``digits``, one target) with proxies and features that tell, or tell nothing (shuffled),
-and the demo (16 targets, of which a call moves many). "draws" is the weighted mean of the
-pseudo-outcomes, "predictions" the losses seen with the question GP's mean for all others, "both"
-what an audit reports. Errors are root mean squares over seeds and targets.
+Benchmarks are digits (``digits``, one target) with informative or shuffled proxies and features,
+and the demo (16 targets, several per call). "draws" is the weighted mean of the pseudo-outcomes.
+"predictions" uses the losses seen and the question GP's means for all other questions. "both" is
+the estimate that an audit reports. Errors are root mean squares over seeds and targets.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,12 +23,12 @@ from adaptive_vtt.engine.estimates import guesses
 from adaptive_vtt.experiments.engine.digits import Bench, proxy_bench, severity_bench
 from adaptive_vtt.types import Floats
 
-from ..program import options, told
+from ..program import options, save_table
 
 MARKS = (20, 50, 100, 200, 400)
-"""Calls after which estimates are compared with the truth."""
+"""Numbers of calls after which estimates are compared with the truth."""
 NEVER = 0.001
-"""A half-width aimed at that no audit reaches here."""
+"""Half-width that no audit reaches here."""
 Begin = Callable[[int, int], tuple[Audit, Floats]]
 """From a seed and a budget to an audit and the true means of its targets (K,)."""
 
@@ -36,28 +36,28 @@ Begin = Callable[[int, int], tuple[Audit, Floats]]
 def audit_of(
     bench: Callable[[], Bench], change: Callable[[Bench], Bench], seed: int, budget: int
 ) -> tuple[Audit, Floats]:
-    """Digits, one question per call."""
-    made = change(bench())
-    audit = made.audit(half_width=NEVER, budget=budget, seed=seed)
-    return audit, np.array([made.losses.mean()])
+    """Begin an audit of digits, with one question per call."""
+    changed = change(bench())
+    audit = changed.audit(half_width=NEVER, budget=budget, seed=seed)
+    return audit, np.array([changed.losses.mean()])
 
 
 def demo_of(seed: int, budget: int) -> tuple[Audit, Floats]:
-    """The demo, all concepts of an image per call."""
+    """Begin an audit of the demo, with all concepts of an image per call."""
     audit = build_audit(DEMO, Path(), half_width=NEVER, budget=budget, seed=seed, stop=None)
     return audit, _truth_of_demo()
 
 
 @cache
 def _truth_of_demo() -> Floats:
-    """From all 861,645 questions: minutes."""
+    """Return the true means, from all 861,645 questions, which takes minutes."""
     space, model, _ = build_parts(DEMO, Path())
     targets = named_targets(space, DEMO.certify.targets)
     return means(space, targets, *all_losses(space, model))
 
 
 def proxies(bench: Bench, *, count: int = 3, shuffle: bool = False) -> Bench:
-    """The first ``count`` of its proxies, or what those say of other questions."""
+    """Return the bench with its first ``count`` proxies, whose answers may be shuffled."""
     shape = bench.proxies.shape
     flat = bench.proxies.reshape(-1, shape[-1])
     if shuffle:
@@ -66,7 +66,7 @@ def proxies(bench: Bench, *, count: int = 3, shuffle: bool = False) -> Bench:
 
 
 def other_features(bench: Bench) -> Bench:
-    """Every image with the features of another."""
+    """Return the bench with shuffled features."""
     return replace(bench, features=np.random.default_rng(5).permutation(bench.features))
 
 
@@ -84,24 +84,24 @@ CASES: dict[str, Begin] = {
 
 
 def errors(begin: Begin, seed: int, marks: Sequence[int]) -> dict[int, dict[str, Floats]]:
-    """By mark and estimate, the (K,) errors in one audit."""
+    """Return mark -> estimate -> errors (K,) in one audit."""
     audit, truth = begin(seed, max(marks))
-    found: dict[int, dict[str, Floats]] = {}
+    by_mark: dict[int, dict[str, Floats]] = {}
 
     def note(step: Progress) -> None:
         if step.state.calls in marks:
-            found[step.state.calls] = {k: v - truth for k, v in estimates(audit).items()}
+            by_mark[step.state.calls] = {k: v - truth for k, v in estimates(audit).items()}
 
     with audit:
         audit.run(note)
-    return found
+    return by_mark
 
 
 def estimates(audit: Audit) -> dict[str, Floats]:
-    """All targets' estimates now, (K,) each, kept within their intervals."""
+    """Return the current estimates of all targets, (K,) each, clipped to their intervals."""
     table = audit.intervals()
-    said = guesses(audit._loop.selector)
-    predicted = table["estimate"] if said is None else said.predictions
+    both = guesses(audit._loop.selector)
+    predicted = table["estimate"] if both is None else both.predictions
     return {
         "draws": table["pseudo_outcome_mean"].to_numpy(float),
         "predictions": np.clip(np.asarray(predicted), table["lower"], table["upper"]).to_numpy(),
@@ -110,20 +110,20 @@ def estimates(audit: Audit) -> dict[str, Floats]:
 
 
 def table(name: str, seeds: int, marks: Sequence[int]) -> pd.DataFrame:
-    """One row per estimate: root mean square error at every mark."""
+    """Return a row per estimate, with the root mean square error at every mark."""
     runs = [errors(CASES[name], seed, marks) for seed in range(seeds)]
     rows = []
     for kind in ("draws", "predictions", "both"):
         row: dict[str, object] = {"benchmark": name, "estimate": kind, "seeds": seeds}
         for mark in marks:
-            every = np.concatenate([run[mark][kind] for run in runs])
-            row[f"at {mark}"] = round(float(np.sqrt(np.mean(every**2))), 4)
+            all_errors = np.concatenate([run[mark][kind] for run in runs])
+            row[f"at {mark}"] = round(float(np.sqrt(np.mean(all_errors**2))), 4)
         rows.append(row)
     return pd.DataFrame(rows)
 
 
 def main(arguments: Sequence[str] | None = None) -> pd.DataFrame:
-    """Prints, writes and returns the table."""
+    """Print, write and return the table."""
     cases = [name for name in CASES if name != "demo"]
     chosen = options(
         __doc__,
@@ -133,11 +133,10 @@ def main(arguments: Sequence[str] | None = None) -> pd.DataFrame:
         seeds=20,
         marks=[*MARKS],
     )
-    every = pd.concat(
-        [table(name, chosen.seeds, chosen.marks) for name in chosen.only], ignore_index=True
-    )
-    told(every, chosen.out / "estimates.csv")
-    return every
+    tables = [table(name, chosen.seeds, chosen.marks) for name in chosen.only]
+    errors_of_all = pd.concat(tables, ignore_index=True)
+    save_table(errors_of_all, chosen.out / "estimates.csv")
+    return errors_of_all
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from adaptive_vtt.journal import MemoryJournal
 from adaptive_vtt.models import Recorded
 from adaptive_vtt.types import Bools, CallMode, Floats
 
-from ..program import Row, options, show, told
+from ..program import Row, options, save_table, show
 from ..vtt.label_sets import isic
 from .digits import RecordedRelation, proxy_bench, severity_bench
 
@@ -48,7 +48,7 @@ def digits(seed: int) -> Made:
 def proxies(seed: int) -> Made:
     """digits-proxy, and what cheaper models answered."""
     bench = proxy_bench()
-    given = {"targets": ["overall"], "half_width": 0.05, "proxies": bench.told()}
+    given = {"targets": ["overall"], "half_width": 0.05, "proxies": bench.proxy_answers()}
     return bench.space(), bench.model(), given
 
 
@@ -151,7 +151,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         found.append(pd.DataFrame([stopped(name, seed) for seed in seeds]))
         show(row(name, found[-1]))
     table = pd.concat(found)
-    told(table, chosen.out / "forecasts.csv")
+    save_table(table, chosen.out / "forecasts.csv")
     show(row("all", table))
 
 

@@ -24,7 +24,7 @@ from adaptive_vtt import Audit, Pool
 from adaptive_vtt.models import Unanswered
 from adaptive_vtt.types import Floats
 
-from ..program import Row, in_processes, options, told
+from ..program import Row, in_processes, options, save_table
 
 ITEMS, CALLS, LEVEL = 120, 60, 0.95
 GROUPS = [60, 40, 15, 5]
@@ -143,7 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     whole = pd.DataFrame([*rows, {"cell": "all", **sums}])
     whole["5 % is"] = (whole["audits"] * (1 - LEVEL)).round().astype(int)
     whole["with .001 over"] = binom.ppf(0.999, whole["audits"], 1 - LEVEL).astype(int)
-    told(whole, chosen.out / "hostile.csv")
+    save_table(whole, chosen.out / "hostile.csv")
 
 
 if __name__ == "__main__":

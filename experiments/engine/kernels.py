@@ -25,7 +25,7 @@ from adaptive_vtt.surrogates.unit_kernel import LOSSES, Tables, UnitKernel
 from adaptive_vtt.types import Floats
 from adaptive_vtt.utils.random_streams import generator
 
-from ..program import options, told
+from ..program import options, save_table
 from .digits import TEST, Bench, explained, severity_bench
 from .self_taught import nets_of, pictures
 
@@ -210,7 +210,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     found = [*one_concept(counts, seeds), *ten_concepts(counts[:2], seeds)]
     runs = pd.DataFrame(found, columns=["kernel", "answers", "explained"])
     table = runs.pivot_table("explained", "kernel", "answers", sort=False).round(3)
-    told(table, chosen.out / "kernels.csv", index=True)
+    save_table(table, chosen.out / "kernels.csv", index=True)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from adaptive_vtt.results.report import write_report
 from adaptive_vtt.results.result import summarise
 from adaptive_vtt.utils.random_streams import generator
 
-from ..program import Row, apart, options, show, told
+from ..program import Row, in_own_process, options, save_table, show
 from .digits import RecordedRelation
 
 TILE = 230
@@ -132,10 +132,10 @@ def measure(kind: str, calls: int, folder: Path) -> Row:
     journal = folder / f"{kind}-{calls}.db"
     row: Row = {"audit": kind, "calls": calls}
     if not journal.exists():
-        row |= apart(run, kind, journal, calls)
+        row |= in_own_process(run, kind, journal, calls)
     row["journal MB"] = journal.stat().st_size / 2**20
     for what in LATER:
-        row |= apart(later, what, kind, journal, calls)
+        row |= in_own_process(later, what, kind, journal, calls)
     return row
 
 
@@ -155,12 +155,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         for kind in chosen.kinds:
             for questions in chosen.whole or ():
-                found = apart(whole, kind, questions, folder)
+                found = in_own_process(whole, kind, questions, folder)
                 rows.append({"audit": kind, "questions": questions, **found})
             for calls in () if chosen.whole else chosen.calls:
                 rows.append(measure(kind, calls, folder))
                 show(rows[-1])
-    told(pd.DataFrame(rows).round(2), chosen.out / "long_audits.csv")
+    save_table(pd.DataFrame(rows).round(2), chosen.out / "long_audits.csv")
 
 
 if __name__ == "__main__":

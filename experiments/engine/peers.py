@@ -36,7 +36,14 @@ from adaptive_vtt.errors import InputError
 from adaptive_vtt.experiments.engine.certificates import UNIFORM_EXPLORATION, selector_of
 from adaptive_vtt.experiments.engine.digits import Bench, proxy_bench
 from adaptive_vtt.experiments.plots import tidy
-from adaptive_vtt.experiments.program import Row, drawn, in_processes, options, show, told
+from adaptive_vtt.experiments.program import (
+    Row,
+    in_processes,
+    options,
+    save_figure,
+    save_table,
+    show,
+)
 from adaptive_vtt.types import Floats
 
 IMAGES = 200
@@ -311,10 +318,10 @@ def page(frame: pd.DataFrame, repeats: int) -> go.Figure:
 def main(arguments: Sequence[str] | None = None) -> None:
     chosen = options(__doc__, arguments, quick={"repeats": 1}, repeats=20)
     frame = table(run_all(chosen.repeats))
-    told(frame, chosen.out / "peers.csv")
+    save_table(frame, chosen.out / "peers.csv")
     for figure in ("RMSE", "bias", "half-width", "covered", "always"):
         show(wide(frame, figure, 4), figure)
-    drawn(page(frame, chosen.repeats), chosen.out / "peers.html")
+    save_figure(page(frame, chosen.repeats), chosen.out / "peers.html")
 
 
 if __name__ == "__main__":

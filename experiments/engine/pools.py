@@ -1,18 +1,17 @@
-"""What a cheap guess of each loss saves in a pool with one target, and what limits it.
+"""Calls that a cheap guess of each loss saves in a pool with one target, and what limits it.
 
 5,000 items fail independently, each with its own probability, and the guess of an item is that
-probability. Guesses explain ``--explained`` of the variance of losses. Audits go to one interval of
-``--half-width``. *even* draws all items alike, *by need* draws as ``certify`` does. *known* audits
-take the guess itself as prediction, *learnt* ones what the regression of the question GP makes of
-it (``surrogates.loss_mean``). The first is what the bets and the proposal can reach, so the
-difference is what learning costs.
+probability. Guesses explain a share ``--explained`` of the variance of losses. Audits certify one
+interval of ``--half-width``. *even* draws items uniformly, *by need* draws as ``certify`` does.
+*known* predicts by the guess itself, *learnt* by the question GP's regression on it
+(``surrogates.loss_mean``). So the difference of the two is the cost of learning.
 
     python -m adaptive_vtt.experiments.engine.pools [--quick] [--seeds 40]
 
-Prints mean calls, what they save against even draws without a guess with its standard error, and
-what Neyman's allocation promises: with guesses the variance falls to that of the residuals, with
-draws by need to the square of the residuals' mean standard deviation. Of a pool of n items, k draws
-that suffice for an endless one become k / (1 + k / n).
+Prints mean calls, calls saved against even draws without a guess (with the standard error), and the
+savings that Neyman's allocation promises. With guesses the variance falls to that of the residuals;
+with draws by need, to the square of the residuals' mean standard deviation. k draws from an endless
+pool are worth k / (1 + k / n) draws from n items.
 """
 
 from collections.abc import Sequence
@@ -31,7 +30,7 @@ from adaptive_vtt.certify.rules import Rules
 from adaptive_vtt.surrogates.loss_mean import Judged, LossMean
 from adaptive_vtt.types import Floats, Indices
 
-from ..program import Row, in_processes, options, show, told
+from ..program import Row, in_processes, options, save_table, show
 
 ITEMS, CANDIDATES = 5000, 4096
 LEVEL, EXPLORATION = 0.95, 0.2
@@ -111,15 +110,16 @@ def calls(setting: Setting, job: tuple[str, int]) -> int:
         if way.predicted == "learnt":
             regression.learn(asked, loss)
             predictions = regression.predictions
-        some = np.sort(rng.permutation(unseen)[:CANDIDATES])
-        f, inside = predictions[some], np.ones((1, len(some)), bool)
-        weights = np.ones(len(some))
+        candidates = np.sort(rng.permutation(unseen)[:CANDIDATES])
+        count = len(candidates)
+        f, inside = predictions[candidates], np.ones((1, count), bool)
+        weights = np.ones(count)
         if way.by_need:
             weights = np.sqrt(f * (1 - f) + RANGE * certifier.sequences.aims[0])
-        q = (1 - EXPLORATION) * weights / weights.sum() + EXPLORATION / len(some)
-        place = int(rng.choice(len(some), p=q))
-        item = some[[place]]
-        bet = certifier.bet(inside, np.arange(len(some)), f, q, place)
+        q = (1 - EXPLORATION) * weights / weights.sum() + EXPLORATION / count
+        place = int(rng.choice(count, p=q))
+        item = candidates[[place]]
+        bet = certifier.bet(inside, np.arange(count), f, q, place)
         certifier.learn(bet, inside[:, :1], loss[item], loss[item])
         unseen = unseen[unseen != item[0]]
         asked.append(int(item[0]))
@@ -141,8 +141,8 @@ def _left(guess: Floats, loss: Floats) -> tuple[float, float]:
 def savings(setting: Setting, seeds: int, workers: int) -> pd.DataFrame:
     """Return a row per way: mean calls, the share of calls, and what is saved."""
     jobs = [(way, seed) for way in WAYS for seed in range(seeds)]
-    each = np.array(in_processes(partial(calls, setting), jobs, workers), float)
-    table = each.reshape(len(WAYS), seeds)
+    counts = np.array(in_processes(partial(calls, setting), jobs, workers), float)
+    table = counts.reshape(len(WAYS), seeds)
     endless = 1 / (1 / table[0].mean() - 1 / ITEMS)
     left, rows = promised(setting, seeds), list[Row]()
     for way, own in zip(WAYS, table, strict=True):
@@ -174,7 +174,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     setting = Setting(chosen.rate, chosen.explained, chosen.half_width)
     show(f"{ITEMS:,} items, mean loss {setting.rate:.0%}, to +-{100 * setting.half_width:g} points")
-    told(savings(setting, chosen.seeds, chosen.workers), chosen.out / "pools.csv")
+    save_table(savings(setting, chosen.seeds, chosen.workers), chosen.out / "pools.csv")
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from adaptive_vtt.models.base import ModelDefaults, PriceGuess
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.types import Answer, CallMode, Floats, Prompt, Unanswered
 
-from ..program import Row, Watch, options, show, told
+from ..program import Row, Watch, options, save_table, show
 from .digits import RecordedRelation
 
 POOLS = ("halves", "few", "spread", "targets", "together", "against")
@@ -203,9 +203,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     if "money" in chosen.only:
         rows = money(chosen.seeds, chosen.samples, chosen.half_width, chosen.pools)
-        told(pd.DataFrame(rows).round(3), chosen.out / "prices_money.csv")
+        save_table(pd.DataFrame(rows).round(3), chosen.out / "prices_money.csv")
     if "coverage" in chosen.only:
-        told(coverage(chosen.audits), chosen.out / "prices_coverage.csv")
+        save_table(coverage(chosen.audits), chosen.out / "prices_coverage.csv")
 
 
 if __name__ == "__main__":

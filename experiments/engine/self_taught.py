@@ -27,7 +27,7 @@ from adaptive_vtt.surrogates import sample_features
 from adaptive_vtt.types import Floats
 from adaptive_vtt.utils.random_streams import generator
 
-from ..program import Row, options, show, told
+from ..program import Row, options, save_table, show
 from .digits import TEST, Bench, explained, severity_bench
 
 WRONG = 0.2
@@ -128,7 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         answers=[20, 100, 200, 400, 800],
     )
     table = digits_table(chosen.half_widths, chosen.answers, chosen.seeds)
-    told(table, chosen.out / "self_taught_digits.csv")
+    save_table(table, chosen.out / "self_taught_digits.csv")
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ from adaptive_vtt.models import Recorded
 from adaptive_vtt.types import Bools, Floats
 
 from ..medtest.phantoms import frames as phantom_frames
-from ..program import options, show, told
+from ..program import options, save_table, show
 from .digits import CONCEPT, RecordedRelation
 
 ERROR, PLANTED = 0.06, 0.6
@@ -213,7 +213,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             if len(audits) % TELL == 0:
                 show(row(name, audits))
         rows.append(row(name, audits))
-    told(rows, chosen.out / "slices.csv")
+    save_table(rows, chosen.out / "slices.csv")
 
 
 if __name__ == "__main__":

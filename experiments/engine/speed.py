@@ -1,11 +1,10 @@
 """Time per draw and peak memory, over sizes of space, candidates and observations.
 
-One draw is everything the engine does between two answers, journal and model left out:
-sampling candidates, predicting their losses, weighing, drawing, fixing the move, and
-learning from 14 answers. Amortised: refits of the question GP are in. The demo, too: CPU seconds
-from the start of Python to its first call, and CPU per draw with images, nets and model.
-``--beliefs``: instead, which share of the CPU of ``avtt audit --demo`` goes into keeping what it
-believes.
+One draw is all that the engine does between two answers, without journal and model: sample
+candidates, predict their losses, weigh them, draw, fix the bet, and learn from 14 answers. Refits
+of the question GP are included. For the demo, it measures CPU seconds from the start of Python to
+the first call, and CPU per draw with images, nets and model. With ``--beliefs`` it measures only
+the share of the CPU of ``avtt audit --demo`` that snapshots of the belief take.
 """
 
 import resource
@@ -33,7 +32,7 @@ from adaptive_vtt.oracles.labels import margin
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.strategies import get
 
-from ..program import Row, apart, options, show, told
+from ..program import Row, in_own_process, options, save_table, show
 from .digits import RecordedRelation
 
 CONCEPTS, TILE = 14, 23
@@ -41,7 +40,7 @@ SIZES = (10**4, 10**6, 10**9, 10**12)
 
 
 def space_of(size: int) -> QuestionSpace:
-    """About ``size`` questions: samples x 31 variants x 14 concepts."""
+    """Return a space of about ``size`` questions: samples x 31 variants x 14 concepts."""
     changes = (RecordedRelation(f"r{i}", (1, 2, 3, 4, 5)) for i in range(6))
     relations = [RecordedRelation("identity", (0,)), *changes]
     truths = (np.random.default_rng(0).random((TILE, CONCEPTS)) < 0.3).astype(np.int8)
@@ -49,7 +48,7 @@ def space_of(size: int) -> QuestionSpace:
 
 
 def measure(size: int, candidates: int, calls: int, device: str) -> Row:
-    """Milliseconds of CPU per draw over the last tenth of ``calls`` and over all of them."""
+    """Return milliseconds of CPU per draw, over the last tenth of ``calls`` and over all."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     space = space_of(size)
     certify = Certify(0.001, None, 0.95, ("concepts", "relations"), None, "loss")
@@ -86,12 +85,12 @@ def measure(size: int, candidates: int, calls: int, device: str) -> Row:
 
 
 def answers(space: QuestionSpace, questions: Any, rng: np.random.Generator) -> list[Observation]:
-    """Answers to these questions, a fifth of them wrong."""
+    """Return answers to these questions, a fifth of them wrong."""
     truth = space.truth(questions)
     wrong = rng.random(len(questions)) < 0.2
     right = np.where(wrong, 0, 0.5) + rng.random(len(questions)) / 2
-    said = np.where(truth, right, 1 - right)
-    rows = zip(questions.tolist(), truth.tolist(), wrong.tolist(), said.tolist(), strict=True)
+    p_yes = np.where(truth, right, 1 - right)
+    rows = zip(questions.tolist(), truth.tolist(), wrong.tolist(), p_yes.tolist(), strict=True)
     return [
         Observation(q, t, float(w), a, (a + t) / 2, margin=margin(t, (a + t) / 2, None))
         for q, t, w, a in rows
@@ -99,40 +98,39 @@ def answers(space: QuestionSpace, questions: Any, rng: np.random.Generator) -> l
 
 
 def demo(calls: int) -> Row:
-    """CPU of the demo's audit, in a process of its own."""
+    """Return the CPU that the demo's audit takes; run it in a new process."""
     with build_audit(DEMO, Path(), seed=0, budget=calls) as audit:
         audit.take_back(audit.ask(1))
         first = time.process_time()  # since Python began
         made = audit.run().calls
-    later = 1000 * (time.process_time() - first) / made
+    per_draw = 1000 * (time.process_time() - first) / made
     return {
         "calls": made,
         "CPU s to first call": round(first, 1),
-        "CPU ms per draw": round(later, 1),
+        "CPU ms per draw": round(per_draw, 1),
     }
 
 
 def keeping_beliefs() -> Row:
-    """CPU seconds of the demo, its comparison included, and of its checkpoints in this thread."""
-    spent: list[float] = []
+    """Return CPU seconds of the demo with its comparison, and of its checkpoints in this thread."""
+    seconds: list[float] = []
 
     def timed(work: Callable[..., None]) -> Callable[..., None]:
-        def called(*given: Any) -> None:
-            begun = time.thread_time()
-            work(*given)
-            spent.append(time.thread_time() - begun)
+        def called(*arguments: Any) -> None:
+            start = time.thread_time()
+            work(*arguments)
+            seconds.append(time.thread_time() - start)
 
         return called
 
     names = ("learnt", "after_answers", "on_end")
     methods: Any = {name: timed(getattr(Checkpoints, name)) for name in names}
-    begun = time.process_time()
+    start = time.process_time()
     with TemporaryDirectory() as out, patch.multiple(Checkpoints, **methods), suppress(SystemExit):
         avtt(["audit", "--demo", "--half-width", "0.1", "--seed", "0", "--out", f"{out}/run"])
-    whole = time.process_time() - begun
-    kept = sum(spent)
-    found = {"demo, s": whole, "beliefs, s": kept, "beliefs, %": 100 * kept / whole}
-    return {name: round(value, 2) for name, value in found.items()}
+    total, beliefs = time.process_time() - start, sum(seconds)
+    figures = {"demo, s": total, "beliefs, s": beliefs, "beliefs, %": 100 * beliefs / total}
+    return {name: round(value, 2) for name, value in figures.items()}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -148,10 +146,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         jobs += [(SIZES[3], c, n) for c in (4096, 65_536, 10**6) for n in (1000, 5000)]
     rows = []
     for job in jobs:
-        rows.append(apart(measure, *job, chosen.device))
+        rows.append(in_own_process(measure, *job, chosen.device))
         show(rows[-1])
-    told(rows, chosen.out / "speed.csv")
-    told([apart(demo, min(chosen.calls, 300))], chosen.out / "speed_demo.csv")
+    save_table(rows, chosen.out / "speed.csv")
+    save_table([in_own_process(demo, min(chosen.calls, 300))], chosen.out / "speed_demo.csv")
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ from adaptive_vtt.oracles.paired import Paired, difference
 from adaptive_vtt.surrogates.difference_gp import DifferenceGP
 from adaptive_vtt.types import Floats, Indices
 
-from ..program import Row, in_processes, options, show, told
+from ..program import Row, in_processes, options, save_table, show
 from . import digits, versus_coverage
 from .certificates import UNIFORM_EXPLORATION, selector_of
 
@@ -252,7 +252,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             frame = versus_coverage.table(chosen.seeds, chosen.workers, chosen.executor)
         else:
             frame = table(made[name], chosen.workers, chosen.executor)
-        told(frame, chosen.out / f"versus-{name}.csv")
+        save_table(frame, chosen.out / f"versus-{name}.csv")
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from adaptive_vtt.engine.selector import Draw
 from adaptive_vtt.journal.rows import DrawRow
 from adaptive_vtt.strategies import get
 
-from ..program import Row, in_processes, options, show, told
+from ..program import Row, in_processes, options, save_table, show
 from .certificates import UNIFORM_EXPLORATION
 from .versus import ALPHA, EARLIER, NON_INFERIOR, Half, Task, benches, decisions
 
@@ -123,7 +123,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for limit in (0.0, NON_INFERIOR)
         for row in in_processes(partial(run, limit), range(chosen.seeds), chosen.workers)
     ]
-    told(decisions(rows, "goal"), chosen.out / "versus-replay.csv", index=True)
+    save_table(decisions(rows, "goal"), chosen.out / "versus-replay.csv", index=True)
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ from adaptive_vtt.models.base import ModelDefaults
 from adaptive_vtt.space import QuestionSpace
 from adaptive_vtt.utils.random_streams import generator
 
-from ..program import Row, options, told
+from ..program import Row, options, save_table
 from .endpoints import There
 from .held_models import CALLS
 
@@ -263,7 +263,7 @@ SUITES: dict[str, Callable[[Any], list[Row]]] = {
 def main(arguments: Sequence[str] | None = None) -> None:
     chosen = options(__doc__, arguments, quick={"kills": 5}, only=SUITES, ray=False, kills=50)
     for name in chosen.only:
-        told(SUITES[name](chosen), chosen.out / f"workers-{name}.csv")
+        save_table(SUITES[name](chosen), chosen.out / f"workers-{name}.csv")
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ from adaptive_vtt.types import Floats, Image
 
 from ..medtest.phantom_unet import UNet, pixels, predict_with
 from ..medtest.train_phantom import fit
-from ..program import Row, options, show, told
+from ..program import Row, options, save_table, show
 from .bccd_cells import (
     RATE,
     WHERE,
@@ -300,7 +300,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sizes = QUICK if chosen.quick else Sizes()
     nets = Nets.of(chosen.data, sizes, seed=0)
     for name, frame in _tables(nets, sizes, chosen.seeds, chosen.only):
-        told(frame, chosen.out / f"bccd-{name}.csv")
+        save_table(frame, chosen.out / f"bccd-{name}.csv")
 
 
 def _tables(

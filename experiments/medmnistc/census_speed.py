@@ -29,7 +29,7 @@ from adaptive_vtt.oracles import TopClass
 from adaptive_vtt.relations import medmnistc
 from adaptive_vtt.types import Image
 
-from ..program import options, told
+from ..program import options, save_table
 from . import medmnistc_reference as reference
 from .corruption_speed import picture
 
@@ -148,7 +148,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen = options(__doc__, arguments, quick={"images": 10, "calls": 30}, images=100, calls=300)
     reference.seed(0)
     table = measure(chosen.images, chosen.calls)
-    told(table.round(4), chosen.out / "census_speed.csv")
+    save_table(table.round(4), chosen.out / "census_speed.csv")
 
 
 if __name__ == "__main__":

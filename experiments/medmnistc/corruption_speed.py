@@ -19,7 +19,7 @@ from adaptive_vtt.relations import medmnistc
 from adaptive_vtt.relations.corruptions import Corruption, motion_blur_at
 from adaptive_vtt.types import Image
 
-from ..program import Row, options, show, told
+from ..program import Row, options, save_table, show
 from . import medmnistc_reference as reference
 
 SEVERITY = 3
@@ -118,7 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen = options(__doc__, arguments, quick={"pictures": 1, "rounds": 3}, pictures=4, rounds=101)
     reference.seed(0)
     frame = compare(chosen.rounds, [picture(seed) for seed in range(chosen.pictures)])
-    told(frame.round(4).fillna(""), chosen.out / "corruption_speed.csv")
+    save_table(frame.round(4).fillna(""), chosen.out / "corruption_speed.csv")
 
 
 if __name__ == "__main__":

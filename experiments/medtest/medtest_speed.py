@@ -14,7 +14,7 @@ from adaptive_vtt.relations import Relation, medtest
 from adaptive_vtt.types import Sample
 from adaptive_vtt.utils.random_streams import generator
 
-from ..program import options, told
+from ..program import options, save_table
 from . import phantoms
 
 SIZE = 512
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 "images": len(seconds),
             }
         )
-    told(rows, chosen.out / "medtest_speed.csv")
+    save_table(rows, chosen.out / "medtest_speed.csv")
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ from adaptive_vtt.relations import resolve
 from adaptive_vtt.utils.files import write_text
 
 from ..engine.digits import RecordedRelation
-from ..program import Row, Watch, options, show, told
+from ..program import Row, Watch, options, save_table, show
 
 TARGETS = ("relations",)
 THRESHOLD = 0.25
@@ -172,7 +172,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     show(f"{material.space.size} follow-ups; of {chosen.frames} frames {zero}")
     show(pd.DataFrame({"error finding rate": material.efr}, names).round(4), index=True)
     name = "phantom-audit-judged" if chosen.judged else "phantom-audit"
-    told(table(material, chosen.half_widths, chosen.seeds), chosen.out / f"{name}.csv")
+    save_table(table(material, chosen.half_widths, chosen.seeds), chosen.out / f"{name}.csv")
 
 
 if __name__ == "__main__":

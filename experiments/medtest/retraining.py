@@ -42,7 +42,7 @@ from adaptive_vtt.experiments.medtest.train_phantom import (
     fit,
     mask_targets,
 )
-from adaptive_vtt.experiments.program import options, show, told
+from adaptive_vtt.experiments.program import options, save_table, show
 from adaptive_vtt.experiments.tables.medtest import retrained as published
 from adaptive_vtt.models import PythonModel
 from adaptive_vtt.oracles import MaskDrop, Oracle, TopClass, overlap
@@ -257,7 +257,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name in chosen.only:
         frame = compared(TASKS[name], sizes, chosen.seed).join(published(name))
         table = frame.rename_axis("relation").reset_index()
-        told(table, chosen.out / f"retraining-{name}.csv")
+        save_table(table, chosen.out / f"retraining-{name}.csv")
 
 
 if __name__ == "__main__":

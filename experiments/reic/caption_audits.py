@@ -16,7 +16,7 @@ from adaptive_vtt.certify import named_targets
 from adaptive_vtt.oracles import ReducedCaptions
 from adaptive_vtt.relations import reic
 
-from ..program import options, show, told_together
+from ..program import options, save_tables, show
 from .drawn_scenes import scenes
 from .template_captioner import TemplateCaptioner
 
@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     figures = summary(table, "strategy", "uniform", ("captions", "follow-ups")).round(2)
     title = f"captions until all three rates are known to +-{chosen.half_width}"
     show(figures, title, index=True)
-    told_together({"certifying": table}, chosen.out / "caption_audits.json")
+    save_tables({"certifying": table}, chosen.out / "caption_audits.json")
 
 
 if __name__ == "__main__":

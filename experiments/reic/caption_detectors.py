@@ -40,7 +40,7 @@ from adaptive_vtt.utils.files import write_bytes
 from adaptive_vtt.utils.image_codec import png
 from adaptive_vtt.utils.random_streams import generator
 
-from ..program import Row, options, show, told_together
+from ..program import Row, options, save_tables, show
 from .caption_truth import KINDS_OF_WORDS
 from .caption_verdicts import (
     Bench,
@@ -243,7 +243,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         write_bytes(chosen.sheet, png(sheet(Detected(exact, real))))
     found = on_photographs(exact, real, EveryWay(chosen.wordnet), chosen.seeds)
     show(f"{len(exact)} photographs")
-    told_together(found, chosen.out / "caption_detectors.json")
+    save_tables(found, chosen.out / "caption_detectors.json")
 
 
 if __name__ == "__main__":

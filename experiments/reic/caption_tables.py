@@ -44,7 +44,7 @@ from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
 from adaptive_vtt.relations.reic import KINDS
 from adaptive_vtt.utils.other_code import fingerprint_of
 
-from ..program import Row, options, show, told_together
+from ..program import Row, options, save_tables, show
 from .caption_candidates import before_and_after, together
 from .caption_detectors import DETECTOR, drawn, real_detector
 from .caption_rivals import table_2
@@ -272,7 +272,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     found = cheap_tables(runs)
     if not chosen.cheap:
         found |= costly_tables(runs[0], chosen.timed, real_detector(chosen))
-    told_together(found, chosen.out / "caption_tables.json")
+    save_tables(found, chosen.out / "caption_tables.json")
 
 
 if __name__ == "__main__":

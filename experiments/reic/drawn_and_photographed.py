@@ -41,7 +41,7 @@ from adaptive_vtt.oracles.reduced_captions import ReducedCaptions
 from adaptive_vtt.types import Box, Sample, common, mask_of
 from adaptive_vtt.utils.random_streams import generator
 
-from ..program import Row, options, show, told
+from ..program import Row, options, save_table, show
 from .caption_verdicts import Bench, Remembered, confusion, hidden, percent, verdicts
 from .drawn_scenes import scenes
 from .reic_scheme import scheme, statuses
@@ -160,7 +160,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         rows[name] = measured(Boxed(some(dataset, chosen.count, chosen.seed)), chosen.seed)
         show(rows[name], name)
     table = pd.DataFrame(rows).rename_axis("figure")
-    told(table, chosen.out / "drawn_and_photographed.csv", index=True)
+    save_table(table, chosen.out / "drawn_and_photographed.csv", index=True)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from plotly.subplots import make_subplots
 from adaptive_vtt.datasets.base import Dataset
 from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.experiments.plots import COLOURS, band, line, tidy
-from adaptive_vtt.experiments.program import drawn, options, told
+from adaptive_vtt.experiments.program import options, save_figure, save_table
 from adaptive_vtt.experiments.vtt.figure4 import ask
 from adaptive_vtt.experiments.vtt.label_sets import oct_like, simulated_classifier
 from adaptive_vtt.space import QuestionSpace
@@ -155,9 +155,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     dataset = oct_like(chosen.samples)
     answers = simulated_classifier(dataset, seed=chosen.seed)
     states = run(dataset, answers, chosen.questions, chosen.seed)
-    told(summary(states), chosen.out / "figure3.csv")
+    save_table(summary(states), chosen.out / "figure3.csv")
     title = f"What is known of two concepts after {chosen.questions} questions"
-    drawn(draw(states, CONCEPTS, title), chosen.out / "figure3.html")
+    save_figure(draw(states, CONCEPTS, title), chosen.out / "figure3.html")
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from adaptive_vtt.datasets.table import TableDataset
 from adaptive_vtt.engine.belief import Observation
 from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.experiments.plots import COLOURS, band, line, tidy
-from adaptive_vtt.experiments.program import drawn, in_processes, options, show, told
+from adaptive_vtt.experiments.program import in_processes, options, save_figure, save_table, show
 from adaptive_vtt.experiments.vtt.label_sets import idrid, isic, oct_like, simulated_classifier
 from adaptive_vtt.models import Simulated
 from adaptive_vtt.models.local.simulated import KINDS
@@ -217,8 +217,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     curves = {key: found[key] for s in SAMPLES for key in found if key[0] == s}
     worked = _processor_time() - worked
     asked = sum(runs.shape[0] * (runs.shape[1] - 1) for runs in curves.values())
-    told(summary(curves), chosen.out / "figure4.csv")
-    drawn(draw(curves), chosen.out / "figure4.html")
+    save_table(summary(curves), chosen.out / "figure4.csv")
+    save_figure(draw(curves), chosen.out / "figure4.html")
     each = f"{worked / asked * 1e6:.0f} microseconds of processor time per question"
     show(f"{asked} questions, {chosen.repeats} repeats, {each}")
 

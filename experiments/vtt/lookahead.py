@@ -28,7 +28,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from adaptive_vtt.experiments.program import in_processes, options, show, told
+from adaptive_vtt.experiments.program import in_processes, options, save_table, show
 from adaptive_vtt.experiments.vtt.figure4 import (
     LABEL_SETS,
     QUICK_SAMPLES,
@@ -139,7 +139,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     jobs = all_jobs(QUICK_SAMPLES if chosen.quick else SAMPLES, chosen.repeats)
     table = summary(jobs, in_processes(run, jobs, chosen.workers))
-    told(table, chosen.out / "lookahead.csv")
+    save_table(table, chosen.out / "lookahead.csv")
     show(note(table))
 
 

@@ -29,7 +29,7 @@ from adaptive_vtt.datasets.view import Subset
 from adaptive_vtt.demo.fashion_cnn import predict
 from adaptive_vtt.engine.selector import Selector
 from adaptive_vtt.experiments.plots import COLOURS, band, line
-from adaptive_vtt.experiments.program import Row, drawn, options, told
+from adaptive_vtt.experiments.program import Row, options, save_figure, save_table
 from adaptive_vtt.experiments.vtt.figure3 import draw, panels, run, summary
 from adaptive_vtt.experiments.vtt.figure4 import ask
 from adaptive_vtt.space import QuestionSpace
@@ -134,8 +134,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     grid = last.belief.answers.grid.cpu().numpy().astype(float)
     curves = {s: np.stack([mean_curve(states[s]) for states in repeats]) for s in COLOURS}
-    told(summary(repeats[0]), chosen.out / "trained-figure3.csv")
-    told(mean_table(repeats, last), chosen.out / "trained-mean.csv")
+    save_table(summary(repeats[0]), chosen.out / "trained-figure3.csv")
+    save_table(mean_table(repeats, last), chosen.out / "trained-mean.csv")
     known = f"What is known of a trained classifier after {questions} questions"
     means = f"Mean performance curves of {chosen.repeats} runs of {questions} questions"
     only = {STRATEGY: repeats[0][STRATEGY]}
@@ -145,7 +145,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "mean": draw_means(curves, mean_curve(last), grid, dataset, (common, rare), means),
     }
     for name, page in pages.items():
-        drawn(page, chosen.out / f"trained-{name}.html")
+        save_figure(page, chosen.out / f"trained-{name}.html")
 
 
 if __name__ == "__main__":
