@@ -27,7 +27,7 @@ BUDGETS = {
     "strategies": 607,
     "surrogates": 1759,
     "testing": 635,
-    "top": 1751,
+    "top": 1749,
     "utils": 1638,
 }
 
