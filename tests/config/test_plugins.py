@@ -181,15 +181,16 @@ def test_built_in_names_stay_what_they_are() -> None:
 
 
 GUIDE = (HERE.parent / "docs/how-to/own-parts.md").read_text(encoding="utf-8")
-CODE = dict(re.findall(r'```python title="(\w+)\.py"\n(.*?)```', GUIDE, re.DOTALL))
+CODE = dict(re.findall(r'```python title="parts/(\w+\.py)"\n(.*?)```', GUIDE, re.DOTALL))
 ROWS = re.findall(r"^\| (\w+) \| .* \| `(\[\w+\])`: (.*) \|$", GUIDE, re.MULTILINE)
 """Part, section of a spec, and its fields, each in code."""
 
 
 @pytest.mark.parametrize(("name", "head", "row"), ROWS, ids=[row[0] for row in ROWS])
 def test_the_examples_of_the_guide_run(name: str, head: str, row: str, tmp_path: Path) -> None:
-    code, spec = CODE[name], "\n".join([head, *re.findall(r"`([^`]+)`", row), ""])
-    (tmp_path / f"{name}.py").write_text(code)
+    spec = "\n".join([head, *re.findall(r"`([^`]+)`", row), ""])
+    (file,) = {*re.findall(r"\w+\.py", row)}
+    (tmp_path / file).write_text(CODE[file])
     base = (
         '[dataset]\nkind = "fashion"\n[model]\nkind = "simulated"\ntarget = "unbiased"\n'
         "[audit]\nbudget = 4\n"
